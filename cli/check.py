@@ -175,6 +175,8 @@ def check(
     elif len(todo) > 1:
         failed = sum(1 for run in runs if run.differ)
         screen.print(f"\n{len(todo) - failed} of {len(todo)} settings are as expected", markup=False)
+    if not as_json and crashed is not None:
+        _print_once_more(screen, runs, crash_report.verdict(crashed, len(not_met)))
     return _exit_code(runs, crashed, not_met)
 
 
@@ -283,6 +285,21 @@ def _verdict(run: _Run) -> tuple[str, str]:
     ]
     compared = "as expected.yaml says" if run.meant else "expected.yaml has no numbers for this setting"
     return f"{name} holds: {together(said) or 'it has no properties'} ({compared}).", "green"
+
+
+def _print_once_more(screen: Console, runs: Sequence[_Run], crashed: tuple[str, str]) -> None:
+    """The verdicts that are not good: the last lines of a check that fails are not those of a part that is well."""
+    said = []
+    for run in runs:
+        words, style = _verdict(run)
+        said.append(
+            (f"{words.removesuffix('.')} (setting {run.meant.name})." if run.meant and len(runs) > 1 else words, style)
+        )
+    bad = [(words, style) for words, style in (*said, crashed) if style != "green"]
+    if bad:
+        screen.print()
+    for words, style in bad:
+        screen.print(Text(words, style=f"bold {style}"), soft_wrap=not screen.is_terminal)
 
 
 def _print_differences(

@@ -13,8 +13,8 @@ from typing import Any
 import click
 
 from leasehold.cli.common import Exit, F, console, json_option, print_json, verb
-from leasehold.cli.leases import explained, lease_table, one_lease
-from leasehold.impl.server.client import Absent, Client, ClientError, Unreachable, sockets
+from leasehold.cli.leases import explained, lease_table, one_lease, unit_table
+from leasehold.impl.server.client import Client, ClientError, NotFound, Unreachable, sockets
 
 LIMIT_SECONDS = 5.0  # a hung actor should not make the others wait
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -63,6 +63,18 @@ def answering(at: Path) -> list[tuple[Client, dict[str, Any]]]:
     for why in silent:
         warn(why)
     return found
+
+
+def answering_for(at: Path, what: str) -> list[tuple[Client, dict[str, Any]]]:
+    """Those of them that may have what a word names: a lease or run, or else a unit."""
+    found = answering(at)
+    if _kind(what) == "leases":
+        return found
+    having = [(client, about) for client, about in found if about["units"]]
+    if not having:
+        names = ", ".join(about["name"] for _, about in found)
+        raise NotFound(f"no actor at {at} has units ({names}), and a lease is named ACTOR:NUMBER, not {what[:80]!r}")
+    return having
 
 
 def taker(at: Path, lease: str = "") -> tuple[Client, dict[str, Any]]:
@@ -146,18 +158,20 @@ def leases(at: Path, as_json: bool, show_all: bool) -> None:
         console().print(lease_table(rows, [about for _, about in found]))
 
 
-def from_each(at: Path, ask: Callable[[Client], Any]) -> tuple[list[tuple[Any, dict[str, Any]]], list[ClientError]]:
-    """The answers of the actors at a place, each with the description of its actor; and the errors of the others.
+def from_each(
+    asked: list[tuple[Client, dict[str, Any]]], ask: Callable[[Client], Any]
+) -> tuple[list[tuple[Any, dict[str, Any]]], list[ClientError]]:
+    """The answers of these actors, each with the description of its actor; and the errors of the others.
 
     An actor that has nothing of the name that is asked for is no failure, unless all are so.
     """
     found: list[tuple[Any, dict[str, Any]]] = []
     absent: list[ClientError] = []
     failed: list[ClientError] = []
-    for client, about in answering(at):
+    for client, about in asked:
         try:
             found.append((ask(client), about))
-        except Absent as error:
+        except NotFound as error:
             absent.append(error)
         except ClientError as error:
             failed.append(error)
@@ -166,7 +180,7 @@ def from_each(at: Path, ask: Callable[[Client], Any]) -> tuple[list[tuple[Any, d
 
 def everywhere(lease: str, at: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """A lease at all actors that answer and have it, and what these actors say of themselves."""
-    found, why = from_each(at, lambda client: client.get("leases", lease))
+    found, why = from_each(answering(at), lambda client: client.get("leases", lease))
     if not found:
         raise why[-1]
     for error in why:
@@ -232,7 +246,7 @@ def extend(lease: str, until: str | None, units: int | None, soon: bool, at: Pat
 @click.argument("lease")
 @at_options
 def close(lease: str, at: Path, as_json: bool) -> None:
-    """End a lease now, in whatever state it is; its units come free.
+    """End a lease now, in any state, and free its units.
 
     Example:  leasehold close tenant:1
     """
@@ -259,43 +273,77 @@ def begin(machine: str, event: str, fields: tuple[str, ...], lease: str | None, 
     players = [client for client, about in answering(at) if role in about["roles"]]
     if not players:
         raise ClientError(f"no actor at {at} plays {role[:60]}")
-    found = players[0].post("begin", machine=machine, event=event, fields=named(fields), lease=lease)
+    found = players[0].post("begin", machine=machine, event=event, fields=fields_given(fields), lease=lease)
     told(as_json, found, found["lease"])
 
 
 @client_verb()
-@click.argument("lease")
+@at_options
+def units(at: Path, as_json: bool) -> None:
+    """List the units of the actors that answer: their state, the lease that had them last, and what happened last.
+
+    A unit is a machine that belongs to its actor and outlives leases. `leasehold tell UNIT EVENT` hands it an event.
+
+    Example:  leasehold units --at site.sock
+    """
+    found, why = from_each(answering(at), lambda client: client.get("units"))
+    if not found:
+        raise why[-1]
+    for error in why:
+        warn(error)
+    rows = [row for rows, _ in found for row in rows]
+    abouts = [about for _, about in found]
+    if as_json:
+        print_json({"now": abouts[0]["now"], "tick_seconds": abouts[0]["tick_seconds"], "units": rows})
+    else:
+        console().print(unit_table(rows, abouts))
+
+
+@client_verb()
+@click.argument("what", metavar="LEASE|UNIT")
 @click.argument("event")
 @click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
-@click.option("--machine", help="The machine; default: the actor's first machine that takes the event.")
+@click.option("--machine", help="The machine of a lease; default: the actor's first machine that takes the event.")
 @at_options
-def tell(lease: str, event: str, fields: tuple[str, ...], machine: str | None, at: Path, as_json: bool) -> None:
-    """Hand an EVENT of the specification to a machine of a lease, or of a run of any system.
+def tell(what: str, event: str, fields: tuple[str, ...], machine: str | None, at: Path, as_json: bool) -> None:
+    """Hand an EVENT of the specification to a machine of a lease, or of a run of any system, or to a unit.
 
-    The machine treats it like any other event: an event that it refuses changes nothing.
+    The machine treats it like any other event: an event that it refuses changes nothing. A unit takes
+    the events that the specification has from outside. It is named as in the inventory, or by its
+    number.
 
     Example:  leasehold tell chief:1 able --at member.sock
+              leasehold tell node-3 repaired --at site.sock
     """
+    kind = _kind(what)
+    if machine is not None and kind == "units":
+        raise click.UsageError(f"--machine names a machine of a lease, and {what[:80]} is a unit")
     why: ClientError | None = None
-    for client, _ in answering(at):
+    for client, _ in answering_for(at, what):
         try:
-            found = client.post("leases", lease, "tell", event=event, fields=named(fields), machine=machine)
+            found = client.post(kind, what, "tell", event=event, fields=fields_given(fields), machine=machine)
         except Unreachable:
             raise  # it may have taken it: another must not take it too
         except ClientError as error:
-            if why is None or isinstance(why, Absent):
+            if why is None or isinstance(why, NotFound):
                 why = error  # the reason of the actor that has the machine, if one has
             continue
         reason = f": {found['reason']}" if found["reason"] else ""
         untaken = _UNTAKEN.get(found["kind"], found["kind"]) + reason
         outcome = f"took it ({found['transition']})" if found["transition"] else untaken
-        told(as_json, {"lease": lease, **found}, f"{lease}: {found['machine']} {outcome}")
+        whose = {"lease": what} if kind == "leases" else {}
+        told(as_json, {**whose, **found}, f"{what}: {found['machine']} {outcome}")
         return
     if why is not None:
         raise why
 
 
-def named(words: tuple[str, ...]) -> dict[str, Any]:
+def _kind(what: str) -> str:
+    """Whether a word names a lease (or run), which has a colon, or a unit."""
+    return "leases" if ":" in what else "units"
+
+
+def fields_given(words: tuple[str, ...]) -> dict[str, Any]:
     """`units=2`, `name=word`: fields by name, a value as JSON, or else the word itself; `none` is no value."""
     found: dict[str, Any] = {}
     for word in words:
@@ -321,8 +369,7 @@ def recover(what: str, at: Path, as_json: bool) -> None:
     Example:  leasehold recover tenant:1
               leasehold recover node-3 --at site.sock
     """
-    kind = "leases" if ":" in what else "units"
-    found, why = from_each(at, lambda client: client.post(kind, what, "recover"))
+    found, why = from_each(answering_for(at, what), lambda client: client.post(_kind(what), what, "recover"))
     done = [{"actor": about["name"], "machine": machine} for told, about in found for machine in told["recovered"]]
     if as_json and done:
         print_json({"recovered": done})

@@ -84,11 +84,11 @@ def verb(
 
 
 def console(stderr: bool = False) -> Console:
-    """A console that neither cuts nor colours what goes into a file."""
+    """A console that neither cuts nor colours what goes into a file, and writes `:key:` as it is."""
     stream = sys.stderr if stderr else sys.stdout
     on_terminal = stream.isatty()
     return Console(
-        stderr=stderr, highlight=False, soft_wrap=not on_terminal, width=None if on_terminal else 120,
+        stderr=stderr, highlight=False, emoji=False, soft_wrap=not on_terminal, width=None if on_terminal else 120,
         force_terminal=on_terminal,
     )  # fmt: skip
 

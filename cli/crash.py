@@ -98,11 +98,11 @@ def crash(
     over. The constants that system.yaml sets for faults are used, unless --set gives them.
 
     With --real, real actors play every case of one crash: a shortest path into it, the crash, the restart. Then the
-    lease, the actors, their policies and the units are checked; of another system, whatever the specification allows
-    happens next, and has to be a run of it that comes to an end. --only names a case, POINT@MODE@CELL, or the beginning
-    of one, which may stand in place of SYSTEM for the lease. With --random or --hours, random runs of the lease are
-    played instead: many leases, contention and mixes of faults. A run that fails is printed with its seed and the
-    smallest plan that still fails.
+    lease, the actors, their policies and the units are checked; in any other system, events that the specification
+    allows follow, until the run ends, and it has to be a run of the specification. --only names a case,
+    POINT@MODE@CELL, or the beginning of one, which may stand in place of SYSTEM for the lease. With --random or
+    --hours, random runs of the lease are played instead: many leases, contention and mixes of faults. A run that
+    fails is printed with its seed and the smallest plan that still fails.
 
     Example:  leasehold crash two_phase_commit --set participants=2
               leasehold crash ./my_system --time 10m

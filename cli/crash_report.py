@@ -99,6 +99,22 @@ def brief(
     verbose: bool,
 ) -> None:  # fmt: skip
     """The verdict in a sentence, then a few lines, for `check`; `differ` crash points are not as crash.yaml says."""
+    words, style = verdict(found, differ)
+    screen.print(Text(words, style=f"bold {style}"), soft_wrap=not screen.is_terminal)
+    asked(screen, str(found.budget), "system.yaml", settings)
+    cases = f", {len(found.cases):,} cases of a crash" if found.complete else ""
+    screen.print(f"{found.faulty.distinct:,} distinct states{cases}", markup=False)
+    not_met(screen, missed, named=not differ)
+    others(screen, found, verbose)
+    if verbose or found.complete:
+        stabilises(screen, found, verbose)
+        if found.convergence is not None and found.convergence.converges is False:
+            longest(screen, found, system)
+    broken(screen, found, system)
+
+
+def verdict(found: CrashReport, differ: int) -> tuple[str, str]:
+    """The verdict as a sentence, and its colour; `differ` crash points are not as crash.yaml says."""
     name, faults, after = found.system.name, found.budget, found.convergence
     hold = sum(p.verdict in ("exhausted", "witnessed") for p in found.faulty.properties)
     style = "green"
@@ -112,19 +128,10 @@ def brief(
         words, style = f"{name} survives {faults}, but not as {FILE} says: {counted(differ, 'difference')}.", "red"
     else:
         back = ", and every fair run returns to a legal state" if after is not None and after.converges else ""
-        back = "; whether it stabilises is not decided" if found.open else back
+        if found.open:
+            back, style = "; whether it stabilises is not decided", "yellow"
         words = f"{name} survives {faults}: {counted(hold, 'property')} hold{'s' if hold == 1 else ''}{back}."
-    screen.print(Text(words, style=f"bold {style}"), soft_wrap=not screen.is_terminal)
-    asked(screen, str(faults), "system.yaml", settings)
-    cases = f", {len(found.cases):,} cases of a crash" if found.complete else ""
-    screen.print(f"{found.faulty.distinct:,} distinct states{cases}", markup=False)
-    not_met(screen, missed, named=not differ)
-    others(screen, found, verbose)
-    if verbose or found.complete:
-        stabilises(screen, found, verbose)
-        if after is not None and after.converges is False:
-            longest(screen, found, system)
-    broken(screen, found, system)
+    return words, style
 
 
 def counts(screen: Console, found: CrashReport) -> None:

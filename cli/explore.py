@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from leasehold.checker.explore import Engine, Exploration, Keeping, Limits
+from leasehold.checker.explore import Checkpointing, Engine, Exploration, Limits
 from leasehold.checker.explore.expectations import expectation_for
 from leasehold.checker.explore.graph.fairness import Fairness
 from leasehold.checker.explore.properties import DEADLOCK, REFINES, only_these
@@ -97,7 +97,7 @@ def explore(
         for name in names:
             _check_property(model, option, name)
     budget = None if faults is None else search.parse_budget(model, faults, "--faults")
-    limits = Limits(max_states, depth, seconds, memory, keeping=Keeping(checkpoint, resume), disk=disk)
+    limits = Limits(max_states, depth, seconds, memory, keeping=Checkpointing(checkpoint, resume), disk=disk)
     asked = only_these(model, only) if only else model
     if workers is None and cluster is None:
         found = search.explore_with_progress(asked, limits, budget, engine, symmetry, fairness)

@@ -31,6 +31,36 @@ def lease_table(rows: Sequence[dict[str, Any]], abouts: Sequence[dict[str, Any]]
     return table
 
 
+def unit_table(rows: Sequence[dict[str, Any]], abouts: Sequence[dict[str, Any]]) -> Table:
+    """A row for each unit: its state, since when, its lease, what its record says besides, and what happened last."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    several = len({row["actor"] for row in rows}) > 1
+    for name in ("unit", *(["actor"] if several else []), "state", "for", "lease", "data", "last"):
+        table.add_column(name)
+    for row in rows:
+        now, tick = clock_of(row, abouts)
+        lasted = "" if row["since"] is None else span(now - row["since"], tick)
+        said = [
+            name
+            if value is True
+            else f"{name} {_time(value, now, tick) if name in row['times'] else row['shown'][name]}"
+            for name, value in row["data"].items()
+            if value
+        ]
+        last = "; ".join(_step(step) for step in _last(row["history"]))
+        actor = [row["actor"]] if several else []
+        table.add_row(row["unit"], *actor, row["state"], lasted, row["lease"], ", ".join(said), last)
+    if not rows:
+        table.add_row("no units")
+    return table
+
+
+def _last(history: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    """The last transition, and the failure that led to it."""
+    failed = len(history) > 1 and "failure" in history[-2]
+    return history[-2:] if failed else history[-1:]
+
+
 def one_lease(machines: Sequence[dict[str, Any]], abouts: Sequence[dict[str, Any]]) -> Group:
     """A lease at each actor: every field of its record, its peers, its units."""
     parts: list[Any] = []

@@ -26,7 +26,8 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Running actors": {
         "demo": "lease.demo:demo", "up": "up:up", "run": "run:run", "demand": "client:demand",
         "leases": "client:leases", "show": "client:show", "explain": "client:explain", "extend": "client:extend",
-        "close": "client:close", "begin": "client:begin", "tell": "client:tell", "recover": "client:recover",
+        "close": "client:close", "begin": "client:begin", "tell": "client:tell", "units": "client:units",
+        "recover": "client:recover",
         "migrate": "migrate:migrate",
     },
     "Keys and trust": {

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from leasehold.checker.explore.expectations import fits
+from leasehold.checker.explore.expectations import fits_pattern
 from leasehold.checker.mutation.battery import SystemLoader, battery_of
 from leasehold.checker.mutation.judge import MutationError
 from leasehold.checker.mutation.mutate import MutantOutcome, MutationReport, RuleScore
@@ -54,7 +54,7 @@ def mutate(
     loader = SystemLoader(system)
     battery = battery_of(loader).within(settings)
     every = mutations(model, every_target)
-    fit = [m for m in every if (not rules or m.rule in rules) and (only is None or fits(m.name, only))]
+    fit = [m for m in every if (not rules or m.rule in rules) and (only is None or fits_pattern(m.name, only))]
     if not fit and (rules or only is not None):
         raise click.UsageError(f"no mutant of {model.name} is made by this rule and fits this pattern")
     mutants = fit if sample is None else sampled(fit, sample, seed)

@@ -16,7 +16,7 @@ from leasehold.impl.lease.inventory import InventoryError
 from leasehold.impl.observe import logs
 from leasehold.impl.observe.watch import WatchError
 from leasehold.impl.server.build import Built, build
-from leasehold.impl.server.config import Config, ConfigError, read
+from leasehold.impl.server.config import Config, ConfigError, read_config
 from leasehold.impl.server.serve import serve
 from leasehold.impl.store.store import StoreError
 
@@ -45,7 +45,7 @@ def run(roles: tuple[str, ...], paths: tuple[Path, ...], check: bool) -> None:
               leasehold run --config node-0.yaml --config node-1.yaml
     """
     try:
-        configs = [read(path) for path in paths]
+        configs = [read_config(path) for path in paths]
         if len({path.parent.resolve() for path in paths}) > 1:
             raise ConfigError("--config: the actors of one process have their configurations in one folder")
         os.chdir(paths[0].parent)  # where the paths in them begin

@@ -17,8 +17,8 @@ SPECIFICATION = "specification"
 def schema(kind: str) -> None:
     """Print the JSON Schema of the files of a KIND, with which an editor completes and checks them.
 
-    `specification` is for the files of a system; the others are for an actor: its configuration, its inventory and
-    its trust set.
+    `specification` is for the files of a system; the others are for an actor: its configuration, its inventory,
+    its trust set, and the file of its peers.
 
     Example:  leasehold schema actor > actor.schema.json
     """

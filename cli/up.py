@@ -18,10 +18,10 @@ from leasehold.impl.fleet import FleetError, SystemFleet
 from leasehold.impl.words import counted
 
 if TYPE_CHECKING:
-    from leasehold.checker.recovery.fleet.storm import StormResult
+    from leasehold.checker.recovery.fleet.chaos_run import ChaosResult
 
 LOOK_SECONDS = 0.2
-STORM_SECONDS = 15.0
+CHAOS_SECONDS = 15.0
 
 
 @verb(refusals={FleetError: Exit.BAD_SPEC})
@@ -69,7 +69,7 @@ def up(
         _refuse_units(fleet)
         with fleet:
             if crash:
-                return _storm(fleet, seconds or STORM_SECONDS, seed, as_json)
+                return _chaos(fleet, seconds or CHAOS_SECONDS, seed, as_json)
             _tell(fleet, as_json)
             _watch(fleet)
     except KeyboardInterrupt:
@@ -79,9 +79,9 @@ def up(
             shutil.rmtree(base, ignore_errors=True)
 
 
-def _storm(fleet: SystemFleet, seconds: float, seed: int | None, as_json: bool) -> Exit:
+def _chaos(fleet: SystemFleet, seconds: float, seed: int | None, as_json: bool) -> Exit:
     """Drives and kills the actors, and prints what came of it."""
-    from leasehold.checker.recovery.fleet.storm import Storm  # the explorer, which `up` alone does not need
+    from leasehold.checker.recovery.fleet.chaos_run import ChaosRun  # the explorer, which `up` alone does not need
 
     seed = random.SystemRandom().randrange(10**9) if seed is None else seed
     began = time.monotonic()
@@ -89,7 +89,7 @@ def _storm(fleet: SystemFleet, seconds: float, seed: int | None, as_json: bool) 
     def say(words: str) -> None:
         click.echo(f"{time.monotonic() - began:6.1f} s  {words}", err=as_json)
 
-    result = Storm(fleet, seed, seconds, say).play()
+    result = ChaosRun(fleet, seed, seconds, say).play()
     if as_json:
         print_json(result.as_json())
     else:
@@ -97,7 +97,7 @@ def _storm(fleet: SystemFleet, seconds: float, seed: int | None, as_json: bool) 
     return Exit.VIOLATED if result.violations else Exit.HOLDS
 
 
-def _tell_result(result: StormResult) -> None:
+def _tell_result(result: ChaosResult) -> None:
     runs = "" if result.runs == 1 else f"{result.runs} runs, "
     click.echo(
         f"{result.system}: {runs}{counted(result.events, 'event')}, {counted(sum(result.crashes.values()), 'crash')}, "

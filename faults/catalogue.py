@@ -27,6 +27,7 @@ class Fault:
         name: as a budget calls it.
         unit: what a budget says of it; None where it needs no budget and comes with every crash.
         lasts: it is not over once faults stop: somebody is gone, lies, or has another time.
+        stops: what a diagram says where an actor stops by it; empty where none does in a step of its name.
         doc: what it is, in a sentence.
         model: what the explorer does.
         actor: what is done to a running actor.
@@ -37,6 +38,7 @@ class Fault:
     name: str
     unit: BudgetUnit | None
     lasts: bool
+    stops: str
     doc: str
     model: str
     actor: str
@@ -60,6 +62,7 @@ def catalogue() -> tuple[Fault, ...]:
     return tuple(
         Fault(
             name, BudgetUnit(entry["budget"]) if "budget" in entry else None, "lasts" in entry,
+            entry.get("stops", ""),
             entry["doc"].strip(), entry["model"].strip(), entry["actor"].strip(), entry["source"].strip(),
             tuple(entry["steps"]),
         )

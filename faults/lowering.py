@@ -79,7 +79,8 @@ def amnesia(relation: Relation, count: int) -> Relation:
     forgotten = tuple(
         Change(
             "amnesia", f"amnesia:{actor.name}", {FaultCell("up", actor.name): (UP, DOWN)},
-            {FaultCell("up", actor.name): DOWN}, actor=actor.name, budget="amnesia", forgets=True,
+            {FaultCell("up", actor.name): DOWN}, actor=actor.name, budget="amnesia",
+            resets=True, on_channels="forget",
         )
         for actor in relation.actors
     )  # fmt: skip
@@ -150,7 +151,9 @@ def skew(relation: Relation, ticks: int) -> Relation:
 
 
 def byzantine(relation: Relation, role: str) -> Relation:
-    """The first actor that plays the role keeps to no machine: it sends whatever it can sign (paper, 3.2 and 4.4).
+    """The first actor that plays the role keeps to no machine: it sends any message that it can sign.
+
+    Paper, sections 3.2 and 4.4.
 
     Its own state says nothing and takes no step, and its crashes would say nothing. Its neighbours see its messages:
     each may come at any time, with any content and a new number, so they need not wait in a channel. It cannot sign for

@@ -13,7 +13,7 @@ from typing import Self
 
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, Environment
-from leasehold.impl.actor.table import MachineInstance
+from leasehold.impl.actor.table import BELOW, MachineInstance
 from leasehold.impl.clock import HandClock
 from leasehold.impl.core.core import Program
 from leasehold.impl.identity.keys import PrivateKey
@@ -116,9 +116,17 @@ class SystemCluster:
         await self.actors[name].kill()
         self.disks[name].crash()
 
+    def key(self, run: str, machine: str) -> RecordKey:
+        """The key of a machine of a run, or of one that belongs to its actor."""
+        return RecordKey(BELOW if self.program.machines[machine][0].of_actor else run, machine)
+
+    def host(self, machine: str) -> Actor:
+        """The actor that plays a machine."""
+        return self.actors[self.program.player_of(machine, self.players)]
+
     def held(self, run: str, machine: str) -> MachineInstance | None:
         """A machine of a run; None where its actor has none."""
-        return self.actors[self.players[machine]].table.instances.get(RecordKey(run, machine))
+        return self.host(machine).table.instances.get(self.key(run, machine))
 
     async def settle(self, turns: int = 2_000) -> None:
         """Waits until nothing is left to do at this time; looked at twice, as work changes hands between two turns."""

@@ -46,6 +46,10 @@ class Embedded(Generic[C]):
         """Moves the clock; comes back when nothing is left to do at that time."""
         self._run(self.cluster.advance(ticks))
 
+    def probe(self, actor: str) -> None:
+        """An actor's probes ask for all machines that are up, once; comes back when nothing is left to do."""
+        self._settled(self.cluster.actors[check_actor(actor, list(self.cluster.disks))].probes.round)
+
     def crash(self, actor: str, restart: bool = True) -> None:
         """Ends an actor as a power cut would, and starts it again."""
         self._run(self.cluster.kill(check_actor(actor, list(self.cluster.disks))))
@@ -89,9 +93,12 @@ class EmbeddedSystem(Embedded[SystemCluster]):
         return self._last
 
     def tell(self, machine: str, event: str, /, run: str | None = None, **fields: Any) -> None:
-        """A client's event for a machine; of the last run that was begun, where none is named."""
-        actor = self.cluster.actors[self.cluster.players[machine]]
-        self._settled(lambda: actor.tell(run or self._last, machine, event, fields))
+        """A client's event for a machine; of the last run that was begun, where none is named.
+
+        Where a subsidiary machine, such as `unit[0]`, belongs to its actor, the run is of no interest.
+        """
+        actor, key = self.cluster.host(machine), self.cluster.key(run or self._last, machine)
+        self._settled(lambda: actor.tell(*key, event, fields))
 
     def state(self, machine: str, run: str | None = None) -> str | None:
         """The state of a machine; None where its actor has none, or is down."""
@@ -107,4 +114,4 @@ class EmbeddedSystem(Embedded[SystemCluster]):
         return {name: to_plain(kinds[name], value) for name, value in held.core.view(held.record).items()}
 
     def _runs_now(self, machine: str) -> bool:
-        return self.cluster.actors[self.cluster.players[machine]].running
+        return self.cluster.host(machine).running

@@ -22,6 +22,8 @@ from typing import Any
 import msgspec
 import yaml
 
+from leasehold.spec.language.source import yaml_remedy
+
 
 def create(path: Path, content: bytes, mode: int) -> None:
     """Writes a file that must not exist yet; nobody can read more of it than `mode` says, at any moment.
@@ -134,15 +136,28 @@ def read_yaml(path: Path) -> Any:
     Raises:
         Unreadable: there is none.
     """
+    text = ""
     try:
-        return yaml.load(path.read_text("utf-8"), Loader=UniqueKeyLoader)
+        text = path.read_text("utf-8")
+        return yaml.load(text, Loader=UniqueKeyLoader)
     except yaml.YAMLError as error:
-        raise Unreadable(f"{path}: is no YAML: {' '.join(str(error).split())}") from None
+        raise Unreadable(f"{path}: {yaml_fault(error, text)}") from None
     except RecursionError:
         raise Unreadable(f"{path}: is nested too deep") from None
     except (OSError, ValueError) as error:  # a NUL in the path, bytes that are no UTF-8, a date that is none
         words = str(getattr(error, "strerror", None) or error)
         raise Unreadable(f"{path}: cannot be read: {words}".replace("\0", "\\0")) from None
+
+
+def yaml_fault(error: yaml.YAMLError, text: str) -> str:
+    """Why a text is no YAML: the place, the parser's words, and the remedy where a text has to be quoted."""
+    mark = getattr(error, "problem_mark", None)
+    if mark is None:
+        return f"is no YAML: {' '.join(str(error).split())}"
+    problem = str(getattr(error, "problem", error))
+    line = (text.splitlines()[mark.line : mark.line + 1] or [""])[0]
+    remedy = "" if problem == "" or "comes twice" in problem else yaml_remedy(line, mark.column + 1, problem)
+    return f"is no YAML: line {mark.line + 1}, column {mark.column + 1}: {problem}" + (f"; {remedy}" if remedy else "")
 
 
 class UniqueKeyLoader(yaml.SafeLoader):

@@ -158,7 +158,8 @@ class SystemFleet:
             file = self.folder / f"{name}.yaml"
             if not file.exists():
                 listen = self.listens.get(name, trust.find(name).address)
-                file.write_text(yaml.safe_dump(self._config(name, listen), sort_keys=False))
+                config = yaml.safe_dump(self._config(name, listen), sort_keys=False)
+                files.replace(file, config.encode(), 0o644)  # whole, as it is never written again
 
     def _known(self) -> dict[str, str]:
         """The actors of machines, as the folder has them."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from leasehold.impl.fleet import SystemFleet
-from leasehold.impl.server.client import ClientError
+from leasehold.impl.server.client import Client, ClientError
 
 SETTLED_SECONDS, LIMIT_SECONDS, LOOK_SECONDS = 0.4, 60.0, 0.05  # of actors that come to rest
 AnyFleet = TypeVar("AnyFleet", bound=SystemFleet)
@@ -56,7 +56,7 @@ class Processes(Generic[AnyFleet]):
         self.settle()
 
     def settle(self) -> None:
-        """Waits until nothing has moved for a moment, and no handler is at work.
+        """Waits until nothing has moved for a moment, no handler is at work, and who is up has its messages.
 
         Raises:
             TimeoutError: it goes on and on.
@@ -74,13 +74,11 @@ class Processes(Generic[AnyFleet]):
     def _picture(self) -> list[Any]:
         """The state that does not change while the actors are at rest."""
         found: list[Any] = []
-        for name in self.fleet.roles:
-            about = self.fleet.about(name)
-            if about is None:
-                found.append(None)
-                continue
-            at_work = time.monotonic() if about["handlers_at_work"] else 0
-            found.append((at_work, [(row["lease"], row["state"], row["data"]) for row in self._rows(name)]))
+        up = {name: about for name in self.fleet.roles if (about := self.fleet.about(name))}
+        for name, about in up.items():
+            at_work = about["handlers_at_work"] or not up.keys().isdisjoint(about["messages_on_their_way"])
+            rows = [(row["lease"], row["state"], row["data"]) for row in self._rows(name)]
+            found.append((name, time.monotonic() if at_work else 0, rows))
         return found
 
     def _rows(self, actor: str) -> list[dict[str, Any]]:
@@ -122,10 +120,20 @@ class ProcessSystem(Processes[SystemFleet]):
         return self._last
 
     def tell(self, machine: str, event: str, /, run: str | None = None, **fields: Any) -> None:
-        """A client's event for a machine; of the last run that was begun, where none is named."""
-        client = self.fleet.client(self.fleet.players[machine])
-        client.post("leases", run or self._last, "tell", machine=machine, event=event, fields=fields)
+        """A client's event for a machine; of the last run that was begun, where none is named.
+
+        Where a subsidiary machine, such as `unit[0]`, belongs to its actor, the run is of no interest.
+        """
+        client = self._client(machine)
+        if self.fleet.program.machines[machine][0].of_actor:
+            client.post("units", machine, "tell", event=event, fields=fields)
+        else:
+            client.post("leases", run or self._last, "tell", machine=machine, event=event, fields=fields)
         self.settle()
+
+    def _client(self, machine: str) -> Client:
+        """A client of the actor that plays a machine."""
+        return self.fleet.client(self.fleet.program.player_of(machine, self.fleet.players))
 
     def state(self, machine: str, run: str | None = None) -> str | None:
         """The state of a machine; None where its actor has none, or is down."""
@@ -140,8 +148,10 @@ class ProcessSystem(Processes[SystemFleet]):
         return fields
 
     def _row(self, machine: str, run: str | None) -> dict[str, Any] | None:
+        core, _ = self.fleet.program.machines[machine]
+        client, run = self._client(machine), run or self._last
         try:
-            rows = self.fleet.client(self.fleet.players[machine]).get("leases", run or self._last)
+            rows = client.get("units") if core.subsidiary else client.get("leases", run)
         except ClientError:
             return None
-        return next((row for row in rows if row["machine"] == machine), None)
+        return next((row for row in rows if row["machine"] == machine and (core.of_actor or row["lease"] == run)), None)

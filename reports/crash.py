@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from leasehold.checker.crash.analysis import CellVerdict, CrashReport
-from leasehold.checker.crash.cases import Case, Worst
+from leasehold.checker.crash.cases import Case, WorstCase
 from leasehold.checker.crash.unmet import Unmet, unmet
 from leasehold.checker.explore.expectations import Explanation
 from leasehold.checker.explore.result import PropertyResult
@@ -140,8 +140,8 @@ def case_json(report: CrashReport, case: Case) -> dict[str, Any]:
     return {"case": list(cell), "point": point, "mode": mode, **_worst(report.cases[case])}
 
 
-def _worst(worst: Worst | None) -> dict[str, Any]:
-    known = worst or Worst(None, None, None)
+def _worst(worst: WorstCase | None) -> dict[str, Any]:
+    known = worst or WorstCase(None, None, None)
     return {"worst_steps": known.steps, "worst_exchanges": known.exchanges, "returns": known.returns}
 
 

@@ -12,7 +12,7 @@ from leasehold.spec.language.types import show
 
 if TYPE_CHECKING:  # they take a while to load
     from leasehold.checker.crash.analysis import CellVerdict, CrashReport
-    from leasehold.checker.crash.cases import Case, Worst
+    from leasehold.checker.crash.cases import Case, WorstCase
     from leasehold.checker.crash.convergence import Convergence
 
 
@@ -116,7 +116,7 @@ def other_ends_words(after: Convergence | None) -> str:
     )
 
 
-def worst_words(worst: Worst) -> str:
+def worst_words(worst: WorstCase) -> str:
     """The worst convergence of a case."""
     if worst.returns is None:
         return "not checked"
@@ -169,6 +169,6 @@ def worst_first(report: CrashReport) -> list[CellVerdict]:
     return sorted(report.cells, key=lambda cell: (not cell.points, *severity(cell.worst), cell.control))
 
 
-def severity(worst: Worst) -> tuple[int, int]:
+def severity(worst: WorstCase) -> tuple[int, int]:
     """For sorting, the worst first; no number is worse than any number."""
     return -worst.size, -(1 << 60) if worst.exchanges is None else -worst.exchanges

@@ -93,7 +93,7 @@ def system_json(system: System) -> dict[str, Any]:
     return {
         "system": system.name,
         "spec_digest": system.digest,
-        "constants": {name: constant_value(c) for name, c in system.constants.items()},
+        "constants": {name: constant_json(c) for name, c in system.constants.items()},
     }
 
 
@@ -159,7 +159,7 @@ def convergence_json(after: Convergence | None) -> dict[str, Any]:
     return dict.fromkeys(names.split()) if after is None else picked(after, names)
 
 
-def constant_value(constant: Constant) -> bool | int | str:
+def constant_json(constant: Constant) -> bool | int | str:
     """The value of a constant: a boolean or number as it is, anything else as the language writes it."""
     value = constant.value
     return value if isinstance(value, bool | int) else show(constant.type, value)

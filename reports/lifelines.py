@@ -234,7 +234,6 @@ _ROWS: Mapping[RowKind, tuple[int, Callable[[_Drawing, DiagramRow, float, float 
     "heal": (30, _Drawing.rule),
     "crash": (22, _Drawing.stop),
     "halt": (22, _Drawing.stop),
-    "amnesia": (22, _Drawing.stop),
     "recover": (22, _Drawing.restart),
 }
 

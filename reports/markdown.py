@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from leasehold.checker.explore.result import Exploration, PropertyResult
 from leasehold.reports.mermaid import role_mermaid
-from leasehold.reports.product import Mark, ProductGraph, ProductTable, product, table
+from leasehold.reports.product import Mark, ProductGraph, ProductTable, product, product_table
 from leasehold.reports.verdicts import WORDS, Expected, expectations, failures_first, headline
 from leasehold.spec.language.expression import text
 from leasehold.spec.language.types import show
@@ -111,7 +111,7 @@ def _product(exploration: Exploration, whole: ProductGraph) -> Iterator[str]:
         )
     )
     yield ""
-    found = table(whole)
+    found = product_table(whole)
     if found is None or not found.column_roles:
         yield from _listed(whole)
     else:

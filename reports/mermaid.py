@@ -102,8 +102,8 @@ def _row(row: DiagramRow, number: dict[str, str], drawn: SequenceDiagram) -> tup
             return "", at, f"sends {words}" + (f" to {mermaid_text(row.peer)}" if row.peer else "")
         case "state":
             return "", at, f"→ {words}"
-        case "crash" | "recover" | "halt" | "amnesia" | "retry":
-            return "", at, f"{row.kind.upper()} {words}"
+        case "crash" | "recover" | "halt" | "retry":
+            return "", at, f"{row.name.upper()} {words}"
         case _:
             return "", at, words
 

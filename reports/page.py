@@ -10,18 +10,27 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
 from leasehold.checker.explore.result import Exploration, Path, PropertyResult, Snapshot
 from leasehold.reports.diagram import diagram, task_text, update_text
-from leasehold.reports.json_report import constant_value, counts_json, measured_json, picked, plain, snapshot_json
-from leasehold.reports.product import ProductGraph, ProductNode, ProductTable, product, projections, shown, table
+from leasehold.reports.json_report import constant_json, counts_json, measured_json, picked, plain, snapshot_json
+from leasehold.reports.product import (
+    ProductGraph,
+    ProductNode,
+    ProductTable,
+    product,
+    product_table,
+    projections,
+    shown,
+)
 from leasehold.reports.sequence import DiagramRow, SequenceStep, sequence
 from leasehold.reports.verdicts import Expected, expectations, failures, failures_first, headline
 from leasehold.spec.language.diagnostics import NOWHERE, Place
 from leasehold.spec.language.expression import text
-from leasehold.spec.language.model import Role, State, Transition
+from leasehold.spec.language.model import Datum, Role, State, Transition
 
 MOST_PATHS = 400  # control states whose shortest paths are embedded
 MOST_NODES = 3000  # control states that are embedded at all; of more, the nearest
@@ -59,10 +68,11 @@ def page_data(exploration: Exploration, legal: Exploration | None = None, *, mea
         "headline": {"verdict": verdict, "words": words, "failures": [p.name for p in failures(exploration)]},
         "setting": {"name": expected.setting, "doc": expected.doc},
         "system": picked(system, "name doc digest"),
-        "constants": [{"name": name, "value": constant_value(c), "doc": c.doc} for name, c in system.constants.items()],
+        "constants": [{"name": name, "value": constant_json(c), "doc": c.doc} for name, c in system.constants.items()],
         "run": {**counts_json(exploration), **(measured_json(exploration) if measured else {})},
         "machines": steps.machines,
         "roles": [_role(role, exploration) for role in system.roles.values()],
+        **({"shared": _data(system.shared)} if system.shared else {}),
         "properties": [_property(p, exploration, expected, steps) for p in failures_first(exploration)],
         "product": _product(exploration, product(exploration, legal), steps),
         "unvisited": [[name, expected.untested.get(name, "")] for name in exploration.unvisited_transitions],
@@ -128,11 +138,15 @@ def _role(role: Role, exploration: Exploration) -> dict[str, Any]:
     return {
         **picked(role, "name doc count parent"),
         "place": _place(role.place),
-        "data": [{"name": d.name, "type": str(d.type), "doc": d.doc} for d in role.data.values()],
+        "data": _data(role.data),
         "states": [_state(state, state.name in drawn.terminal) for state in role.states.values()],
         "tasks": {name: {"does": task_text(task), "doc": task.doc} for name, task in role.tasks.items()},
         "transitions": [_transition(t, exploration.taken.get(t.name, 0)) for t in role.transitions()],
     }
+
+
+def _data(data: Mapping[str, Datum]) -> list[dict[str, str]]:
+    return [{"name": d.name, "type": str(d.type), "doc": d.doc} for d in data.values()]
 
 
 def _state(state: State, terminal: bool) -> dict[str, Any]:
@@ -183,7 +197,7 @@ def _product(exploration: Exploration, whole: ProductGraph, steps: _Steps) -> di
         "reachable": len(exploration.cells),
         "roles": [role.name for role in whole.roles],
         "nodes": [_node(node, ends) for node in whole.nodes[:MOST_NODES]],
-        "table": _table(table(whole)) if len(whole.nodes) <= MOST_NODES else None,
+        "table": _table(product_table(whole)) if len(whole.nodes) <= MOST_NODES else None,
         "graphs": [
             {
                 "roles": list(names),

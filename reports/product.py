@@ -132,7 +132,7 @@ def shown(whole: ProductGraph) -> ProductGraph:
     return next((g for g in graphs if len(g.nodes) <= LARGEST), min(graphs, key=lambda g: len(g.nodes)))
 
 
-def table(whole: ProductGraph) -> ProductTable | None:
+def product_table(whole: ProductGraph) -> ProductTable | None:
     """The product as a table, its longest role downwards; None where it would be too wide to read.
 
     Roles with one machine show all their states while the table stays below FULL places, otherwise, like roles with

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from leasehold.checker.explore.result import Path, Snapshot, Step
+from leasehold.faults.catalogue import catalogue
 
 RowKind: TypeAlias = Literal[
     "receive",  # an arrow from peer to at: a message is consumed
@@ -23,9 +24,8 @@ RowKind: TypeAlias = Literal[
     "tick",  # a timer of the machine is due
     "state",  # the machine's new control state
     "ignore",  # the event changed nothing
-    "crash",  # the machine loses everything but its record
-    "halt",  # the machine stops for good
-    "amnesia",  # the machine loses everything
+    "crash",  # the machine's actor stops, by a crash or another fault
+    "halt",  # it stops for good
     "recover",  # the machine starts again from its record
     "retry",  # the machine sends a lost message again
     "clock",  # a rule through all lifelines: time passes
@@ -45,29 +45,27 @@ _ROWS: Mapping[str, RowKind] = {
     "local": "event",
     "tick": "tick",
     "clock": "clock",
-    "crash": "crash",
     "recover": "recover",
-    "halt": "halt",
-    "amnesia": "amnesia",
     "retry": "retry",
     "partition": "partition",
     "heal": "heal",
     "skew": "skew",
+    **{fault.name: "halt" if fault.lasts else "crash" for fault in catalogue() if fault.stops},
 }
 _SPANNING = {"clock", "other", "partition", "heal", "skew"}
-_ADDED: Mapping[RowKind, str] = {
+_ADDED: Mapping[str, str] = {
     "again": " (again)",
     "lose": " (lost)",
-    "crash": " – crash",
-    "halt": " – stops for good",
-    "amnesia": " – loses its store",
     "recover": " – recovery",
     "retry": " – retry",
+    **{fault.name: f" – {fault.stops}" for fault in catalogue() if fault.stops},
 }
 # Their events are named for their kind; a row has it once.
-_NAMED = {"crash", "halt", "amnesia", "recover", "retry"}
+_NAMED = {"crash", "halt", "recover", "retry"}
 # How a text marks that an actor stops, and that it starts again.
-MARKS: Mapping[str, str] = {k: k.upper() for k in ("crash", "halt", "amnesia", "recover")}
+MARKS: Mapping[str, str] = {
+    name: name.upper() for name in (*(fault.name for fault in catalogue() if fault.stops), "recover")
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +74,12 @@ class DiagramRow:
     text: str
     at: str | None = None  # None: all lifelines
     peer: str | None = None
+    fault: str = ""  # by which the actor stops; empty: by that which the kind names
+
+    @property
+    def name(self) -> str:
+        """The kind, or the fault by which the actor stops."""
+        return self.fault or self.kind
 
     @property
     def label(self) -> str:
@@ -83,7 +87,7 @@ class DiagramRow:
         # Only a machine that has siblings needs its name at a stub: the stub already points the way.
         if self.kind == "send" and self.peer and "[" in self.peer:
             return f"{self.text} → {self.peer}"
-        return self.text + _ADDED.get(self.kind, "")
+        return self.text + _ADDED.get(self.name, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,4 +208,5 @@ def _rows(step: Step, before: Snapshot) -> Iterator[DiagramRow]:
 
 
 def _stop(kind: RowKind, step: Step) -> DiagramRow:
-    return DiagramRow(kind, step.event.removeprefix(f"{kind}:"), step.machine)
+    fault = "" if kind == step.kind else step.kind
+    return DiagramRow(kind, step.event.removeprefix(f"{step.kind}:"), step.machine, fault=fault)

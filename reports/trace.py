@@ -15,10 +15,10 @@ from leasehold.spec.language.expression import SHARED
 def trace_text(path: Path, brief: bool = False) -> str:
     """One numbered paragraph for each step: its title, then its changes and messages. Ends in a newline.
 
-    Briefly, a step is a line, with the control states that it changed.
+    Briefly, a step is a line, with the control states that it changed; the first state is shown where there is no step.
     """
     drawn = sequence(path)
-    lines = [] if brief else ["initially", *(f"      {line}" for line in _snapshot(drawn.initial))]
+    lines = [] if brief and drawn.steps else ["initially", *(f"      {line}" for line in _snapshot(drawn.initial))]
     control = path.initial.control
     for step, taken in zip(drawn.steps, path.steps, strict=True):
         if step.number == drawn.loop:
@@ -46,16 +46,21 @@ def title_to_tell(step: Step) -> str:
     """The title of a step; a local event as `leasehold tell` and `begin` take it: `demand units=1 end=2`."""
     if step.kind != "local" or not step.fields:
         return step.title
-    fields = " ".join(shlex.quote(f"{name}={_to_tell(value)}") for name, value in step.fields.items())
+    fields = " ".join(_quoted(f"{name}={_to_tell(value)}") for name, value in step.fields.items())
     return f"{step.machine}: {step.event} {fields}"
 
 
+def _quoted(word: str) -> str:
+    """A word for a shell; `who=client[0]` needs no quotes, as it names no file."""
+    bare = re.sub(r"[\[\]]", "", word)
+    return word if shlex.quote(bare) == bare else shlex.quote(word)
+
+
 def _to_tell(value: str) -> str:
-    """A value as the language shows it, as JSON or a plain word: an instance is its number, a set a list."""
+    """A value as the language shows it, as JSON or a plain word: a set is a list."""
     if value.startswith("{") and ": " not in value:
-        return json.dumps([_loaded(_to_tell(member)) for member in value.strip("{}").split(", ") if member])
-    instance = re.fullmatch(r"\w+\[(\d+)\]", value)
-    return instance[1] if instance else value
+        return json.dumps([_loaded(member) for member in value.strip("{}").split(", ") if member])
+    return value
 
 
 def _loaded(word: str) -> str | int:

@@ -11,7 +11,7 @@ from leasehold.checker.mutation.battery import Battery, SystemLoader, Trial, bat
 from leasehold.checker.mutation.mutate import MutantOutcome, MutationReport, RuleScore, mutate
 from leasehold.checker.mutation.operators import RULES, Mutation, mutations, sampled
 
-SAMPLE, SEED = 300, 1  # a sample that no property was written for: those of seed 0 were read, and properties added
+SAMPLE, SEED = 300, 1
 COMMAND = f"leasehold mutate lease --sample {SAMPLE} --seed {SEED}"
 
 INTRODUCTION = f"""\
@@ -31,22 +31,11 @@ so.
 """
 # What the survivors of some rules have in common, and the properties that they would need.
 KINDS: dict[tuple[str, ...], tuple[str, str]] = {
-    ("add_conjunct", "ignore_event"): (
-        "A ticket that was granted is taken for a denial, always or in some cases.",
-        "that a service manager that hears of the ticket that it waits for holds it.",
+    ("drop_operand",): (
+        "Word that a lease goes on is taken for its end, where a site lies.",
+        "what the message says that a step takes. Properties cannot read it, and `pending` has nothing of a liar.",
     ),
-    ("drop_operand", "shift_comparison"): (
-        "Word that a lease goes on is taken for its end, where a site lies; an extension by one tick is refused.",
-        "which values of an event's fields a machine accepts: `accepts` asks whether it accepts some.",
-    ),
-    ("add_transition",): (
-        "Word of a lease that was not asked for is joined, where a site lies.",
-        "the same: which values of an event's fields a machine accepts.",
-    ),
-    ("drop_update", "change_update", "change_field"): (
-        "What a policy chose is not kept, or not told.",
-        "that a ticket is as its policy chose it, and told as it was issued. Properties cannot read an event's fields.",
-    ),
+    ("add_transition",): ("Word of a lease that was not asked for is joined, where a site lies.", "the same."),
 }
 OUTRO = """\
 ## Changes that followed
@@ -69,7 +58,11 @@ The next campaign, with all eleven rules and another sample of 300 (seed 0), kil
 half did not obey an event, always or in some cases; no property could say that an event is taken. Since then a property
 can (`accepts`, `ignored`; see the [language](reference/language.md)), and the properties of what each machine accepts,
 and until when, were added. Requests and lease updates were the rest: how a request is kept, and which updates end a
-lease. The sample above was drawn after that.
+lease.
+
+The sample above was drawn after that, and 234 of its 245 were killed (95.5 %). Its 11 survivors were read as well. They
+denied a ticket that was granted, told another than was issued, forgot what a policy had chosen, or refused an extension
+by one tick. Six properties kill seven of them: so this sample, too, is one that properties were written for.
 """
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from leasehold.impl.transport.memory import Fate
+from leasehold.impl.transport.memory import FrameOutcome
 
 
 class Weather:
@@ -17,9 +17,9 @@ class Weather:
         self._random = random.Random(seed)
         self._lose, self._duplicate, self._delay, self._unanswered = lose, duplicate, delay, unanswered
 
-    def __call__(self, source: str, target: str, frame: bytes) -> Fate:
+    def __call__(self, source: str, target: str, frame: bytes) -> FrameOutcome:
         if self._random.random() < self._lose:
-            return Fate(())
+            return FrameOutcome(())
         count = 2 if self._random.random() < self._duplicate else 1
         copies = tuple(self._random.randint(0, self._delay) for _ in range(count))
-        return Fate(copies, self._random.random() >= self._unanswered)
+        return FrameOutcome(copies, self._random.random() >= self._unanswered)

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from leasehold.checker.crash.cases import ANY, AT_ONCE, Case, CaseFinder, Worst, or_worse, product_of
+from leasehold.checker.crash.cases import ANY, AT_ONCE, Case, CaseFinder, WorstCase, or_worse, product_of
 from leasehold.checker.crash.convergence import Convergence, convergence
 from leasehold.checker.explore import Engine, Exploration, Limits, Progress, explore
 from leasehold.checker.explore.faulty import reference_of
@@ -52,7 +52,7 @@ class CellVerdict:
     legal: bool
     points: tuple[str, ...]
     cases: Mapping[str, int]
-    worst: Worst
+    worst: WorstCase
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class CrashReport:
     points: tuple[CrashPoint, ...]
     tried: frozenset[str]
     modes: tuple[str, ...]
-    cases: Mapping[Case, Worst]
+    cases: Mapping[Case, WorstCase]
     cells: tuple[CellVerdict, ...]
     weakest: Mapping[str, Budget]
     under_weakest: Mapping[str, PropertyResult]
@@ -181,13 +181,13 @@ def _traitor(faulty: Exploration) -> ModelActor | None:
 
 
 def _cells(
-    legal: Exploration, faulty: Exploration, cases: Mapping[Case, Worst], modes: tuple[str, ...]
+    legal: Exploration, faulty: Exploration, cases: Mapping[Case, WorstCase], modes: tuple[str, ...]
 ) -> Iterator[CellVerdict]:
     traitor = _traitor(faulty)
     liars = () if traitor is None else traitor.machines  # they stand still, whatever they say
     telling = [i for i, machine in enumerate(product_of(faulty.system)) if machine not in liars]
     fine = {tuple(c.control[i] for i in telling) for c in legal.cells}
-    by_cell: dict[tuple[str, ...], list[tuple[str, str, Worst]]] = {}
+    by_cell: dict[tuple[str, ...], list[tuple[str, str, WorstCase]]] = {}
     for (control, point, mode), worst in cases.items():
         by_cell.setdefault(control, []).append((point, mode, worst))
     for cell in faulty.cells:

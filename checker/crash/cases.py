@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from leasehold.checker.crash.convergence import Ways
+from leasehold.checker.crash.convergence import RecoverySteps
 from leasehold.checker.explore import Exploration
-from leasehold.checker.explore.graph.arrays import numbered, raise_to, spread, sums_before
+from leasehold.checker.explore.graph.arrays import edges_of, numbered, raise_to, sums_before
 from leasehold.checker.explore.graph.edges import Graph
 from leasehold.checker.explore.graph.scc import component_layers, components_among
 from leasehold.checker.explore.labels import after as faults_left
@@ -30,7 +30,7 @@ Case = tuple[tuple[str, ...], str, str]  # cell, point, mode
 
 
 @dataclass(frozen=True, slots=True)
-class Worst:
+class WorstCase:
     """The worst convergence of a case.
 
     Attributes:
@@ -52,19 +52,19 @@ class Worst:
         return 1 << 61 if not self.returns else 1 << 60 if self.steps is None else self.steps
 
 
-AT_ONCE = Worst(0, 0)
-NO_RETURN = Worst(None, None, returns=False)
-NOT_ASKED = Worst(None, None, returns=None)
+AT_ONCE = WorstCase(0, 0)
+NO_RETURN = WorstCase(None, None, returns=False)
+NOT_ASKED = WorstCase(None, None, returns=None)
 
 
 @cache  # there are few, and each is met very often
-def worst_of(steps: int | None, exchanges: int | None) -> Worst:
+def worst_of(steps: int | None, exchanges: int | None) -> WorstCase:
     """The one such value."""
-    return Worst(steps, exchanges)
+    return WorstCase(steps, exchanges)
 
 
 @cache
-def or_worse(one: Worst, other: Worst) -> Worst:
+def or_worse(one: WorstCase, other: WorstCase) -> WorstCase:
     """The worse of two in each respect."""
     for whole in (NOT_ASKED, NO_RETURN):
         if whole in (one, other):
@@ -87,14 +87,14 @@ class CaseFinder:
             messages that follow when it restarts in that mode; -1 where it never does.
     """
 
-    def __init__(self, found: Exploration, ways: Ways | None, points: tuple[CrashPoint, ...]) -> None:
+    def __init__(self, found: Exploration, ways: RecoverySteps | None, points: tuple[CrashPoint, ...]) -> None:
         world: Reference = found.paths.world
         assert world.faulty
         self.paths: Paths = found.paths
         self.states = self.paths.states
         self.graph: Graph = found.graph
         size = len(self.states)
-        self.ways = ways or Ways(np.zeros(size, dtype=bool), self.graph, self.paths)
+        self.ways = ways or RecoverySteps(np.zeros(size, dtype=bool), self.graph, self.paths)
         self.world, self.system = world, found.system
         self.product = [world.layout.at(r, i, None) for r, i in product_of(found.system)]
         self.points = list(self.graph.points)
@@ -118,9 +118,9 @@ class CaseFinder:
         self.worst = dict(zip(self.actors, worst, strict=True))
         self._totals = {mode: self._total(mode) for mode in self.modes}
 
-    def cases(self) -> dict[Case, Worst]:
+    def cases(self) -> dict[Case, WorstCase]:
         """Every case with its worst convergence."""
-        found: dict[Case, Worst] = {}
+        found: dict[Case, WorstCase] = {}
         for group, state in enumerate(self._example):
             cell = self._cell(state)
             for point in self._points_of(group):
@@ -162,7 +162,7 @@ class CaseFinder:
                 np.maximum.at(total[i], group, worst[mode][i][at])
         return total
 
-    def _joined(self, group: int) -> Iterator[tuple[str, Worst]]:
+    def _joined(self, group: int) -> Iterator[tuple[str, WorstCase]]:
         """The modes in which an actor that has stopped so may restart, and the worst that follows."""
         for mode, total in self._totals.items():
             if total[0][group] != _NONE:
@@ -210,7 +210,7 @@ class CaseFinder:
         at = int(self.stopped_at[n])
         return int(self.stopped[n]), at if at < len(self.points) else None, self._actor_at(at)
 
-    def worst_in(self, state: int, actor: ModelActor) -> dict[str, Worst]:
+    def worst_in(self, state: int, actor: ModelActor) -> dict[str, WorstCase]:
         """In which modes an actor that is down may restart, and the worst that follows."""
         down, worst = self.worst[actor.name]
         at = int(np.searchsorted(down, state))
@@ -265,7 +265,7 @@ class CaseFinder:
         for single, larger in component_layers(down, component_of, graph) if met else ():
             single = place[single]
             for states in (single, *(place[np.array(component)] for component in larger)):
-                edges, of = spread(first, states)
+                edges, of = edges_of(first, states)
                 after = some[targets[edges]]
                 if states is single:
                     best = some[states]
@@ -277,7 +277,7 @@ class CaseFinder:
             every[:, met] = some
         return states_down, {mode: (every[:, 2 * n], every[:, 2 * n + 1]) for n, mode in enumerate(self.modes)}
 
-    def _after(self, ways: Ways | None) -> Any:
+    def _after(self, ways: RecoverySteps | None) -> Any:
         """By state, the worst convergence from it: steps and messages."""
         size = len(self.states)
         if ways is None:
@@ -382,7 +382,7 @@ def product_of(system: System) -> Iterator[tuple[str, int]]:
             yield name, i
 
 
-def _worst(steps: int, exchanges: int) -> Worst:
+def _worst(steps: int, exchanges: int) -> WorstCase:
     """The worst convergence that the numbers stand for."""
     if steps >= _NEVER:
         return NO_RETURN if steps == _NEVER else NOT_ASKED

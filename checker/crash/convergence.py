@@ -58,7 +58,7 @@ class Convergence:
     worst_steps: int | None
     worst_exchanges: int | None
     path: Path | None
-    ways: Ways | None = field(default=None, repr=False, compare=False)
+    ways: RecoverySteps | None = field(default=None, repr=False, compare=False)
 
 
 def convergence(legal: Exploration, faulty: Exploration, *, throughout: bool = False) -> Convergence:
@@ -84,10 +84,10 @@ def convergence(legal: Exploration, faulty: Exploration, *, throughout: bool = F
     ended = np.zeros(faulty.distinct, dtype=bool)
     for end in legal.system.ends or ():
         ended |= paths.where(end.holds)
-    return Ways(astray, faulty.graph, paths, faulty.fairness).decide(ended, throughout)
+    return RecoverySteps(astray, faulty.graph, paths, faulty.fairness).decide(ended, throughout)
 
 
-class Ways:
+class RecoverySteps:
     """The fault-free steps from the recovery states.
 
     Attributes:

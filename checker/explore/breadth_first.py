@@ -51,7 +51,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class Checkpointing:
     """That a search leaves a checkpoint, if it has to leave off.
 
     Attributes:
@@ -71,7 +71,7 @@ class Limits:
     depth: int | None = None
     seconds: float | None = None
     memory: int | None = None  # bytes; None: most of what is free when the search begins
-    keeping: Keeping | None = None  # packed alone
+    keeping: Checkpointing | None = None  # packed alone
     disk: FilePath | None = None  # a folder for files of what grows with the search; packed alone
     stop_at_violation: bool = False  # of what is decided on the way; what needs the whole graph is then left open
 

@@ -20,6 +20,7 @@ overtake, which makes the earlier ones stale.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from leasehold.spec.language.model import ChannelKind
@@ -132,6 +133,11 @@ def forget(kind: ChannelKind, content: Content, sender: bool) -> Content:
     if kind == "mailbox":
         return (0, ()) if sender else (1, ())
     return () if kind == "fifo" else content
+
+
+# What a fault may do to the channels of an actor, given whether the actor is the sender: by name, for
+# `Change.on_channels` of the lowered form.
+OPERATIONS: Mapping[str, Callable[[ChannelKind, Content, bool], Content]] = {"forget": forget}
 
 
 def _ranked(newest: int, queue: tuple[Entry, ...]) -> Content:

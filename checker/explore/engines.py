@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from leasehold.checker.explore.breadth_first import Limits, Progress, ReferenceSearch
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.graph.fairness import Fairness
+from leasehold.checker.explore.properties import PropertyClaims
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.result import Exploration
 from leasehold.faults import Budget
@@ -22,8 +24,9 @@ if TYPE_CHECKING:
 
 Engine: TypeAlias = Literal["auto", "packed", "reference"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
-SOME_STATES, FEW_STATES, FEW_STEPS = 70, 300, 1_500
-WAITING = 0.25  # of the states that were searched: so many wait for it where there are many more to come
+FEW_STATES, FEW_STEPS = 300, 1_500
+# Many more are to come where more than so many states are known and, of those searched, more than this part waits.
+WAITING = ((30, 1.0), (70, 0.25))
 FEW = "it has few states"
 PACKED = "states in machine words, searched in C"
 
@@ -100,14 +103,64 @@ class NotSmall(Exception):
 
 
 class SmallSearch(ReferenceSearch):
-    """A search by the reference that gives up where it seems that a system has more than few states."""
+    """A search by the reference that gives up where it seems that a system has more than few states.
+
+    Claims are asked only once it is past the first look at the number of states: to make functions of a large system's
+    claims takes longer than that look.
+    """
+
+    held: HeldClaims | None = None
+
+    def _search(self) -> str:
+        if not self.limits.stop_at_violation:
+            self.claims = self.held = HeldClaims(self.claims)  # type: ignore[assignment]
+        try:
+            return super()._search()
+        except NotSmall:
+            self.held = None
+            raise
+        finally:  # also where it is interrupted
+            self._ask()
 
     def _expand(self, label: int, number: int) -> None:
         known = len(self.labels.states)
-        seems_large = known > SOME_STATES and known - self.searched > self.searched * WAITING
+        seems_large = any(known > some and known - self.searched > self.searched * part for some, part in WAITING)
         if seems_large or known > FEW_STATES or self.generated > FEW_STEPS:
             raise NotSmall
+        if known > WAITING[0][0]:
+            self._ask()
         super()._expand(label, number)
+
+    def _ask(self) -> None:
+        """Asks the claims that are held, and holds none from here on."""
+        if self.held is not None:
+            self.claims, held, self.held = self.held.claims, self.held.asked, None
+            for ask in held:
+                ask()
+
+
+class HeldClaims:
+    """What is fed to the claims of a search, kept until it is asked.
+
+    Attributes:
+        claims: those that are to be asked.
+        asked: what they are fed, in order.
+    """
+
+    contradicted = False  # nothing is, as nothing was asked
+
+    def __init__(self, claims: PropertyClaims) -> None:
+        self.claims = claims
+        self.asked: list[Callable[[], None]] = []
+
+    def state(self, *seen: Any) -> None:
+        self.asked.append(partial(self.claims.state, *seen))
+
+    def step(self, *seen: Any) -> None:
+        self.asked.append(partial(self.claims.step, *seen))
+
+    def stuck(self, *seen: Any) -> None:
+        self.asked.append(partial(self.claims.stuck, *seen))
 
 
 def _without_files(asked: Engine, limits: Limits, why: str) -> None:

@@ -19,7 +19,7 @@ from leasehold.spec.language.expectation import Expectation
 from leasehold.spec.language.files import as_mapping
 from leasehold.spec.language.model import System
 from leasehold.spec.language.shape import YamlShape
-from leasehold.spec.language.shape_check import check
+from leasehold.spec.language.shape_check import check_shape
 from leasehold.spec.language.source import YamlNode, read_file
 
 NUMBERS = ("product", "reachable", "distinct", "generated", "edges", "depth", "initial")
@@ -120,10 +120,10 @@ class Explanation:
     place: Place = field(default=NOWHERE, compare=False)
 
     def fits(self, name: str) -> bool:
-        return fits(name, self.pattern)
+        return fits_pattern(name, self.pattern)
 
 
-def fits(name: str, pattern: str) -> bool:
+def fits_pattern(name: str, pattern: str) -> bool:
     """Whether a name fits a pattern, in which `*` alone has a meaning."""
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name) is not None
 
@@ -134,7 +134,7 @@ def explanations_of(
     """Reads a mapping from patterns to reasons; a pattern that fits none of `names` is an error (LH602)."""
     known, found = list(names), []
     for pattern, place, reason in as_mapping(node).pairs():
-        if not any(fits(name, pattern) for name in known):
+        if not any(fits_pattern(name, pattern) for name in known):
             near = near_miss(pattern, known)
             sink.error("unknown_explained", place, near=near, kind=kind, pattern=pattern[:80], remedy=remedy)
         found.append(Explanation(pattern, " ".join(reason.text.split()), place))
@@ -151,6 +151,6 @@ def read_checked(name_or_folder: str | Path, file: str, shape: YamlShape, sink: 
     if not (folder / file).exists():
         return None
     node = read_file(folder / file, f"{shown}/{file}", sink)
-    if node is None or not check(node, shape, sink):
+    if node is None or not check_shape(node, shape, sink):
         raise SpecError(sink.found)
     return node

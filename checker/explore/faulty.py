@@ -22,7 +22,7 @@ from itertools import groupby, product
 from typing import Any
 
 from leasehold.checker.explore import channels
-from leasehold.checker.explore.ground import Case, GroundMachine, GroundPiece
+from leasehold.checker.explore.ground import GroundMachine, GroundOffer, GroundPiece
 from leasehold.checker.explore.layout import Lane, State, closed, opened
 from leasehold.checker.explore.reference import Part, Reference, Steps, choose
 from leasehold.checker.explore.step import FORGED, Action
@@ -57,10 +57,10 @@ class FaultyReference(Reference):
             parts.append(Part(partial(self._changes, some), budgets))
         return parts
 
-    def _machine_steps(
-        self, machine: GroundMachine, s: State, which: Sequence[bool], case: Case | None = None
+    def offered(
+        self, machine: GroundMachine, offer: GroundOffer, e: tuple[Any, ...], s: State, which: Sequence[bool]
     ) -> Steps:
-        for action, after in super()._machine_steps(machine, s, which, case):
+        for action, after in super().offered(machine, offer, e, s, which):
             yield action, after
             yield from self._crash_in(s, action, which)
 
@@ -72,9 +72,9 @@ class FaultyReference(Reference):
             elif action.kind == "deliver" and not action.copy:
                 yield from self._crash_unmoved(s, action, which)
 
-    def _tick(self, s: State, of: Sequence[bool]) -> Steps:
+    def tick(self, s: State, of: Sequence[bool]) -> Steps:
         """Time passes, and clocks that are ahead may stand still meanwhile."""
-        for action, after in super()._tick(s, of):
+        for action, after in super().tick(s, of):
             yield action, after
             ahead = [(name, cell) for name, cell in self.layout.lead.items() if s[cell] > 0]
             for still in product((False, True), repeat=len(ahead)):
@@ -221,30 +221,36 @@ class FaultyReference(Reference):
                 continue
             if not all(s[self.layout.added[cell]] in values for cell, values in change.needs.items()):
                 continue
-            if change.waits_for and self._prompt and any(self.due(m, s) for m in self.machines_of[change.waits_for]):
+            if change.waits_for and self.prompt and any(self.due(m, s) for m in self.machines_of[change.waits_for]):
                 continue
             new = opened(s)
             for cell, value in change.writes.items():
                 new[self.layout.added[cell]] = value
-            if change.forgets:
-                self._forget(new, change.actor)
+            if change.resets:
+                self._reset(new, change.actor)
+            if change.on_channels:
+                self._operate(new, change)
             actor = next((a for a in self.layout.actors if a.name == change.actor), None)
             role, instance = actor.machines[0] if actor is not None else (None, 0)
             cost = (self.at[change.budget],) if change.budget else ()
             group = (change.recovers,) if change.recovers else None
             yield Action(change.kind, role, instance, change.name, group=group, fault=not group, cost=cost), closed(new)
 
-    def _forget(self, new: list[Any], actor: str) -> None:
-        """An actor's store is empty: its machines and its channels are as at first."""
-        first, machines = self.initial_states()[0], self.machines_of[actor]
-        for machine in machines:
+    def _reset(self, new: list[Any], actor: str) -> None:
+        """An actor's machines are as at first."""
+        first = self.initial_states()[0]
+        for machine in self.machines_of[actor]:
             for cell in range(machine.cell, machine.cell + 1 + len(machine.role.data)):
                 new[cell] = first[cell]
-        own = {(machine.role.name, machine.instance) for machine in machines}
+
+    def _operate(self, new: list[Any], change: Change) -> None:
+        """Does to the channels of an actor what a fault does to them."""
+        operation = channels.OPERATIONS[change.on_channels]
+        own = {(machine.role.name, machine.instance) for machine in self.machines_of[change.actor]}
         for lane in self.layout.lanes:
             sender, receiver = self.layout.ends(lane)
             if {sender, receiver} & own:
-                new[lane.cell] = channels.forget(lane.channel.kind, new[lane.cell], sender in own)
+                new[lane.cell] = operation(lane.channel.kind, new[lane.cell], sender in own)
 
     def _back(self, machine: GroundMachine) -> dict[int, Lane]:
         """By the cell of each mailbox that a machine sends by, the one by which its answers come, or itself."""
@@ -331,7 +337,7 @@ class FaultyReference(Reference):
     def effects(self, s: State, action: Action) -> list[Any]:
         """The same; of a crash, what of the work was done before it, and of a recovery all of it."""
         if action.kind not in ("crash", "recover", "retry"):
-            return [] if action.kind in ("halt", "amnesia") else super().effects(s, action)
+            return super().effects(s, action)
         log: list[Any] = []
         if not action.done:
             return log

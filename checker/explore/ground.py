@@ -21,7 +21,6 @@ from leasehold.spec.language.python_source import BUILTINS, Frame, source
 
 QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""  # a string in source
 _NAMES = re.compile(rf"{QUOTED}|(?<![\w.])([a-z])\b(?:\[(\d+)\])?")  # of one letter; a cell, where it is a state
-MANY_CASES = 8  # combinations of the values of an offer's fields from which on each is a case of its own
 
 # (state, event fields, sender) -> value; `state` may be a tuple or a list of cells
 Function: TypeAlias = Callable[[Any, tuple[Any, ...], int], Any]
@@ -77,10 +76,6 @@ class GroundOffer:
     def group_with(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """The group of fairness of the event with these values."""
         return self.group + self.offer.told_apart(values) if self.offer.fair_for_each else self.group
-
-
-# By control state, offers and the fields' values to try: one combination, or None for all that there are.
-Case: TypeAlias = dict[str, list[tuple[GroundOffer, tuple[Any, ...] | None]]]
 
 
 class FieldValues:
@@ -199,28 +194,6 @@ class GroundMachine:
     def values(self, fields: tuple[Datum, ...]) -> FieldValues:
         """The values to try of an event's fields."""
         return FieldValues(fields, self.layout.clock, self.system.values())
-
-    def cases(self) -> list[Case]:
-        """The offers in cases, a part of the machine's steps each: of an offer with many values, one case for each.
-
-        In every control state, the offers come in their order if the cases do.
-        """
-
-        def many(offer: GroundOffer) -> bool:
-            return not offer.values.moving and len(offer.values(())) >= MANY_CASES
-
-        found: list[Case] = []
-        begin, last = 0, max(map(len, self.offers.values()), default=0) - 1
-        for end in range(last + 1):
-            split = [(state, of[end]) for state, of in self.offers.items() if of[end:] and many(of[end])]
-            if split or end == last:
-                found.append({
-                    state: [(offer, None) for offer in of[begin : end + 1] if not many(offer)]
-                    for state, of in self.offers.items()
-                })  # fmt: skip
-                found += [{state: [(offer, e)]} for state, offer in split for e in offer.values(())]
-                begin = end + 1
-        return [case for case in found if any(case.values())]
 
 
 def function(words: str) -> Function:

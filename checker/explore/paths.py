@@ -35,7 +35,7 @@ class Paths:
 
     def where(self, e: Expression) -> Any:
         """By state, whether an expression over it holds: an array of truths."""
-        holds = self.world.world(e)
+        holds = self.world.function(e)
         return np.fromiter((bool(holds(s, (), -1)) for s in self.states), dtype=bool, count=len(self.states))
 
     def column(self, cell: int) -> tuple[list[Any], Any]:
@@ -158,7 +158,7 @@ class Paths:
                 child, event, earlier, later, _ = effect
                 driven.append(Driven(machine_name(child.role, child.instance), event, earlier, later))
         return Step(
-            action.kind, machine, action.point or action.event, fields, sender,  # type: ignore[arg-type]
+            action.kind, machine, action.point or action.event, fields, sender,
             action.transition.name if action.transition else None, was, became, tuple(sent), tuple(driven),
             self.snapshot(after), action.copy,
         )  # fmt: skip

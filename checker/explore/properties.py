@@ -112,7 +112,7 @@ class PropertyClaims:
         self.graphical: list[WatchedClaim] = []  # what is decided on the finished graph
         self.unasked: list[Property] = []
         every_end = system.ends if system.ends is not None and all(world.asks(e.holds) for e in system.ends) else None
-        self.ends = None if every_end is None else [WatchedClaim(e, e.holds, None, world.world) for e in every_end]
+        self.ends = None if every_end is None else [WatchedClaim(e, e.holds, None, world.function) for e in every_end]
         self.deadlock: int | None = None
         frame = self._frame = Frame(world.layout, system.values(), before="o")
         kinds = {"always": self.invariants, "sometimes": self.witnesses, "step": self.steps}

@@ -1,4 +1,4 @@
-"""The reference: the first states of a system, and every step from a state, read off its lowered form.
+"""The reference: every step from a state of a system, read off its lowered form.
 
 It is meant to be believed at once, not to be fast (paper, sections 3 and 4.2). A step consumes one event at one
 machine: it commits the record, and does the work of the new state. Everything else (a policy's decision, a handler's
@@ -10,19 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import product
 from typing import Any, TypeAlias
 
 from leasehold.checker.explore import channels
-from leasehold.checker.explore.ground import Case, Function, GroundMachine, GroundPiece, Move, function
-from leasehold.checker.explore.layout import Lane, Layout, State, closed, opened, with_cell, with_element
+from leasehold.checker.explore.ground import GroundMachine, GroundOffer, GroundPiece, Move
+from leasehold.checker.explore.layout import Lane, State, closed, opened, with_cell, with_element
+from leasehold.checker.explore.states import States
 from leasehold.checker.explore.step import FORGED, Action, SpecFault
-from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
-from leasehold.spec.language.build_fields import constant_value
 from leasehold.spec.language.lower import Relation
-from leasehold.spec.language.model import Datum, machine_name
-from leasehold.spec.language.python_source import Frame, source
 
 Steps: TypeAlias = Iterator[tuple[Action, State]]
 
@@ -31,89 +27,39 @@ Steps: TypeAlias = Iterator[tuple[Action, State]]
 class Part:
     """A part of a system: its steps from a state, given of which of its kinds of faults any are left.
 
-    `cases` are parts that give these steps together, in this order, and that each read less of a state. Where none of
-    the conditions `unless` holds, which read little too, `otherwise` gives the steps, and else there are none; they are
-    asked in their order, and one that shows that the specification is wrong raises SpecFault.
+    `machine` is the one whose steps by itself they are, if they are those of one.
     """
 
     steps: Callable[[State, tuple[bool, ...]], Steps]
     faults: tuple[str, ...] = ()
-    cases: tuple[Part, ...] = ()
-    unless: tuple[Callable[[State], bool], ...] = ()
-    otherwise: Callable[[State, tuple[bool, ...]], Steps] | None = None
+    machine: GroundMachine | None = None
 
 
-class Reference:
+class Reference(States):
     """First states and steps of a lowered form.
 
     Attributes:
         interrupting: kinds of faults that may break off the steps of machines and channels.
-        budgeted: of each kind of fault with a limit, how many a run may have; `limited` are their names.
+        prompt: whether time waits while a timer is due.
     """
 
     interrupting: tuple[str, ...] = ()
 
     def __init__(self, relation: Relation) -> None:
-        self.relation, self.system = relation, relation.system
-        self.layout = Layout(relation)
-        self.machines = [GroundMachine(relation, self.layout, role, i) for role, i in self.system.machines()]
-        self.by_name = {(m.role.name, m.instance): m for m in self.machines}
-        self.machines_of = {a.name: [self.by_name[m] for m in a.machines] for a in self.layout.actors}
-        self.up = {key: at for (name, key), at in self.layout.added.items() if name == "up"}
-        self.limited, self.budgeted = list(relation.limits), tuple(relation.limits.values())
+        super().__init__(relation)
+        layout = self.layout
+        self.up = {key: at for (name, key), at in layout.added.items() if name == "up"}
         self.at = {fault: i for i, fault in enumerate(self.limited)}
-        self._stops = {a.name: self.layout.stopping(a) for a in self.layout.actors}
-        ends = {lane.cell: self.layout.ends(lane) for lane in self.layout.lanes}
-        of = self.layout.of
-        self._separates = {cell: self.layout.separating(of[a], of[b]) for cell, (a, b) in ends.items()}
-        self._prompt = relation.passage is not None and bool(relation.passage.unless)
+        self.prompt = relation.passage is not None and bool(relation.passage.unless)
+        self._stops = {a.name: layout.stopping(a) for a in layout.actors}
+        ends = {lane.cell: layout.ends(lane) for lane in layout.lanes}
+        self._separates = {cell: layout.separating(layout.of[a], layout.of[b]) for cell, (a, b) in ends.items()}
         self._receives = {r.channel.name: r for r in relation.receives}
-        self._bounds = [function(words) for words in self.bounds]
 
     @property
     def faulty(self) -> bool:
         """Whether actors may stop: the system was lowered with a budget of faults, though it may be empty."""
         return bool(self.up)
-
-    # First states, and bounds
-
-    def initial_states(self) -> list[State]:
-        system = self.system
-        cells: list[list[Any]] = []
-        for role, instance in system.records():
-            cells += [[role.first(instance).name]] if role.states else []
-            cells += [self._first_values(d) for d in role.data.values()]
-        cells += [[channels.empty(lane.channel.kind)] for lane in self.layout.lanes]
-        cells += [[getattr(system.channels[name], fault)] for name, fault in self.layout.budgets]
-        cells += [] if system.clock is None else [[0]]
-        cells += [[value] for value in self.layout.initial()]
-        states = [tuple(c) for c in product(*cells)]
-        holds = None if system.initially is None else self.world(system.initially)
-        return states if holds is None else [s for s in states if holds(s, (), -1)]
-
-    def _first_values(self, datum: Datum) -> list[Any]:
-        if not datum.any_initial:
-            return [datum.initial]
-        ends = datum.explore and tuple(constant_value(e, self.system.values()) for e in datum.explore)
-        return list(t.domain(datum.type, ends or None))
-
-    @cached_property
-    def bounds(self) -> list[str]:
-        """Sources of what holds within the bounds: the state constraint, and the explored ranges of data."""
-        frame = Frame(self.layout, self.system.values())
-        found = [] if self.system.constraint is None else [source(self.system.constraint, frame)]
-        for role, i in self.system.records():
-            for datum in role.data.values():
-                if datum.explore is not None:
-                    low, high = (source(e, frame) for e in datum.explore)
-                    value = f"s[{self.layout.at(role.name, i, datum.name)}]"
-                    absent = f"{value} is None or " if isinstance(datum.type, t.Option) else ""
-                    found.append(f"({absent}{low} <= {value} <= {high})")
-        return found
-
-    def within_bounds(self, state: State) -> bool:
-        """Whether the state satisfies the state constraint and the explored ranges of data."""
-        return all(holds(state, (), -1) for holds in self._bounds)
 
     # Steps
 
@@ -134,16 +80,9 @@ class Reference:
     @cached_property
     def parts(self) -> list[Part]:
         """The parts of the system, in order: machines, channels, and time."""
-        parts = [self._machine_part(m) for m in self.machines]
+        parts = [Part(partial(self._machine_steps, m), self.interrupting, m) for m in self.machines]
         parts += [Part(partial(self._lane_steps, lane), self.interrupting) for lane in self.layout.lanes]
-        if self.layout.clock is not None:
-            parts.append(Part(self._passage, unless=tuple(self._holding_time), otherwise=self._tick))
-        return parts
-
-    def _machine_part(self, machine: GroundMachine) -> Part:
-        steps, faults = partial(self._machine_steps, machine), self.interrupting
-        cases = [Part(partial(steps, case=case), faults) for case in machine.cases()]
-        return Part(steps, faults, tuple(cases) if len(cases) > 1 else ())
+        return parts + ([] if self.layout.clock is None else [Part(self.passage)])
 
     # Machines
 
@@ -152,27 +91,27 @@ class Reference:
         actor = self.layout.of[machine.role.name, machine.instance]
         return actor is not self.layout.traitor and all(s[at] not in v.stops for at, v in self._stops[actor.name])
 
-    def _machine_steps(
-        self, machine: GroundMachine, s: State, which: Sequence[bool], case: Case | None = None
+    def _machine_steps(self, machine: GroundMachine, s: State, which: Sequence[bool]) -> Steps:
+        """The steps that a machine takes by itself: a local event, or a tick that is due."""
+        offers = machine.offers[s[machine.cell]]
+        for offer in offers if offers and self.running(s, machine) else ():
+            for e in offer.values(s):
+                yield from self.offered(machine, offer, e, s, which)
+
+    def offered(
+        self, machine: GroundMachine, offer: GroundOffer, e: tuple[Any, ...], s: State, which: Sequence[bool]
     ) -> Steps:
-        """The steps that a machine takes by itself, or those of a case: a local event, or a tick that is due."""
-        state = s[machine.cell]
-        offers = [(offer, None) for offer in machine.offers[state]] if case is None else case.get(state, ())
-        if not offers or not self.running(s, machine):
+        """The step in which a running machine takes what is offered to it, if it does."""
+        move = choose(offer.moves, s, e, -1) if offer.allowed(s, e, -1) else None
+        if move is None:
             return
-        for offer, only in offers:
+        after = self._step(s, partial(self._fire, machine=machine, move=move, e=e, sender=-1, log=None))
+        if after is not None:
             kind = "tick" if offer.offer.cause == "tick" else "local"
-            for e in offer.values(s) if only is None else (only,):
-                move = choose(offer.moves, s, e, -1) if offer.allowed(s, e, -1) else None
-                if move is None:
-                    continue
-                action = Action(
-                    kind, machine.role.name, machine.instance, offer.offer.event, e, -1, move.transition,
-                    group=offer.group_with(e),
-                )  # fmt: skip
-                after = self._step(s, partial(self._fire, machine=machine, move=move, e=e, sender=-1, log=None))
-                if after is not None:
-                    yield action, after
+            yield Action(
+                kind, machine.role.name, machine.instance, offer.offer.event, e, -1, move.transition,
+                group=offer.group_with(e),
+            ), after  # fmt: skip
 
     def _step(self, s: State, does: Callable[[list[Any]], None]) -> State | None:
         """The state after a step; None where it would send into a full channel."""
@@ -182,6 +121,14 @@ class Reference:
         except channels.LaneFull:
             return None
         return closed(new)
+
+    def fired(
+        self, s: State, machine: GroundMachine, move: Move, e: tuple[Any, ...], sender: int = -1
+    ) -> tuple[State, list[Any]]:  # fmt: skip
+        """The state after a machine has taken a move, and what that sent and drove, as `effects` tells it."""
+        new, log = opened(s), list[Any]()
+        self._fire(new, machine, move, e, sender, log)
+        return closed(new), log
 
     def _fire(
         self, new: list[Any], machine: GroundMachine, move: Move, e: tuple[Any, ...], sender: int,
@@ -363,75 +310,38 @@ class Reference:
             return False
         return any(choose(o.moves, s, (), -1) is not None for o in timers)
 
-    def timers_due(self, machines: Sequence[GroundMachine]) -> list[Callable[[Any], bool]]:
-        """Of each machine that has timers, whether one has run out."""
-        return [partial(self.due, machine) for machine in machines if machine.timers]
-
-    @cached_property
-    def _holding_time(self) -> list[Callable[[Any], bool]]:
-        """Conditions under which time does not pass: its horizon is reached, or it has to wait for a timer."""
-        return [self._is_over, *(self.timers_due(self.machines) if self._prompt else ())]
-
-    def time_may_pass(self, s: Any) -> bool:
-        """Whether the system has a clock, and nothing holds it."""
-        return self.layout.clock is not None and not any(holds(s) for holds in self._holding_time)
-
-    def _is_over(self, s: Any) -> bool:
+    def is_over(self, s: Any) -> bool:
+        """Whether the clock has reached its horizon."""
         passage, clock = self.relation.passage, self.layout.clock
         assert passage is not None and clock is not None
         return bool(s[clock] >= passage.clock.horizon)
 
-    def _passage(self, s: State, of: tuple[bool, ...]) -> Steps:
+    def time_may_pass(self, s: Any) -> bool:
+        """Whether the system has a clock, and neither its horizon nor a timer holds it."""
+        if self.layout.clock is None or self.is_over(s):
+            return False
+        return not (self.prompt and any(self.due(m, s) for m in self.machines if m.timers))
+
+    def passage(self, s: State, of: Sequence[bool]) -> Steps:
         """Time passes, unless something holds it."""
         if self.time_may_pass(s):
-            yield from self._tick(s, of)
+            yield from self.tick(s, of)
 
-    def _tick(self, s: State, of: Sequence[bool]) -> Steps:
+    def tick(self, s: State, of: Sequence[bool]) -> Steps:
         clock = self.layout.clock
         assert clock is not None
         now = f"now {s[clock] + 1}"
         after = with_cell(s, clock, s[clock] + 1)
         yield Action("clock", None, 0, now, group=("clock",)), after
 
-    # For properties, paths and reports
-
-    def world(self, e: x.Expression) -> Function:
-        """An expression over the whole state as a function."""
-        return function(source(e, Frame(self.layout, self.system.values())))
-
-    def asks(self, e: x.Expression) -> bool:
-        """Whether an expression speaks only of machines that keep to their specification."""
-        roles = {m.role for m in self.layout.traitor.machines} if self.layout.traitor is not None else set()
-
-        def speaks(node: x.Expression) -> bool:
-            if isinstance(node, x.Pending):
-                channel = self.system.channels.get(node.name) or self.system.channel_of(node.name)
-                return bool({channel.sender, channel.receiver} & roles) and node.name not in self.layout.known
-            if isinstance(node, x.GlobalQuery):
-                return node.name == "running" and node.subjects[0] in roles
-            return isinstance(node, x.Data | x.ControlState | x.Took) and node.role in roles
-
-        return not roles or not x.mentions(e, speaks)
-
-    def product(self) -> list[tuple[str, int]]:
-        """The machines of the product by name, and the cells of their control states."""
-        roles = [self.system.roles[name] for name in self.system.product]
-        return [(machine_name(r, i), self.layout.at(r.name, i, None)) for r in roles for i in range(r.count)]
+    # For paths and reports
 
     def taken(self, s: State, action: Action) -> tuple[str, ...]:
         """The transitions that a step takes: its machine's, and those of subsidiary machines along with it."""
         if action.transition is None:
             return ()
-        if id(action.transition) not in self._driving:
-            return (action.transition.name,)
         driven = (e[4].name for e in self.effects(s, action) if len(e) == 5 and e[4] is not None)
         return action.transition.name, *driven
-
-    @cached_property
-    def _driving(self) -> set[int]:
-        """The transitions, by identity, that drive subsidiary machines."""
-        moves = (move for machine in self.machines for of in machine.moves.values() for move in of)
-        return {id(move.transition) for move in moves if any(work.lane is None for work in move.work)}
 
     def effects(self, s: State, action: Action) -> list[Any]:
         """What a step sent (lane, message, fields) and drove (machine, event, before, after, transition), in order."""

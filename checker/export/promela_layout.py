@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from leasehold.checker.explore.layout import Lane, Layout
-from leasehold.checker.export.shared import ExportError, UniqueNames, numbered, repeated, witnesses
+from leasehold.checker.export.shared import ExportError, UniqueNames, field_values, numbered, repeated
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Relation, messages_of
 from leasehold.spec.language.model import Channel, Datum, Message
@@ -318,7 +318,7 @@ class PromelaNames:
                         f"`{message.name}.{field.name}` is any number, and channel {channel.name} is a set",
                         "give the field `explore`: the values that it may have", field.place,
                     )  # fmt: skip
-            for k, values in enumerate(witnesses(self.system, message.fields)):
+            for k, values in enumerate(field_values(self.system, message.fields)):
                 words = [w for f, v in zip(message.fields, values, strict=True) for w in self.literal(f.type, v)]
                 yield message, words, f"{self.lane(lane, old)}.{safe(message.name)}_{k}"
 

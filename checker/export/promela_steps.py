@@ -28,10 +28,10 @@ from leasehold.checker.export.shared import (
     ExportError,
     described,
     fair_group,
+    field_values,
     low_high,
     moving,
     repeated,
-    witnesses,
     wrapped,
 )
 from leasehold.spec.language import expression as x
@@ -126,7 +126,7 @@ class PromelaSteps:
         for role, i in self.system.machines():
             for state in role.states:
                 for offer in self.relation.offers[role.name, state]:
-                    for values in witnesses(self.system, offer.fields):
+                    for values in field_values(self.system, offer.fields):
                         yield from self._offered(role, i, offer, values)
 
     def _offered(self, role: Role, i: int, offer: Offer, values: tuple[t.Value, ...]) -> Iterator[Alternative]:

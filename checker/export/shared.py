@@ -112,7 +112,7 @@ def values_to_try(system: System, field_: Datum) -> list[t.Value]:
     return list(found)
 
 
-def witnesses(system: System, fields: tuple[Datum, ...]) -> list[tuple[t.Value, ...]]:
+def field_values(system: System, fields: tuple[Datum, ...]) -> list[tuple[t.Value, ...]]:
     """Every combination of the values that an event's fields may have at any time."""
     domains = [values_to_try(system, f) for f in fields]
     count = 1

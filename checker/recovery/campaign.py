@@ -160,7 +160,7 @@ def nothing() -> None:
     """What a process begins with where there is nothing to prepare; unlike a lambda it has a name there."""
 
 
-def spread(
+def in_processes(
     do: Callable[[W], R], work: Iterable[W], jobs: int | None, begin: Callable[..., None] = nothing,
     arguments: tuple[Any, ...] = (),
 ) -> Iterator[R]:  # fmt: skip

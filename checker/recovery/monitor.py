@@ -159,7 +159,7 @@ class PropertyMonitor:
             held = self.sim.held(self.lease, machine)
             record = held.record if held is not None else core.first(instance)
             at = layout.at(role.name, instance, None)
-            if core.subsidiary and held is not None and held.metadata.get("lease") != self.lease:
+            if core.of_actor and held is not None and held.serves != self.lease:
                 record = core.first(instance)
                 self._passed_on |= found[at] != record[0]
             found[at] = record[0]
@@ -234,7 +234,7 @@ class DurabilityMonitor:
         for key in {*last, *(begun or ())}:
             before, after = last.get(key), last.get(key) if begun is None else begun.get(key)
             row = rows.get(key)
-            now = None if row is None else _durable(actor.rows.read(key, row, actor.table.below))
+            now = None if row is None else _durable(actor.rows.read(key, row, actor.table.below_of(key.lease)))
             if now in (before, after):
                 if before != after:
                     sides[now == after] = key

@@ -45,7 +45,7 @@ def owed(sim: Simulation, properties: MonitoredProperties, lease: str, state: Se
         actor, held = sim.actors.get(sim.player[name]), sim.held(lease, name)
         if actor is None or held is None or not actor.running or actor.queue:
             continue
-        if held.core.subsidiary and held.metadata.get("lease") != lease:
+        if held.serves != lease:
             continue
         where = f"{name} of {lease} is in {held.state}"
         if prompt and properties.world.due(machine, state):

@@ -7,7 +7,8 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from leasehold.checker.recovery.campaign import CaseOutcome
-from leasehold.checker.recovery.monitor import PropertyMonitor
+from leasehold.checker.recovery.conformance import StepConformance
+from leasehold.checker.recovery.monitor import MonitoredProperties, PropertyMonitor
 from leasehold.checker.recovery.progress import owed
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.notices import SimulatedCrash
@@ -18,17 +19,29 @@ S = TypeVar("S", bound=Simulation)
 class SimulatedRun(Generic[S]):
     """What all runs in simulation share.
 
+    Args:
+        simulation: none of its actors has started.
+        properties: the specification, grounded.
+        name: of the run.
+
     Attributes:
         sim: the actors, and their simulated environment.
         outcome: with what is wrong; without findings where nothing is.
+        steps: compares each step with the specification.
     """
 
-    def __init__(self, simulation: S, name: str) -> None:
+    def __init__(self, simulation: S, properties: MonitoredProperties, name: str) -> None:
         self.sim = simulation
         self.outcome = CaseOutcome(name)
+        self.steps = StepConformance(simulation, properties.world)
 
     def say(self, check: str, words: str) -> None:
         self.outcome.say(check, words)
+
+    def report_steps(self) -> None:
+        """Whether each step was one of the specification; one that was not makes others strange."""
+        for words in self.steps.strange[:1]:
+            self.say("step", words)
 
     def report_errors(self) -> None:
         for context in self.sim.loop.errors:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -20,10 +21,10 @@ from leasehold.faults.simulation.clock import SimulatedClock, TrueTime
 from leasehold.faults.simulation.loop import VirtualLoop
 from leasehold.faults.simulation.network import SCHEME, SimulatedNetwork, SimulatedTransport
 from leasehold.faults.simulation.silent import silent_environment
+from leasehold.faults.simulation.steps import LoggedStepper, LoggedTurn
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, Backoff, Environment, RetryPolicy
 from leasehold.impl.actor.ready import Acknowledge, Ready, Recheck, Request
-from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import BELOW, MachineInstance
 from leasehold.impl.core.core import Program
 from leasehold.impl.identity.keys import PrivateKey
@@ -35,7 +36,7 @@ from leasehold.impl.store.store import RecordKey, Store
 PAUSES = Backoff(first=0.1, longest=2.0, ask_again=2.0)
 
 
-class ControlledStepper(Stepper):
+class ControlledStepper(LoggedStepper):
     """A stepper of which no step follows from another by itself while the actor is controlled."""
 
     controlled = False
@@ -101,11 +102,12 @@ class Simulation:
         player: by machine, the actor that plays it.
         subscribers: hear the notices of every actor, from its start on.
         ends: hear which actor has ended.
+        turns: hear what each actor has stepped, before it is committed.
         crashes: how many actors have ended.
         free: actors go on by themselves, though the network holds their packets.
     """
 
-    retry = RetryPolicy(3, 0.1, 1e9)  # a silent handler ends only when its machine moves on
+    retry = RetryPolicy(3, 0.1, 1e9, 10**9)  # a silent handler ends only when its machine moves on
 
     def __init__(
         self, program: Program, seed: int = 0, store: Callable[[str], Store] | None = None,
@@ -118,6 +120,7 @@ class Simulation:
         self.actors: dict[str, ControlledActor] = {}
         self.subscribers: list[Subscriber] = []
         self.ends: list[Callable[[str], None]] = []
+        self.turns: list[Callable[[str, LoggedTurn], None]] = []
         self.crashes = 0
         self.free = False
         self._store = store or (lambda name: MemoryStore(self.disks[name]))
@@ -150,6 +153,7 @@ class Simulation:
         for subscriber in self.subscribers:
             actor.notices.subscribe(subscriber)
         self.actors[name] = actor
+        actor.stepper.hear = partial(self._stepped, name) if self.turns else None
         actor.controlled = self.network.holds and not self.free
         self.loop.run(actor.start())
         self.loop.quiesce()
@@ -158,6 +162,10 @@ class Simulation:
     def start_all(self) -> None:
         for name in self.roles:
             self.start(name)
+
+    def _stepped(self, name: str, turn: LoggedTurn) -> None:
+        for hear in self.turns:
+            hear(name, turn)
 
     def crash(self, name: str) -> None:
         """An actor's process ends at once."""
@@ -203,7 +211,7 @@ class Simulation:
     def held(self, lease: str, machine: str) -> MachineInstance | None:
         """A machine of a running actor; None where it has none, or does not run."""
         actor = self.actors.get(self.player[machine])
-        lease = BELOW if self.program.machines[machine][0].subsidiary else lease
+        lease = BELOW if self.program.machines[machine][0].of_actor else lease
         return None if actor is None else actor.table.instances.get(RecordKey(lease, machine))
 
     def where(self, lease: str) -> str:
@@ -213,10 +221,10 @@ class Simulation:
 
     def concerns(self, notice: Notice, lease: str) -> bool:
         """Whether a notice is about a machine of a lease, or about a unit that serves it."""
-        if not notice.machine or not self.program.roles[notice.machine.partition("[")[0]].subsidiary:
+        if not notice.machine or not self.program.roles[notice.machine.partition("[")[0]].of_actor:
             return notice.lease == lease
         held = self.held(lease, notice.machine)
-        return held is not None and held.metadata.get("lease") == lease
+        return held is not None and held.serves == lease
 
     def tick(self, settle: float = 0.0) -> None:
         """One tick passes, and then some seconds, in which actors do what follows."""

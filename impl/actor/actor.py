@@ -24,6 +24,7 @@ from leasehold.impl.actor.effects import EffectRunner
 from leasehold.impl.actor.environment import ActorContext, ActorError, ActorOptions, Environment, EnvironmentMismatch
 from leasehold.impl.actor.messages import EnvelopeCodec, MessageHandler, answer_to
 from leasehold.impl.actor.outbox import Outbox
+from leasehold.impl.actor.probes import UnitProbes
 from leasehold.impl.actor.queue import MOST, RequestQueue
 from leasehold.impl.actor.ready import (
     Begin,
@@ -98,6 +99,7 @@ class Actor:
             self.context, self.codec, self.messages.address_of, self.upcalls, self.put_quietly
         )  # fmt: skip
         self.queue = RequestQueue()
+        self.probes = UnitProbes(self.context, lambda key: any(self.calls.of(key)), self.put_quietly, self._guard)
         self._tasks: list[asyncio.Task[None]] = []
         self._starting: asyncio.Task[None] | None = None  # carries out the rest of recovery's effects
         self._over: asyncio.Future[None] | None = None
@@ -128,6 +130,7 @@ class Actor:
         self.running = True
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self._guard(self._turns)), loop.create_task(self._guard(self._ticks))]
+        self.probes.open()
         return self.codec.address
 
     async def stop(self) -> None:
@@ -189,6 +192,7 @@ class Actor:
             self._starting.cancel()
             await asyncio.gather(self._starting, return_exceptions=True)
         self._starting = None
+        await self.probes.close()
         self.upcalls.close()
         await self.effects.close()
 
@@ -230,7 +234,7 @@ class Actor:
             if other is not None:
                 raise other
             try:
-                table.admit(self.rows.read(key, row, table.below), now)
+                table.admit(self.rows.read(key, row, table.below_of(key.lease)), now)
             except RecordError as error:
                 raise with_command(error, self.program, self.store, self.identity.name) from error
         self.upcalls.recovered()
@@ -282,6 +286,7 @@ class Actor:
         while not await self._came_back():
             pass
         self.running = True
+        self.probes.open()
         self.queue.wake()  # timers may have become due
         log.info("%s goes on with %d machines", self.identity.name, len(self.table.instances))
 
@@ -470,7 +475,8 @@ class Actor:
     def idle(self) -> bool:
         """Whether nothing waits, no handler is at work, and no message is on its way at this moment."""
         starting = self._starting is not None and not self._starting.done()
-        at_work = bool(self.queue) or starting or self.upcalls.busy or self.calls.under_way() or self.outbox.sending
+        asked = self.upcalls.busy or self.calls.under_way() or self.probes.asking
+        at_work = bool(self.queue) or starting or asked or self.outbox.sending
         return not (self.running and at_work)
 
     async def _ticks(self) -> None:

@@ -5,6 +5,10 @@ its answer names the epoch of that state; so an answer to a state that was left 
 a call anew, and what an earlier run of it still answers is dropped here, as only the last run of a task counts. Actions
 on one unit never overlap: the one before is cancelled, and waited for, before the next begins. A handler that fails is
 tried again a few times before its failure is answered.
+
+A host that comes back with many machines begins all their actions in one turn; only so many tries are under way at
+once, and the others wait in the order in which they began. Their machines' timers go on meanwhile. One that is given up
+leaves the line; one that is tried again goes to its end, so that actions that hang do not hold up the rest for ever.
 """
 
 from __future__ import annotations
@@ -28,7 +32,11 @@ Answered = Callable[[Complete], None]
 
 
 class HandlerCalls:
-    """The handler calls of one actor that are under way."""
+    """The handler calls of one actor that are under way.
+
+    Attributes:
+        waiting: how many of them wait, as the most tries at once are under way.
+    """
 
     def __init__(self, handlers: Mapping[str, Handler], answered: Answered, retry: RetryPolicy) -> None:
         self._handlers, self._answered, self.retry = handlers, answered, retry
@@ -36,9 +44,15 @@ class HandlerCalls:
         self._runs: dict[tuple[RecordKey, str], list[asyncio.Task[None]]] = {}
         # The state epochs at which those that outlive a state began.
         self._outliving: dict[tuple[RecordKey, str], int] = {}
+        self._places = asyncio.Semaphore(retry.at_once)  # it lets those that wait in, in order
+        self.waiting = 0
 
-    def begin(self, instance: MachineInstance, call: CallWork, action: HandlerAction) -> None:
-        """Begins a call in place of the one before it on the same unit."""
+    def begin(self, instance: MachineInstance, call: CallWork, action: HandlerAction, anew: bool = False) -> None:
+        """Begins a call in place of the one before it on the same unit.
+
+        One that outlives its state goes on, and is not begun by a state that only remembers it; except `anew`, as an
+        operator recovers a machine for the reason that it hangs.
+        """
         verb = call.target.partition(".")[2]
         handler = self._handlers.get(verb)
         if handler is None:
@@ -48,7 +62,7 @@ class HandlerCalls:
         began = instance.core.began(instance.record, call.task)
         before = tuple(self._runs.get(slot, ()))
         if call.outlives:
-            if before and self._outliving.get(slot) == began:
+            if before and self._outliving.get(slot) == began and not anew:
                 return  # another state of the machine only remembers it
             self._outliving[slot] = began
         _cancel(before)
@@ -62,12 +76,16 @@ class HandlerCalls:
             if other == key and task and task not in tasks:
                 _cancel(runs)
 
+    def forget(self, key: RecordKey) -> None:
+        """A unit's machine is forgotten: its last action, which it does not ask for any more, is given up."""
+        _cancel(self._runs.get((key, ""), ()))
+
     def of(self, key: RecordKey) -> Iterator[str]:
         """The calls under way for a machine: tasks by name, or the unit's action."""
         return (task or "action" for other, task in self._runs if other == key)
 
     def under_way(self) -> int:
-        """How many calls are under way."""
+        """How many calls are under way, those that wait among them."""
         return len(self._runs)
 
     async def close(self) -> None:
@@ -87,7 +105,11 @@ class HandlerCalls:
         for attempt in range(self.retry.tries):
             if attempt:
                 await asyncio.sleep(self.retry.pause)
-            done = _fitting(call, events, await self._once(handler, action))
+            await self._enter()
+            try:
+                done = _fitting(call, events, await self._once(handler, action))
+            finally:
+                self._places.release()
             if done.well:
                 break
             log.warning("%s of %s failed: %s", action.verb, action.unit or action.lease, done.words)
@@ -99,6 +121,14 @@ class HandlerCalls:
             log.error("%s of %s has no answer: %s", action.verb, action.unit or action.lease, error)
             return
         self._answered(Complete(instance.key, event, epoch, done, fields))
+
+    async def _enter(self) -> None:
+        """Waits for a place among the tries that are under way."""
+        self.waiting += 1
+        try:
+            await self._places.acquire()
+        finally:
+            self.waiting -= 1
 
     async def _once(self, handler: Handler, action: HandlerAction) -> Done:
         try:

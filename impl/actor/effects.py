@@ -76,6 +76,7 @@ class EffectRunner:
         outbox, calls = self.outbox, self.calls
         for key in ready.dropped:
             outbox.forget(key)
+            calls.forget(key)
         for key, left in ready.moved.items():
             outbox.refusals.pop(key, None)
             instance = self.table.instances.get(key)
@@ -191,7 +192,7 @@ class EffectRunner:
         if asks_policy:
             self.upcalls.begin(effect)
         else:
-            self.calls.begin(instance, call, self.upcalls.action(instance, call, self.codec.epoch))
+            self.calls.begin(instance, call, self.upcalls.action(instance, call, self.codec.epoch), effect.anew)
 
     # What comes back
 

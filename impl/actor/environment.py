@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple, Protocol
 
 from msgspec import Meta, Struct
 
-from leasehold.impl.actor.table import MachineTable
+from leasehold.impl.actor.table import MachineInstance, MachineTable
 from leasehold.impl.clock import ActorClock
 from leasehold.impl.core.core import Program
 from leasehold.impl.handlers.handler import Handler
@@ -105,6 +105,7 @@ class Units(Protocol):
 
 # The keys of a configuration (impl/server/config.py).
 _BACKOFF = {"first": "first_pause_seconds", "longest": "longest_pause_seconds", "ask_again": "ask_again_seconds"}
+_PROBE = {"every": "every_seconds", "longest": "longest_seconds"}
 _RETRY = {"pause": "pause_seconds", "longest": "longest_seconds"}
 
 
@@ -129,12 +130,49 @@ class RetryPolicy(Struct, forbid_unknown_fields=True, frozen=True, rename=_RETRY
     Attributes:
         tries: how often an action is begun before its failure is answered.
         pause: seconds between two tries.
-        longest: seconds that one try may take.
+        longest: seconds that one try may take, without the time for which it waits for its turn.
+        at_once: most tries that are under way at once; the others wait for their turn.
     """
 
     tries: Count = 3
     pause: Seconds = 0.2
     longest: Seconds = 60.0
+    at_once: Count = 64
+
+
+class ProbeSettings(Struct, forbid_unknown_fields=True, frozen=True, rename=_PROBE):
+    """How machines that are up are asked for (impl/actor/probes.py).
+
+    Attributes:
+        every: seconds in which each is asked for once.
+        patience: how many misses in a row mean that it is not up.
+        at_once: most that are asked for at once.
+        longest: seconds for which one answer is awaited.
+        hung_is_missed: whether no answer in that time is a miss.
+        failed_is_missed: whether it is one that a handler could not ask.
+    """
+
+    every: Seconds = 10.0
+    patience: Count = 2
+    at_once: Count = 16
+    longest: Seconds = 5.0
+    hung_is_missed: bool = False
+    failed_is_missed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """The machines of a role are asked for while an event of the world outside would move them.
+
+    Attributes:
+        role: whose machines.
+        event: what has happened to one that is not up any more; it has no fields.
+        settings: how they are asked for.
+    """
+
+    role: str
+    event: str
+    settings: ProbeSettings = field(default_factory=ProbeSettings)
 
 
 class DecisionLimits(Struct, forbid_unknown_fields=True, frozen=True, rename=_RETRY):
@@ -182,6 +220,7 @@ class Environment:
             may change.
         units: the subsidiary machines.
         credentials: needed where messages of the system carry others.
+        probes: of what is up.
     """
 
     policies: dict[str, Policy] = field(default_factory=dict)
@@ -189,6 +228,16 @@ class Environment:
     peers: Mapping[str, str] = field(default_factory=dict)
     units: Units | None = None
     credentials: Credentials | None = None
+    probes: tuple[Probe, ...] = ()
+
+    def unit_name(self, machine: MachineInstance) -> str:
+        """What handlers know a subsidiary machine by: a site's unit by its persistent name, if it has one.
+
+        One that belongs to the run is RUN/MACHINE, as the site's units are machines of no run.
+        """
+        if machine.core.of_run:
+            return "/".join(machine.key)
+        return (self.units.name(machine.number) if self.units is not None else None) or machine.key.machine
 
     def each_handler(self) -> list[Handler]:
         """The handlers, each once: one may serve several verbs."""

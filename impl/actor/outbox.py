@@ -46,6 +46,7 @@ class PendingSend:
     taken: int = 0  # times that it was
     times: int = 0  # that it was sent
     reason: str = ""  # why the last time came to nothing
+    refused: bool = False  # the last time, by the receiver
     again: asyncio.TimerHandle | None = None
     task: asyncio.Task[None] | None = None
 
@@ -90,6 +91,10 @@ class Outbox:
     def sending(self) -> bool:
         """Whether a message is on its way for the first time."""
         return bool(self._fresh)
+
+    def on_their_way(self) -> Counter[str]:
+        """How many messages have been neither taken nor refused, by peer; one to a busy receiver is on its way."""
+        return Counter(pending.peer for pending in self._each() if not (pending.taken or pending.refused))
 
     def of(self, key: RecordKey) -> tuple[PendingSend, ...]:
         """The messages of a machine."""
@@ -170,7 +175,7 @@ class Outbox:
         self._fresh.discard(pending)
         if self.stopped or self._all.get(pending.key, {}).get(pending.neighbour) is not pending:
             return
-        pending.reason = reply.reason
+        pending.reason, pending.refused = reply.reason, reply.answer in (Delivery.UNTRUSTED, Delivery.REFUSED)
         match reply.answer:
             case Delivery.TAKEN if pending.ordered:
                 self.drop(pending.key, pending.neighbour)

@@ -24,7 +24,7 @@ from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
 from leasehold.impl.actor.environment import ActorContext, ActorError
-from leasehold.impl.policy.policy import Decision, Policy, Wishing, decisions_of
+from leasehold.impl.policy.policy import Decision, Policy, TakesDemands, decisions_of
 from leasehold.impl.policy.thread import PolicyThread
 
 log = logging.getLogger("leasehold.policies")
@@ -255,7 +255,7 @@ def answer_of(policy: Policy, told: Told) -> Answer:
     """Asks a policy; whatever it raises is its answer. Called in the policy's thread."""
     try:
         answer = Answer(decisions_of(told(policy)))
-        if isinstance(policy, Wishing):
+        if isinstance(policy, TakesDemands):
             answer.wishes = {str(lease): bytes(wish) for lease, wish in policy.changed_wishes().items()}
         return answer
     except BaseException as error:  # also an exit or an interrupt, which would end the actor

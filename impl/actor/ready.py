@@ -79,6 +79,20 @@ class Complete(NamedTuple):
     fields: tuple[Any, ...] = ()
 
 
+class Observe(NamedTuple):
+    """A probe has found that something has happened to a machine (impl/actor/probes.py).
+
+    Attributes:
+        key: which.
+        event: of the world outside, without fields.
+        epoch: the state epoch that it was found at; it counts for no other.
+    """
+
+    key: RecordKey
+    event: str
+    epoch: int
+
+
 class Consume(NamedTuple):
     """An event for a machine, as the core takes it."""
 
@@ -128,7 +142,19 @@ class Read(NamedTuple):
 
 
 Request: TypeAlias = (
-    Deliver | Begin | Tell | Decide | Complete | Consume | Recheck | Recover | Acknowledge | Tick | PolicyCommand | Read
+    Deliver
+    | Begin
+    | Tell
+    | Decide
+    | Complete
+    | Observe
+    | Consume
+    | Recheck
+    | Recover
+    | Acknowledge
+    | Tick
+    | PolicyCommand
+    | Read
 )
 
 
@@ -156,11 +182,12 @@ class DropMessage(NamedTuple):
 
 
 class StartCall(NamedTuple):
-    """A call of a policy or handler, for a state that was entered at a state epoch."""
+    """A call of a policy or handler, for a state that was entered at a state epoch; `anew` also if it is under way."""
 
     key: RecordKey
     call: CallWork
     epoch: int
+    anew: bool = False
 
 
 class TellPolicy(NamedTuple):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from leasehold.impl.actor import session
+from leasehold.impl.actor import outside, session
 from leasehold.impl.actor.environment import ActorContext, ActorError
+from leasehold.impl.actor.outside import local_event
 from leasehold.impl.actor.ready import (
     Acknowledge,
     Begin,
@@ -16,6 +17,7 @@ from leasehold.impl.actor.ready import (
     Consume,
     Decide,
     DropMessage,
+    Observe,
     Ready,
     Recheck,
     Recover,
@@ -29,7 +31,6 @@ from leasehold.impl.actor.ready import (
 )
 from leasehold.impl.actor.session import ChannelFull
 from leasehold.impl.actor.table import BELOW, MEMBERSHIP, MachineInstance, MachinesOfActor, RowCodec, origin_of
-from leasehold.impl.core.values import ValueFault, named_fields
 from leasehold.impl.core.work import TICK, CallWork, DriveWork, Event, Outcome, Record, SendWork, Work, local
 from leasehold.impl.identity import membership
 from leasehold.impl.identity.signed import Refusal
@@ -58,7 +59,9 @@ class Stepper:
     # Requests
 
     def take(
-        self, ready: Ready, request: Begin | Tell | Decide | Complete | Consume | Recheck | Recover | Acknowledge | Tick
+        self,
+        ready: Ready,
+        request: Begin | Tell | Decide | Complete | Observe | Consume | Recheck | Recover | Acknowledge | Tick,
     ) -> Any:
         """Takes a request.
 
@@ -67,7 +70,7 @@ class Stepper:
             CoreError: the specification is at fault, and nothing of the turn may be committed.
         """
         match request:
-            case Decide() | Complete() | Recheck():
+            case Decide() | Complete() | Observe() | Recheck():
                 try:
                     return self._answer(ready, request)
                 except ChannelFull:
@@ -76,28 +79,35 @@ class Stepper:
             case Tick(now):
                 return self._tick(ready, now)
             case Consume(key, event):
-                return self.step(ready, self._find(key), event)
+                return self.step(ready, self.find(key), event)
             case Begin(key, event, fields, peers):
                 return self._begin(ready, key, event, fields, peers)
-            case Tell(key, event, fields):
-                return self._tell(ready, key, event, fields)
+            case Tell():
+                return outside.tell(self, ready, request)
             case Recover(key):
-                return self.start_again(ready, self._find(key))
+                return self.start_again(ready, self.find(key))
             case Acknowledge():
                 return self._acknowledge(ready, request)
 
-    def _answer(self, ready: Ready, request: Decide | Complete | Recheck) -> None:
-        """An answer of a task; one for which a channel has no room yet comes again when there is some."""
+    def _answer(self, ready: Ready, request: Decide | Complete | Observe | Recheck) -> None:
+        """An answer of a task or probe; one for which a channel has no room yet comes again when there is some."""
         match request:
             case Decide(decision):
                 self._decide(ready, decision)
             case Complete():
                 self.complete(ready, request)
+            case Observe():
+                outside.observe(self, ready, request)
             case Recheck(key):
                 if (instance := self.table.instances.get(key)) is not None:
                     self.recheck(ready, instance)
 
-    def _find(self, key: RecordKey) -> MachineInstance:
+    def find(self, key: RecordKey) -> MachineInstance:
+        """The machine of a key.
+
+        Raises:
+            ActorError: there is none.
+        """
         instance = self.table.instances.get(key)
         if instance is None:
             over = "it is over and forgotten" if key.lease in self.table.pruned else "there is none of this name"
@@ -125,7 +135,7 @@ class Stepper:
             raise ActorError(f"there is, or was, a lease {lease[:80]}")
         instance = self.table.new(key, *named)
         self._gather(instance, peers)
-        heard = _local(instance, event, fields, -1)
+        heard = local_event(instance, event, fields, -1)
         self.table.instances[key] = instance
         outcome = self.step(ready, instance, heard, outside=True)
         if not outcome.taken:
@@ -210,20 +220,12 @@ class Stepper:
             name, known = self.program.neighbour(instance.core, instance.number, at), instance.peers[at]
             instance.peers[at] = known or members.get(name) or self.environment.peers.get(name, "")
 
-    def _tell(self, ready: Ready, key: RecordKey, event: str, fields: Mapping[str, Any]) -> Outcome:
-        instance = self._find(key)
-        outcome = self.step(ready, instance, _local(instance, event, fields, -1), outside=True)
-        if not outcome.taken and outcome.kind != "ignored":
-            words = f"{key.machine} of {key.lease} does not take {event} in {instance.state}: {outcome.reason}"
-            raise ActorError(words)
-        return outcome
-
     def _decide(self, ready: Ready, decision: Decision) -> None:
         key = RecordKey(decision.lease, decision.machine)
         instance = self.table.instances.get(key)
         try:
             if instance is not None:
-                event = _local(instance, decision.event, decision.fields, decision.state_epoch)
+                event = local_event(instance, decision.event, decision.fields, decision.state_epoch)
             elif decision.state_epoch < 0 and decision.lease not in self.table.pruned:
                 self._begin(ready, key, decision.event, decision.fields, self.environment.peers)
         except ActorError as error:
@@ -253,8 +255,10 @@ class Stepper:
         """The clock has come to a time: policies hear of it, and leases that have been over for long enough go."""
         before = now - self.retire_after
         for instance in self.table.ended(before):
-            if self._may_forget(instance, now):
-                ready.drop(instance.key)
+            below = self.table.last_with(instance)
+            if self._may_forget(instance, below, now):
+                for machine in (instance, *below):
+                    ready.drop(machine.key)
                 ready.metadata.update(self.table.forget(instance))
             else:
                 self.table.remember(instance, before + 1)
@@ -268,13 +272,16 @@ class Stepper:
             with suppress(ChannelFull):  # it is due at the next tick as well
                 self.step(ready, instance, TICK)
 
-    def _may_forget(self, instance: MachineInstance, now: int) -> bool:
+    def _may_forget(self, instance: MachineInstance, below: Sequence[MachineInstance], now: int) -> bool:
+        """Whether nobody objects to forgetting a machine, and some subsidiary ones with it."""
         if session.SESSIONS in instance.metadata:
             return False  # others have not heard all yet
         if not self.notices.subscribers:
             return True
         core, peers = instance.core, instance.peers
         data = {"over": instance.metadata["over"], "peers": peers, "data": core.view(instance.record)}
+        if below:
+            data["below"] = {m.key.machine: {"state": m.state, "data": m.core.view(m.record)} for m in below}
         notice = Notice(Kind.FORGET, self.name, *instance.key, instance.state, now, data)
         return self.notices.tell(notice) is not None
 
@@ -323,8 +330,9 @@ class Stepper:
     def _set(self, ready: Ready, instance: MachineInstance, record: Record) -> None:
         instance.record = record
         ready.change(instance)
-        if instance.core.subsidiary:
+        if instance.core.of_actor:
             self.table.see(instance, record)
+        if instance.core.subsidiary:
             for parent in self.table.waiting_for(instance.key):
                 ready.raised.append(Recheck(parent.key))
                 wake = parent.core.wake(parent.record)
@@ -343,18 +351,24 @@ class Stepper:
                 return
 
     def _changed(self, ready: Ready, instance: MachineInstance) -> None:
-        """A policy hears of a lease that has changed, or one of whose subsidiary machines has."""
+        """A policy hears of a lease, or "" for none, that has changed, or one of whose subsidiary machines has."""
         key = instance.key
         if instance.core.subsidiary:
-            key = RecordKey(instance.metadata.get("lease", ""), self.table.parents[instance.core.role])
-        if key.lease and key not in ready.told and key.machine.partition("[")[0] in self.environment.policies:
+            key = RecordKey(instance.serves, self.table.parents[instance.core.role])
+        self._tell_policy(ready, key)
+
+    def _tell_policy(self, ready: Ready, key: RecordKey) -> None:
+        if key not in ready.told and key.machine.partition("[")[0] in self.environment.policies:
             ready.told.add(key)
             ready.effects.append(TellPolicy(key))
 
-    def start(self, ready: Ready, instance: MachineInstance, work: tuple[Work, ...], again: bool) -> None:
+    def start(
+        self, ready: Ready, instance: MachineInstance, work: tuple[Work, ...], again: bool, anew: bool = False
+    ) -> None:
         """The work of a state: events for subsidiaries go into the same turn, the rest follows its commit.
 
-        Of work that is done again the messages of sessions are left out, as these keep them.
+        Of work that is done again the messages of sessions are left out, as these keep them; calls that may go on in
+        several states go on, unless they are to begin anew.
         """
         record, key = instance.record, instance.key
         for piece in work:
@@ -367,7 +381,7 @@ class Stepper:
                 case SendWork():
                     self._send(ready, instance, piece, record)
                 case CallWork():
-                    ready.effects.append(StartCall(key, piece, record[instance.core.state_epoch_at]))
+                    ready.effects.append(StartCall(key, piece, record[instance.core.state_epoch_at], anew))
 
     def _send(self, ready: Ready, instance: MachineInstance, piece: SendWork, record: Record) -> None:
         """A message to a neighbour; one whose actor is not known yet is owed until it is."""
@@ -439,29 +453,23 @@ class Stepper:
     def _drive(self, ready: Ready, instance: MachineInstance, piece: DriveWork, record: Record) -> None:
         role, index = piece.machine
         core = self.program.roles[role]
-        key = RecordKey(BELOW, core.machine(index))
+        key = RecordKey(instance.key.lease if core.of_run else BELOW, core.machine(index))
         below = self.table.instances.get(key)
         if below is None:
             below = self.table.instances[key] = MachineInstance(key, core, core.first(index), [])
+        elif not below.serves:  # a policy has heard of it as one that no lease has
+            self._tell_policy(ready, RecordKey("", instance.core.role))
+        if below.serves != instance.key.lease:
+            ready.change(below)  # whom it serves from now on is kept also where the event moves nothing
         self.table.drive(below, instance.key.lease)
-        self.table.drivers.setdefault(key, set()).add(instance.key)
+        if core.of_actor:
+            self.table.drivers.setdefault(key, set()).add(instance.key)
         self.step(ready, below, local(piece.event, piece.fields(record)))
 
     def start_again(self, ready: Ready, instance: MachineInstance) -> None:
         """Recovery of one machine: its record stays, and its work begins anew (paper, section 3.3)."""
         _, outcome = instance.core.recover(instance.record)
-        self.start(ready, instance, outcome.work, again=True)
+        self.start(ready, instance, outcome.work, again=True, anew=True)
         for at in tuple(session.neighbours(instance)):
             self._go_on(ready, instance, at)
         self.recheck(ready, instance)
-
-
-def _local(instance: MachineInstance, event: str, fields: Mapping[str, Any], epoch: int) -> Event:
-    shape = instance.core.events.get(event)
-    if shape is None:
-        known = ", ".join(instance.core.events)
-        raise ActorError(f"{instance.core.role} has no event {event[:60]!r}; it has {known}")
-    try:
-        return local(event, named_fields(shape, fields), epoch)
-    except ValueFault as fault:
-        raise ActorError(f"{event}: {fault}") from None

@@ -17,7 +17,7 @@ from leasehold.impl.core.work import Machines, Record
 from leasehold.impl.policy.policy import Lease
 from leasehold.impl.store.store import RecordKey
 
-BELOW = "-"  # in place of a lease, in the keys of subsidiary machines, which belong to the actor
+BELOW = "-"  # in place of a lease, in the keys of subsidiary machines that belong to the actor
 MEMBERSHIP = "membership"  # metadata of a machine: that of its run, as the run's origin has signed it
 PRUNED = "pruned of "  # metadata: the leases of an origin that are forgotten
 _LEASE = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,99}):([1-9][0-9]{0,17})")
@@ -58,6 +58,17 @@ class MachineInstance:
         return self.record[1] if self.core.indexed else 0
 
     @property
+    def serves(self) -> str:
+        """Its lease; of a machine that belongs to the actor the lease that was the last to drive it, or ""."""
+        lease: str = self.metadata.get("lease", "") if self.core.of_actor else self.key.lease
+        return lease
+
+    @property
+    def rests(self) -> bool:
+        """Whether it does nothing by itself: its state asks for no work, and has no timer."""
+        return not self.core.work[self.record[0]](self.record) and self.core.wake(self.record) is None
+
+    @property
     def addressed(self) -> list[tuple[int, str]]:
         """The neighbours by position, each with its actor; of dynamic roles those that are known."""
         return sorted(self.peers.items()) if isinstance(self.peers, dict) else list(enumerate(self.peers))
@@ -71,6 +82,20 @@ class MachineInstance:
     def state(self) -> str:
         state: str = self.record[0]
         return state
+
+
+class MachinesOfRun(Machines):
+    """The subsidiary machines of one role that belong to a run: their records as the table has them."""
+
+    __slots__ = ("_core", "_instances", "_lease")
+
+    def __init__(self, instances: Mapping[RecordKey, MachineInstance], lease: str, core: Core) -> None:
+        super().__init__(core.first)
+        self._instances, self._lease, self._core = instances, lease, core
+
+    def __missing__(self, index: int) -> Record:
+        held = self._instances.get(RecordKey(self._lease, self._core.machine(index)))
+        return self.first(index) if held is None else held.record
 
 
 class RowCodec:
@@ -92,7 +117,7 @@ class RowCodec:
         return body
 
     def read(self, key: RecordKey, row: bytes, below: Mapping[str, Machines]) -> MachineInstance:
-        """The machine of a row; `below` are the actor's subsidiary machines by role.
+        """The machine of a row; `below` are the subsidiary machines that its lease sees, by role.
 
         Raises:
             RecordError: it is none, or was written by another specification.
@@ -120,9 +145,10 @@ class MachineTable:
 
     Attributes:
         instances: by key.
-        below: the records of subsidiary machines by role and number, as all leases see them.
-        drivers: for each subsidiary machine, the machines that have driven it and may wait for it.
-        driven: for each lease, the subsidiary machines that it was the last to drive.
+        below: the records of subsidiary machines of the actor by role and number, as all leases see them.
+        drivers: for each subsidiary machine of the actor, the machines that have driven it and may wait for it.
+        driven: for each lease, its own subsidiary machines, and those of the actor that it was the last to drive; for
+            "" those of the actor that no lease has driven yet.
         held: answers of tasks that wait for room in a channel.
         pruned: the leases that are forgotten.
         metadata: what the actor keeps about itself, as it is in the store.
@@ -132,6 +158,7 @@ class MachineTable:
     def __init__(self, program: Program, roles: frozenset[str]) -> None:
         self.program, self.roles = program, roles
         self.parents = {sub.role: role for role in roles for sub in program.roles[role].below}
+        self._of_run = [program.roles[role] for role in sorted(self.parents) if program.roles[role].of_run]
         talking = [program.roles[role] for role in roles if not program.roles[role].subsidiary]
         self._machines = tuple(core.machine(n) for core in talking for n in range(core.count))  # of one lease
         self.clear({})
@@ -140,7 +167,8 @@ class MachineTable:
         """Forgets everything, and begins with the metadata of a store."""
         self.metadata = metadata
         self.instances: dict[RecordKey, MachineInstance] = {}
-        self.below = {sub.role: Machines(sub.first) for role in self.roles for sub in self.program.roles[role].below}
+        shared = (core for role in self.parents if (core := self.program.roles[role]).of_actor)
+        self.below = {core.role: Machines(core.first) for core in shared}
         self.drivers: dict[RecordKey, set[RecordKey]] = {}
         self.driven: dict[str, set[RecordKey]] = {}
         self.unaddressed: dict[RecordKey, set[int]] = {}
@@ -165,33 +193,45 @@ class MachineTable:
             where = f"{instance.key.lease} {instance.key.machine}"
             raise RecordError(f"{where}: this actor does not play {instance.core.role}")
         self.instances[instance.key] = instance
-        if instance.key.lease == BELOW:
+        if instance.core.of_actor:
             self.see(instance, instance.record)
-            self.drive(instance, instance.metadata.get("lease", ""))
+        if instance.core.subsidiary:
+            self.drive(instance, instance.serves)
         self.wake_later(instance)
         over = instance.metadata.pop("over", now)
         self._note_end(instance, over)
 
     def new(self, key: RecordKey, core: Core, number: int) -> MachineInstance:
         """A machine that nothing has happened to, and that the table does not have yet."""
-        below = tuple(self.below[sub.role] for sub in core.below)
+        seen = self.below_of(key.lease)
+        below = tuple(seen[sub.role] for sub in core.below)
         peers = DynamicPeers() if core.dynamic_neighbours else [""] * len(core.neighbours)
         return MachineInstance(key, core, core.first(number, below), peers)
 
+    def below_of(self, lease: str) -> Mapping[str, Machines]:
+        """The subsidiary machines that a lease sees, by role: those of the actor, and its own."""
+        if not self._of_run:
+            return self.below
+        return self.below | {core.role: MachinesOfRun(self.instances, lease, core) for core in self._of_run}
+
     def see(self, instance: MachineInstance, record: Record) -> None:
-        """A subsidiary machine has another record."""
+        """A subsidiary machine of the actor has another record."""
         self.below[instance.core.role][instance.number] = record
 
     def drive(self, instance: MachineInstance, lease: str) -> None:
-        """A lease drives a subsidiary machine, from now on the last to do so."""
-        last = instance.metadata.get("lease", "")
-        before = self.driven.get(last)
-        if before is not None:
-            before.discard(instance.key)
-            if not before:
-                del self.driven[last]
-        instance.metadata["lease"] = lease
+        """A lease drives a subsidiary machine: its own, or one of the actor, and is from now on the last to do so."""
+        if instance.core.of_actor:
+            self._pass_on(instance)
+            instance.metadata["lease"] = lease
         self.driven.setdefault(lease, set()).add(instance.key)
+
+    def _pass_on(self, instance: MachineInstance) -> None:
+        """No lease has a subsidiary machine any more."""
+        last = instance.serves
+        before = self.driven.get(last, set())
+        before.discard(instance.key)
+        if not before:
+            self.driven.pop(last, None)
 
     def new_name(self, origin: str) -> str:
         """A name for a lease of an actor that no lease of it has, or had."""
@@ -208,29 +248,47 @@ class MachineTable:
     def view(self, lease: str, machine: str) -> Lease:
         """A lease as a policy or handler sees it; one that is forgotten, or was never there, is at its end.
 
-        Of the subsidiary machines it has those that it was the last to drive.
+        It has the subsidiary machines of its run, and of those of the actor the ones that it was the last to drive.
         """
         instance = self.instances.get(RecordKey(lease, machine))
         core = self.program.roles[machine.partition("[")[0]]
         record = (
             instance.record if instance is not None else (min(core.ends, default=core.states[0]), *core.first()[1:])
         )
-        units = {}
-        for key in sorted(self.driven.get(lease, ())):
-            below = self.instances[key]
-            units[below.core.role, below.number] = {"state": below.state, **below.core.view(below.record)}
+        units = {
+            (below.core.role, below.number): {"state": below.state, **below.core.view(below.record)}
+            for below in self.driven_by(lease, core.role)
+        }
         return Lease(lease, machine, record[0], core.view(record), units)
 
+    def driven_by(self, lease: str, role: str) -> list[MachineInstance]:
+        """The subsidiary machines of a role that serve a lease, in the order of their keys."""
+        found = (self.instances[key] for key in sorted(self.driven.get(lease, ())))
+        return [below for below in found if self.parents[below.core.role] == role]
+
     def orphans(self) -> Iterator[tuple[str, str]]:
-        """Leases that are forgotten while subsidiary machines still remember them, with the machine's name."""
+        """Leases that are forgotten while machines of the actor still remember them, with the machine's name.
+
+        The lease "" has the machines that moved before any lease drove them.
+        """
         for lease, keys in sorted(self.driven.items()):
-            roles = {self.parents[self.instances[key].core.role] for key in keys}
+            roles = {self.parents[below.core.role] for key in keys if (below := self.instances[key]).core.of_actor}
             for role in sorted(roles):
-                if lease and RecordKey(lease, role) not in self.instances:
+                if RecordKey(lease, role) not in self.instances:
                     yield lease, role
+
+    def above(self, instance: MachineInstance) -> Iterator[MachineInstance]:
+        """The machines of the lease that a subsidiary machine serves which are of its parent's role."""
+        parent = self.program.roles[self.parents[instance.core.role]]
+        keys = (RecordKey(instance.serves, parent.machine(n)) for n in range(parent.count))
+        return (found for key in keys if (found := self.instances.get(key)) is not None)
 
     def waiting_for(self, key: RecordKey) -> Iterator[MachineInstance]:
         """The machines that wait for a subsidiary machine."""
+        below = self.instances.get(key)
+        if below is not None and below.core.of_run:
+            yield from (parent for parent in self.above(below) if parent.state in parent.core.answers)
+            return
         drivers = self.drivers.get(key, set())
         for driver in tuple(drivers):
             parent = self.instances.get(driver)
@@ -276,7 +334,7 @@ class MachineTable:
         self._note_end(instance, now)
 
     def _note_end(self, instance: MachineInstance, now: int) -> None:
-        """A machine is forgotten some time after its end; a subsidiary one never, as it outlives all leases."""
+        """A machine is forgotten some time after its end; a subsidiary one with its run, or never."""
         core, metadata = instance.core, instance.metadata
         if self.program.standing:
             return
@@ -287,14 +345,16 @@ class MachineTable:
     def ended(self, before: int) -> Iterator[MachineInstance]:
         """The machines that came to their end at a time or before it, once each, if others of the lease did as well.
 
-        One that were forgotten before the others would be begun anew by a late duplicate of its first message.
+        One that were forgotten before the others would be begun anew by a late duplicate of its first message. While a
+        subsidiary machine of the lease still has something to do, all of it is remembered.
         """
         later = []
         while self._ended and self._ended[0][0] <= before:
             _, key = heappop(self._ended)
             if (instance := self.instances.get(key)) is None:
                 continue
-            if all(other.metadata.get("over", before + 1) <= before for other in self._of(key.lease)):
+            over = all(other.metadata.get("over", before + 1) <= before for other in self._of(key.lease))
+            if over and all(below.rests for below in self.below_run(key.lease)):
                 yield instance
             else:
                 later.append(instance)
@@ -306,16 +366,34 @@ class MachineTable:
         keys = (RecordKey(lease, name) for name in self._machines)
         return (instance for key in keys if (instance := self.instances.get(key)) is not None)
 
+    def below_run(self, lease: str) -> list[MachineInstance]:
+        """The subsidiary machines that belong to a lease as its run."""
+        found = (self.instances[key] for key in sorted(self.driven.get(lease, ()) if self._of_run else ()))
+        return [below for below in found if below.core.of_run]
+
+    def last_with(self, instance: MachineInstance) -> list[MachineInstance]:
+        """The subsidiary machines that are forgotten with a machine: those of its run, if it is the last one of it."""
+        last = all(other is instance for other in self._of(instance.key.lease))
+        return self.below_run(instance.key.lease) if last else []
+
     def remember(self, instance: MachineInstance, at: int) -> None:
         """A machine that is over is not forgotten yet; `ended` answers it again as if it had ended at a time."""
         heappush(self._ended, (at, instance.key))
 
     def forget(self, instance: MachineInstance) -> dict[str, bytes]:
-        """Forgets a machine; returns the metadata that has changed, if it was the last one of its lease."""
+        """Forgets a machine, and with the last one of a lease the subsidiary machines that are its own.
+
+        Returns:
+            The metadata that has changed, if it was the last one.
+        """
+        lease, below = instance.key.lease, self.last_with(instance)
         del self.instances[instance.key]
-        if any(self._of(instance.key.lease)):
+        if any(self._of(lease)):
             return {}
-        origin = self.pruned.add(instance.key.lease)
+        for machine in below:
+            del self.instances[machine.key]
+            self._pass_on(machine)
+        origin = self.pruned.add(lease)
         changed = {PRUNED + origin: self.pruned.write(origin)}
         self.metadata.update(changed)
         return changed

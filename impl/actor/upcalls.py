@@ -17,7 +17,7 @@ from leasehold.impl.actor.ready import Decide, PolicyCommand, Request, StartCall
 from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.core.work import CallWork
 from leasehold.impl.handlers.handler import HandlerAction
-from leasehold.impl.policy.policy import Decision, Lease, Policy, Question, Wishing, decisions_of, is_quick
+from leasehold.impl.policy.policy import Decision, Lease, Policy, Question, TakesDemands, decisions_of, is_quick
 from leasehold.impl.store.store import RecordKey
 
 log = logging.getLogger("leasehold.upcalls")
@@ -46,7 +46,7 @@ class Upcalls:
             if is_quick(p) and (made := copied(p)) is not None
         }
         self._desks: dict[str, PolicyDesk] = {}
-        self._wishing: list[Wishing] | None = None
+        self._wishing: list[TakesDemands] | None = None
         self._kept: dict[str, bytes] = {}  # for the next commit
 
     def close(self) -> None:
@@ -113,11 +113,11 @@ class Upcalls:
                 self.table.metadata.pop(name, None)
         return found
 
-    def wishing(self) -> list[Wishing]:
+    def wishing(self) -> list[TakesDemands]:
         """The quick policies that keep wishes; those of others come with their answers."""
         if self._wishing is None:
             policies = self.environment.policies.values()
-            self._wishing = [policy for policy in policies if isinstance(policy, Wishing) and is_quick(policy)]
+            self._wishing = [policy for policy in policies if isinstance(policy, TakesDemands) and is_quick(policy)]
         return self._wishing
 
     def wish(self, lease: str) -> bytes:
@@ -174,7 +174,7 @@ class Upcalls:
         lease = name.removeprefix(WISH)
 
         def told(policy: Policy) -> tuple[Decision, ...]:
-            if isinstance(policy, Wishing):
+            if isinstance(policy, TakesDemands):
                 policy.restore(lease, body)
             return ()
 
@@ -275,17 +275,20 @@ class Upcalls:
         verb, core = call.target.partition(".")[2], instance.core
         number = (instance.state_epoch << 40) + (epoch << 16) + attempts
         own = core.view(instance.record)
-        scope = self.context.identity.name if core.subsidiary else instance.key.lease
+        scope = self.context.identity.name if core.of_actor else instance.key.lease
         task = f"{scope}/{instance.key.machine}/{call.task}/{core.began(instance.record, call.task)}"
         if not core.subsidiary:
             return HandlerAction(verb, scope, "", number, own, answers=call.answers, task=task, incarnation=epoch)
-        units, unit, lease = self.environment.units, instance.number, instance.metadata.get("lease", "")
-        drivers = (self.table.instances.get(k) for k in self.table.drivers.get(instance.key, ()) if k.lease == lease)
-        parent = next(filter(None, drivers), None)
+        units, lease = self.environment.units if core.of_actor else None, instance.serves
+        drivers = self.table.above(instance)
+        if core.of_actor:
+            driving = (k for k in self.table.drivers.get(instance.key, ()) if k.lease == lease)
+            drivers = filter(None, map(self.table.instances.get, driving))
+        parent = next(drivers, None)
         return HandlerAction(
-            verb, lease, (units.name(unit) if units is not None else None) or instance.key.machine, number,
+            verb, lease, self.environment.unit_name(instance), number,
             parent.core.view(parent.record) if parent is not None else {}, own,
-            units.properties(unit) if units is not None else {}, call.answers, task, epoch,
+            units.properties(instance.number) if units is not None else {}, call.answers, task, epoch,
         )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from leasehold.impl.compiler.work_source import WorkSource, bare, shape
+from leasehold.impl.compiler.work_source import WorkSource, bare, record_shape
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import Outside, System
@@ -84,7 +84,9 @@ def _unknown(system: System, role: str, e: x.Expression) -> Iterator[str]:
                 if owner is not None:
                     yield from _unknown(system, role, owner)
             elif not (other == role and (_is_own(owner) or _is_only(system, role, owner))):
-                if not any({role, other} <= set(roles) for roles in system.actors.values()):
+                if system.roles[other].parent:
+                    yield f"it reads machines of `{other}`, which are subsidiary to `{system.roles[other].parent}`"
+                elif not any({role, other} <= set(roles) for roles in system.actors.values()):
                     whose = "other machines of" if other == role else "machines of"
                     yield f"it reads {whose} `{other}`, which other actors play"
                 elif not (owner is None or isinstance(owner, x.BoundVariable) or _is_only(system, other, owner)):
@@ -153,7 +155,7 @@ class _ContractLayout(SourceLayout):
             return "state" if name is None else self.work.shape.data[name]
         if role in self.work.shape.subsidiaries:
             return self.work.layout.place(role, name, instance)
-        other = shape(self.work.system, self.work.system.roles[role])
+        other = record_shape(self.work.system, self.work.system.roles[role])
         at = 0 if name is None else other.at(other.data[name])
         which = f"machines.of_run({role!r})" if alone else f"machines[{role!r}][{instance}]"
         return f"{which}[{at}]"

@@ -44,7 +44,7 @@ class NotRunnable(SpecError):
     """A specification that can be explored, but cannot run. It carries every reason."""
 
 
-def check(system: System) -> None:
+def check_runnable(system: System) -> None:
     """Whether a system can run.
 
     Raises:
@@ -160,7 +160,7 @@ def source_of(system: System) -> str:
     Raises:
         NotRunnable: it can only be explored; the message names every reason.
     """
-    check(system)
+    check_runnable(system)
     return "\n".join(_module(system)) + "\n"
 
 
@@ -187,8 +187,14 @@ def compile_system(system: System) -> Program:
         program.begun_by,
         program.relayed_by,
         program.own_constants,
+        {name: _from_outside(system, name) for name in system.roles},
         source,
     )
+
+
+def _from_outside(system: System, role: str) -> tuple[str, ...]:
+    """The events that the world outside gives the machines of a role, in the order of the specification."""
+    return tuple(dict.fromkeys(outside.event for outside in system.environment.values() if outside.role == role))
 
 
 def _module(system: System) -> Iterator[str]:
@@ -263,6 +269,7 @@ def _core(system: System, role: Role, made: RoleSource, names: GeneratedNames) -
             "subsidiary": repr(role.parent is not None),
             **{what: made.constant("all", what) for what in ("table", "work", "answers", "wakes", "contracts")},
             "heard_answers": f"frozenset({answers!r})", "ends": f"frozenset({ends!r})",
+            **({"of_run": repr(role.of_run)} if role.of_run else {}),
             **({"begin": repr(role.begin)} if role.begin else {}),
             **({"dynamic": repr(role.instance.dynamic)} if role.instance.dynamic else {}),
             **({"dynamic_neighbours": repr(made.near.dynamic)} if made.near.dynamic else {}),

@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 
-from leasehold.impl.compiler.work_source import WorkSource, bare, wrapped
+from leasehold.impl.compiler.work_source import WorkSource, bare, tuple_lines
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Offer, work_of
@@ -99,7 +99,7 @@ class RoleSource(WorkSource):
             why = self._because(state, event)
             outcome = self.constant(state.name, event, "not")
             if heard:
-                yield from ("    " + line for line in wrapped("return (", self._cells({}), f"), {outcome}"))
+                yield from ("    " + line for line in tuple_lines("return (", self._cells({}), f"), {outcome}"))
             else:
                 yield f"    return record, {outcome}"
         yield ""
@@ -190,7 +190,7 @@ class RoleSource(WorkSource):
         if self._fixed(tasks):
             if sends:
                 changed["sent"] = self._numbered([slot for s in sends for slot in self._slots(s)])
-            yield from wrapped("return (", self._cells(changed), f"), {outcome}")
+            yield from tuple_lines("return (", self._cells(changed), f"), {outcome}")
             return
         read = self._read_by(tasks)
         for update in choice.updates:
@@ -201,9 +201,9 @@ class RoleSource(WorkSource):
                 changed[field] = name
         outcome = f"{outcome}({', '.join(changed.get(field, field) for field in read)})"
         if sends:
-            yield from wrapped("return numbered((", self._cells(changed), f"), {self.shape.at('sent')}, {outcome})")
+            yield from tuple_lines("return numbered((", self._cells(changed), f"), {self.shape.at('sent')}, {outcome})")
         else:
-            yield from wrapped("return (", self._cells(changed), f"), {outcome}")
+            yield from tuple_lines("return (", self._cells(changed), f"), {outcome}")
 
     def _numbered(self, slots: list[int]) -> str:
         """The sent numbers after messages to these neighbours."""

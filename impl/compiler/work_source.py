@@ -153,7 +153,7 @@ class Shape:
         return self.fields.index(name)
 
 
-def shape(system: System, role: Role) -> Shape:
+def record_shape(system: System, role: Role) -> Shape:
     """The shape of a role's records."""
     used: set[str] = set(TAKEN)
 
@@ -184,7 +184,7 @@ class RecordLayout(SourceLayout):
     def place(self, role: str, name: str | None, instance: str | None) -> str:
         if role == self.role.name:
             return "state" if name is None else self.shape.data[name]
-        below = shape(self.system, self.system.roles[role])
+        below = record_shape(self.system, self.system.roles[role])
         at = 0 if name is None else below.at(below.data[name])
         return f"{self.shape.subsidiaries[role]}[{instance}][{at}]"
 
@@ -198,7 +198,7 @@ class WorkSource:
     def __init__(self, system: System, role: Role, names: GeneratedNames) -> None:
         self.system, self.role, self.names = system, role, names
         self.lowered = lower(system)
-        self.shape = shape(system, role)
+        self.shape = record_shape(system, role)
         self.near: Neighbours = neighbours(system, role)
         self.layout = RecordLayout(system, role, self.shape)
         self.values = system.values()
@@ -221,7 +221,7 @@ class WorkSource:
 
     def unpacked(self) -> Iterator[str]:
         """The fields of a record as local names."""
-        yield from ("    " + line for line in wrapped("(", list(self.shape.fields), ") = record"))
+        yield from ("    " + line for line in tuple_lines("(", list(self.shape.fields), ") = record"))
 
     # Tasks
 
@@ -451,7 +451,7 @@ def bare(words: str) -> str:
     return words[1:-1]
 
 
-def wrapped(before: str, items: list[str], after: str) -> Iterator[str]:
+def tuple_lines(before: str, items: list[str], after: str) -> Iterator[str]:
     """A tuple on one line, or on several where it is long."""
     line = before + ", ".join(items) + after
     if len(line) <= WIDTH:

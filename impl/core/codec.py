@@ -88,7 +88,7 @@ class Codec:
             raise CoreError(f"{self.core.role}: a number has more than 64 bits") from None
 
     def decode(self, body: bytes, below: tuple[Machines, ...] = ()) -> Record:
-        """The record; `below` are the actor's subsidiary machines, which it sees.
+        """The record; `below` are the subsidiary machines that it sees.
 
         Raises:
             RecordError: the bytes are no record of this role and specification.

@@ -53,8 +53,8 @@ class Core:
 
     A record is a tuple: the control state; the own number, if the role has several machines; the fields; of a
     machine that talks, the sent and the received numbers; the state epoch; the state epochs at which tasks began
-    that may outlive their state. So far it is durable; what follows are the subsidiary machines of its actor, by
-    role, which it can see.
+    that may outlive their state. So far it is durable; what follows are the subsidiary machines of its actor and
+    of its run, by role, which it can see.
 
     Attributes:
         role: its name.
@@ -67,6 +67,8 @@ class Core:
         since: for each task that may outlive its state, the events that end it.
         below: the subsidiary roles.
         subsidiary: it is one itself.
+        of_run: a subsidiary one with machines of its own in each run.
+        of_actor: a subsidiary one whose machines belong to the actor, and are those that all runs see.
         table: what each state does with each event.
         work: what each state asks for.
         answers: for each state whose subsidiaries are waited for, what has come true of them.
@@ -103,6 +105,8 @@ class Core:
     dynamic: bool = False
     dynamic_neighbours: tuple[str, ...] = ()
     contracts: Mapping[str, Contract] = field(default_factory=dict)
+    of_run: bool = False
+    of_actor: bool = field(init=False)
     step: Step = field(init=False)
     names: tuple[str, ...] = field(init=False)
     _field_names: tuple[str, ...] = field(init=False)
@@ -120,6 +124,7 @@ class Core:
         since = tuple(f"since {task}" for task in self.since)
         names = ("state", *own, *data, *numbers, "entry", *since, *(f"{core.role} machines" for core in self.below))
         object.__setattr__(self, "names", names)
+        object.__setattr__(self, "of_actor", self.subsidiary and not self.of_run)
         first = 1 + len(own) + len(data)
         state_epoch = first + len(numbers)
         ended = {event: state_epoch + 1 + i for i, events in enumerate(self.since.values()) for event in events}
@@ -138,7 +143,7 @@ class Core:
     # Records
 
     def first(self, instance: int = 0, below: tuple[Machines, ...] = ()) -> Record:
-        """The record of a machine that nothing has happened to; `below` are the actor's subsidiary machines."""
+        """The record of a machine that nothing has happened to; `below` are the subsidiary machines that it sees."""
         own = (instance,) if self.indexed else ()
         none: Any = Numbers() if self.dynamic_neighbours else (0,) * len(self.neighbours)
         numbers = () if self.subsidiary else (none, none)
@@ -265,6 +270,7 @@ class Program:
         begun_by: the roles whose actors begin runs.
         relayed_by: the roles that bring machines into runs that others have begun.
         own_constants: those that actors need not have alike: they count machines of dynamic roles.
+        from_outside: by role, the local events that the world outside gives (`environment` of the specification).
         source: the generated source.
     """
 
@@ -278,6 +284,7 @@ class Program:
     begun_by: tuple[str, ...] = ()
     relayed_by: tuple[str, ...] = ()
     own_constants: frozenset[str] = frozenset()
+    from_outside: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     source: str = field(default="", repr=False, compare=False)
 
     @cached_property
@@ -312,6 +319,19 @@ class Program:
     def players(self) -> dict[str, str]:
         """For each machine that is no subsidiary the actor that plays it."""
         return {name: actor for name, actor in self.hosts.items() if not self.machines[name][0].subsidiary}
+
+    def player_of(self, machine: str, players: Mapping[str, str]) -> str:
+        """The actor that plays a machine; a subsidiary one is played along with what drives it.
+
+        Args:
+            machine: its name, such as `unit[3]`.
+            players: for each machine that is no subsidiary the actor that plays it.
+        """
+        if machine in players:
+            return players[machine]
+        core, _ = self.machines[machine]
+        above = {role.role for role in self.roles.values() if core in role.below}
+        return next(actor for actor, roles in self.roles_of(players).items() if above & {*roles})
 
     def roles_of(self, players: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
         """By actor, declared ones first, the roles that it plays, without subsidiary ones.

@@ -158,10 +158,11 @@ class Contract(NamedTuple):
 
 
 class Machines(dict[int, Record]):
-    """The subsidiary machines of an actor: their records by number; one that nothing has happened to is not stored.
+    """The subsidiary machines of one role: their records by number; one that nothing has happened to is not stored.
 
     A unit outlives the leases that use it: it may be quarantined, and its action numbers go on. So subsidiary machines
-    have records of their own, and the machines of all leases of an actor see the same ones (paper, section 4.3.3).
+    have records of their own, and the machines of all leases of an actor see the same ones (paper, section 4.3.3),
+    unless their role belongs to the run: then the machines of a run see those of that run.
     """
 
     __slots__ = ("first",)

@@ -8,7 +8,8 @@ Theory of operation. The command reads the action as JSON from standard input, a
 variables (LEASEHOLD_VERB, LEASEHOLD_LEASE, LEASEHOLD_UNIT, LEASEHOLD_TASK, LEASEHOLD_INCARNATION, LEASEHOLD_NUMBER,
 LEASEHOLD_TERM_END). Exit code 0 means success. The last line of output may be a JSON object with facts about the unit;
 in it, `answer` names the event by which the task ends, and `fields` has the event's fields by name. All other output
-goes to the log. A probe with another exit code means that nothing is left of the unit.
+goes to the log. A probe ends with 0 if the unit is up, and with 1, 2 or 3 if it is not, as init scripts do at
+`status`; any other exit code, or a signal, means that it cannot say.
 
 An action that is cancelled, because of its time limit or a newer action, is killed with its process group and waited
 for. An actor that dies leaves its executable running. With a `directory` the executable, and every process that it
@@ -39,6 +40,7 @@ from leasehold.impl.handlers.handler import UNIT_NAME, Done, HandlerAction, Hand
 from leasehold.impl.handlers.place import want
 
 PROBE = "probe"
+NOT_UP = (1, 2, 3)  # exit codes of a probe
 LOCK = "LEASEHOLD_LOCK"
 MOST_OUTPUT = 1 << 20
 
@@ -91,8 +93,25 @@ class CommandHandler:
         """The facts that the command `probe` prints about a unit; None also without such a command."""
         if PROBE not in self._commands:
             return None
-        code, output, _ = await self._run(PROBE, {"verb": PROBE, "unit": unit}, {"LEASEHOLD_UNIT": unit}, None)
+        code, output, _ = await self._probe(unit)
         return None if code else _read(output)[0]
+
+    async def is_up(self, unit: str) -> bool | None:
+        """What the exit code of the command `probe` says; None without such a command.
+
+        Raises:
+            HandlerError: it could not be started, or has failed.
+        """
+        if PROBE not in self._commands:
+            return None
+        code, output, errors = await self._probe(unit)
+        if code and code not in NOT_UP:
+            said = (errors.strip() or output.strip() or "nothing").splitlines()[-1]
+            raise HandlerError(f"probe ended with {_code(code)}; it said: {said[:500]}")
+        return code == 0
+
+    async def _probe(self, unit: str) -> tuple[int, str, str]:
+        return await self._run(PROBE, {"verb": PROBE, "unit": unit}, {"LEASEHOLD_UNIT": unit}, None)
 
     async def close(self) -> None:
         pass

@@ -19,7 +19,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -39,14 +39,15 @@ class HandlerAction:
     Attributes:
         verb: what is called: `setup` for `handler.setup`.
         lease: the lease that it is for.
-        unit: the unit's persistent name; empty for an action on a lease.
+        unit: the unit's persistent name, of a machine that belongs to its run RUN/MACHINE; empty for an action on a
+            lease.
         number: rises with every action on this unit (or lease); recovery gives a repeated action a new one.
         lease_data: the record of the lease, by field.
         unit_data: the record of the unit's machine, by field.
         properties: of the unit, from the site's inventory.
         answers: the events by which it may end: the first means success, the last failure.
         task: the identifier of the task's start, alike in every incarnation: RUN/MACHINE/TASK/STATE EPOCH, for a unit
-            with its actor in place of the run.
+            that belongs to the actor with the actor in place of the run.
         incarnation: of the actor; it rises with every restart.
     """
 
@@ -149,6 +150,22 @@ class Handler(Protocol):
 
     async def close(self) -> None:
         """The actor stops. Processes in units go on."""
+        ...
+
+
+@runtime_checkable
+class SaysWhatIsUp(Protocol):
+    """A handler that can say whether a unit that was set up is still up (impl/actor/probes.py)."""
+
+    async def is_up(self, unit: str) -> bool | None:
+        """Whether a unit is up; None where this handler cannot say.
+
+        It may be asked at any time, often, and while it acts on other units; it changes nothing. An exception means
+        that it is not known. What takes too long is cancelled.
+
+        Args:
+            unit: the unit's persistent name; of a machine that is no unit, the lease.
+        """
         ...
 
 

@@ -26,7 +26,7 @@ from typing import Any
 from leasehold.impl import files
 from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.handler import HandlerAction, HandlerError, Stale
-from leasehold.impl.handlers.processes import Seen
+from leasehold.impl.handlers.processes import ProcessSnapshot
 
 TOKEN = "LEASEHOLD_TOKEN"
 
@@ -95,9 +95,9 @@ class UnitDirectory:
 
     def birth(self) -> dict[str, Any]:
         """The record of the unit's first process, running or ended; empty where there is none."""
-        return read(self.born)
+        return read_file(self.born)
 
-    def leader(self) -> Seen | None:
+    def leader(self) -> ProcessSnapshot | None:
         """The unit's first process, running or ended; None where it cannot be identified for sure."""
         birth = self.birth()
         if not birth or birth["boot"] != processes.boot():
@@ -110,7 +110,7 @@ class UnitDirectory:
         leader = self.leader()
         return leader is not None and not leader.gone
 
-    def members(self, thorough: bool = False) -> list[Seen]:
+    def members(self, thorough: bool = False) -> list[ProcessSnapshot]:
         """All processes of the unit: those of its session, and those that carry its token.
 
         A session has the number of its first process. While that process is there the number means our session; once
@@ -155,8 +155,8 @@ def pause(stop: threading.Event, seconds: float) -> None:
         raise Cancelled
 
 
-def read(file: Path) -> dict[str, Any]:
-    """The content of a file that `write` wrote; empty where there is none."""
+def read_file(file: Path) -> dict[str, Any]:
+    """The content of a file that `write_file` wrote; empty where there is none."""
     try:
         found = json.loads(file.read_bytes())
     except FileNotFoundError:
@@ -166,7 +166,7 @@ def read(file: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def write(file: Path, value: Mapping[str, Any]) -> None:
+def write_file(file: Path, value: Mapping[str, Any]) -> None:
     """Writes durably, whole or not at all. Only one at a time writes a file."""
     fresh = file.with_name(f"{file.name}.new")
     files.overwrite(fresh, json.dumps(value).encode())
@@ -180,11 +180,11 @@ def want(file: Path, action: HandlerAction) -> None:
     Raises:
         Stale: there was a newer one.
     """
-    newest = read(file).get("number", action.number)
+    newest = read_file(file).get("number", action.number)
     if newest > action.number:
         raise Stale(f"action {action.number} on {action.on} is older than action {newest}, which it has seen")
     task = {"task": action.task, "incarnation": action.incarnation}
-    write(file, {"number": action.number, "verb": action.verb, "lease": action.lease, **task})
+    write_file(file, {"number": action.number, "verb": action.verb, "lease": action.lease, **task})
 
 
 def _remove_tree(folder: Path) -> None:

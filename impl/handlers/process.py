@@ -41,7 +41,7 @@ from typing import Any
 
 from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.handler import UNIT_NAME, Done, HandlerAction, HandlerError, ended
-from leasehold.impl.handlers.place import TOKEN, Cancelled, UnitDirectory, pause, read, want, write
+from leasehold.impl.handlers.place import TOKEN, Cancelled, UnitDirectory, pause, read_file, want, write_file
 from leasehold.impl.handlers.starter import LIMITS
 
 IDLE = ("sleep", "infinity")
@@ -101,6 +101,10 @@ class ProcessHandler:
         place = self._place(unit)
         return await asyncio.get_running_loop().run_in_executor(self._pool, _facts, place)
 
+    async def is_up(self, unit: str) -> bool:
+        """Whether the unit's first process runs. It waits for no action: these may hold all threads of the pool."""
+        return await asyncio.to_thread(self._place(unit).alive)
+
     async def close(self) -> None:
         await asyncio.to_thread(self._pool.shutdown)
 
@@ -138,7 +142,7 @@ class ProcessHandler:
         told = {"lease": action.lease, "term_end": action.lease_data.get("end", 0)}
         self._await_birth(place, stop)
         if place.alive() and place.birth().get("lease") == action.lease:
-            write(place.lease, told)
+            write_file(place.lease, told)
             if action.verb == "modify":
                 _limit(place, limits)
             self._point("kept", stop)
@@ -146,9 +150,9 @@ class ProcessHandler:
         lock = self._clear(place, stop)
         try:
             self._point("locked", stop)
-            if read(place.lease).get("lease") != action.lease:
+            if read_file(place.lease).get("lease") != action.lease:
                 place.remove()  # the files of another lease, which was not torn down
-            write(place.lease, told)
+            write_file(place.lease, told)
             place.work.mkdir(mode=0o700, exist_ok=True)
             self._start(place, action, limits, lock)
         finally:
@@ -203,7 +207,7 @@ class ProcessHandler:
 
     def _clear(self, place: UnitDirectory, stop: threading.Event) -> int:
         """Ends all processes of the unit; returns its lock, so that no process is or can become one of it."""
-        began, asked = time.monotonic(), set[processes.Seen]()
+        began, asked = time.monotonic(), set[processes.ProcessSnapshot]()
         while True:
             waited = time.monotonic() - began
             lock = place.try_lock()
@@ -237,8 +241,8 @@ def _facts(place: UnitDirectory) -> dict[str, Any] | None:
         "alive": place.alive(),
         "pid": birth.get("pid", 0),
         "start": birth.get("start", 0),
-        "lease": birth.get("lease", read(place.lease).get("lease", "")),
-        "number": read(place.wanted).get("number", 0),
+        "lease": birth.get("lease", read_file(place.lease).get("lease", "")),
+        "number": read_file(place.wanted).get("number", 0),
         "directory": str(place.work),
         "processes": len(found),
     }

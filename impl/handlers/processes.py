@@ -17,7 +17,7 @@ EXITING = 0x4  # PF_EXITING of the kernel's sched.h: set before a dying process 
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ProcessSnapshot:
     """A snapshot of a process.
 
     Attributes:
@@ -32,7 +32,7 @@ class Seen:
     gone: bool
 
 
-def look(pid: int) -> Seen | None:
+def look(pid: int) -> ProcessSnapshot | None:
     """A process by its number; None where there is none."""
     try:
         text = (PROC / str(pid) / "stat").read_bytes()
@@ -40,10 +40,10 @@ def look(pid: int) -> Seen | None:
         return None
     rest = text[text.rindex(b")") + 2 :].split()  # a name may hold anything, also brackets
     gone = rest[0] in (b"Z", b"X") or bool(int(rest[6]) & EXITING)
-    return Seen(pid, int(rest[19]), int(rest[1]), int(rest[3]), gone)
+    return ProcessSnapshot(pid, int(rest[19]), int(rest[1]), int(rest[3]), gone)
 
 
-def everyone() -> Iterator[Seen]:
+def everyone() -> Iterator[ProcessSnapshot]:
     """All processes."""
     for name in os.listdir(PROC):
         if name.isdigit() and (seen := look(int(name))) is not None:
@@ -80,7 +80,7 @@ def holds(pid: int, device: int, inode: int) -> bool:
     return False
 
 
-def send(seen: Seen, number: signal.Signals) -> bool:
+def send(seen: ProcessSnapshot, number: signal.Signals) -> bool:
     """Sends a signal to a process; returns False where it is gone, even if its number is in use again."""
     try:
         held = os.pidfd_open(seen.pid)

@@ -39,7 +39,7 @@ class SimulatedUnit:
     tasks: list[tuple[str, int]] = field(default_factory=list)
 
 
-class World:
+class SimulatedUnits:
     """All units, by name; an unknown one is off.
 
     Args:
@@ -61,6 +61,10 @@ class World:
     def on(self) -> set[str]:
         """The units that are up."""
         return {name for name, state in self.units.items() if state.on}
+
+    def lose(self, name: str) -> None:
+        """A unit that is up is not any more, and nobody is told."""
+        self.units[name].on = False
 
     def moved(self, now: int) -> None:
         """Moves the clock; actions that are due end."""
@@ -107,8 +111,8 @@ class World:
 class SimulatedHandler:
     """The handler of a world; without one, of a new world in which every action succeeds at once."""
 
-    def __init__(self, world: World | None = None) -> None:
-        self.world = world or World()
+    def __init__(self, world: SimulatedUnits | None = None) -> None:
+        self.world = world or SimulatedUnits()
 
     async def act(self, action: HandlerAction) -> Done:
         return await self.world.act(action)
@@ -116,6 +120,9 @@ class SimulatedHandler:
     async def probe(self, unit: str) -> Mapping[str, Any] | None:
         state = self.world.units.get(unit)
         return {"on": True, "lease": state.lease, "number": state.number} if state and state.on else None
+
+    async def is_up(self, unit: str) -> bool:
+        return unit in self.world.on()
 
     async def close(self) -> None:
         pass

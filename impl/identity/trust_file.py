@@ -192,7 +192,9 @@ def parse(content: bytes, where: str = "the trust set") -> Trust:
     """
     try:
         document = yaml.load(content, _TrustLoader)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except yaml.YAMLError as error:
+        raise TrustFault(f"{where} {files.yaml_fault(error, content.decode('utf-8', 'replace'))}"[:500]) from error
+    except (ValueError, RecursionError) as error:
         raise TrustFault(f"{where} is no YAML: {' '.join(str(error).split())[:300]}") from error
     top = _fields(document, where, TrustSet)
     if top["version"] != 1 or isinstance(top["version"], bool):

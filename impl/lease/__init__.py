@@ -6,3 +6,5 @@ DEFAULT_POLICIES = {
     "broker": "first_come_first_served",
     "authority": "first_fit",
 }
+# What probes find, by role, where a configuration does not say and the specification has the event.
+DEFAULT_PROBES = {"unit": "lost"}

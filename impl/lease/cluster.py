@@ -16,7 +16,7 @@ from leasehold.impl.handlers.simulated import SimulatedHandler
 from leasehold.impl.lease.environment import lease_environment
 from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT
 from leasehold.impl.lease.inventory import Inventory
-from leasehold.impl.lease.service_manager import FixedDemand, Wish
+from leasehold.impl.lease.service_manager import FixedDemand, LeaseDemand
 from leasehold.impl.store.store import RecordKey, Store
 from leasehold.impl.transport.memory import Hand
 from leasehold.impl.transport.transport import Transport
@@ -82,7 +82,7 @@ class Cluster(SystemCluster):
         found = (self.actors[n].table.instances.get(RecordKey(lease, role)) for n, role in ROLES.items())
         return tuple(None if held is None else held.state for held in found)
 
-    def wish(self, lease: str) -> Wish | None:
+    def wish(self, lease: str) -> LeaseDemand | None:
         """The demand for a lease, as its policy keeps it."""
         policy: FixedDemand = self.tenant.environment.policies["service_manager"]  # type: ignore[assignment]
         return policy.wish(lease)

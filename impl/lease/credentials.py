@@ -101,7 +101,7 @@ class TicketCredentials:
         """The ticket of a message, which says what its fields say."""
         if envelope.credential is None:
             raise Unauthorised(f"{envelope.message} brings no ticket")
-        found = tickets.read(envelope.credential, self.identity.trust)
+        found = tickets.read_ticket(envelope.credential, self.identity.trust)
         for name, shown in (("units", found.units), ("end", found.end), ("properties", found.properties.get("of"))):
             if envelope.fields.get(name) != shown:
                 raise Unauthorised(

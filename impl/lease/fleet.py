@@ -47,7 +47,7 @@ class Fleet(SystemFleet):
         folder = self.folder / "units"
         return [UnitDirectory(path) for path in sorted(folder.iterdir()) if path.is_dir()] if folder.is_dir() else []
 
-    def unit_processes(self) -> list[processes.Seen]:
+    def unit_processes(self) -> list[processes.ProcessSnapshot]:
         """The processes of all units."""
         return [member for place in self.unit_places() for member in place.members(thorough=True)]
 

@@ -37,7 +37,7 @@ class DemandError(ValueError):
     """A client's wish cannot be taken; nothing has changed."""
 
 
-class Wish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LeaseDemand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The demand for a lease.
 
     Attributes:
@@ -71,7 +71,7 @@ class FixedDemand:
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise DemandError(f"{name} is {value!r}; it needs a number of ticks, 1 or more")
         self._renew_before, self._retry_after, self._max_units = renew_before, retry_after, max_units
-        self._wishes: dict[str, Wish] = {}
+        self._wishes: dict[str, LeaseDemand] = {}
         self._leases: dict[str, Lease] = {}
         self._questions: dict[str, Question] = {}
         self._asked: dict[str, int] = {}  # when a ticket was last asked for
@@ -99,7 +99,7 @@ class FixedDemand:
         _number("start", start, 0, "a time")
         if start >= until:
             raise DemandError(f"start is {start}, and the demand is over at {until}; let it start earlier")
-        self._set(lease, Wish(units, until, term, start))
+        self._set(lease, LeaseDemand(units, until, term, start))
         demanded = self._demand(lease, now)
         self._plan(lease, now)
         return [demanded]
@@ -141,7 +141,7 @@ class FixedDemand:
         self._set(lease, replace(self._wish(lease), until=now))
         return self._look(lease, now)
 
-    def wish(self, lease: str) -> Wish | None:
+    def wish(self, lease: str) -> LeaseDemand | None:
         """The demand for a lease."""
         return self._wishes.get(lease)
 
@@ -164,7 +164,7 @@ class FixedDemand:
             DemandError: the bytes are no wish.
         """
         try:
-            wish = msgspec.json.decode(kept, type=Wish)
+            wish = msgspec.json.decode(kept, type=LeaseDemand)
         except ValueError as e:
             raise DemandError(
                 f"what was kept of lease {lease!r} is no wish: {e}; drop the word to do without it"
@@ -245,7 +245,7 @@ class FixedDemand:
             if lease is not None and lease.state in _RUNS:
                 yield lease.data["lease_end"] - self._before_end(wish)
 
-    def _before_end(self, wish: Wish) -> int:
+    def _before_end(self, wish: LeaseDemand) -> int:
         """How long before its end a lease is renewed."""
         return min(self._renew_before, max(1, wish.term // 2))
 
@@ -262,7 +262,7 @@ class FixedDemand:
             return answer
         return [] if wish is None else self._renew(lease, wish, now)
 
-    def _answer(self, name: str, lease: Lease, wish: Wish | None, now: int) -> list[Decision]:
+    def _answer(self, name: str, lease: Lease, wish: LeaseDemand | None, now: int) -> list[Decision]:
         """The answer to a question whose time has come."""
         question = self._questions.get(name)
         if question is None:
@@ -280,7 +280,7 @@ class FixedDemand:
         del self._questions[name]
         return [question.answer(event)]
 
-    def _renew(self, lease: Lease, wish: Wish, now: int) -> list[Decision]:
+    def _renew(self, lease: Lease, wish: LeaseDemand, now: int) -> list[Decision]:
         data = lease.data
         early = self._before_end(wish)
         end = min(max(now, data["ticket_end"]) + wish.term, wish.until)
@@ -309,13 +309,13 @@ class FixedDemand:
     def _say(lease: str, event: str, fields: dict[str, Any]) -> Decision:
         return Decision(lease, MACHINE, event, fields)
 
-    def _wish(self, lease: str) -> Wish:
+    def _wish(self, lease: str) -> LeaseDemand:
         wish = self._wishes.get(lease)
         if wish is None:
             raise DemandError(f"nothing is wanted of lease {lease!r}: it is over, or was never asked for")
         return wish
 
-    def _set(self, lease: str, wish: Wish) -> None:
+    def _set(self, lease: str, wish: LeaseDemand) -> None:
         self._wishes[lease] = wish
         self._dirty.add(lease)
 

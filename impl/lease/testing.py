@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from leasehold.impl.actor.table import BELOW, MachineInstance
 from leasehold.impl.embedded import Embedded
 from leasehold.impl.lease.cluster import Cluster
-from leasehold.impl.lease.fleet import ROLES, TENANT, Fleet
+from leasehold.impl.lease.fleet import ROLES, SITE, TENANT, Fleet
 from leasehold.impl.process_cluster import Processes
 from leasehold.impl.server.client import ClientError
+from leasehold.impl.store.store import RecordKey
+from leasehold.impl.words import choices
+
+
+def _no_unit(unit: str, known: Iterable[str]) -> LookupError:
+    return LookupError(f"there is no unit {unit[:60]!r}{choices(unit, list(known))}")
 
 
 class EmbeddedCluster(Embedded[Cluster]):
@@ -28,7 +36,7 @@ class EmbeddedCluster(Embedded[Cluster]):
         self._settled(lambda: self.cluster.tenant.command("service_manager", "flex", lease, units, soon=True))
 
     def close(self, lease: str) -> None:
-        """Ends a lease, in whatever state it is."""
+        """Ends a lease, in any state."""
         self._settled(lambda: self.cluster.tenant.tell(lease, "service_manager", "close"))
 
     def state(self, lease: str) -> dict[str, str | None]:
@@ -39,6 +47,24 @@ class EmbeddedCluster(Embedded[Cluster]):
         """The units of the site that are up."""
         up: set[str] = self.cluster.handler.world.on()
         return up
+
+    def tell_unit(self, unit: str, event: str, /, **fields: Any) -> None:
+        """An operator's, or a detector's, event for a unit of the site, such as `repaired`."""
+        key = self._unit(unit)
+        self._settled(lambda: self.cluster.site.tell(*key, event, fields))
+
+    def unit_state(self, unit: str) -> str:
+        """The state of a unit's machine."""
+        return self.cluster.site.program.roles["unit"].states[0] if (held := self._held(unit)) is None else held.state
+
+    def _held(self, unit: str) -> MachineInstance | None:
+        return self.cluster.site.table.instances.get(self._unit(unit))
+
+    def _unit(self, unit: str) -> RecordKey:
+        number = self.cluster.inventory.number(unit)
+        if number is None:
+            raise _no_unit(unit, [one.name for one in self.cluster.inventory.units])
+        return RecordKey(BELOW, f"unit[{number}]")
 
 
 class ProcessCluster(Processes[Fleet]):
@@ -68,7 +94,7 @@ class ProcessCluster(Processes[Fleet]):
         self.settle()
 
     def close(self, lease: str) -> None:
-        """Ends a lease, in whatever state it is."""
+        """Ends a lease, in any state."""
         self.fleet.client(TENANT).post("leases", lease, "tell", event="close")
         self.settle()
 
@@ -86,6 +112,18 @@ class ProcessCluster(Processes[Fleet]):
     def units(self) -> set[str]:
         """The units of the site that are up: whose process runs."""
         return {place.folder.name for place in self.fleet.unit_places() if place.alive()}
+
+    def tell_unit(self, unit: str, event: str, /, **fields: Any) -> None:
+        """An operator's, or a detector's, event for a unit of the site, such as `repaired`."""
+        self.fleet.client(SITE).post("units", unit, "tell", event=event, fields=fields)
+        self.settle()
+
+    def unit_state(self, unit: str) -> str:
+        """The state of a unit's machine."""
+        states: dict[str, str] = {row["unit"]: row["state"] for row in self.fleet.client(SITE).get("units")}
+        if unit not in states:
+            raise _no_unit(unit, states)
+        return states[unit]
 
     def stop(self) -> None:
         """Ends all actors and units, and removes what they kept."""

@@ -109,7 +109,7 @@ def text_of(key: PrivateKey, signature: bytes, body: bytes) -> str:
     return signed.text_of(_PREFIX, _WHAT, key.public.fingerprint, signature, body)
 
 
-def read(text: str, trust: Trust, now: int | None = None, at: float | None = None) -> Ticket:
+def read_ticket(text: str, trust: Trust, now: int | None = None, at: float | None = None) -> Ticket:
     """The ticket in a text, if a trusted broker signed it.
 
     Args:

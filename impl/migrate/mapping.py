@@ -20,7 +20,7 @@ import msgspec
 from leasehold.impl.core.codec import VERSION, Codec, CoreError, RecordError, read_head
 from leasehold.impl.core.core import Core, Field, Program
 from leasehold.impl.core.values import ValueFault, from_plain, to_plain
-from leasehold.impl.migrate.schema import FieldSchema, RecordSchema, RoleSchema, described, neighbour_name
+from leasehold.impl.migrate.schema import FieldSchema, RecordSchema, RoleSchema, neighbour_name, type_text
 from leasehold.impl.store.store import RecordKey
 from leasehold.impl.words import did_you_mean
 from leasehold.spec import SpecError, System
@@ -60,7 +60,7 @@ class Mapped:
     after: str
 
 
-class Misfit(Exception):
+class UnmappableRecord(Exception):
     """A record cannot be migrated."""
 
     def __init__(self, problems: list[Problem]) -> None:
@@ -98,13 +98,13 @@ class Mapper:
         """The new row of a record.
 
         Raises:
-            Misfit: there is none; it carries every reason.
+            UnmappableRecord: there is none; it carries every reason.
         """
         try:
             body, peers, papers = _decode(row)
             digest, was, plain = read_head(body)
         except (msgspec.DecodeError, ValueError, RecordError) as error:
-            raise Misfit([Problem(*key, "", f"the row is not whole: {error}")]) from None
+            raise UnmappableRecord([Problem(*key, "", f"the row is not whole: {error}")]) from None
         mapper = self.roles.get(was)
         named = self.old.roles[was].named(plain) if was in self.old.roles else None
         wrong = ""
@@ -118,7 +118,7 @@ class Mapper:
         elif not self.old.roles[was].dynamic and len(peers) != len(self.old.roles[was].neighbours):
             wrong = f"it knows {len(peers)} peers, not {len(self.old.roles[was].neighbours)}"
         if wrong or mapper is None or named is None:
-            raise Misfit([Problem(*key, "", wrong)])
+            raise UnmappableRecord([Problem(*key, "", wrong)])
         return self._mapped(mapper, key, named, peers, papers)
 
     def _mapped(self, mapper: RoleMapper, key: RecordKey, named: dict[str, Any], peers: Any, papers: Any) -> Mapped:
@@ -127,7 +127,7 @@ class Mapper:
             if str(before) not in mapper.rules.forget:
                 more = f"bring it to an end, or list its state under `forget` of `{core.role}`"
                 what = f"the new specification has {count} machines of `{core.role}`, and this one is {before}; {more}"
-                raise Misfit([Problem(*key, "", what)])
+                raise UnmappableRecord([Problem(*key, "", what)])
             return Mapped(None, b"", core.role, before, "")
         problems = [Problem(*key, name, what) for name, what in mapper.problems(named)]
         if core.role not in self._told:
@@ -135,11 +135,11 @@ class Mapper:
             all_of = f" (and so every record of `{core.role}`)"
             problems += [Problem(*key, name, what + all_of) for name, what in mapper.silent]
         if problems or mapper.silent:
-            raise Misfit(problems)
+            raise UnmappableRecord(problems)
         try:
             body = mapper.write(named)
         except CoreError as error:
-            raise Misfit([Problem(*key, "", str(error))]) from None
+            raise UnmappableRecord([Problem(*key, "", str(error))]) from None
         row = _encode([body, mapper.in_order(peers), papers])
         machine = RecordKey(key.lease, core.machine(instance))
         return Mapped(machine, row, core.role, before, mapper.state(before) or before)
@@ -173,6 +173,8 @@ class RoleMapper:
             )
         if self.old.subsidiary != self.core.subsidiary:
             yield "", "it is subsidiary in only one of the two specifications, and no rule maps that"
+        elif self.old.of_run != self.core.of_run:
+            yield "", "its machines belong to runs in only one of the two specifications, and no rule maps that"
 
     def _neighbours(self, here: list[str], there: list[str]) -> Iterator[tuple[str, str]]:
         for name in there:
@@ -215,7 +217,7 @@ class RoleMapper:
     def _cells(self, new: Field, old: FieldSchema, rule: MigratedField | None) -> Iterator[tuple[str, str]]:
         cells = _cells_of(new)
         if bool(cells) != bool(old.cells):
-            yield new.name, f"it was {old.type} and is {described(new.type)}; give it a `value`"
+            yield new.name, f"it was {old.type} and is {type_text(new.type)}; give it a `value`"
         elif gone := [cell for cell in old.cells if cell not in cells]:
             yield new.name, f"the cells {listed(gone)} of the old map are gone; give it a `value`"
         elif (fresh := [cell for cell in cells if cell not in old.cells]) and (rule is None or not rule.filled):

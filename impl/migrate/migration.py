@@ -18,7 +18,7 @@ import msgspec
 
 from leasehold.impl.core.codec import RecordError, read_head
 from leasehold.impl.core.core import Program
-from leasehold.impl.migrate.mapping import Mapper, Misfit, Problem, rules_for
+from leasehold.impl.migrate.mapping import Mapper, Problem, UnmappableRecord, rules_for
 from leasehold.impl.migrate.schema import SPECIFICATION, RecordSchema
 from leasehold.impl.store.owned import OwnedStore
 from leasehold.impl.store.store import Batch, RecordKey, Store, StoreError
@@ -212,7 +212,7 @@ def _mapped(mapper: Mapper, rows: dict[RecordKey, bytes], summary: Summary) -> B
     for key, row in rows.items():
         try:
             mapped = mapper.map(key, row)
-        except Misfit as misfit:
+        except UnmappableRecord as misfit:
             misfits += 1
             problems += misfit.problems
             continue

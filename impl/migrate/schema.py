@@ -41,6 +41,7 @@ class RoleSchema(msgspec.Struct, frozen=True):
         neighbours: by name, `broker`, `participant[2]`; `participant[self]` is the one with the same number.
         since: tasks that may outlive their state.
         dynamic: roles of any number of machines that it talks with; what is kept of neighbours is then kept by name.
+        of_run: its machines are subsidiary and belong to runs, whose names are in their keys.
     """
 
     indexed: bool
@@ -50,6 +51,7 @@ class RoleSchema(msgspec.Struct, frozen=True):
     neighbours: tuple[str, ...]
     since: tuple[str, ...] = ()
     dynamic: tuple[str, ...] = ()
+    of_run: bool = False
 
     def machine(self, role: str, named: Mapping[str, Any]) -> str:
         """The name of the machine whose values these are, of a role of this name."""
@@ -115,13 +117,13 @@ def _role(program: Program, core: Core) -> RoleSchema:
     return RoleSchema(
         core.indexed, core.subsidiary, core.states, tuple(_field(f.name, f.type) for f in core.fields),
         tuple(neighbour_name(program, role, index) for role, index in core.neighbours), tuple(core.since),
-        core.dynamic_neighbours,
+        core.dynamic_neighbours, core.of_run,
     )  # fmt: skip
 
 
 def _field(name: str, kind: t.Type) -> FieldSchema:
     cells = tuple(map(str, t.members(kind.key))) if isinstance(kind, t.Map) else ()
-    return FieldSchema(name, described(kind), cells)
+    return FieldSchema(name, type_text(kind), cells)
 
 
 def neighbour_name(program: Program, role: str, index: int) -> str:
@@ -129,7 +131,7 @@ def neighbour_name(program: Program, role: str, index: int) -> str:
     return f"{role}[{'self' if index < 0 else index}]" if program.roles[role].indexed else role
 
 
-def described(kind: t.Type) -> str:
+def type_text(kind: t.Type) -> str:
     """A type in full: `int 0..`, `colour {red, green}`, `map[unit 0..3, bool]`."""
     match kind:
         case t.Int(low=low, high=high) if (low, high) != (None, None):
@@ -139,11 +141,11 @@ def described(kind: t.Type) -> str:
         case t.Instance(name=name, count=count):
             return f"{name} 0..{count - 1}"
         case t.Set(of=of) if of is not None:
-            return f"set[{described(of)}]"
+            return f"set[{type_text(of)}]"
         case t.Map(key=key, of=of):
-            return f"map[{described(key)}, {described(of)}]"
+            return f"map[{type_text(key)}, {type_text(of)}]"
         case t.Option(of=of) if of is not None:
-            return f"option[{described(of)}]"
+            return f"option[{type_text(of)}]"
     return str(kind)
 
 

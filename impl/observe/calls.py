@@ -30,7 +30,7 @@ class Result(StrEnum):
 
 
 @dataclass(eq=False, slots=True)
-class Begun:
+class CallInProgress:
     """A handler call under way."""
 
     verb: str
@@ -44,16 +44,16 @@ class Begun:
         return perf_counter() - self.began
 
 
-Started = Callable[[Begun], None]
-Ended = Callable[[Begun, Result], None]
+Started = Callable[[CallInProgress], None]
+Ended = Callable[[CallInProgress, Result], None]
 
 
 def lease_of(actor: Actor, notice: Notice) -> str:
-    """The lease that a notice is about: for a unit's machine the lease that drove it last; empty if there is none."""
+    """The lease that a notice is about: for a unit of the actor the one that drove it last; empty if there is none."""
     if notice.lease != BELOW:
         return notice.lease
     held = actor.table.instances.get(RecordKey(notice.lease, notice.machine))
-    return held.metadata.get("lease", "") if held is not None else ""
+    return held.serves if held is not None else ""
 
 
 class CallTracker:
@@ -67,7 +67,7 @@ class CallTracker:
 
     def __init__(self, actor: Actor, ended: Ended, started: Started = lambda begun: None) -> None:
         self.actor, self._ended, self._started = actor, ended, started
-        self._open: dict[tuple[str, str], dict[str, Begun]] = {}  # by machine, and task or "" for a unit's
+        self._open: dict[tuple[str, str], dict[str, CallInProgress]] = {}  # by machine, and task or "" for a unit's
 
     def begin(self, notice: Notice) -> None:
         """Takes the notice of a call. A policy's does not count, and one without a handler never begins."""
@@ -81,14 +81,14 @@ class CallTracker:
         key, slot = (notice.lease, notice.machine), call.task if call.outlives or not held.core.subsidiary else ""
         if slot in self._open.get(key, ()):
             self._take(key, slot, Result.GIVEN_UP)
-        begun = Begun(verb, call.answers, notice)
+        begun = CallInProgress(verb, call.answers, notice)
         self._started(begun)
         if call.answers:
             self._open.setdefault(key, {})[slot] = begun
         else:
             self._ended(begun, Result.UNAWAITED)
 
-    def find(self, notice: Notice) -> Begun | None:
+    def find(self, notice: Notice) -> CallInProgress | None:
         """The call that a handler's answer ends."""
         found = self._open.get((notice.lease, notice.machine), {}).values()
         return next((begun for begun in found if notice.name in begun.answers), None)
@@ -110,6 +110,12 @@ class CallTracker:
         tasks = {call.task for call in _asked(held)} if held is not None else set()
         for slot in [slot for slot in self._open[key] if slot and slot not in tasks]:
             self._take(key, slot, Result.GIVEN_UP)
+
+    def forget(self, notice: Notice) -> None:
+        """Takes the notice that a machine is about to be forgotten: the calls of its subsidiaries are given up."""
+        for machine in notice.data.get("below", ()):
+            for slot in tuple(self._open.get(key := (notice.lease, machine), ())):
+                self._take(key, slot, Result.GIVEN_UP)
 
     def end(self) -> None:
         """Gives up all calls."""

@@ -23,9 +23,10 @@ from prometheus_client.registry import Collector
 
 from leasehold import __version__
 from leasehold.impl.actor.actor import Actor
+from leasehold.impl.actor.probes import ProbeResult
 from leasehold.impl.files import table
 from leasehold.impl.notices import Kind, Notice
-from leasehold.impl.observe.calls import Begun, CallTracker, Result
+from leasehold.impl.observe.calls import CallInProgress, CallTracker, Result
 from leasehold.impl.observe.watchdog import Watchdog
 
 IGNORED = ("ignored", "refused", "duplicate", "stale", "late", "unmoved")
@@ -87,6 +88,7 @@ class Metrics(Collector):
             Kind.COMMITTED: self._committed,
             Kind.CALL: self._called,
             Kind.ANSWERED: self._calls.answer,
+            Kind.FORGET: self._calls.forget,
             Kind.RECOVERED: self._recovered,
             Kind.STOPPED: self._stopped,
         }
@@ -102,6 +104,7 @@ class Metrics(Collector):
             family.samples = [sample for sample in family.samples if not sample.name.endswith("_created")]
             yield family
         yield self._by_state()
+        yield self._of_probes()
         counts = self.actor.counts
         for name, value in (
             ("messages_refused", counts.get("refused", 0)),
@@ -133,6 +136,7 @@ class Metrics(Collector):
             "outbox_messages": lambda: len(actor.outbox) if actor.running else 0,
             "unaddressed_messages": lambda: sum(map(len, actor.table.unaddressed.values())),
             "calls_under_way": lambda: actor.calls.under_way() if actor.running else 0,
+            "calls_waiting": lambda: actor.calls.waiting if actor.running else 0,
             "policy_threads_abandoned": lambda: actor.upcalls.abandoned,
             "loop_stalled_seconds": lambda: self._watchdog.stalled_seconds,
         }.items():
@@ -173,6 +177,14 @@ class Metrics(Collector):
                 family.add_metric((role, state), self._machines[role, state])
         return family
 
+    def _of_probes(self) -> Metric:
+        row = _TABLE["probes"]
+        family, probes = CounterMetricFamily("leasehold_probes", row.help, labels=row.labels), self.actor.probes
+        for role in sorted({probe.role for probe in probes.probes}):
+            for result in ProbeResult:
+                family.add_metric((role, result), probes.counts[role, result])
+        return family
+
     # One method for each kind of notice
 
     def _moved(self, notice: Notice) -> None:
@@ -193,7 +205,7 @@ class Metrics(Collector):
         else:
             self._calls.begin(notice)
 
-    def _ended(self, begun: Begun, result: Result) -> None:
+    def _ended(self, begun: CallInProgress, result: Result) -> None:
         self._of("handler_calls", begun.verb, result).inc()
         if result in (Result.WELL, Result.FAILED):
             self._of("handler_call_seconds", begun.verb).observe(begun.seconds)

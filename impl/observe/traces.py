@@ -45,7 +45,7 @@ from leasehold import __version__
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.table import origin_of
 from leasehold.impl.notices import Kind, Notice
-from leasehold.impl.observe.calls import Begun, CallTracker, Result, lease_of
+from leasehold.impl.observe.calls import CallInProgress, CallTracker, Result, lease_of
 
 _ORDER = {  # of the notices of one turn
     Kind.RECEIVE: 0, Kind.COMMIT: 1, Kind.COMMITTED: 2, Kind.TRANSITION: 3, Kind.IGNORED: 3, Kind.ANSWERED: 3,
@@ -85,7 +85,7 @@ class Traces:
         self._provider.add_span_processor(BatchSpanProcessor(exporter or OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer("leasehold", __version__)
         self._calls = CallTracker(actor, self._ended, self._started)
-        self._spans: dict[Begun, Span] = {}  # of the calls under way
+        self._spans: dict[CallInProgress, Span] = {}  # of the calls under way
         self._at = 0  # in the order of a turn's notices
         self._came: dict[tuple[str, str], deque[tuple[Notice, int]]] = {}  # by machine, and when
         self._led: dict[tuple[str, str], SpanContext] = {}  # by machine, and "" for any of the lease: the newest span
@@ -104,6 +104,8 @@ class Traces:
         """Hears a notice."""
         if notice.kind is Kind.STOPPED:
             self._calls.end()
+        elif notice.kind is Kind.FORGET:
+            self._calls.forget(notice)
         at = _ORDER.get(notice.kind)
         if at is None:
             return
@@ -134,7 +136,7 @@ class Traces:
     def _moved(self, notice: Notice, lease: str) -> None:
         event = notice.name.partition("#")[2]
         core, number = self.actor.program.machines[notice.machine]
-        begins = notice.data["from"] == core.first_state(number)
+        begins = notice.data["from"] == core.first_state(number) and not core.subsidiary
         received = self._received(notice, lease, event.partition(".")[0])
         named = origin_of(lease)
         if begins and received is None and named is not None and named[0] == notice.actor:
@@ -182,7 +184,7 @@ class Traces:
         else:
             self._calls.begin(notice)
 
-    def _started(self, begun: Begun) -> None:
+    def _started(self, begun: CallInProgress) -> None:
         lease = lease_of(self.actor, begun.notice)
         self._spans[begun] = self._span(begun.notice.name, begun.notice, lease)
 
@@ -192,7 +194,7 @@ class Traces:
             self._leads(notice, lease, self._spans[begun])
         self._calls.answer(notice)
 
-    def _ended(self, begun: Begun, result: Result) -> None:
+    def _ended(self, begun: CallInProgress, result: Result) -> None:
         span = self._spans.pop(begun)
         _set(span, result=result.value)
         if result is Result.FAILED:

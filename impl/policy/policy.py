@@ -23,12 +23,12 @@ class Lease:
     """A lease as a policy or handler sees it: one record, by name.
 
     Attributes:
-        name: which lease.
+        name: which lease; "" of what is no lease's: it has the units that moved before any lease drove them.
         machine: whose record it is: `broker`, `authority`.
         state: its control state.
         data: its fields.
         units: its subsidiary machines that are not as at first, by role and number: state and data under `state` and
-            the fields' names.
+            the fields' names. Those that belong to the run are its own; of the actor's it has those that it drove last.
     """
 
     name: str
@@ -125,7 +125,7 @@ def decisions_of(answer: Iterable[Decision]) -> list[Decision]:
 
 
 @runtime_checkable
-class Wishing(Protocol):
+class TakesDemands(Protocol):
     """A policy that is told by clients what is wanted of a lease: the one thing that is in no record."""
 
     def changed_wishes(self) -> dict[str, bytes]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.environment import ActorOptions, Environment
+from leasehold.impl.actor.environment import ActorOptions, Environment, Probe
 from leasehold.impl.clock import RealClock
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
@@ -18,7 +18,7 @@ from leasehold.impl.handlers.handler import Handler
 from leasehold.impl.identity.keys import KeyFault, PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, TrustFault
 from leasehold.impl.identity.trust_file import TrustFile
-from leasehold.impl.lease import DEFAULT_POLICIES
+from leasehold.impl.lease import DEFAULT_POLICIES, DEFAULT_PROBES
 from leasehold.impl.lease.credentials import TicketCredentials
 from leasehold.impl.lease.inventory import Inventory, InventoryError
 from leasehold.impl.observe.watch import host_and_port
@@ -77,6 +77,7 @@ def build(config: Config, roles: tuple[str, ...] = ()) -> Built:
     policies = _policies(config, system, program, roles, inventory)
     handlers = _handlers(config, system, roles)
     _check_units(system, roles, inventory)
+    probes = _probes(config, system, program, roles)
     peers = peers_of(config, system, identity, roles)
     credentials = TicketCredentials(program, identity, peers)
     with _of_key("control", OSError):
@@ -85,7 +86,7 @@ def build(config: Config, roles: tuple[str, ...] = ()) -> Built:
         raise ConfigError(f"archive: {config.archive} is a folder, or in none; name a file")
     if config.metrics:
         host_and_port(config.metrics)
-    environment = Environment(policies, handlers, peers, inventory, credentials)
+    environment = Environment(policies, handlers, peers, inventory, credentials, probes)
     options = ActorOptions(
         retire_after=config.retire_after_ticks,
         reopen_pause=config.reopen_pause_seconds,
@@ -225,9 +226,30 @@ def _handler(given: str | dict[str, Any] | None, where: str, verbs: list[str]) -
     return made
 
 
+def _probes(config: Config, system: System, program: Program, roles: tuple[str, ...]) -> tuple[Probe, ...]:
+    """The probes that are asked for; those of the shipped systems, where nothing is said."""
+    own = [role.name for role in system.roles.values() if role.name in roles or role.parent in roles]
+    given = config.probes
+    if given is None:
+        given = {role: event for role, event in DEFAULT_PROBES.items() if event in program.from_outside.get(role, ())}
+        given = {role: event for role, event in given.items() if role in own}
+    for role, event in given.items():
+        if role not in own:
+            raise ConfigError(f"probes: {config.name} has no machines of {role[:60]!r}{choices(role, own)}")
+        if event not in (known := program.from_outside[role]):
+            words = f"the world outside gives {role} no event {event[:60]!r}{choices(event, list(known))}"
+            raise ConfigError(f"probes: {role}: {words}")
+        if fields := program.roles[role].events[event]:
+            names = ", ".join(name for name, _ in fields)
+            raise ConfigError(f"probes: {role}: {event} has fields ({names}), which no probe could fill in")
+        if not any(isinstance(t, Call) and t.target.startswith("handler.") for t in system.roles[role].tasks.values()):
+            raise ConfigError(f"probes: {role}: it calls no handler that could be asked")
+    return tuple(Probe(role, event, config.probing) for role, event in given.items())
+
+
 def _check_units(system: System, roles: tuple[str, ...], inventory: Inventory | None) -> None:
-    """Whether the inventory has units for the machines of the subsidiary roles, and no more than these."""
-    for role in (role for role in system.roles.values() if role.parent in roles):
+    """Whether the inventory has units for the subsidiary machines of the actor, and no more than these."""
+    for role in (role for role in system.roles.values() if role.parent in roles and not role.of_run):
         if inventory is None:
             raise ConfigError(f"inventory: is missing, and {role.parent} has machines for its units")
         if len(inventory) > role.count:

@@ -17,7 +17,7 @@ class ClientError(Exception):
     """The actor said no, or nobody answers. In the first case nothing has changed."""
 
 
-class Absent(ClientError):
+class NotFound(ClientError):
     """The actor has nothing of this name."""
 
 
@@ -69,7 +69,7 @@ class Client:
         found = json.loads(content) if plain else content
         if response.status != 200:
             words = found.get("error") if isinstance(found, dict) else None
-            kind = Absent if response.status == 404 else ClientError
+            kind = NotFound if response.status == 404 else ClientError
             raise kind(words or f"the actor answered with status {response.status}")
         return found
 
@@ -105,7 +105,7 @@ def sockets(at: Path) -> list[Path]:
         return [at]
     if at.is_file():
         try:
-            return [at.parent / config.read(at).socket]
+            return [at.parent / config.read_config(at).socket]
         except config.ConfigError as error:
             raise Unreachable(str(error)) from None
     raise Unreachable(f"there is nothing at {at}; name the socket of an actor, a folder of them, or a configuration")

@@ -25,7 +25,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import fields
 
-from leasehold.impl.actor.environment import Backoff, Count, DecisionLimits, RetryPolicy, Seconds
+from leasehold.impl.actor.environment import Backoff, Count, DecisionLimits, ProbeSettings, RetryPolicy, Seconds
 from leasehold.impl.files import Unreadable, read_yaml
 from leasehold.impl.words import did_you_mean
 
@@ -69,6 +69,8 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
         policies: by role, where one role has another policy.
         handler: for all verbs, by name or with settings.
         handlers: by verb, where one verb has another handler.
+        probes: by role, the event by which a machine hears that what it stands for is not up any more; left out: those
+            of the shipped systems.
         inventory: a file, or the inventory itself.
         peers: who plays which machine, where the trust set has several actors of that role; or the file that says so,
             which may change while the actor runs.
@@ -93,11 +95,13 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     policies: dict[str, str | dict[str, Any] | None] = {}
     handler: str | dict[str, Any] | None = ""
     handlers: dict[str, str | dict[str, Any] | None] = {}
+    probes: dict[str, str] | None = None
     inventory: str | dict[str, Any] = ""
     peers: dict[str, str] | str = {}
     log: Log = Log()
     messages: Backoff = Backoff()
     handling: RetryPolicy = RetryPolicy()
+    probing: ProbeSettings = ProbeSettings()
     deciding: DecisionLimits = DecisionLimits()
     retire_after_ticks: Count = 600
     reopen_pause_seconds: Seconds = 1.0
@@ -133,7 +137,7 @@ def plug(given: str | dict[str, Any] | None, where: str) -> Plug:
     return Plug(name, {key: value for key, value in given.items() if key != "name"})
 
 
-def read(path: Path) -> Config:
+def read_config(path: Path) -> Config:
     """The configuration in a file.
 
     Raises:
@@ -144,12 +148,12 @@ def read(path: Path) -> Config:
     except Unreadable as error:
         raise ConfigError(str(error)) from None
     try:
-        return parse(value)
+        return parse_config(value)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
 
 
-def parse(value: object) -> Config:
+def parse_config(value: object) -> Config:
     """The configuration in what a YAML file says.
 
     Raises:

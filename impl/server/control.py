@@ -8,6 +8,7 @@
 | `GET /leases/NAME` | one lease, and what it waits for |
 | `POST /begin` | `{machine, event, fields?, peers?, lease?}`: a new run of any system |
 | `POST /leases/NAME/tell` | `{machine?, event, fields?}`: an event of the specification, such as `close` |
+| `POST /units/NAME/tell` | `{event, fields?}`: an event that the world outside gives a unit, such as `repaired` |
 | `POST /leases/NAME/recover`, `POST /units/NAME/recover` | the scalpel: recovery of one machine |
 | `GET /metrics` | for Prometheus |
 
@@ -45,6 +46,7 @@ from leasehold.impl.actor.table import BELOW, origin_of
 from leasehold.impl.identity.signed import Refusal
 from leasehold.impl.server.config import ConfigError
 from leasehold.impl.server.views import Views
+from leasehold.impl.store.store import RecordKey
 from leasehold.impl.words import choices, did_you_mean
 
 
@@ -139,6 +141,7 @@ class ControlSocket:
                 web.post("/begin", self._begin),
                 web.post("/leases/{lease}/tell", self._tell),
                 web.post("/leases/{lease}/recover", self._recover),
+                web.post("/units/{unit}/tell", self._tell_unit),
                 web.post("/units/{unit}/recover", self._recover_unit),
                 web.get("/metrics", self._show_metrics),
                 web.post("/demand", self._demand),
@@ -260,17 +263,43 @@ class ControlSocket:
         if "machine" in given and all(held.key.machine != given["machine"] for held in machines):
             among = choices(given["machine"], [held.key.machine for held in machines])
             raise Rejected(404, f"{lease[:80]} has no machine {given['machine'][:60]!r} here{among}")
-        machines = [held for held in machines if held.key.machine == given.get("machine", held.key.machine)]
+        if "machine" in given:
+            machines = [held for held in machines if held.key.machine == given["machine"]]
+        else:  # a subsidiary machine of the lease is meant only if it is named
+            machines = [held for held in machines if not held.core.subsidiary] or machines
         takers = [held for held in machines if event in held.core.events]
         if not takers:
             near = did_you_mean(event, [name for held in machines for name in held.core.events])
             known = [f"{held.key.machine}: {', '.join(held.core.events) or 'no events'}" for held in machines]
             raise Rejected(404, f"no machine of {lease[:80]} here takes {event[:60]!r}{near} ({'; '.join(known)})")
-        outcome = await self.actor.tell(lease, takers[0].key.machine, event, given.get("fields", {}))
+        return await self._told(takers[0].key, event, given)
+
+    async def _told(self, key: RecordKey, event: str, given: dict[str, Any]) -> dict[str, Any]:
+        outcome = await self.actor.tell(*key, event, given.get("fields", {}))
         return {
-            "machine": takers[0].key.machine, "kind": outcome.kind, "transition": outcome.transition,
-            "reason": outcome.reason,
+            "machine": key.machine, "kind": outcome.kind, "transition": outcome.transition, "reason": outcome.reason,
         }  # fmt: skip
+
+    async def _tell_unit(self, request: web.Request) -> Any:
+        given = await read_body(request, {"event": str}, {"fields": dict})
+        unit, event, program = request.match_info["unit"], given["event"], self.actor.program
+        key = self._unit(unit)
+        core, _ = program.machines[key.machine]
+        if event not in core.events:
+            among = choices(event, program.from_outside[core.role])
+            raise Rejected(409, f"unit {unit[:80]} takes no event {event[:60]!r} from outside{among}")
+        return {"unit": unit, **await self._told(key, event, given)}
+
+    def _unit(self, name: str) -> RecordKey:
+        """The machine of a unit that a client names.
+
+        Raises:
+            Rejected: there is none.
+        """
+        key = self.views.unit(name)
+        if key is None:
+            raise Rejected(404, f"there is no unit {name[:80]!r} here{did_you_mean(name, self.views.unit_names)}")
+        return key
 
     def _absent(self, lease: str) -> Rejected:
         """Nothing of the name is here."""
@@ -288,9 +317,10 @@ class ControlSocket:
         return {"recovered": machines}
 
     async def _recover_unit(self, request: web.Request) -> Any:
-        key = self.views.unit(request.match_info["unit"])
-        if key is None or key not in self.actor.table.instances:
-            raise Rejected(404, f"nothing has happened to a unit {request.match_info['unit'][:80]} here")
+        unit = request.match_info["unit"]
+        key = self._unit(unit)
+        if key not in self.actor.table.instances:
+            raise Rejected(404, f"nothing has happened to the unit {unit[:80]} here")
         await self.actor.recover(*key)
         return {"recovered": [key.machine]}
 

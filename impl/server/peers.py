@@ -10,9 +10,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
+from msgspec import Meta
 
 from leasehold.impl.files import Unreadable, mark, read_yaml
 from leasehold.impl.identity.trust import Identity, Trust
@@ -23,6 +24,10 @@ from leasehold.spec.language.model import Role, machine_name
 from leasehold.spec.language.types import LARGEST_NUMBER
 
 log = logging.getLogger("leasehold.peers")
+
+Machine = Annotated[str, Meta(description="A role, or one of its machines, such as node[1].")]
+Player = Annotated[str, Meta(description="The actor that plays it, by its name in the trust set.")]
+PeersFile: TypeAlias = Annotated[dict[Machine, Player], Meta(description="Who plays which machine.")]
 
 
 class LivePeers(Mapping[str, str]):
@@ -78,7 +83,7 @@ class LivePeers(Mapping[str, str]):
         named: Mapping[str, str] = self._config.peers if isinstance(self._config.peers, dict) else {}
         if self._file is not None:
             try:
-                named = msgspec.convert(read_yaml(self._file) or {}, dict[str, str])
+                named = msgspec.convert(read_yaml(self._file) or {}, PeersFile)
             except (Unreadable, msgspec.ValidationError) as error:
                 raise ConfigError(f"peers: {error}; write lines such as broker: market, or node[1]: left") from None
         check_peers(named, self._config.name, self._system, trust, self._roles)

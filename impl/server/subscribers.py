@@ -106,7 +106,8 @@ class History:
         elif notice.kind is Kind.ANSWERED and not notice.data["well"]:
             step = {"failure": notice.name, "words": notice.data["words"]}
         elif notice.kind is Kind.FORGET:
-            self._of.pop(key, None)
+            for machine in (notice.machine, *notice.data.get("below", ())):
+                self._of.pop(RecordKey(notice.lease, machine), None)
             return
         else:
             return

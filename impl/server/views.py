@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -17,6 +18,8 @@ from leasehold.impl.server.subscribers import History
 from leasehold.impl.store.store import RecordKey
 from leasehold.spec import System
 from leasehold.spec.language.types import TIME, show
+
+LAST = 6  # of what has happened to a unit
 
 
 class Views:
@@ -48,7 +51,9 @@ class Views:
             "now": actor.clock.now(),
             "tick_seconds": self.tick_seconds,
             "machines": len(actor.table.instances),
+            "units": len(self.unit_names),
             "messages_waiting": len(actor.outbox),
+            "messages_on_their_way": dict(actor.outbox.on_their_way()),
             "handlers_at_work": actor.calls.under_way(),
             "counts": dict(actor.counts),
             "takes_demands": any(hasattr(policy, "demand") for policy in actor.environment.policies.values()),
@@ -63,42 +68,67 @@ class Views:
         return found
 
     def leases(self) -> list[dict[str, Any]]:
-        """Every machine of every lease, in short."""
-        return [self._short(held) for key, held in sorted(self.actor.table.instances.items()) if key.lease != BELOW]
+        """Every machine of every lease, in short, without subsidiary ones."""
+        found = sorted(self.actor.table.instances.items())
+        return [self._short(held) for _, held in found if not held.core.subsidiary]
 
     def units(self) -> list[dict[str, Any]]:
-        """Every subsidiary machine that anything has happened to."""
-        found = sorted(
-            self.actor.table.instances.items(), key=lambda item: (item[0].machine.partition("[")[0], item[1].record[1])
-        )
-        return [
-            {"unit": self._unit_name(held), **self._short(held), "lease": held.metadata.get("lease", "")}
-            for key, held in found
-            if key.lease == BELOW
-        ]  # fmt: skip
+        """Every subsidiary machine, with what has happened to it last; of the actor also those that nothing has yet."""
+        of_runs = (key for key, held in self.actor.table.instances.items() if held.core.of_run)
+        return [self._of_unit(key) for key in sorted((*self.unit_names.values(), *of_runs), key=self._order)]
+
+    def _order(self, key: RecordKey) -> tuple[str, int, str]:
+        core, number = self.actor.program.machines[key.machine]
+        return core.role, number, key.lease
+
+    def _of_unit(self, key: RecordKey) -> dict[str, Any]:
+        held, (core, number) = self.actor.table.instances.get(key), self.actor.program.machines[key.machine]
+        held = held or MachineInstance(key, core, core.first(number), [])
+        return {
+            "unit": self._unit_name(held),
+            **self._short(held),
+            "lease": held.serves,
+            "doc": self._doc(held),
+            "shown": self._shown(held),
+            "facts": held.metadata.get("facts", {}),
+            "history": self.history.of(key)[-LAST:],
+        }
+
+    @cached_property
+    def unit_names(self) -> dict[str, RecordKey]:
+        """The machines of all units by persistent name, or where they have none by that of the specification.
+
+        They are the same as long as the actor runs.
+        """
+        program, units = self.actor.program, self.actor.environment.units
+        found: dict[str, RecordKey] = {}
+        for role in sorted(role for role in self.actor.roles if program.roles[role].of_actor):
+            core = program.roles[role]
+            for number in range(core.count):
+                name = core.machine(number) if units is None else units.name(number)
+                if name is not None:
+                    machine = core.machine(number)
+                    found[machine if name in found else name] = RecordKey(BELOW, machine)
+        return found
 
     def lease(self, lease: str) -> list[dict[str, Any]]:
-        """All of a lease: its machines, and what each of them waits for."""
-        held = self.actor.table.instances
-        return [self._long(held[key]) for key in sorted(key for key in held if key.lease == lease)]
+        """All of a lease: its machines, each with its units and what it waits for."""
+        found = sorted((key, held) for key, held in self.actor.table.instances.items() if key.lease == lease)
+        return [self._long(held) for _, held in found if not held.core.subsidiary]
 
     def pruned(self, lease: str) -> bool:
         """Whether a lease is over and forgotten."""
         return lease in self.actor.table.pruned
 
     def unit(self, name: str) -> RecordKey | None:
-        """The machine of a unit, by its name in the inventory, or as `unit[3]`."""
-        units = self.actor.environment.units
-        number = units.number(name) if units is not None else None
-        subsidiary = sorted(role for role in self.actor.roles if self.actor.program.roles[role].subsidiary)
-        if number is not None and subsidiary:
-            return RecordKey(BELOW, self.actor.program.roles[subsidiary[0]].machine(number))
-        key = RecordKey(BELOW, name)
-        return key if key in self.actor.table.instances else None
+        """The machine of a unit of the actor: by its persistent name, as `unit[3]`, or by its number."""
+        known = self.unit_names
+        machines = {key.machine: key for key in known.values()}
+        numbered = [key for machine, key in machines.items() if machine.endswith(f"[{name}]")]
+        return known.get(name) or machines.get(name) or (numbered[0] if len(numbered) == 1 else None)
 
     def _unit_name(self, held: MachineInstance) -> str:
-        units = self.actor.environment.units
-        return (units.name(held.record[1]) if units is not None else None) or held.key.machine
+        return held.key.machine if held.core.of_run else self.actor.environment.unit_name(held)
 
     def _short(self, held: MachineInstance) -> dict[str, Any]:
         return {
@@ -120,18 +150,24 @@ class Views:
     def _data(self, held: MachineInstance) -> dict[str, Any]:
         return {f.name: to_plain(f.type, held.record[at]) for at, f in self._fields(held)}
 
+    def _shown(self, held: MachineInstance) -> dict[str, str]:
+        """Its data in the words of the specification."""
+        return {f.name: show(f.type, held.record[at]) for at, f in self._fields(held)}
+
+    def _doc(self, held: MachineInstance) -> str:
+        """What the specification says of its state."""
+        return self.system.roles[held.core.role].states[held.state].doc.strip()
+
     def _fields(self, held: MachineInstance) -> list[tuple[int, Field]]:
         """The fields of the specification, each with its position in the record."""
         core, data = held.core, self.system.roles[held.core.role].data
         return [(at, f) for at, f in enumerate(core.fields, core.data_at) if not data[f.name].captured]
 
     def _long(self, held: MachineInstance) -> dict[str, Any]:
-        role = self.system.roles[held.core.role]
-        state = role.states[held.state]
         return {
             **self._short(held),
-            "doc": state.doc.strip(),
-            "shown": {f.name: show(f.type, held.record[at]) for at, f in self._fields(held)},
+            "doc": self._doc(held),
+            "shown": self._shown(held),
             "peers": {self.actor.program.neighbour(held.core, held.number, at): actor for at, actor in held.addressed},
             "wish": None if held.core.subsidiary else _plain(self.actor.upcalls.wish(held.key.lease)),
             "units": self._driven(held),
@@ -143,17 +179,14 @@ class Views:
         }
 
     def _driven(self, held: MachineInstance) -> list[dict[str, Any]]:
-        if not held.core.below:
-            return []
-        below = (self.actor.table.instances[key] for key in sorted(self.actor.table.driven.get(held.key.lease, ())))
         return [
             {
                 "unit": self._unit_name(unit), "state": unit.state, "since": unit.metadata.get("since"),
                 "facts": unit.metadata.get("facts", {}), "handlers": sorted(self.actor.calls.of(unit.key)),
-                "doc": self.system.roles[unit.core.role].states[unit.state].doc.strip(),
+                "doc": self._doc(unit),
                 "history": self.history.of(unit.key),
             }
-            for unit in below
+            for unit in self.actor.table.driven_by(held.key.lease, held.core.role)
         ]  # fmt: skip
 
     def _messages(self, held: MachineInstance) -> Iterator[dict[str, Any]]:

@@ -32,23 +32,23 @@ _BY_CODE = {
 }
 
 
-def find(driver: str, code: str) -> DriverError | None:
+def failure_of(driver: str, code: str) -> DriverError | None:
     """The failure of a code: the longest beginning of it that the table has."""
     beginnings = (_BY_CODE.get((driver, code[:end])) for end in range(len(code), 0, -1))
     return next((failure for failure in beginnings if failure is not None), None)
 
 
-def meaning(driver: str, code: str, place: str, words: str) -> StoreError:
+def error_of(driver: str, code: str, place: str, words: str) -> StoreError:
     """The error to raise for a driver's code."""
-    return _error(find(driver, code) or DriverError("the database failed"), place, words)
+    return _error(failure_of(driver, code) or DriverError("the database failed"), place, words)
 
 
-def named(name: str, place: str, words: str) -> StoreError:
+def error_named(name: str, place: str, words: str) -> StoreError:
     """The error to raise for a failure by its name in the table."""
     return _error(_FAILURES[name], place, words)
 
 
-def refused(place: str, words: str) -> StoreError:
+def connection_refused(place: str, words: str) -> StoreError:
     """The error to raise where PostgreSQL lets no connection come to be, for which there are words alone.
 
     Of the server's refusals (FATAL) those in the table pass; of libpq's, which are mostly of a network, those do not.

@@ -28,7 +28,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import aiomysql
 
 from leasehold.impl.files import table
-from leasehold.impl.store.failures import meaning, named
+from leasehold.impl.store.failures import error_named, error_of
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row
 from leasehold.impl.store.store import Batch, RecordKey, StoreError, Transient
 from leasehold.impl.words import did_you_mean
@@ -185,15 +185,15 @@ class MariadbStore(OwnedStore):
 
     def _meaning(self, error: BaseException) -> StoreError | None:
         if isinstance(error, TimeoutError):
-            return named("lost", self.place, f"no answer within {_ANSWER_SECONDS:.0f} seconds")
+            return error_named("lost", self.place, f"no answer within {_ANSWER_SECONDS:.0f} seconds")
         if isinstance(error, OSError):
-            return named("lost", self.place, str(error))
+            return error_named("lost", self.place, str(error))
         if not isinstance(error, aiomysql.Error):
             return None
         number, *words = error.args if len(error.args) > 1 else (0, str(error))
         if not number:  # the driver's own word for a connection that is not there
-            return named("lost", self.place, str(words[0]))
-        return meaning("mariadb", str(number), self.place, f"{words[0]}, {number}")
+            return error_named("lost", self.place, str(words[0]))
+        return error_of("mariadb", str(number), self.place, f"{words[0]}, {number}")
 
 
 def _settings(url: str) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from typing import Any
 import psycopg
 
 from leasehold.impl.files import table
-from leasehold.impl.store.failures import meaning, named, refused
+from leasehold.impl.store.failures import connection_refused, error_named, error_of
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row
 from leasehold.impl.store.store import Batch, RecordKey, StoreError
 
@@ -104,7 +104,7 @@ class PostgresqlStore(OwnedStore):
                 await connection.execute(statement)
         version = await self._row("SELECT max(version) FROM leasehold_schema")
         if version[0] is None:
-            raise named("other_tables", self.place, "leasehold_schema is empty")
+            raise error_named("other_tables", self.place, "leasehold_schema is empty")
         if version[0] > VERSION:
             raise self._newer_version(version[0], VERSION)
 
@@ -165,10 +165,10 @@ class PostgresqlStore(OwnedStore):
             return None
         words = error.diag.message_primary or str(error)
         if error.sqlstate is not None:
-            return meaning("postgresql", error.sqlstate, self.place, f"{words}, {error.sqlstate}")
+            return error_of("postgresql", error.sqlstate, self.place, f"{words}, {error.sqlstate}")
         if self._connection is None:  # it never came to be, and libpq says why in words alone
-            return refused(self.place, words)
-        return named("lost", self.place, words)
+            return connection_refused(self.place, words)
+        return error_named("lost", self.place, words)
 
 
 def _settings(url: str) -> dict[str, Any]:

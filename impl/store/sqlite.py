@@ -29,7 +29,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from leasehold.impl import files
-from leasehold.impl.store.failures import find, meaning
+from leasehold.impl.store.failures import error_of, failure_of
 from leasehold.impl.store.integrity import CommitPosition, HighWaterMark
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row
 from leasehold.impl.store.store import Batch, Older, RecordKey, StoreError
@@ -217,11 +217,11 @@ class SqliteStore(OwnedStore):
     def _meaning(self, error: BaseException) -> StoreError | None:
         if isinstance(error, sqlite3.Error):
             code = getattr(error, "sqlite_errorname", "")
-            return meaning("sqlite", code, self.place, f"{error}, {code}" if code else str(error))
+            return error_of("sqlite", code, self.place, f"{error}, {code}" if code else str(error))
         if isinstance(error, OSError):
             words = f"{error.strerror} ({error.filename or self._lock_path})"
             code = errno.errorcode.get(error.errno or 0, "")
-            if find("system", code):
-                return meaning("system", code, self.place, words)
+            if failure_of("system", code):
+                return error_of("system", code, self.place, words)
             return StoreError(f"{self.place}: {words}", "see its path and permissions")
         return None

@@ -21,7 +21,7 @@ SCHEME = "memory:"
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class FrameOutcome:
     """What becomes of one frame.
 
     Attributes:
@@ -33,8 +33,8 @@ class Fate:
     answered: bool = True
 
 
-Hand: TypeAlias = Callable[[str, str, bytes], Fate]  # of the sender's and the receiver's address, and the frame
-_SAFE = Fate()
+Hand: TypeAlias = Callable[[str, str, bytes], FrameOutcome]  # of the sender's and the receiver's address, and the frame
+_SAFE = FrameOutcome()
 
 
 class Network:

@@ -48,6 +48,7 @@ function gaps() {
 const sections = [
   ["properties", "Properties", () => propertiesSection(data, search.choose)],
   ["roles", "Roles", () => data.roles.map(roleSection)],
+  ["shared", "Shared variables", () => (data.shared ? dataTable("All machines may read and write them", data.shared) : null)],
   ["product", "Product", () => (data.product.roles.length ? productSection(data) : null)],
   ["gaps", "Never exercised", gaps],
 ];

@@ -47,12 +47,16 @@ function roleSection(role) {
     h("details", { class: "more", "data-opens": "" }, h("summary", null, `All ${role.transitions.length} transitions as a table`), transitionTable(role)));
 }
 
+function dataTable(caption, data) {
+  return h("table", { class: "facts" }, h("caption", null, caption),
+    h("tbody", null, data.map((d) => h("tr", null, h("th", { scope: "row" }, d.name),
+      h("td", null, h("code", null, d.type), d.doc ? h("span", { class: "quiet block" }, prose(d.doc)) : null)))));
+}
+
 function aboutRole(role) {
   return [
     h("p", { class: "quiet hint" }, "Point at a state to follow its transitions; press it for its tasks and what it ignores."),
-    role.data.length ? h("table", { class: "facts" }, h("caption", null, "Data of the record"),
-      h("tbody", null, role.data.map((d) => h("tr", null, h("th", { scope: "row" }, d.name),
-        h("td", null, h("code", null, d.type), d.doc ? h("span", { class: "quiet block" }, prose(d.doc)) : null))))) : null,
+    role.data.length ? dataTable("Data of the record", role.data) : null,
   ].filter(Boolean);
 }
 

@@ -13,7 +13,7 @@ from leasehold.spec.language import shape
 from leasehold.spec.language.build_fields import FieldBuilder
 from leasehold.spec.language.captures import starting_events, with_captures
 from leasehold.spec.language.declare import doc_of, text_of, type_node
-from leasehold.spec.language.diagnostics import Place, Quiet, a, near_miss
+from leasehold.spec.language.diagnostics import DiscardingSink, Place, a, near_miss
 from leasehold.spec.language.evaluate import Context, NoState, evaluate
 from leasehold.spec.language.files import as_mapping
 from leasehold.spec.language.names import Scope
@@ -45,6 +45,8 @@ class Builder(FieldBuilder):
             if self._is_message_to(name, event.name) or event.name == TICK:
                 self.sink.error("event_is_message", event.place, event=event.name, name=name)
         parent = self._role(node.get("subsidiary")) if node.get("subsidiary") is not None else None
+        if parent is None and node.get("belongs_to") is not None:
+            self.sink.error("belongs_without_parent", node.key_place("belongs_to"), name=name)
         starts = starting_events(node)
         tasks = {
             t: self._task(name, t, place, decl, starts.get(t, [])) for t, place, decl in node.pairs_of("tasks")
@@ -79,6 +81,7 @@ class Builder(FieldBuilder):
             place,
             names.definitions,
             begin,
+            text_of(node, "belongs_to") == "run",
         )
         return with_captures(built)
 
@@ -221,7 +224,7 @@ class Builder(FieldBuilder):
             return Scope(self.names, role, self.names.messages[event], instance, clock=self.timed)
         local = as_mapping(as_mapping(self.files.roles[role].get("events")).get(event))
         fields = local.get("fields") if local.kind == "mapping" else None
-        quiet = Quiet()
+        quiet = DiscardingSink()
         types = {n: parse_type(type_node(d), self.small, quiet) for n, _, d in as_mapping(fields).pairs()}
         return Scope(self.names, role, types, clock=self.timed)
 

@@ -110,6 +110,6 @@ class ClaimBuilder(Builder):
             self.sink.error("many_bindings", p.place, name=p.name, count=f"{number:,}", most=f"{MAX_BINDINGS:,}")
             return p
         p = quantified(p)
-        if (cases := x.cases(p.claim)) > MAX_CASES:
+        if (cases := x.case_count(p.claim)) > MAX_CASES:
             self.sink.error("wide_expression", p.place, count=f"{cases:,}", max_cases=f"{MAX_CASES:,}")
         return p

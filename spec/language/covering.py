@@ -28,7 +28,7 @@ def compared(e: x.Apply, made: Remembering) -> x.Expression:
     return x.negation(holds, e.place)
 
 
-def plain(e: x.Expression, made: Remembering) -> x.Expression:
+def written_state(e: x.Expression, made: Remembering) -> x.Expression:
     """The state that a machine's state stands for, where it remembers tasks; one that is written out is left alone."""
     result = e
     for state, others in made.items() if not isinstance(e, x.Literal_) else ():
@@ -73,7 +73,7 @@ def _within(e: x.Apply, made: Remembering) -> x.Expression:
     if isinstance(held, x.Apply) and written_out(held):
         names = [i.value for i in held.operands if isinstance(i, x.Literal_)]
         return _one_of(state, tuple(dict.fromkeys(n for name in names for n in (name, *made.get(name, ())))), one=False)
-    return x.Apply(type=BOOL, op="in", operands=(plain(state, made), held), place=e.place)
+    return x.Apply(type=BOOL, op="in", operands=(written_state(state, made), held), place=e.place)
 
 
 def _one_of(e: x.Expression, names: Sequence[str], one: bool = True) -> x.Expression:

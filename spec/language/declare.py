@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.definitions import OWN_WORDS, Definition
 from leasehold.spec.language.definitions import read as definitions_of
-from leasehold.spec.language.diagnostics import NOWHERE, Place, Quiet, Sink, near_miss
+from leasehold.spec.language.diagnostics import NOWHERE, DiscardingSink, Place, Sink, near_miss
 from leasehold.spec.language.evaluate import Context, NoState, evaluate
 from leasehold.spec.language.files import SpecFiles, as_mapping, entries
 from leasehold.spec.language.infer import FUNCTIONS
@@ -96,7 +96,8 @@ class Declarer:
         return {name: self._type(decl, small) for name, _, decl in node.pairs()}
 
     def _type(self, decl: YamlNode, small: Mapping[str, Enum | Instance]) -> Type:
-        return parse_type(type_node(decl), small, Quiet())  # a wrong one is reported once, when the field is built
+        discarding = DiscardingSink()  # a wrong one is reported once, when the field is built
+        return parse_type(type_node(decl), small, discarding)
 
     # Constants and settings
 

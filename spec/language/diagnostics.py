@@ -189,7 +189,7 @@ class Within(Sink):
             self.outer.add(replace(d, what=f"{d.what} ({self.used})"))
 
 
-class Quiet(Sink):
+class DiscardingSink(Sink):
     """For a second look at what is reported elsewhere: keeps nothing."""
 
     def add(self, diagnostic: Diagnostic) -> None:

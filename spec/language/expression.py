@@ -189,7 +189,7 @@ class GlobalQuery(Node):
     Attributes:
         name: `heard`, whether the last message sent through a channel was received: nothing new is on its way or lost;
             `running`, whether a machine's actor is up; `reachable`, whether no partition lies between the actors of
-            two machines; `byzantine`, whether a role is taken to send whatever it can sign.
+            two machines; `byzantine`, whether a role is taken to send any message that it can sign.
         subjects: the channel or role; of two machines, both roles.
         owners: the instances, one for each role of `running` and `reachable`.
     """
@@ -347,9 +347,9 @@ def with_variables(e: Expression, of: Mapping[str, Callable[[BoundVariable], Exp
     return with_parts(e, lambda part: with_variables(part, of))
 
 
-def cases(expression: Expression) -> int:
+def case_count(expression: Expression) -> int:
     """How many parts the expression has once its quantifiers over small types are written out, member by member."""
-    inner = 1 + sum(cases(c) for c in children(expression))
+    inner = 1 + sum(case_count(c) for c in children(expression))
     if isinstance(expression, Quantifier) and isinstance(expression.domain.type, Set):
         of = expression.domain.type.of
         return inner * max(1, len(members(of)) if of is not None else 1)

@@ -124,7 +124,7 @@ class Gatherer:
         node = read_file(path, shown, self.sink)
         if node is None:
             return None
-        shape_check.check(node, record, self.sink)
+        shape_check.check_shape(node, record, self.sink)
         return node
 
     def _counted(self, asked: Place) -> bool:
@@ -171,7 +171,7 @@ class Gatherer:
             record = shape.FILES["invariants"]
         else:
             record = shape.PART
-        shape_check.check(fragment, record, self.sink)
+        shape_check.check_shape(fragment, record, self.sink)
         if any(unreadable(d.code) and d.place.file == fragment.place.file for d in self.sink.found):
             return
         if record is shape.PART:

@@ -30,7 +30,7 @@ NAMES: dict[str, str] = {name: near for near, names in _TABLE["names"].items() f
 
 
 @dataclass(frozen=True, slots=True)
-class Habit:
+class ForeignConstruct:
     """Something foreign, and how it is written here.
 
     Attributes:
@@ -46,13 +46,13 @@ class Habit:
     remedy: str
 
 
-def operator_in(source: str) -> Habit | None:
+def operator_in(source: str) -> ForeignConstruct | None:
     """The first foreign operator of a text that is not an expression."""
     found = _OPERATOR.search(source)
     if found is None or found.lastindex is None:
         return None
     _, near, remedy = _TABLE["operators"][found.lastindex - 1]
-    return Habit(found[0], found.start(), *_hint(near, remedy))
+    return ForeignConstruct(found[0], found.start(), *_hint(near, remedy))
 
 
 def function(name: str) -> Hint | None:

@@ -16,7 +16,7 @@ from leasehold.spec.language import expression as x
 from leasehold.spec.language import foreign, operators
 from leasehold.spec.language.definitions import Definition
 from leasehold.spec.language.diagnostics import Place, Sink, Within, a, near_miss
-from leasehold.spec.language.names import Given, RoleNames, Scope
+from leasehold.spec.language.names import ParameterArgument, RoleNames, Scope
 from leasehold.spec.language.syntax import MAX_NESTING, Syntax
 from leasehold.spec.language.types import (
     BOOL,
@@ -116,9 +116,9 @@ class Inference:
 
     # Definitions
 
-    def given(self, tree: ast.expr, scope: Scope) -> Given:
+    def given(self, tree: ast.expr, scope: Scope) -> ParameterArgument:
         """What stands for a parameter of a definition; anything else stands for itself."""
-        found = Given(self, tree, scope)
+        found = ParameterArgument(self, tree, scope)
         while isinstance(name := found.tree, ast.Name) and name.id in found.scope.parameters:
             if name.id in found.scope.variables:
                 break
@@ -135,7 +135,9 @@ class Inference:
             return self.error("definition_arguments", tree, place=d.place, **words)
         if d.text is None:
             return wrong(self.place(tree))  # reported
-        inner = scope.within(d, {p: Given(self, a, scope) for p, a in zip(d.parameters, arguments, strict=True)})
+        inner = scope.within(
+            d, {p: ParameterArgument(self, a, scope) for p, a in zip(d.parameters, arguments, strict=True)}
+        )
         sink = Within(self.sink, f"in `{d.usage}`, used at {self.place(tree)}")
         return type(self)(d.text, sink, self.work).infer(d.text.tree, inner, expected)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from leasehold.spec.language import expression as x
-from leasehold.spec.language.covering import compared, named_alone, plain, written_out
+from leasehold.spec.language.covering import compared, named_alone, written_out, written_state
 from leasehold.spec.language.diagnostics import Place
 from leasehold.spec.language.infer import Inference, wrong
 from leasehold.spec.language.names import Scope
@@ -273,7 +273,7 @@ class Operators(Inference):
         if not isinstance(of, (Enum, Instance)):
             return self.error("set_member_type", tree, items_type=items[0].type)
         if made := scope.names.remembering(of):
-            items = [plain(i, made) for i in items]
+            items = [written_state(i, made) for i in items]
             self.work.steps += sum(1 for i in items for _ in x.walk(i))
         return x.Apply(type=Set(of), op="{}", operands=tuple(items), place=self.place(tree))
 

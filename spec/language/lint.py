@@ -260,7 +260,7 @@ def _answers_are_known(system: System, sink: Sink) -> None:
             sink.error("two_requests", here[0].place, there=there[0].name, here=here[0].name, **ends)
 
 
-def expressions(system: System) -> Iterator[x.Expression]:
+def linted_expressions(system: System) -> Iterator[x.Expression]:
     """Every expression of a system, but of its lemmas and faults."""
     claims = (system.properties, system.ends, system.initially, system.constraint)
     mapping = system.refines.values if system.refines is not None else {}
@@ -268,7 +268,7 @@ def expressions(system: System) -> Iterator[x.Expression]:
 
 
 def _all_is_read(system: System, sink: Sink) -> None:
-    inside = [e for whole in expressions(system) for e in x.walk(whole)]
+    inside = [e for whole in linted_expressions(system) for e in x.walk(whole)]
     fields = {(e.role, e.name) for e in inside if isinstance(e, x.Data)}
     constants = {e.name for e in inside if isinstance(e, x.ConstantRef)} | system.counting
     for role in system.holders.values():

@@ -91,7 +91,7 @@ class _GuardCases:
                 self._leaf(e, fields)
         combinations = prod(len(v) for v in self.leaves.values())
         self.possible = self.possible and combinations <= MAX_COMBINATIONS
-        self.parts = combinations * sum(x.cases(g) for g in guards)
+        self.parts = combinations * sum(x.case_count(g) for g in guards)
 
     def _leaf(self, e: x.Expression, fields: Mapping[str, Datum]) -> None:
         match e:

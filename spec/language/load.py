@@ -150,7 +150,7 @@ def _build(files: SpecFiles, settings: Mapping[str, str], sink: Sink, trail: tup
     refines = refinement(builder, draft, trail[-1], lambda place, given: _load(place, given, trail))
     draft = replace(draft, refines=refines)
     for role in roles.values():
-        outlive.check(role, builder.reasons, sink)
+        outlive.check_outlives(role, builder.reasons, sink)
     lint(draft, sink, builder.reasons)  # of what was written: a state that remembers would only repeat what is found
     draft = replace(draft, roles={name: outlive.with_remembering_states(role) for name, role in roles.items()})
     draft = accepting.with_meanings(draft, sink)

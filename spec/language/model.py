@@ -215,6 +215,7 @@ class Role:
     place: Place = field(default=NOWHERE, compare=False)
     definitions: Mapping[str, Definition] = field(default_factory=dict)  # its expressions have them in place already
     begin: tuple[str, ...] = ()  # the initial state of each machine, where they have not all the same
+    of_run: bool = False  # a subsidiary role that has machines of its own in each run, rather than in each actor
 
     @property
     def count(self) -> int:

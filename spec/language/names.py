@@ -49,7 +49,7 @@ class DeclaredNames:
         return next((r.remembering for r in self.roles.values() if r.remembering and r.states == of), {})
 
 
-class Given(NamedTuple):
+class ParameterArgument(NamedTuple):
     """What a parameter of a definition stands for: an argument, by whom and with which names it is read."""
 
     reader: Any
@@ -72,7 +72,7 @@ class Scope:
     variables: Mapping[str, Type] = field(default_factory=dict)
     opaque: bool = False  # opaque values may be compared
     outside: bool = False  # the world is looked at from outside, where it shows whether an actor is up
-    parameters: Mapping[str, Given] = field(default_factory=dict)  # of the definition whose text is read
+    parameters: Mapping[str, ParameterArgument] = field(default_factory=dict)  # of the definition whose text is read
     defining: str = ""  # the name of that definition
     renamed: Mapping[str, str] = field(default_factory=dict)  # variables that are called otherwise in the tree
     taken: frozenset[str] = frozenset()  # names of variables in the tree that arguments may have
@@ -89,7 +89,7 @@ class Scope:
             renamed[name] = free
         return replace(self, variables={**self.variables, **variables}, renamed=renamed)
 
-    def within(self, definition: Definition, parameters: Mapping[str, Given]) -> Scope:
+    def within(self, definition: Definition, parameters: Mapping[str, ParameterArgument]) -> Scope:
         """The scope of a definition's text, which is used in this scope."""
         return replace(
             self, role=definition.role or None, arguments=None, sender=None, variables={}, renamed={},

@@ -101,7 +101,7 @@ def control_of(role: Role) -> ControlGraph:
     )
 
 
-def check(role: Role, reasons: Mapping[tuple[str, str, str], Place], sink: Sink) -> None:
+def check_outlives(role: Role, reasons: Mapping[tuple[str, str, str], Place], sink: Sink) -> None:
     """Reports answers that could not be told from something else while the task that they end still runs."""
     control = control_of(role)
     told: set[frozenset[str]] = set()

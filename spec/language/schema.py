@@ -27,6 +27,7 @@ _TEXTS: dict[str, Schema] = {
     "name": {"type": "string", "pattern": _pattern(NAME), "not": {"enum": sorted(RESERVED)}},
     "flag": {"enum": [True, False, "true", "false"]},
     "fairness": {"enum": [True, False, "true", "false", "strong"]},
+    "owner": {"enum": list(shape.CHOICES["owner"])},
     "number": {"type": ["integer", "string"], "pattern": _pattern(INTEGER)},
     "condition": {**_WORD, "not": {"enum": sorted(FLAGS)}},
     "expression": _WORD,

@@ -20,7 +20,7 @@ from leasehold.spec.language.source import INTEGER, MAX_NAME, NAME, RESERVED, Ya
 FLAGS = {"yes": "true", "on": "true", "no": "false", "off": "false"}  # words that YAML 1.1 takes for flags
 
 
-def check(node: YamlNode, shape: YamlShape, sink: Sink, where: str = "the file") -> bool:
+def check_shape(node: YamlNode, shape: YamlShape, sink: Sink, where: str = "the file") -> bool:
     """Compares a tree with its shape, all the way down; True when nothing was reported."""
     before = len(sink.found)
     _check(node, shape, sink, where)
@@ -115,11 +115,12 @@ def _check_text(node: YamlNode, of: str, sink: Sink, where: str) -> None:
         flag = FLAGS.get(node.text.lower())
         near = f"`{flag}`" if flag else near_miss(node.text, CHOICES[of])
         choices = f"{', '.join(others)} or {last}"
-        sink.error("not_a_choice", node.place, near=near, where=where, choices=choices, text=node.text[:40])
+        first, text = CHOICES[of][0], node.text[:40]
+        sink.error("not_a_choice", node.place, near=near, where=where, choices=choices, text=text, first=first)
     elif of == "condition" and node.text.lower() in FLAGS:
         near = f"`{FLAGS[node.text.lower()]}`"
-        choices = "`true`, `false` or a condition"
-        sink.error("not_a_choice", node.place, near=near, where=where, choices=choices, text=node.text[:40])
+        choices, text = "`true`, `false` or a condition", node.text[:40]
+        sink.error("not_a_choice", node.place, near=near, where=where, choices=choices, text=text, first="true")
     elif of == "number" and not INTEGER.match(node.text):
         sink.error("not_a_number", node.place, where=where, node=node.text[:40])
     elif of == "name":

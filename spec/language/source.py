@@ -137,7 +137,7 @@ def read_text(text: str, shown: str, sink: Sink) -> YamlNode | None:
         elif "\t" in line:
             sink.error("tab", place)
         else:
-            remedy = _trap(line, place.column, str(error.problem), began)
+            remedy = yaml_remedy(line, place.column, str(error.problem), began)
             sink.error("not_yaml", place, problem=f"{error.problem}{context}", remedy=remedy)
     except yaml.YAMLError as error:
         sink.error("not_yaml_at_all", start, error=error)
@@ -146,14 +146,24 @@ def read_text(text: str, shown: str, sink: Sink) -> YamlNode | None:
     return None
 
 
-def _trap(line: str, column: int, problem: str, began: str) -> str:
-    """The remedy where YAML's parser stops: it takes some characters of a text without quotes for its own."""
+def yaml_remedy(line: str, column: int, problem: str, began: str = "") -> str:
+    """The remedy where YAML's parser stops: it takes some characters of a text without quotes for its own.
+
+    Args:
+        line: where it stops.
+        column: of it, from 1 on.
+        problem: the parser's words.
+        began: the line where what it was reading begins.
+    """
     at = line[column - 1 : column]
     inside = "did not find expected ',' or" in problem
     if inside and " #" in began:
         return "` #` begins a comment: quote a text that holds it"
     if inside and at in ("{", "["):
         return 'quote a text that holds brackets: `{to: free, when: "waiting == {}"}`'
+    ends = line[column - 1 :].strip() == ":" and line.count(": ") > 0
+    if "mapping values are not allowed" in problem and ends:
+        return f'`:` at the end of a line begins a value: quote the text, as in "{line.split()[-1]}"'
     if "mapping values are not allowed" in problem or (inside and at == ":"):
         return "`: ` begins a value: quote a text that holds it"
     if inside and at == "?":

@@ -6,16 +6,18 @@ The text is Python's expression syntax, read by Python's own parser. Every error
 from __future__ import annotations
 
 import ast
+import re
 import unicodedata
 import warnings
 from dataclasses import dataclass
 
 from leasehold.spec.language.diagnostics import Place, Sink
-from leasehold.spec.language.foreign import SYNTAX, Habit, operator_in
+from leasehold.spec.language.foreign import SYNTAX, ForeignConstruct, operator_in
 from leasehold.spec.language.source import YamlNode
 
 MAX_TEXT = 4000
 MAX_NESTING = 60
+_FOREIGN = re.compile(r"[^ -~]|[#\\]")  # a character that no expression has
 
 
 @dataclass(frozen=True)
@@ -57,18 +59,19 @@ def syntax(node: YamlNode, sink: Sink) -> Syntax | None:
         return refused("long_expression", count=f"{len(source):,}", max_text=f"{MAX_TEXT:,}")
     source = source.replace("\n", " ").replace("\t", " ")
     lead = len(node.text) - len(node.text.lstrip())
-    habit = operator_in(source)
-    foreign = next((i for i, c in enumerate(source) if c in "#\\" or not " " <= c <= "~"), None)
+    foreign = _FOREIGN.search(source)
     if foreign is not None:
-        if habit is not None and habit.offset <= foreign:
+        c, at = foreign[0], foreign.start()
+        habit = operator_in(source)
+        if habit is not None and habit.offset <= at:
             return _foreign(habit, node, lead, sink)
-        c = source[foreign]
-        return refused("foreign_character", node.inside(lead + foreign), _look_alike(c), character=_character(c))
+        return refused("foreign_character", node.inside(lead + at), _look_alike(c), character=_character(c))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(source, mode="eval").body
     except SyntaxError as error:
+        habit = operator_in(source)  # only here: it takes longer than the parser
         if habit is not None:
             return _foreign(habit, node, lead, sink)
         place, why = node.inside(lead + _offset(error, source)), error.msg.removesuffix(". Perhaps you forgot a comma?")
@@ -88,7 +91,7 @@ _MATHEMATICS = {
 }  # fmt: skip
 
 
-def _foreign(habit: Habit, node: YamlNode, lead: int, sink: Sink) -> Syntax | None:
+def _foreign(habit: ForeignConstruct, node: YamlNode, lead: int, sink: Sink) -> Syntax | None:
     kind = "a word" if habit.text.isalpha() else "an operator"
     place = node.inside(lead + habit.offset)
     sink.error("foreign_word", place, near=habit.near, habit=habit.text, kind=kind, remedy=habit.remedy)

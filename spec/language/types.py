@@ -210,8 +210,8 @@ def default(type_: Type) -> Value:
     match type_:
         case Bool():
             return False
-        case Int(low=low):
-            return low or 0
+        case Int(low=low, high=high):
+            return low if low is not None else min(0, high) if high is not None else 0
         case Time() | Opaque():
             return 0
         case Enum() | Instance():

@@ -16,7 +16,7 @@ from leasehold.impl.fleet import free_ports
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import TENANT, Fleet
-from leasehold.impl.transport.memory import Fate
+from leasehold.impl.transport.memory import FrameOutcome
 from tests.benchmarks.measure import Row, Section, Table, Target, rounds
 from tests.benchmarks.relay import HOPS, NAMES
 
@@ -126,9 +126,9 @@ async def _sizes() -> list[int]:
     """How large the four messages of a set-up are, in bytes: those of a real one."""
     seen: dict[tuple[str, str], int] = {}
 
-    def hand(sender: str, receiver: str, frame: bytes) -> Fate:
+    def hand(sender: str, receiver: str, frame: bytes) -> FrameOutcome:
         seen.setdefault((sender.removeprefix("memory:"), receiver.removeprefix("memory:")), len(frame))
-        return Fate()
+        return FrameOutcome()
 
     async with Cluster(hand=hand) as cluster:
         await cluster.lease(1, until=100)

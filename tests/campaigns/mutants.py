@@ -139,15 +139,16 @@ def page(results: dict[str, Any]) -> str:
         "not taken, an exception that is not caught, an element that a key lacks. It is tried with the tests that run",
         "its lines. `python -m tests.campaigns.mutants --results reports/implementation_mutants.json` judges them and",
         "writes this page. Each run of all tests tries a few of those that were found again.", "",
-        "| package | mutants there are | judged | killed | score | no test can find |", "|---|--:|--:|--:|--:|--:|",
+        "| package | mutants there are | judged | killed | score | no test can find | seed |",
+        "|---|--:|--:|--:|--:|--:|--:|",
     ]  # fmt: skip
     packages = list(results["packages"].values())
     for row in packages:
         lines.append(
             f"| {row['package']} | {row['all']:,} | {row['mutants']} | {row['killed']} | {row['score']:.1%} "
-            f"| {len(row['equivalent'])} |"
+            f"| {len(row['equivalent'])} | {row['seed']} |"
         )
-    lines += ["", f"Those that were judged are drawn by chance, with seed {results['seed']}.", "", "## Survivors", ""]
+    lines += ["", "Those that were judged are drawn by chance, with the seed of their row.", "", "## Survivors", ""]
     lines += [f"- {_in_words(one)}" for row in packages for one in row["survivors"]]
     lines += ["", "## No test can find", ""]
     lines += [f"- {_in_words(one)}: {one['reason']}" for row in packages for one in row["equivalent"]]
@@ -162,8 +163,8 @@ def _in_words(one: dict[str, Any]) -> str:
 def _keep(results: Path, seed: int, scores: Sequence[Score]) -> None:
     """Renews the results of some packages, and the page of all."""
     before = json.loads(results.read_text(encoding="utf-8"))["packages"] if results.exists() else {}
-    found = {**before, **{score.package: score.as_json() for score in scores}}
-    kept = {"seed": seed, "packages": {name: found[name] for name in (*PACKAGES, *found) if name in found}}
+    found = {**before, **{score.package: {**score.as_json(), "seed": seed} for score in scores}}
+    kept = {"packages": {name: found[name] for name in (*PACKAGES, *found) if name in found}}
     results.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     results.with_suffix(".md").write_text(page(kept), encoding="utf-8")
 

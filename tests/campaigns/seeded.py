@@ -7,6 +7,8 @@ Theory of operation. The cases are those of the campaign, in an order that is sh
 cases of all kinds come early. A bug is planted in the process that plays, for the case as well as for its reference,
 and taken out again when it is caught. A bug that no case catches *survives*. Bugs of what
 any system does are tried in the campaigns of several systems. Where no campaign has such a fault, a test has to fail.
+The check `step` is left out: it finds what breaks the specification before another check has to see what follows from
+that, and it has tests of its own (tests/checker/recovery/test_conformance.py).
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from leasehold.checker.recovery.campaign import Finding, spread
+from leasehold.checker.recovery.campaign import Finding, in_processes
 from leasehold.checker.recovery.cases import campaign
 from leasehold.checker.recovery.cases.campaign import RecoveryCase, scripts_of
 from leasehold.checker.recovery.cases.counterexample import Counterexample
@@ -127,7 +129,7 @@ def catch(bug: Bug, scripts: Sequence[Script], runner: CaseRunner, most: int | N
 
 def _play(runner: CaseRunner, case: RecoveryCase) -> list[Finding]:
     try:
-        return runner.play(case.script, case.lost).findings
+        return [f for f in runner.play(case.script, case.lost).findings if f.check != "step"]
     except Exception as error:  # a bug may spoil even the end of a case
         return [Finding("error", f"{type(error).__name__}: {error}")]
 
@@ -155,7 +157,7 @@ def seeded(
     found: dict[str, Caught] = {}
     # Processes of their own even for one job: what a bug leaves behind stays there.
     jobs = min(jobs or os.cpu_count() or 1, len(wanted) or 1)
-    for caught in spread(partial(_catch, most), wanted, jobs, _begin, (system, scripts)):
+    for caught in in_processes(partial(_catch, most), wanted, jobs, _begin, (system, scripts)):
         found[caught.bug] = caught
         if watch is not None:
             watch(len(found), len(wanted), caught)
@@ -186,7 +188,7 @@ def elsewhere(names: Sequence[str] | None = None, jobs: int | None = None, watch
     work = [(system, some) for system, some in work if some]
     found: list[Caught] = []
     total = sum(len(some) for _, some in work)
-    for caught in spread(_tried, work, min(jobs or os.cpu_count() or 1, len(work) or 1)):
+    for caught in in_processes(_tried, work, min(jobs or os.cpu_count() or 1, len(work) or 1)):
         found += caught
         if watch is not None:
             watch(len(found), total, caught[-1])

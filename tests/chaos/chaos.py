@@ -34,7 +34,7 @@ from tests.chaos.observer import Observer, ask, held_locks, open_files, tracebac
 UNITS, TICK = 6, 0.25
 LONGEST_LEASE = 80  # ticks
 LONGEST_JUMP = 20  # seconds by which a clock is off
-PEACE_SECONDS = 150.0  # after which everything has to be over
+SETTLE_SECONDS = 150.0  # after which everything has to be over
 MOST_FILES = 150
 MORE = {
     # A lazy site keeps units of a lease that has expired until another one needs them: nothing would have to be empty.
@@ -286,7 +286,7 @@ def chaos(store: str, seconds: float, seed: int, say: Callable[[str], None] = la
             world.fleet.await_ready(name)
         observer.start()
         workload = Workload(world)
-        _storm(world, workload, result, seconds, say)
+        _chaos(world, workload, result, seconds, say)
         say(f"calm after {sum(result.faults.values())} faults, {len(workload.leases)} leases")
         result.violations += _judge(world, workload)
         result.leases, result.changes = len(workload.leases), workload.changes
@@ -307,7 +307,7 @@ def chaos(store: str, seconds: float, seed: int, say: Callable[[str], None] = la
     return result
 
 
-def _storm(world: World, workload: Workload, result: Result, seconds: float, say: Callable[[str], None]) -> None:
+def _chaos(world: World, workload: Workload, result: Result, seconds: float, say: Callable[[str], None]) -> None:
     chance, order = world.chance, count()
     mending: list[tuple[float, int, Callable[[], None]]] = []
     kinds, weights = zip(*world.faults(), strict=True)
@@ -352,7 +352,7 @@ def _judge(world: World, workload: Workload) -> list[str]:
         seen = rows()
         return workload.leases.keys() <= seen.keys() and set(seen.values()) <= over
 
-    if not wait(all_over, PEACE_SECONDS):
+    if not wait(all_over, SETTLE_SECONDS):
         seen = rows()
         found += [f"{lease} was acknowledged, and is lost" for lease in workload.leases.keys() - seen.keys()]
         found += [f"{lease} does not end: it is {state}" for lease, state in seen.items() if state not in over]

@@ -1,4 +1,4 @@
-"""The observer sees what it should, and a short storm leaves nothing behind."""
+"""The observer sees what it should, and a short chaos run leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import fcntl
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from leasehold.checker.recovery.processes.resources import Unavailable
-from tests.chaos.chaos import chaos
+from tests.campaigns.chaos import report
+from tests.chaos.chaos import Result, chaos
 from tests.chaos.observer import Observer, held_locks, open_files, tracebacks, unit_processes
 
 
@@ -76,12 +78,24 @@ def test_what_is_left_over_is_seen(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("store", ["sqlite", "postgresql", "mariadb"])
-def test_a_short_storm(store: str) -> None:
+def test_a_short_chaos_run(store: str) -> None:
     try:
         result = chaos(store, 8, seed=7)
     except Unavailable as missing:
         pytest.skip(str(missing))
     assert result.violations == []
     assert sum(result.faults.values()) > 3
-    assert result.leases > 2
+    assert result.leases > 0  # in eight seconds; how many depends on the machine
     assert result.units > 0
+
+
+def test_the_page_has_every_fault_and_violation() -> None:
+    calm = Result("sqlite", 1, 600.0, Counter(kill_one=3), leases=1_200)
+    bad = Result("mariadb", 2, 60.0, Counter(wire=4), violations=["unit-1 is in two hands"], left_out=["clock_jumps"])
+    rows = report([calm, bad]).splitlines()
+    assert "| leases acknowledged | 1,200 | 0 |" in rows
+    assert "| fault: kill one | 3 | 0 |" in rows
+    assert "| fault: wire | 0 | 4 |" in rows
+    assert "| **violations** | **0** | **1** |" in rows
+    assert "- mariadb: unit-1 is in two hands" in rows
+    assert "mariadb: this machine cannot make the faults clock_jumps." in rows

@@ -274,6 +274,19 @@ SHOWN_KEYS = {
     "leaves": "how its state is left: `event`, `from`, `to`",
     "history": "its last transitions since the actor started: `at`, `transition`, `from`, `to`",
 }
+UNITS_KEYS = {
+    "now": "the clock, in ticks",
+    "tick_seconds": "the length of a tick",
+    "units": "the units, see below",
+}
+UNIT_KEYS = {
+    "unit": "its persistent name",
+    "doc": "what the specification says of its state",
+    "shown": "the fields of its record, as the language writes them",
+    "facts": "what its handler has said of it",
+    "history": "what has happened to it last, since the actor started: `at`, and `transition`, `from`, `to`, or "
+    "`failure`, `words`",
+}
 MIGRATE_KEYS = {
     "system": "the system's name",
     "from": "the specification that the records were of: `digest`, `constants`; or null where there are none",
@@ -418,6 +431,13 @@ def page() -> Iterator[str]:
     yield "`show --json` has `lease`, `now` and `machines`; there a machine has besides:"
     yield ""
     yield from table(SHOWN_KEYS)
+    yield "`units --json`:"
+    yield ""
+    yield from table(UNITS_KEYS)
+    yield "A unit has the keys of a machine, `lease` of which is the one that had it last, and:"
+    yield ""
+    yield from table(UNIT_KEYS)
+    yield "`tell --json` has `lease` or `unit`, `machine`, `kind`, `transition` and `reason`."
     yield "`explain --json` has `lease` and `lines`; `demand`, `extend` and `close` have `lease`; `recover` has"
     yield "`recovered`, with `actor` and `machine`. `migrate --json`:"
     yield ""

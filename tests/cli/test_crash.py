@@ -319,6 +319,7 @@ def test_check_wants_every_point_met_or_explained(run: Run, tmp_path: Path) -> N
     assert done.stdout.endswith(
         f"\nnot as expected: 1 difference\n  {point}: never met, and not explained in crash.yaml\n"
         f"  remedy: change this, or explain it in crash.yaml: `unmet: {{{point}: why}}`\n"
+        "\nshy survives crash=1, but not as crash.yaml says: 1 difference.\n"
     )
     (difference,) = as_json(run("check", "shy", "--json"))["crash"]["differences"]
     assert difference["what"] == "crash:asker/idle#before-acknowledge"

@@ -124,7 +124,7 @@ def test_the_scalpel(fleet: Fleet) -> None:
     assert {one["machine"] for one in recovered} == {"service_manager", "broker", "authority"}
     assert unit["unit"] in leasehold(fleet, "recover", unit["unit"])
     assert leasehold(fleet, "recover", "unit-99", code=1).startswith(
-        "leasehold: nothing has happened to a unit unit-99"
+        "leasehold: there is no unit 'unit-99' here; did you mean unit-"
     )
     assert states(fleet, lease)["service_manager"] == "active"
     assert fleet.client(SITE).get("leases", lease)[0]["units"][0]["facts"]["pid"] == unit["facts"]["pid"]
@@ -143,6 +143,10 @@ def test_the_scalpel(fleet: Fleet) -> None:
         (["extend", "tenant:999", "--until", "1m"], 1, "nothing is wanted of lease 'tenant:999'"),
         (["extend", "tenant:999"], 2, "give --until, --units or both"),
         (["recover", "tenant:999"], 1, "there is no lease or run tenant:999"),
+        (["tell", "unit-7", "repaired"], 1, "there is no unit 'unit-7' here; did you mean unit-"),
+        (["tell", "unit-3", "repared"], 1, "unit-3 takes no event 'repared' from outside; did you mean repaired?"),
+        (["tell", "unit-3", "setup"], 1, "setup comes from what drives unit[3] or from its handlers"),
+        (["tell", "unit-3", "repaired", "--machine", "unit[3]"], 2, "and unit-3 is a unit"),
     ],
 )
 def test_what_cannot_be_is_said(fleet: Fleet, words: list[str], code: int, said: str) -> None:

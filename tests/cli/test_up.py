@@ -19,7 +19,7 @@ from leasehold.cli.main import cli
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.fleet import FleetError, SystemFleet
 from leasehold.impl.identity import trust_file
-from leasehold.impl.server.config import read
+from leasehold.impl.server.config import read_config
 from leasehold.spec import load
 
 SYSTEMS = Path(__file__).parents[2] / "spec/systems"
@@ -66,7 +66,7 @@ def test_each_actor_gets_a_configuration(tmp_path: Path) -> None:
     names = ["coordinator", "participant-0", "participant-1"]
     assert sorted(path.stem for path in tmp_path.glob("*.key")) == names
     for name in names:
-        config = read(tmp_path / f"{name}.yaml")
+        config = read_config(tmp_path / f"{name}.yaml")
         assert (config.name, config.system, config.settings) == (name, "two_phase_commit", {"participants": 2})
         assert config.peers == "peers.yaml"
     assert yaml.safe_load((tmp_path / "peers.yaml").read_text()) == {
@@ -81,7 +81,7 @@ def test_a_machine_joins_those_of_the_folder(tmp_path: Path) -> None:
     ring = str(Path(__file__).parents[2] / "examples/ring")
     SystemFleet(ring, tmp_path, {"nodes": 2}).prepare()
     SystemFleet(ring, tmp_path, {"nodes": 2}, join=["node[7]"]).prepare()
-    assert read(tmp_path / "node-7.yaml").name == "node-7"
+    assert read_config(tmp_path / "node-7.yaml").name == "node-7"
     assert yaml.safe_load((tmp_path / "peers.yaml").read_text())["node[7]"] == "node-7"
     assert "node-7" in trust_file.load(tmp_path / "trust.yaml").actors
     assert SystemFleet(ring, tmp_path, {"nodes": 2}).players["node[7]"] == "node-7"  # it is a member from now on
@@ -182,7 +182,7 @@ def test_a_policy_gives_the_only_answer(tmp_path: Path) -> None:
         assert fleet.questions() == []
 
 
-def _storm(system: Path | str, *words: str) -> tuple[int, dict[str, Any]]:
+def _chaos(system: Path | str, *words: str) -> tuple[int, dict[str, Any]]:
     """The exit code and the summary of `up --crash`."""
     command = [sys.executable, "-m", "leasehold", "up", str(system), "--crash", "--json", "--seconds", "5", *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)
@@ -191,8 +191,8 @@ def _storm(system: Path | str, *words: str) -> tuple[int, dict[str, Any]]:
 
 
 @pytest.mark.long
-def test_a_storm_kills_each_actor_and_finds_nothing_wrong() -> None:
-    code, said = _storm("two_phase_commit", "--set", "participants=2", "--seed", "3")
+def test_a_chaos_run_kills_each_actor_and_finds_nothing_wrong() -> None:
+    code, said = _chaos("two_phase_commit", "--set", "participants=2", "--seed", "3")
     assert (code, said["violations"], said["at_rest"]) == (0, [], True)
     assert set(said["crashes_of"]) == {"coordinator", "participant-0", "participant-1"}
     assert all(said["crashes_of"].values())
@@ -210,19 +210,19 @@ def test_a_storm_kills_each_actor_and_finds_nothing_wrong() -> None:
         ("coordinator", "disagree: {to: aborting}", "disagree: {stay: true}", "a_transaction_ends"),
     ],
 )
-def test_a_storm_finds_what_is_wrong(tmp_path: Path, role: str, was: str, is_: str, broken: str) -> None:
+def test_a_chaos_run_finds_what_is_wrong(tmp_path: Path, role: str, was: str, is_: str, broken: str) -> None:
     system = tmp_path / "broken"
     shutil.copytree(SYSTEMS / "two_phase_commit", system)
     file = system / f"roles/{role}.yaml"
     assert was in file.read_text()
     file.write_text(file.read_text().replace(was, is_))
     (system / "expected.yaml").unlink()
-    code, said = _storm(system, "--seed", "3")
+    code, said = _chaos(system, "--seed", "3")
     assert code == 1
     assert any(broken in words for words in said["violations"]), said["violations"]
 
 
-def test_a_storm_needs_crash() -> None:
+def test_a_chaos_run_needs_crash() -> None:
     done = CliRunner().invoke(cli, ["up", "two_phase_commit", "--seed", "1"])
     assert done.exit_code == 2
     assert "--seconds and --seed go with --crash" in done.output

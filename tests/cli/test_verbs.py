@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
+from leasehold.cli.common import console
 from leasehold.cli.main import VERBS, cli
 from tests.checker.explore.test_bounds import files as counts
 from tests.cli.conftest import LIGHT, Run, interrupted, write
@@ -258,6 +259,16 @@ def test_check_knows_a_violation_that_is_meant(run: Run, light: Path) -> None:
     assert "never_bright is violated" not in done.stdout
 
 
+def test_the_last_line_of_a_check_that_fails_says_so(run: Run, light: Path) -> None:
+    """Faults are tried after it, and may be survived."""
+    (light / "system.yaml").write_text(LIGHT["system.yaml"] + "faults: {check: crash=1}\n")
+    (light / "invariants.yaml").write_text("properties: {never_dark: {always: light.state == bright}}\n")
+    done = run("check", "light")
+    assert done.returncode == 1
+    assert "\nlight survives crash=1: " in done.stdout
+    assert done.stdout.endswith("\n\nlight fails: never_dark is violated.\n")
+
+
 def test_check_wants_what_is_never_taken_explained(run: Run, light: Path) -> None:
     (light / "roles/light.yaml").write_text(
         LIGHT["roles/light.yaml"].replace("{to: bright}", "[{to: bright, when: 1 < 2}, {to: dark, when: 2 < 1}]")
@@ -445,6 +456,11 @@ def test_a_warning_is_no_error(run: Run, light: Path) -> None:
 
 
 # Where the output goes
+
+
+def test_a_word_between_colons_is_no_picture(capsys: pytest.CaptureFixture[str]) -> None:
+    console().print("a :lock: and a :key:")
+    assert capsys.readouterr().out == "a :lock: and a :key:\n"
 
 
 @pytest.mark.parametrize("words", [("check", "two_phase_commit"), ("explore", "lease", *ONE_UNIT), ("lint", "nowhere")])

@@ -36,7 +36,7 @@ from tests.examples.judges import (
 from tests.examples.members import Members
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-PEACE_SECONDS = 60.0  # after which everything has to be over
+SETTLE_SECONDS = 60.0  # after which everything has to be over
 LOOK_SECONDS = 0.01
 MORE_KILLS = 6  # besides one of each actor
 LONGEST_PAUSE = 2.5  # seconds between two kills
@@ -87,20 +87,20 @@ class Run:
 
     def join(self) -> list[str]:
         """Waits for all threads; returns what went wrong with them."""
-        deadline = time.monotonic() + PEACE_SECONDS
+        deadline = time.monotonic() + SETTLE_SECONDS
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         waiting = sum(thread.is_alive() for thread in self._threads)
         return [*self.failures, *([f"{waiting} clients still wait"] if waiting else [])]
 
-    def storm(self) -> None:
+    def chaos(self) -> None:
         """Kills every actor at least once, each at a random moment."""
         names = list(self.members.kills)
         todo = names + self.chance.choices(names, k=MORE_KILLS)
         self.chance.shuffle(todo)
         for name in todo:
             time.sleep(self.chance.uniform(0.0, LONGEST_PAUSE))
-            wait(lambda name=name: self.members.kill(name), PEACE_SECONDS)
+            wait(lambda name=name: self.members.kill(name), SETTLE_SECONDS)
 
     def kill_all(self) -> list[str]:
         """Kills every actor at once; returns those that do not come back."""
@@ -140,7 +140,7 @@ class RegisterClients:
 
     def operate(self, number: int, actor: str, writes: bool) -> None:
         """One operation, to its end; it stays in the history without an end if that does not come."""
-        idle = self.run.until(actor, lambda seen: seen["state"] == "idle", 2 * PEACE_SECONDS)
+        idle = self.run.until(actor, lambda seen: seen["state"] == "idle", 2 * SETTLE_SECONDS)
         assert idle is not None, f"{actor} does not become idle"
         with self._lock:
             value, (round_, writer) = next(self._values) if writes else 0, self._ended
@@ -148,12 +148,14 @@ class RegisterClients:
         begin, seen = time.monotonic(), None
         while seen is None:  # asked again while the record says that it was not heard
             self.run.members.tell(actor, "write" if writes else "read", **fields)
-            seen = self.run.until(actor, lambda now: True, PEACE_SECONDS)
+            seen = self.run.until(actor, lambda now: True, SETTLE_SECONDS)
             if seen is not None and seen["phase"] == idle["phase"]:
                 seen = None
-            if time.monotonic() > begin + PEACE_SECONDS:
+            if time.monotonic() > begin + SETTLE_SECONDS:
                 break
-        seen = self.run.until(actor, lambda now: now["state"] == "idle" and now["phase"] > idle["phase"], PEACE_SECONDS)
+        seen = self.run.until(
+            actor, lambda now: now["state"] == "idle" and now["phase"] > idle["phase"], SETTLE_SECONDS
+        )
         end = time.monotonic()
         with self._lock:
             if seen is None:
@@ -169,7 +171,7 @@ def play_register(run: Run, result: Result) -> None:
     clients = RegisterClients(run)
     for number, actor in enumerate(actors_of(run.members, "client")):
         run.thread(clients.work, number, actor, run.chance.random())
-    run.storm()
+    run.chaos()
     run.over.set()
     result.violations += run.join()
     result.violations += run.kill_all()
@@ -199,7 +201,7 @@ class LockClients:
     def access(self, number: int, actor: str, patience: float) -> bool:
         """One turn: it waits so long for its write to be confirmed. Returns whether it was."""
         members = self.run.members
-        if self.run.until(actor, lambda seen: seen["state"] == "idle", PEACE_SECONDS) is None:
+        if self.run.until(actor, lambda seen: seen["state"] == "idle", SETTLE_SECONDS) is None:
             raise TimeoutError(f"{actor} does not become idle")
         begin = time.monotonic()
         while True:
@@ -207,7 +209,7 @@ class LockClients:
             if seen := self.run.until(actor, lambda seen: seen["state"] == "writing", 1.0):
                 break
             members.tell(actor, "again")
-            if time.monotonic() > begin + PEACE_SECONDS:
+            if time.monotonic() > begin + SETTLE_SECONDS:
                 raise TimeoutError(f"{actor} does not get the lock")
         token = seen["token"]
         confirmed = self.run.until(actor, lambda seen: seen["confirmed"], patience) is not None
@@ -216,7 +218,7 @@ class LockClients:
             members.tell(actor, "done")
             if self.run.until(actor, lambda seen: seen["state"] == "idle", 1.0):
                 return confirmed
-            if time.monotonic() > begin + 2 * PEACE_SECONDS:
+            if time.monotonic() > begin + 2 * SETTLE_SECONDS:
                 raise TimeoutError(f"{actor} does not give the lock back")
 
     def expire(self, actor: str, seed: int) -> None:
@@ -245,17 +247,17 @@ def play_mutex(run: Run, result: Result) -> None:
     for number, actor in enumerate(names):
         run.thread(clients.work, number, actor, run.chance.random())
     run.thread(clients.expire, server, run.chance.random())
-    run.storm()
+    run.chaos()
     run.over.set()
     result.violations += run.join()
     result.violations += run.kill_all()
     if not result.violations:  # nobody takes the lock away any more, so each gets it, and writes
         for number, actor in enumerate(names):
-            if not clients.access(number, actor, PEACE_SECONDS):
+            if not clients.access(number, actor, SETTLE_SECONDS):
                 result.violations.append(f"{actor} has the lock, and cannot write")
     clients.watched.set()
     watcher.join()
-    if not wait(lambda: clients.look(store), PEACE_SECONDS):
+    if not wait(lambda: clients.look(store), SETTLE_SECONDS):
         result.violations.append("the store does not answer")
     confirmed = sum(access.end < inf for access in clients.accesses)
     result.done = {"turns": len(clients.accesses), "confirmed": confirmed, "looks": len(clients.looks)}
@@ -288,9 +290,9 @@ def play_ring(run: Run, result: Result) -> None:
     def enter(actor: str, chance: random.Random) -> None:
         """A node joins behind any member, while one or the other is killed."""
         after = f"node[{numbers[chance.choice(inside)]}]"
-        wait(lambda: members.tell(actor, "enter", after=after), PEACE_SECONDS)
+        wait(lambda: members.tell(actor, "enter", after=after), SETTLE_SECONDS)
         members.kill(chance.choice(list(numbers)))
-        if run.until(actor, lambda seen: seen["state"] not in {"outside", "joining"}, PEACE_SECONDS) is None:
+        if run.until(actor, lambda seen: seen["state"] not in {"outside", "joining"}, SETTLE_SECONDS) is None:
             raise TimeoutError(f"{actor} is not let in")
         inside.append(actor)
 
@@ -305,16 +307,16 @@ def play_ring(run: Run, result: Result) -> None:
             for other in chance.sample(list(numbers), chance.randrange(len(numbers))):
                 if other != actor:
                     members.kill(other)
-            wait(lambda actor=actor: members.tell(actor, "start"), PEACE_SECONDS)
+            wait(lambda actor=actor: members.tell(actor, "start"), SETTLE_SECONDS)
             time.sleep(chance.uniform(0.0, 0.05))
             members.kill(chance.choice(list(numbers)))
             time.sleep(chance.uniform(0.0, LONGEST_PAUSE))
 
     run.thread(watch)
     run.thread(start, random.Random(run.chance.random()))
-    run.storm()
+    run.chaos()
     over = {"leading", "following"}
-    wait(lambda: all((members.look(actor) or {"state": ""})["state"] in over for actor in numbers), PEACE_SECONDS)
+    wait(lambda: all((members.look(actor) or {"state": ""})["state"] in over for actor in numbers), SETTLE_SECONDS)
     result.violations += run.kill_all()
     run.over.set()
     result.violations += run.join()

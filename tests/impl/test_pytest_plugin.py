@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.impl.actor.environment import ActorError, ActorOptions, RetryPolicy
+from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
 from leasehold.impl.lease.testing import EmbeddedCluster, ProcessCluster
 from leasehold.impl.process_cluster import ProcessSystem
 from leasehold.impl.pytest_plugin import AnySystem
@@ -140,3 +142,30 @@ def test_any_system_runs_as_processes_in_a_test(
     folder = system.fleet.folder
     system.stop()
     assert not folder.exists()
+
+
+@pytest.mark.long
+def test_processes_are_at_rest_when_who_is_up_has_its_messages() -> None:
+    """However long the pause is before a message to a process that was away is sent again."""
+    pauses = {"first_pause_seconds": 6.0, "longest_pause_seconds": 6.0}
+    ring = ProcessSystem(RING, more={"messages": pauses})
+    try:
+        elect(ring)
+    finally:
+        ring.stop()
+
+
+def test_a_test_repairs_a_unit_as_an_operator_does(leasehold_cluster_of: Callable[..., EmbeddedCluster]) -> None:
+    world = SimulatedUnits(fails=lambda action, chance: action.verb == "teardown")
+    options = ActorOptions(seed=0, retry=RetryPolicy(tries=1))
+    leasehold_cluster = leasehold_cluster_of(units=3, handler=SimulatedHandler(world), options=options)
+    with pytest.raises(ActorError, match="does not take repaired in idle: it has not failed"):
+        leasehold_cluster.tell_unit("unit-2", "repaired")
+    with pytest.raises(LookupError, match=r"no unit 'unit-7'; did you mean unit-"):
+        leasehold_cluster.tell_unit("unit-7", "repaired")
+    lease = leasehold_cluster.lease(units=1, until=30)
+    leasehold_cluster.close(lease)
+    leasehold_cluster.advance(2)
+    assert leasehold_cluster.unit_state("unit-0") == "failed"
+    leasehold_cluster.tell_unit("unit-0", "repaired")
+    assert [leasehold_cluster.unit_state(f"unit-{n}") for n in range(2)] == ["closed", "idle"]

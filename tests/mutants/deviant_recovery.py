@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from leasehold.checker.explore.ground import Case, GroundMachine, GroundPiece, Move
+from leasehold.checker.explore.ground import GroundMachine, GroundOffer, GroundPiece, Move
 from leasehold.checker.explore.layout import State, closed, opened
 from leasehold.checker.explore.reference import Steps
 from leasehold.faults import Budget
@@ -53,10 +53,10 @@ class NoRecovery(Deviant):
         if at is not None:
             new[at] = False
 
-    def _machine_steps(
-        self, machine: GroundMachine, s: State, which: Sequence[bool], case: Case | None = None
+    def offered(
+        self, machine: GroundMachine, offer: GroundOffer, e: tuple[Any, ...], s: State, which: Sequence[bool]
     ) -> Steps:
-        for action, after in super()._machine_steps(machine, s, which, case):
+        for action, after in super().offered(machine, offer, e, s, which):
             at = self.idle.get((action.role or "", action.instance))
             if (
                 at is None

@@ -18,7 +18,7 @@ from leasehold.spec import SpecError, System, load, shipped_folder
 from leasehold.spec.language.declare import text_of
 from leasehold.spec.language.diagnostics import Diagnostic, Sink
 from leasehold.spec.language.shape import ListShape, RecordShape, ShapeKey, record_of
-from leasehold.spec.language.shape_check import check
+from leasehold.spec.language.shape_check import check_shape
 from leasehold.spec.language.source import YamlNode, read_file
 from tests.mutants.deviation import Deviation
 
@@ -145,7 +145,7 @@ def read(path: Path) -> Mutant:
     """
     sink = Sink()
     node = read_file(path, path.name, sink)
-    if node is None or not check(node, SHAPE, sink):
+    if node is None or not check_shape(node, SHAPE, sink):
         raise SpecError(sink.found)
     found_by = _several(node.get("found_by"))
     semantics = [(name, place, value) for name, place, value in node.pairs_of("semantics")]

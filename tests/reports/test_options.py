@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from leasehold.checker.explore import explore
-from leasehold.cli.client import named
+from leasehold.cli.client import fields_given
 from leasehold.cli.leases import one_lease
 from leasehold.impl.core.values import ValueFault, from_plain
 from leasehold.reports.trace import trace_text
@@ -55,7 +55,7 @@ def test_reports_have_no_other_word(tmp_path: Path) -> None:
 
 
 def test_an_event_is_told_with_none() -> None:
-    assert named(("c=none", "n=null")) == {"c": None, "n": None}
+    assert fields_given(("c=none", "n=null")) == {"c": None, "n": None}
     assert from_plain(Option(COLOUR), None) is None
     with pytest.raises(ValueFault, match="none is none of red, green"):
         from_plain(COLOUR, None)

@@ -12,9 +12,12 @@ import pytest
 
 import leasehold.reports.page as module
 import leasehold.reports.product as product_module
+from leasehold.checker.explore import explore
 from leasehold.reports.page import page, page_data
+from leasehold.spec import load
 from tests.reports.browser import PROGRAM, Browser
 
+TRUTH = Path(__file__).parents[1] / "truth"
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
 
@@ -104,6 +107,13 @@ def test_every_role_state_and_reason_is_there(lease):
         assert [s["ignore"] for s in role["states"]] == [dict(s.ignore) for s in real.states.values()]
 
 
+def test_shared_variables_have_a_table(votes):
+    data = page_data(explore(load(TRUTH / "peterson")))
+    assert [(d["name"], d["type"]) for d in data["shared"]] == [("wants", "map[process, bool]"), ("turn", "process")]
+    assert all(d["doc"] for d in data["shared"])
+    assert "shared" not in page_data(votes)
+
+
 def test_a_large_product_shows_projections_and_fewer_paths(many, monkeypatch):
     monkeypatch.setattr(product_module, "LARGEST", 10)
     monkeypatch.setattr(module, "MOST_PATHS", 10)
@@ -173,6 +183,14 @@ def test_typing_finds_a_property_and_nothing_is_wider_than_the_screen(lease, ope
     assert browser.run("document.querySelector('#property-valid_ticket details').open")
     browser.run("document.querySelectorAll('details').forEach((d) => (d.open = true))")
     assert browser.run("[document.documentElement.scrollWidth, innerWidth]") == [width, width]
+    assert browser.errors == []
+
+
+@needs_chromium
+def test_the_table_of_shared_variables_is_drawn(opened):
+    browser = opened(page(explore(load(TRUTH / "peterson"))), 390)
+    assert "wants\tmap[process, bool]" in browser.run("document.querySelector('#shared table').innerText")
+    assert browser.run("document.documentElement.scrollWidth <= innerWidth")
     assert browser.errors == []
 
 

@@ -3,11 +3,11 @@ from dataclasses import replace
 import pytest
 
 import leasehold.reports.product as module
-from leasehold.reports.product import marks, product, project, projections, shown, table
+from leasehold.reports.product import marks, product, product_table, project, projections, shown
 
 
 def test_the_lease_has_360_places_each_with_its_mark(lease):
-    found = table(product(lease))
+    found = product_table(product(lease))
     assert found is not None
     assert found.full
     assert found.row_role == "service_manager"
@@ -74,7 +74,7 @@ def test_projections_of_three_roles(lease):
 
 
 def test_a_table_that_would_be_too_wide_is_not_made(votes, monkeypatch):
-    found = table(product(votes))
+    found = product_table(product(votes))
     assert found is not None
     assert not found.full
     assert found.rows == (
@@ -86,12 +86,12 @@ def test_a_table_that_would_be_too_wide_is_not_made(votes, monkeypatch):
         "2 voted",
     )
     monkeypatch.setattr(module, "WIDEST", 1)
-    assert table(product(votes)) is None
+    assert product_table(product(votes)) is None
 
 
 @pytest.mark.parametrize("name", ["votes", "lease", "many"])
 def test_every_node_has_its_place_in_the_table(name, request):
     whole = product(request.getfixturevalue(name))
-    found = table(whole)
+    found = product_table(whole)
     assert found is not None
     assert sorted(found.nodes.values()) == list(range(len(whole.nodes)))

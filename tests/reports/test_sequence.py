@@ -1,5 +1,8 @@
+import pytest
+
 from leasehold.checker.explore import Snapshot
 from leasehold.checker.explore.result import Driven, Path, Sent
+from leasehold.faults.catalogue import catalogue
 from leasehold.reports.sequence import DiagramRow, FieldChange, sequence, sequence_step
 
 IDLE = Snapshot(control={"a": "idle", "b": "idle", "u": "off"}, data={"a.n": "0"}, channels={}, now=0)
@@ -62,6 +65,12 @@ def test_of_many_machines_only_those_that_act_have_lifelines(many, moved):
     alone = Path(path.initial, (moved("local", "voter[4]", "x", path.initial),))
     assert sequence(alone).lifelines == ("voter[4]",)
     assert sequence(Path(path.initial, ())).lifelines == ("chair",)
+
+
+@pytest.mark.parametrize("fault", [fault for fault in catalogue() if fault.stops], ids=lambda f: f.name)
+def test_a_fault_that_stops_an_actor_is_drawn_so(moved, fault):
+    row = sequence_step(1, moved(fault.name, "a", f"{fault.name}:x", IDLE), IDLE).rows[0]
+    assert (row.kind, row.name, row.label) == ("halt" if fault.lasts else "crash", fault.name, f"x – {fault.stops}")
 
 
 def test_every_fault_has_its_mark(moved):

@@ -1,3 +1,6 @@
+import pytest
+
+from leasehold.checker.explore.result import Path
 from leasehold.reports.trace import trace_text
 
 
@@ -23,6 +26,12 @@ def test_a_counterexample(votes):
         "      ask (chair to voter[0]): question()\n"
         "      ask (chair to voter[1]): question()\n"
     )
+
+
+@pytest.mark.parametrize("brief", [True, False])
+def test_a_path_without_a_step_has_its_first_state(votes, brief):
+    first = path_of(votes, "all_are_heard").initial
+    assert trace_text(Path(first, ()), brief).startswith("initially\n      chair: idle  heard={}\n")
 
 
 def test_a_run_that_ends_for_ever(votes):

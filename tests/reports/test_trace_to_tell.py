@@ -8,7 +8,7 @@ import pytest
 
 from leasehold.checker.explore import explore
 from leasehold.checker.explore.result import Snapshot, Step
-from leasehold.cli.client import named
+from leasehold.cli.client import fields_given
 from leasehold.impl.core.values import named_fields
 from leasehold.reports.trace import title_to_tell
 from leasehold.spec import load
@@ -23,7 +23,7 @@ def test_the_words_of_a_path_are_fields_of_the_event() -> None:
                 role = system.roles[step.machine.partition("[")[0]]
                 event, *words = shlex.split(title_to_tell(step).partition(": ")[2])
                 fields = tuple((f.name, f.type) for f in role.events[event].fields)
-                assert len(named_fields(fields, named(tuple(words)))) == len(step.fields)
+                assert len(named_fields(fields, fields_given(tuple(words)))) == len(step.fields)
                 told += bool(words)
     assert told > 5
 
@@ -31,8 +31,8 @@ def test_the_words_of_a_path_are_fields_of_the_event() -> None:
 @pytest.mark.parametrize(
     ("shown", "given"),
     [
-        ("3", 3), ("true", True), ("red", "red"), ("none", None), ("participant[2]", 2), ("{}", []),
-        ("{participant[0], participant[1]}", [0, 1]), ("{red, blue}", ["red", "blue"]),
+        ("3", 3), ("true", True), ("red", "red"), ("none", None), ("participant[2]", "participant[2]"), ("{}", []),
+        ("{participant[0], participant[1]}", ["participant[0]", "participant[1]"]), ("{red, blue}", ["red", "blue"]),
     ],
 )  # fmt: skip
 def test_values_of_every_type_are_taken(shown: str, given: object) -> None:
@@ -40,5 +40,5 @@ def test_values_of_every_type_are_taken(shown: str, given: object) -> None:
         "local", "m", "go", {"value": shown}, None, None, None, None, (), (), Snapshot({}, {}, {}, None)
     )  # fmt: skip
     _, *words = shlex.split(title_to_tell(step).partition(": ")[2])
-    assert named(tuple(words)) == {"value": given}
+    assert fields_given(tuple(words)) == {"value": given}
     assert "null" not in words[0]

@@ -14,28 +14,28 @@ from leasehold.impl.actor.upcalls import Upcalls
 from leasehold.impl.core.stepping import with_cell
 from leasehold.impl.core.work import CallWork
 from leasehold.impl.handlers.handler import Done, HandlerAction, HandlerError
-from leasehold.impl.handlers.simulated import SimulatedUnit, World
+from leasehold.impl.handlers.simulated import SimulatedUnit, SimulatedUnits
 from leasehold.impl.lease.authority import FirstFit
 from leasehold.impl.policy.policy import Lease
 from tests.seeded_bugs.bug import PAPER, TODAY, Planted, bug, patched
 from tests.seeded_bugs.recovery import recovering
 
 
-def _acting(before: Callable[[World, HandlerAction], None]) -> Planted:
+def _acting(before: Callable[[SimulatedUnits, HandlerAction], None]) -> Planted:
     """Something happens before a handler acts."""
 
     def make(act: Any) -> Any:
-        async def otherwise(world: World, action: HandlerAction) -> Done:
+        async def otherwise(world: SimulatedUnits, action: HandlerAction) -> Done:
             before(world, action)
             done: Done = await act(world, action)
             return done
 
         return otherwise
 
-    return patched(World, "act", make)
+    return patched(SimulatedUnits, "act", make)
 
 
-def _on(world: World, action: HandlerAction) -> bool:
+def _on(world: SimulatedUnits, action: HandlerAction) -> bool:
     state = world.units.get(action.unit or action.lease)
     return state is not None and state.on
 
@@ -44,7 +44,7 @@ def _on(world: World, action: HandlerAction) -> bool:
 def setup_twice_makes_two() -> Planted:
     """A setup that is begun again makes a second unit, and does not find the first."""
 
-    def act(world: World, action: HandlerAction) -> None:
+    def act(world: SimulatedUnits, action: HandlerAction) -> None:
         if action.verb == "setup" and _on(world, action):
             world.units[f"{action.unit}, the second"] = SimulatedUnit(on=True, lease=action.lease)
 
@@ -55,7 +55,7 @@ def setup_twice_makes_two() -> Planted:
 def teardown_of_nothing_fails() -> Planted:
     """The teardown of a unit that is not there, or was not made to the end, fails."""
 
-    def act(world: World, action: HandlerAction) -> None:
+    def act(world: SimulatedUnits, action: HandlerAction) -> None:
         if action.verb == "teardown" and not _on(world, action):
             raise HandlerError(f"there is no {action.unit}")
 
@@ -66,7 +66,7 @@ def teardown_of_nothing_fails() -> Planted:
 def setup_twice_fails() -> Planted:
     """A setup that is begun again fails, as the name is in use."""
 
-    def act(world: World, action: HandlerAction) -> None:
+    def act(world: SimulatedUnits, action: HandlerAction) -> None:
         if action.verb == "setup" and _on(world, action):
             raise HandlerError(f"{action.unit} is there already")
 
@@ -77,7 +77,7 @@ def setup_twice_fails() -> Planted:
 def join_twice_fails() -> Planted:
     """A guest that runs already cannot join."""
 
-    def act(world: World, action: HandlerAction) -> None:
+    def act(world: SimulatedUnits, action: HandlerAction) -> None:
         if action.verb == "join" and _on(world, action):
             raise HandlerError(f"the guest of {action.lease} runs already")
 

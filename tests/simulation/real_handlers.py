@@ -35,7 +35,7 @@ from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.handler import Done, Handler, HandlerAction
 from leasehold.impl.handlers.place import UnitDirectory
 from leasehold.impl.handlers.process import ProcessHandler
-from leasehold.impl.handlers.processes import Seen
+from leasehold.impl.handlers.processes import ProcessSnapshot
 
 T = TypeVar("T")
 
@@ -166,7 +166,7 @@ class OnProcesses(LeaseSimulation):
     def _place(self, unit: str) -> UnitDirectory:
         return UnitDirectory(self.directory / unit)
 
-    def living(self) -> list[Seen]:
+    def living(self) -> list[ProcessSnapshot]:
         """All processes that units of this world have, whether the handler knows of them or not."""
         mark = f"{MARK}={self._word}".encode()
         return [seen for seen in processes.everyone() if not seen.gone and processes.carries(seen.pid, mark)]
@@ -191,7 +191,7 @@ class OnProcesses(LeaseSimulation):
             if seen.session not in sessions
         ]
 
-    def _made_for(self, seen: Seen) -> str:
+    def _made_for(self, seen: ProcessSnapshot) -> str:
         names = (unit.name for unit in self.inventory.units)
         return next((n for n in names if processes.carries(seen.pid, f"LEASEHOLD_UNIT={n}".encode())), "no unit")
 
@@ -238,7 +238,7 @@ class _Watched:
         await self._real.close()
 
 
-def _end(living: Callable[[], list[Seen]]) -> None:
+def _end(living: Callable[[], list[ProcessSnapshot]]) -> None:
     """Kills processes until none is there."""
     deadline = time.monotonic() + LONGEST
     while found := living():

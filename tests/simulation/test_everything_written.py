@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from leasehold.checker.explore.packed import checkpoint
+from leasehold.checker.host.cache import VARIABLE
+from leasehold.checker.prove.decide import proof_store
+from leasehold.impl.fleet import SystemFleet
 from leasehold.impl.handlers import place as places
 from leasehold.impl.handlers.handler import HandlerAction, HandlerError
 from leasehold.impl.handlers.place import UnitDirectory
 from leasehold.impl.identity import trust_file
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.notices import Kind, Notice
+from leasehold.impl.server import config
 from leasehold.impl.server.subscribers import Archive
 from leasehold.impl.store.integrity import HighWaterMark
 from leasehold.impl.store.sqlite import SqliteStore
-from leasehold.impl.store.store import Batch, RecordKey
+from leasehold.impl.store.store import Batch, Busy, RecordKey
+from leasehold.spec import load
 from tests.simulation.recorded import Call, after_power_loss, record
 
 pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="strace, which records, is not installed")
@@ -62,7 +69,7 @@ def test_the_newest_action_of_a_unit(tmp_path: Path) -> None:
         unit.make()
         assert len(unit.token) == 32
         newest = int(said[-1]) if said else 0
-        assert places.read(unit.wanted).get("number", 0) >= newest
+        assert places.read_file(unit.wanted).get("number", 0) >= newest
         if newest > 1:
             with pytest.raises(HandlerError, match="is older than"):
                 places.want(unit.wanted, HandlerAction("setup", "tenant:1", "unit-0", newest - 1, {}))
@@ -94,7 +101,7 @@ def test_a_unit_s_folder_can_be_read_and_used_again(tmp_path: Path) -> None:
         unit.folder.parent.mkdir(exist_ok=True)
         unit.make()
         for file in (unit.wanted, unit.born, unit.lease):
-            places.read(file)  # HandlerError where it is damaged: the unit would be of no use any more
+            places.read_file(file)  # HandlerError where it is damaged: the unit would be of no use any more
 
     lived_through(UNITS, tmp_path, check)
 
@@ -206,7 +213,7 @@ async def main():
     for life in range(2):
         store = SqliteStore(Path(sys.argv[1]) / "site.db")
         print(f"said epoch {await store.open('site')}", flush=True)
-        for number in range(3 * life + 1, 3 * life + 4):
+        for number in range(2 * life + 1, 2 * life + 3):
             await store.commit(Batch({RecordKey(f"tenant:{number}", "authority"): b"a record"}))
             print(f"said tenant:{number}", flush=True)
         await store.close()
@@ -218,15 +225,24 @@ asyncio.run(main())
 def test_a_store_from_its_first_opening_on(tmp_path: Path) -> None:
     """SQLite itself, in a folder that had none: what was committed is there, and it is never taken for an older copy.
 
-    Its log and its mark go their own ways to the disk, as does its name.
+    Its log and its mark go their own ways to the disk, as do its name and the file of its lock, which nobody syncs.
     """
+    locks = set()
 
     def check(said: list[str], left: Path) -> None:
+        lock = left / "site.db.lock"
+        found = lock.read_bytes() if lock.exists() else None
+        new = found not in locks
+        locks.add(found)
+
         async def look() -> None:
             store = SqliteStore(left / "site.db")
             epoch = await store.open("site")
             found = {key.lease async for key, _ in store.records()}
             await store.commit(Batch({RecordKey("tenant:9", "authority"): b"it goes on"}))
+            if new:  # whatever was left in the lock's file
+                with pytest.raises(Busy, match=rf"\(process {os.getpid()}\)"):
+                    await SqliteStore(left / "site.db").open("site")
             await store.close()
             assert found >= {word for word in said if word.startswith("tenant")}
             assert epoch > max((int(word.split()[1]) for word in said if word.startswith("epoch")), default=0)
@@ -234,6 +250,7 @@ def test_a_store_from_its_first_opening_on(tmp_path: Path) -> None:
         asyncio.run(look())
 
     lived_through(STORE, tmp_path, check)
+    assert {None, b""} < locks, "there was none, an empty one, and one with a process"
 
 
 CHECKPOINT = """
@@ -259,3 +276,69 @@ def test_a_checkpoint_of_a_search(tmp_path: Path) -> None:
             assert not said
 
     lived_through(CHECKPOINT, tmp_path, check)
+
+
+FLEET = """
+import sys
+from pathlib import Path
+from leasehold.impl.fleet import SystemFleet
+folder = Path(sys.argv[1]) / "ring"
+fleet = SystemFleet(sys.argv[2], folder)
+fleet.prepare()
+print(f"said {len(fleet.players)}", flush=True)
+machine = f"{sys.argv[3]}[{len(fleet.players)}]"
+SystemFleet(sys.argv[2], folder, join=[machine]).prepare()
+print(f"said {machine}", flush=True)
+"""
+
+
+@pytest.mark.long
+def test_the_files_of_actors_that_join(tmp_path: Path) -> None:
+    """peers.yaml has all members that had joined, and it, keys, trust and settings can be used, and written again."""
+    system, role = str(Path(__file__).parents[2] / "examples" / "ring"), "node"
+
+    def check(said: list[str], left: Path) -> None:
+        folder = left / "ring"
+        known = yaml.safe_load((folder / "peers.yaml").read_text()) if (folder / "peers.yaml").exists() else {}
+        assert len(known) >= int(said[0]) if said else True
+        assert set(said[1:]) <= set(known)
+        fleet = SystemFleet(system, folder)
+        fleet.prepare()
+        for name in {*fleet.roles, *known.values()}:
+            if (folder / f"{name}.yaml").exists():
+                config.read_config(folder / f"{name}.yaml")
+
+    lived_through(FLEET, tmp_path, check, system, role)
+
+
+PROOF = """
+import sys
+from pathlib import Path
+from leasehold.checker.prove.decide import proof_store
+from leasehold.checker.prove.decide.induction import Setting
+from leasehold.checker.prove.prover import prove
+from leasehold.spec import load
+proof = prove(load("two_phase_commit"), jobs=1)
+for _ in range(2):
+    proof_store.store(proof, Setting())
+    print("said kept", flush=True)
+"""
+
+
+@pytest.mark.long
+def test_a_proof_that_was_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is there as it was made, or is made again: never with a part of what it says."""
+    found = []
+
+    def check(said: list[str], left: Path) -> None:
+        monkeypatch.setenv(VARIABLE, str(left))
+        found.append(proof_store.stored(load("two_phase_commit")))
+
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "real"))
+    lived_through(PROOF, tmp_path, check)
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "real"))
+    made = proof_store.stored(load("two_phase_commit"))
+    assert made is not None
+    assert [some for some in found if some not in (None, made)] == []
+    assert None in found
+    assert made in found

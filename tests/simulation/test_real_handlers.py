@@ -24,7 +24,7 @@ from leasehold.faults.simulation.loop import VirtualLoop
 from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.command import CommandHandler
 from leasehold.impl.handlers.handler import Done, HandlerAction, HandlerError
-from leasehold.impl.handlers.place import UnitDirectory, read
+from leasehold.impl.handlers.place import UnitDirectory, read_file
 from leasehold.impl.handlers.process import ProcessHandler
 from leasehold.impl.notices import Notice
 from tests.simulation.real_handlers import OnProcesses, RealHandler, RealLoop
@@ -238,7 +238,7 @@ class Believes(ProcessHandler):
     """A setup that takes what was wanted for what is so."""
 
     async def act(self, action: HandlerAction) -> Done:
-        known = read(UnitDirectory(self._base / action.unit).wanted)
+        known = read_file(UnitDirectory(self._base / action.unit).wanted)
         if (known.get("verb"), known.get("lease"), action.verb) == ("setup", action.lease, "setup"):
             return Done(True, "it is up")
         return await super().act(action)

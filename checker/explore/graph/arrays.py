@@ -63,7 +63,7 @@ def by_source(states: int, sources: Any, targets: Any, rows: Any) -> tuple[Any, 
     return sums_before(np.bincount(sources, minlength=states)), np.ascontiguousarray(targets, dtype=np.int32), rows
 
 
-def spread(first: Any, states: Any) -> tuple[Any, Any]:
+def edges_of(first: Any, states: Any) -> tuple[Any, Any]:
     """The edges of some states, and of each the position of its state among these.
 
     Of state n they are those from `first[n]` to `first[n + 1]`.

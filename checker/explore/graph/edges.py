@@ -17,7 +17,7 @@ from leasehold.checker.explore.graph.arrays import (
     backward,
     by_source,
     components,
-    spread,
+    edges_of,
     sums_before,
     topological_layers,
 )
@@ -176,7 +176,7 @@ class Graph:
 
     def edges_of(self, states: Any) -> tuple[Any, Any]:
         """The edges of some states, and of each the position of its state among these."""
-        return spread(self.first, states)
+        return edges_of(self.first, states)
 
     def edges_between(self, states: Any) -> tuple[Any, Any, Any]:
         """The edges between some states that may be taken for ever, with positions among them, and their rows."""

@@ -72,7 +72,7 @@ class Branches:
 
 def branches_of(e: x.Expression, frame: Frame) -> Branches:
     """A claim as branches; what has too many cases is one."""
-    return _Splitter(x.cases(e) <= MOST_CASES).split(e, frame)
+    return _Splitter(x.case_count(e) <= MOST_CASES).split(e, frame)
 
 
 class _Splitter:
@@ -86,7 +86,7 @@ class _Splitter:
 
     def _jump(self, e: x.Expression, f: Frame, yes: int, no: int) -> int:
         """The branch to begin at, which leads to `yes` or to `no`."""
-        if not self.small and x.cases(e) > MOST_CASES:
+        if not self.small and x.case_count(e) > MOST_CASES:
             return self._branch(source(e, f), yes, no)
         match e:
             case x.Literal_(value=bool(value)):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from leasehold.checker.explore.breadth_first import Limits, Progress
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.packed import kernel as k
-from leasehold.checker.explore.packed.graph import Listed
+from leasehold.checker.explore.packed.graph import LazySequence
 from leasehold.checker.explore.packed.partition import WorkerReply
 from leasehold.checker.explore.packed.probes import Fired
 from leasehold.checker.explore.packed.search import SLICE, PackedSearch
@@ -232,7 +232,7 @@ class DistributedSearch(PackedSearch):
 
     def _found(self, workers: Workers, why: str) -> Exploration:
         distinct, generated, edges, cut, _, memory = self._sums(workers)
-        states = Listed(_MOST, lambda label: self.fields.unpack(workers.came_from(label)[0]))
+        states = LazySequence(_MOST, lambda label: self.fields.unpack(workers.came_from(label)[0]))
         paths = Paths(self.world, states, _ProcessLabels(workers))  # type: ignore[arg-type]
         found = self._verdicts(paths, None, not why, why)
         uses = [sum(column) for column in zip(*workers.each("uses"), strict=True)]
@@ -271,7 +271,7 @@ class _ProcessLabels:
     """Labels of all processes, numbered by process and label; states have the numbers of their first labels."""
 
     def __init__(self, workers: Workers) -> None:
-        self.of, self._workers = Listed(_MOST, lambda label: [label]), workers
+        self.of, self._workers = LazySequence(_MOST, lambda label: [label]), workers
 
     def chain(self, label: int) -> list[int]:
         """The labels on the way to one, from the first on."""

@@ -53,7 +53,7 @@ class ValueNumbering:
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class NumberedShape:
     """The shape of a value that is packed as a number; `values` are those that are numbered before they are met."""
 
     values: tuple[Value, ...]
@@ -74,7 +74,7 @@ class Elements:
     count: int
 
 
-Shape: TypeAlias = Whole | Members | Elements
+Shape: TypeAlias = NumberedShape | Members | Elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class Fields:
 
     def _cell(self, shape: Shape) -> CellAtoms:
         match shape:
-            case Whole(values=values):
+            case NumberedShape(values=values):
                 return PlainCell({None: self._atom(values)})
             case Members(members=members):
                 return SetCell({member: self._atom((False, True)) for member in members})
@@ -266,10 +266,10 @@ class Fields:
 
 def shapes(layout: Layout) -> list[Shape]:
     """By cell, how its values are packed."""
-    found: list[Shape] = [Whole(())] * layout.size
+    found: list[Shape] = [NumberedShape(())] * layout.size
     for role, i in layout.system.records():
         if role.states:
-            found[layout.at(role.name, i, None)] = Whole(tuple(role.states))
+            found[layout.at(role.name, i, None)] = NumberedShape(tuple(role.states))
         for datum in role.data.values():
             found[layout.at(role.name, i, datum.name)] = _shape(datum.type)
     for lane in layout.lanes:
@@ -287,7 +287,7 @@ def _shape(kind: t.Type, copies: int = 0) -> Shape:
         case t.Map(key=key, of=of):
             count = len(t.members(key))
             return Elements(_shape(of, max(copies, 1) * count), count)
-    return Whole(_domain(kind))
+    return NumberedShape(_domain(kind))
 
 
 def as_sliced(shape: Shape, value: Any, ordered: Callable[[Value], Any]) -> Any:

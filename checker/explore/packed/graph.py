@@ -28,7 +28,7 @@ MANY = 1 << 14  # states that are unpacked, or labels whose edges are put in ord
 KEPT = 1 << 15  # states that were unpacked one by one and are kept, for who comes back to them
 
 
-class Listed(Sequence[Any]):
+class LazySequence(Sequence[Any]):
     """A sequence of which each item is made when it is asked for."""
 
     def __init__(self, size: int, item: Callable[[int], Any]) -> None:
@@ -52,7 +52,7 @@ class Listed(Sequence[Any]):
         return map(self._item, range(len(self)))
 
 
-class PackedStates(Listed):
+class PackedStates(LazySequence):
     """The states by number."""
 
     def __init__(self, kernel: k.Kernel, fields: Fields) -> None:
@@ -166,17 +166,17 @@ class PackedLabels:
         self.kernel = kernel
         self.parents = kernel.array("parents")
         begins = self.first_of_level = list(kernel.array("level_labels"))
-        self.depths = Listed(size, lambda n: bisect_right(begins, n))
+        self.depths = LazySequence(size, lambda n: bisect_right(begins, n))
         self.several = bool(budget)  # whether a state may have several
         self.states: Sequence[int] = range(size)
-        self.of: Sequence[list[int]] = Listed(size, lambda n: [n])
-        self.lefts: Sequence[Left] = Listed(size, lambda n: ())
+        self.of: Sequence[list[int]] = LazySequence(size, lambda n: [n])
+        self.lefts: Sequence[Left] = LazySequence(size, lambda n: ())
         if budget:
             kinds, lefts = range(len(budget)), kernel.array("lefts")
             first, following = kernel.array("first_label"), kernel.array("label_next")
             self.states = kernel.array("label_states")
-            self.lefts = Listed(size, lambda n: tuple([lefts[n] >> 8 * kind & 127 for kind in kinds]))
-            self.of = Listed(len(first), lambda n: chain(first[n], following))
+            self.lefts = LazySequence(size, lambda n: tuple([lefts[n] >> 8 * kind & 127 for kind in kinds]))
+            self.of = LazySequence(len(first), lambda n: chain(first[n], following))
 
     def state_depths(self) -> Any:
         """By state, how many steps a shortest path to it has: an array."""
@@ -201,7 +201,7 @@ def chain(label: int, following: Sequence[int]) -> list[int]:
     return found
 
 
-class PackedCells(Listed):
+class PackedCells(LazySequence):
     """The cells of the product that were reached, in the order in which they were.
 
     Attributes:

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Sequence
 from leasehold.checker.explore.packed import kernel as k
 from leasehold.checker.explore.packed.branching import YES
 from leasehold.checker.explore.packed.fields import Fields
+from leasehold.checker.explore.packed.parts import packed_parts
 from leasehold.checker.explore.packed.programs import Effect, Programs
 from leasehold.checker.explore.packed.traced import TracedState, writes
 from leasehold.checker.explore.reference import Reference
@@ -27,7 +28,7 @@ class PackedModel:
     Attributes:
         programs: of claims and bounds.
         effects: those of steps, numbered; `names` has the transitions that each takes.
-        parts: those of the world, in cases where there are any.
+        parts: those of the world.
         tags: numbers for roles and events.
         leaves: by leaf of the parts' trees, the specification's fault there.
         roots: by part and the kinds of faults that are left, its tree.
@@ -39,7 +40,7 @@ class PackedModel:
     ) -> None:
         self.kernel, self.world, self.fields, self.at_fault = kernel, world, fields, at_fault
         self.frame = Frame(world.layout, world.system.values(), before="o")
-        self.parts = [case for part in world.parts for case in part.cases or (part,)]
+        self.parts = list(packed_parts(world))
         self.programs = Programs(kernel, self.frame, fields)
         self.effects: list[Effect] = []
         self.names: list[tuple[str, ...]] = []

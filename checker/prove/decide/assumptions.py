@@ -11,7 +11,7 @@ from leasehold.checker.prove.encode.encoding import Encoding, known_sizes
 from leasehold.checker.prove.encode.transitions import FaultScope
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
-from leasehold.spec.language.lint import expressions
+from leasehold.spec.language.lint import linted_expressions
 from leasehold.spec.language.model import Constant, System
 
 
@@ -125,7 +125,10 @@ def _assumed(system: System) -> list[str]:
         found.append("the first state is as `initially` says")
     if system.clock is not None:
         found.append("all actors' clocks agree")
-    every = [*expressions(system), *(e for p in system.lemmas.values() for e in (p.when, p.claim) if e is not None)]
+    every = [
+        *linted_expressions(system),
+        *(e for p in system.lemmas.values() for e in (p.when, p.claim) if e is not None),
+    ]
     if any(x.mentions(e, lambda node: x.is_query(node, "reachable")) for e in every):
         found.append("`reachable` is arbitrary: in any state, any two machines may be apart")
     return found

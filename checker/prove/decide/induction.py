@@ -116,7 +116,7 @@ class Induction:
         undecided: claims that the solver could not decide, or that have no encoding, with the reason.
         steps: how many relations there are.
         side_conditions: whether steps' side conditions were asked; False where the proofs hold for any messages.
-        whole: whether the relations are known to be all steps; else nothing is proved.
+        whole: whether the relations are known to be all steps; else only what holds for any messages is proved.
         questions: to the solver.
         spent: seconds of the solver by claim; of a question about several each has its share.
     """
@@ -192,9 +192,11 @@ def induct(
             left = {c.name for c in claims if c.name in can and c.name not in found.proved and round_.takes(c)}
             found.proved |= dict.fromkeys(_largest(found, left, round_, setting, ask, watch), round_.method)
     side_conditions = [name for name in {*found.broken_by, *found.undecided} if name.startswith(SIDE_CONDITION)]
-    if side_conditions:  # then the relation may lack steps, and nothing follows
-        found.undecided |= dict.fromkeys(found.proved, _side_condition_reason(side_conditions[0]))
-        found.proved, found.whole = {}, False
+    if side_conditions:  # then the relation may lack steps, and nothing follows that depends on messages
+        found.proved, lost = _for_any_messages(system, found), found.proved
+        reason = dict.fromkeys(lost.keys() - found.proved.keys(), _side_condition_reason(side_conditions[0]))
+        found.undecided |= reason
+        found.whole, found.side_conditions = False, not found.proved
     found.broken_by = {n: s for n, s in found.broken_by.items() if n not in found.proved}
     found.undecided = {n: s for n, s in found.undecided.items() if n not in found.proved}
     found.seconds = time.perf_counter() - began
@@ -206,7 +208,21 @@ def _side_condition_reason(name: str) -> str:
     words = name.removeprefix(SIDE_CONDITION)
     message, again, _ = words.partition(" is sent again as it was")
     needed = f"message {message}, sent again, is the one that was sent before" if again else words
-    return f"the proof would need that {needed}; the solver could not show that: nothing is proved"
+    return f"the proof would need that {needed}; the solver could not show that"
+
+
+def _for_any_messages(system: System, found: Induction) -> dict[str, str]:
+    """What was proved without the side conditions: neither it nor what it was proved with speaks of messages.
+
+    So a lemma that is not proved takes nothing away that is proved without it.
+    """
+    if steps_read_messages(system):
+        return {}
+    alone, with_states = ({n for n, how in found.proved.items() if how == r.method} for r in ROUNDS[:2])
+    silent = {n for n in alone if not found.claims[n].speaks_of_messages}
+    if silent == alone:  # else one that does may have been used beside them
+        silent |= with_states
+    return {n: how for n, how in found.proved.items() if n in silent}
 
 
 def _gave_up(question: str, reason: str, seconds: float) -> str:

@@ -180,12 +180,14 @@ def _is_whole(proof: Proof) -> bool:
 
 
 def _write(file: Path, content: bytes) -> None:
-    """Writes a file that is there whole or not at all, whoever else writes it."""
+    """Writes a file that is there whole or not at all, whoever else writes it, also after a power loss."""
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, name = mkstemp(dir=file.parent, prefix=".", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as out:
             out.write(content)
+            out.flush()
+            os.fsync(out.fileno())
         Path(name).replace(file)
     except BaseException:
         Path(name).unlink(missing_ok=True)

@@ -14,7 +14,7 @@ from leasehold.checker.prove.encode.formulas import Term, Unencodable
 from leasehold.checker.prove.encode.state import SymbolicState
 from leasehold.checker.prove.encode.terms import ANY_STEP, Bindings, StepLabel, term
 from leasehold.spec.language import expression as x
-from leasehold.spec.language.lint import expressions
+from leasehold.spec.language.lint import linted_expressions
 from leasehold.spec.language.model import Property, System
 
 
@@ -74,7 +74,7 @@ def steps_read_reachability(system: System) -> bool:
 
 
 def _steps_mention(system: System, what: Callable[[x.Expression], bool]) -> bool:
-    return any(x.mentions(e, what) for e in expressions(replace(system, properties={})))
+    return any(x.mentions(e, what) for e in linted_expressions(replace(system, properties={})))
 
 
 def _is_about_byzantine(p: Property) -> bool:

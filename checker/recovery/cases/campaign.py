@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from leasehold.checker.crash.analysis import crash
 from leasehold.checker.explore import Path, Progress
-from leasehold.checker.recovery.campaign import Campaign, CaseOutcome, UnknownCase, Watch, silent, spread
+from leasehold.checker.recovery.campaign import Campaign, CaseOutcome, UnknownCase, Watch, in_processes, silent
 from leasehold.checker.recovery.cases.counterexample import Counterexample
 from leasehold.checker.recovery.cases.runner import CaseRunner, Known
 from leasehold.checker.recovery.cases.script import ScriptGenerator
@@ -134,7 +134,7 @@ def campaign(
     chunks = [work[n : n + size] for n in range(0, len(work), size)]
     here = jobs == 1 or len(chunks) == 1
     with found.timed():
-        found.collect(spread(_run, chunks, 0 if here else jobs, begin, (system, *known)), watch, total, stop_at)
+        found.collect(in_processes(_run, chunks, 0 if here else jobs, begin, (system, *known)), watch, total, stop_at)
         found.drawn = _drawn(system, [case for _, cases, _ in work for case in cases], found, known)
     found.seconds += exploring
     return found

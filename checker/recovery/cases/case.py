@@ -39,7 +39,7 @@ class CaseRun(SimulatedRun[S]):
         self, simulation: S, monitor: PropertyMonitor, replayer: Replayer, *, lost: bool = False,
         second: str | None = None, traced: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(simulation, replayer.script.name)
+        super().__init__(simulation, monitor.properties, replayer.script.name)
         self.script, self.lost, self.monitor, self.replayer = replayer.script, lost, monitor, replayer
         self.lease = replayer.lease
         self.committed = DurabilityMonitor(self.sim)
@@ -61,6 +61,7 @@ class CaseRun(SimulatedRun[S]):
         self.judge()
         for words in self.committed.lost:
             self.say("record", words)
+        self.report_steps()
         self.report_errors()
         self.outcome.asked = self.monitor.asked
         return self.outcome

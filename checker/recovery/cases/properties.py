@@ -78,7 +78,7 @@ class RunProperties(MonitoredProperties):
                 self.leads_to[p.name, *p.binding.values()] = function(words[0]), function(words[1])
         self.ends: dict[str, Holds] | None = None
         if system.ends is not None:
-            self.ends = {end.name: self.world.world(end.holds) for end in system.ends}
+            self.ends = {end.name: self.world.function(end.holds) for end in system.ends}
 
     def waiting(self, before: set[Owed], state: Sequence[Any]) -> set[Owed]:
         """The `leads_to` that wait for their claim in a state, if these did before it."""

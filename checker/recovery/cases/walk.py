@@ -28,6 +28,7 @@ CHECKS = {
     "drive": "The actors come to each state of the script as the model does.",
     "invariant": "Every property of the specification that can be evaluated on records holds throughout.",
     "model": "Each record state that is committed is one that the explored graph has.",
+    "step": "Each step that an actor commits is one of the specification, with its messages and calls.",
     "record": "An actor restarts with the records that it had committed, and with all that belongs to them.",
     "progress": (
         "After each step, no machine of an actor at rest owes what its state asks for: a timer's event, a handler's "

@@ -27,6 +27,7 @@ CHECKS = {
         "The units that are up are those of machines that say so; no unit has two actions at once, and none is left "
         "over."
     ),
+    "step": "Each step that an actor commits is one of the specification, with its messages and calls.",
     "record": "An actor restarts with the records that it had committed, and with all that belongs to them.",
     "error": "No exception is left unhandled.",
 }

@@ -10,7 +10,7 @@ from leasehold.impl.actor.environment import Environment, RetryPolicy
 from leasehold.impl.core.core import Program
 from leasehold.impl.handlers.handler import Handler
 from leasehold.impl.handlers.simulated import SimulatedHandler
-from leasehold.impl.handlers.simulated import World as Units
+from leasehold.impl.handlers.simulated import SimulatedUnits as Units
 from leasehold.impl.lease.environment import lease_environment
 from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.store.store import Store

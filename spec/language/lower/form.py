@@ -210,7 +210,9 @@ class Change:
         budget: the kind of fault whose budget it takes; empty where it takes none.
         recovers: the group of fairness under which it comes in the end, in words; empty where it need not come.
         waits_for: an actor; while a timer of it is due the action waits, as time does.
-        forgets: the actor's machines come to their first states, and its channels to what a new peer makes of them.
+        resets: the actor's machines come to their first states.
+        on_channels: the operation that is done to the actor's channels (checker/explore/channels.py, OPERATIONS);
+            empty where they stay as they are.
     """
 
     kind: str
@@ -221,7 +223,8 @@ class Change:
     budget: str = ""
     recovers: str = ""
     waits_for: str = ""
-    forgets: bool = False
+    resets: bool = False
+    on_channels: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -257,7 +260,7 @@ class Relation:
         variables: what faults add to the state.
         crashes, changes: what faults add to the actions; a crash brings recovery with it.
         retries: lost messages are sent again while their sender's state sends them.
-        byzantine: the actor that sends whatever it can sign; None for none.
+        byzantine: the actor that sends any message that it can sign; None for none.
     """
 
     system: System

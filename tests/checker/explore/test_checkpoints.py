@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.checker.explore import EngineError, Keeping, Limits, explore
+from leasehold.checker.explore import Checkpointing, EngineError, Limits, explore
 from leasehold.checker.explore.packed import CheckpointError, checkpoint, library
 from leasehold.faults import Budget
 from tests.checker.explore.test_engines import TINY, TRUTH, assert_found_alike, library_loaded_anew
@@ -37,10 +37,10 @@ def test_going_on(system: str | Path, settings: Mapping[str, Any], budget: Budge
     model, place = load(system, settings), tmp_path / "left"
     whole = explore(model, budget=budget, engine="packed")
     for number, depth in enumerate((0, 3, 8)):
-        part = explore(model, Limits(depth=depth, keeping=Keeping(place, resume=number > 0)), budget=budget)
+        part = explore(model, Limits(depth=depth, keeping=Checkpointing(place, resume=number > 0)), budget=budget)
         assert part.why_incomplete == f"stopped at depth {depth}"
         assert part.checkpoint == str(place)
-    found = explore(model, Limits(keeping=Keeping(place, resume=True)), budget=budget)
+    found = explore(model, Limits(keeping=Checkpointing(place, resume=True)), budget=budget)
     assert_found_alike(whole, found)
     assert not place.exists()
 
@@ -61,22 +61,22 @@ def test_periodic_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         patched.setattr(search, "KEEP_EVERY", 0.0)
         patched.setattr(search, "SLICE", 0.005)
         patched.setattr(search, "save", save_once)
-        found = explore(model, Limits(keeping=Keeping(place)))
+        found = explore(model, Limits(keeping=Checkpointing(place)))
     assert (found.complete, found.distinct, found.checkpoint) == (True, 296_448, "")
     assert not place.exists()  # it is of no use any more
-    again = explore(model, Limits(keeping=Keeping(kept, resume=True)))  # as if the process had died
+    again = explore(model, Limits(keeping=Checkpointing(kept, resume=True)))  # as if the process had died
     assert (again.complete, again.distinct, again.generated) == (True, 296_448, 2_744_706)
 
 
 def test_a_checkpoint_stays_until_its_search_is_done(tmp_path: Path) -> None:
     place = tmp_path / "left"
     model = load("two_phase_commit")
-    explore(model, Limits(depth=4, keeping=Keeping(place)))
-    found = explore(model, Limits(states=600, keeping=Keeping(place, resume=True)))
+    explore(model, Limits(depth=4, keeping=Checkpointing(place)))
+    found = explore(model, Limits(states=600, keeping=Checkpointing(place, resume=True)))
     assert found.why_incomplete.startswith("stopped after")
     assert found.checkpoint == str(place)
     assert place.exists()
-    assert explore(model, Limits(keeping=Keeping(place, resume=True))).complete
+    assert explore(model, Limits(keeping=Checkpointing(place, resume=True))).complete
     assert not place.exists()
 
 
@@ -92,13 +92,13 @@ def test_leaving_off_once_all_is_visited(where: str, tmp_path: Path, monkeypatch
     place, model, large = tmp_path / "left", load("lease", TINY), where.endswith("TO_DECIDE")
     with monkeypatch.context() as patched:
         patched.setattr(f"leasehold.checker.{where}", 1 << 30 if large else _interrupt)
-        part = explore(model, Limits(keeping=Keeping(place)))
+        part = explore(model, Limits(keeping=Checkpointing(place)))
     assert (part.complete, part.graph, part.checkpoint) == (False, None, str(place))
     says = r"stopped at its limit of [\d,]+ MB of memory: the search is done, but to decide .* MB more"
     assert re.fullmatch(says if large else "interrupted", part.why_incomplete)
     assert {p.verdict for p in part.properties if p.kind == "leads_to"} == {"bounded"}
     assert {p.verdict for p in part.properties if p.kind == "step"} == {"exhausted"}
-    found = explore(model, Limits(keeping=Keeping(place, resume=True)))
+    found = explore(model, Limits(keeping=Checkpointing(place, resume=True)))
     assert_found_alike(explore(model, engine="packed"), found)
     assert not place.exists()
 
@@ -106,7 +106,7 @@ def test_leaving_off_once_all_is_visited(where: str, tmp_path: Path, monkeypatch
 def test_steps_are_given_back_where_no_checkpoint_follows(tmp_path: Path) -> None:
     model, budget = load("lease", TINY), Budget(crash=1)
     alone = explore(model, budget=budget, engine="packed")
-    kept = explore(model, Limits(keeping=Keeping(tmp_path / "left")), budget=budget, engine="packed")
+    kept = explore(model, Limits(keeping=Checkpointing(tmp_path / "left")), budget=budget, engine="packed")
     assert_found_alike(alone, kept)
     arrays = ("begins", "targets", "edge_changes")
     assert not any(len(alone.paths.labels.kernel.array(name)) for name in arrays)
@@ -118,9 +118,9 @@ def test_what_is_done_leaves_nothing_among_the_kept(tmp_path: Path, monkeypatch:
     model, folder = load("two_phase_commit"), tmp_path / "checkpoints"
     with monkeypatch.context() as patched:
         patched.setattr("leasehold.checker.explore.graph.liveness.decide", _interrupt)
-        part = explore(model, Limits(keeping=Keeping()))
+        part = explore(model, Limits(keeping=Checkpointing()))
     assert [str(file) for file in folder.iterdir()] == [part.checkpoint]
-    assert explore(model, Limits(keeping=Keeping())).complete  # from the beginning
+    assert explore(model, Limits(keeping=Checkpointing())).complete  # from the beginning
     assert not list(folder.iterdir())
 
 
@@ -128,7 +128,7 @@ def test_another_file_is_left_alone(tmp_path: Path) -> None:
     place = tmp_path / "notes"
     place.write_text("mine")
     with pytest.raises(CheckpointError, match="is there, and is no checkpoint"):
-        explore(load("two_phase_commit"), Limits(keeping=Keeping(place)))
+        explore(load("two_phase_commit"), Limits(keeping=Checkpointing(place)))
     assert place.read_text() == "mine"
 
 
@@ -141,7 +141,9 @@ def test_a_periodic_checkpoint_that_cannot_be_written(tmp_path: Path, monkeypatc
     monkeypatch.setattr(search, "KEEP_EVERY", 0.0)
     monkeypatch.setattr(search, "SLICE", 0.005)
     monkeypatch.setattr(search, "save", fail)
-    found = explore(load(TRUTH / "two_phase", {"resource_managers": 6}), Limits(keeping=Keeping(tmp_path / "left")))
+    found = explore(
+        load(TRUTH / "two_phase", {"resource_managers": 6}), Limits(keeping=Checkpointing(tmp_path / "left"))
+    )
     assert (found.complete, found.distinct) == (True, 50_816)
 
 
@@ -166,12 +168,12 @@ def test_nobody_waits_in_vain_for_a_checkpoint(tmp_path: Path, monkeypatch: pyte
     model = load("two_phase_commit")
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointError, match="no checkpoint can be written"):
-        explore(model, Limits(keeping=Keeping(tmp_path / "file" / "left")))
+        explore(model, Limits(keeping=Checkpointing(tmp_path / "file" / "left")))
     with pytest.raises(EngineError, match="the reference engine neither leaves checkpoints"):
-        explore(model, Limits(keeping=Keeping(tmp_path / "left")), engine="reference")
+        explore(model, Limits(keeping=Checkpointing(tmp_path / "left")), engine="reference")
     monkeypatch.setattr(library, "FILE", tmp_path / "not_built")
     with library_loaded_anew(), pytest.raises(EngineError, match=r"the reference engine .*, but the C engine was not"):
-        explore(model, Limits(keeping=Keeping(tmp_path / "left")))
+        explore(model, Limits(keeping=Checkpointing(tmp_path / "left")))
 
 
 @pytest.mark.parametrize("other", [
@@ -179,18 +181,18 @@ def test_nobody_waits_in_vain_for_a_checkpoint(tmp_path: Path, monkeypatch: pyte
 ], ids=str)  # fmt: skip
 def test_a_checkpoint_of_another_search(other: dict[str, Any], tmp_path: Path) -> None:
     place = tmp_path / "left"
-    explore(load("two_phase_commit"), Limits(depth=2, keeping=Keeping(place)))
+    explore(load("two_phase_commit"), Limits(depth=2, keeping=Checkpointing(place)))
     before = place.read_bytes()
     system = load(other.get("name", "two_phase_commit"), other.get("settings", {}))
     with pytest.raises(CheckpointError, match="is of another search"):
-        explore(system, Limits(keeping=Keeping(place, resume=True)), budget=other.get("budget"))
+        explore(system, Limits(keeping=Checkpointing(place, resume=True)), budget=other.get("budget"))
     assert place.read_bytes() == before
 
 
 @pytest.mark.parametrize("damage", ["nothing", "empty", "noise", "half", "no archive"])
 def test_what_is_no_checkpoint(damage: str, tmp_path: Path) -> None:
     place = tmp_path / "left"
-    explore(load("two_phase_commit"), Limits(depth=2, keeping=Keeping(place)))
+    explore(load("two_phase_commit"), Limits(depth=2, keeping=Checkpointing(place)))
     whole = place.read_bytes()
     if damage == "nothing":
         place.unlink()
@@ -199,18 +201,18 @@ def test_what_is_no_checkpoint(damage: str, tmp_path: Path) -> None:
             damage, b"no archive"
         ))  # fmt: skip
     with pytest.raises(CheckpointError, match=r"there is no checkpoint|cannot be read as a checkpoint"):
-        explore(load("two_phase_commit"), Limits(keeping=Keeping(place, resume=True)))
+        explore(load("two_phase_commit"), Limits(keeping=Checkpointing(place, resume=True)))
 
 
 def test_a_checkpoint_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointError, match="no checkpoint can be written"):
-        explore(load("two_phase_commit"), Limits(depth=2, keeping=Keeping(tmp_path / "file" / "left")))
+        explore(load("two_phase_commit"), Limits(depth=2, keeping=Checkpointing(tmp_path / "file" / "left")))
 
 
 def test_the_reference_leaves_none(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="neither leaves checkpoints"):
-        explore(load("two_phase_commit"), Limits(keeping=Keeping(resume=True)), engine="reference")
+        explore(load("two_phase_commit"), Limits(keeping=Checkpointing(resume=True)), engine="reference")
 
 
 def test_on_disk(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ class Steps:
         return cls(system, initial, after, states, world)
 
     def where(self, e: Any) -> set[int]:
-        holds = self.world.world(e)
+        holds = self.world.function(e)
         return {n for n, s in enumerate(self.states) if holds(s, (), -1)}
 
     def possible(self, n: int) -> frozenset[Group]:

@@ -40,11 +40,13 @@ def _runs(folders: list[Path]) -> list[object]:
     for file in (folder / "expected.yaml" for folder in folders):
         for name, run in (yaml.safe_load(file.read_text())["runs"] if file.exists() else {}).items():
             marks = [pytest.mark.slow] if run.get("slow") else []
-            found.append(pytest.param(file.parent, name, marks=marks, id=f"{file.parent.name}-{name}"))
+            found.append(pytest.param(file.parent, name, marks=marks, id="-".join((*file.parts[-3:-1], name))))
     return found
 
 
-SYSTEMS = [*sorted(p for p in TRUTH.iterdir() if p.is_dir()), *(shipped_folder(n) for n in (*SHIPPED, "starter"))]
+PROPOSALS = Path(__file__).parents[3] / "spec" / "proposals"  # of decisions; explored, and not installed
+OTHERS = sorted(p for folder in (TRUTH, PROPOSALS) for p in folder.iterdir() if p.is_dir())
+SYSTEMS = [*OTHERS, *(shipped_folder(n) for n in (*SHIPPED, "starter"))]
 
 
 @pytest.mark.parametrize(("folder", "run"), _runs(SYSTEMS))

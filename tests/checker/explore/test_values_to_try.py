@@ -111,3 +111,10 @@ def test_a_liars_messages_need_an_end(tmp_path: Path) -> None:
     endless = {**files, "messages.yaml": files["messages.yaml"].replace("FIELD", "int")}
     with pytest.raises(BudgetError, match=r"word of a Byzantine one has any `v`, and of type int there is no end"):
         explore(written(tmp_path, endless), budget=lie)
+
+
+@pytest.mark.parametrize(("bounds", "value"), [("max: -2", -2), ("max: 4", 0), ("min: -3, max: 5", -3), ("min: 2", 2)])
+def test_the_first_value_of_a_number_is_within_its_bounds(bounds: str, value: int, tmp_path: Path) -> None:
+    role = ROLE.replace("type: TYPE, initial: any", f"type: int, {bounds}")
+    system = written(tmp_path, {"system.yaml": SYSTEM, "roles/one.yaml": role, "roles/peer.yaml": PEER})
+    assert system.roles["one"].data["x"].initial == value

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.checker.explore import Limits, explore
-from leasehold.checker.explore.expectations import Explanation, fits
+from leasehold.checker.explore.expectations import Explanation, fits_pattern
 from leasehold.checker.mutation import judge
 from leasehold.checker.mutation import mutate as campaign
 from leasehold.checker.mutation.battery import DEFAULT, Battery, SystemLoader, Trial, battery_of
@@ -401,9 +401,9 @@ def test_an_explanation_is_out_of_date_only_if_all_that_it_speaks_of_was_tried(t
 
 
 def test_only_a_star_has_a_meaning_in_a_pattern() -> None:
-    assert fits("drop_update a/b#c coats[event.sender]", "drop_update a/*#c coats[event.sender]")
-    assert not fits("drop_update a/b#c x", "drop_update a/b#c ?")
-    assert not fits("drop_update a/b#c.2 x", "drop_update a/b#c x")
+    assert fits_pattern("drop_update a/b#c coats[event.sender]", "drop_update a/*#c coats[event.sender]")
+    assert not fits_pattern("drop_update a/b#c x", "drop_update a/b#c ?")
+    assert not fits_pattern("drop_update a/b#c.2 x", "drop_update a/b#c x")
 
 
 def test_updates_of_shared_variables_are_changed_too() -> None:

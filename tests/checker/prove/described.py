@@ -80,7 +80,7 @@ class Describer:
         self._frame = Frame(self.layout, self.system.values(), before="o")
 
     def _compiled(self, words: str):  # type: ignore[no-untyped-def]
-        return self.world.world(self.claim("", "always", words).claim)
+        return self.world.function(self.claim("", "always", words).claim)
 
     def claim(self, name: str, kind: Literal["always", "step"], words: str) -> Property:
         return with_meaning(self.system, Property(name, kind, parsed(words, self.scope)))

@@ -39,7 +39,7 @@ def test_the_lease() -> None:
     assert found.any_number == ["unit"]
     asked = {p.name for p in system.properties.values() if p.kind in ("always", "step")}
     assert {v.name for v in found.properties} == asked - {"site_gives_what_a_ticket_grants"}  # of a liar
-    assert len(found.properties) == 62  # as README.md has it
+    assert len(found.properties) == 65  # as README.md has it
     assert all(v.verdict == "proved" for v in found.verdicts)
 
 

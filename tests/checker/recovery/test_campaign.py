@@ -25,8 +25,8 @@ from leasehold.checker.recovery.campaign import (
     Finding,
     UnknownCase,
     completed,
+    in_processes,
     silent,
-    spread,
 )
 from leasehold.checker.recovery.cases.campaign import LOST, CaseCampaign, RecoveryCase, _work, campaign
 from leasehold.checker.recovery.cases.steps import Script
@@ -106,7 +106,7 @@ def test_findings_of_a_case_are_few_and_differ() -> None:
 
 @pytest.mark.parametrize("jobs", [0, 1])  # in this process, and in another
 def test_work_is_done_wherever(jobs: int) -> None:
-    assert sorted(spread(abs, [-1, 2, -3], jobs)) == [1, 2, 3]
+    assert sorted(in_processes(abs, [-1, 2, -3], jobs)) == [1, 2, 3]
 
 
 def test_work_that_nobody_waits_for_is_stopped() -> None:
@@ -150,7 +150,7 @@ def test_nothing_is_logged_by_actors_that_meet_faults(caplog: pytest.LogCaptureF
         log.critical("it fails")
         return n
 
-    assert [*spread(warn, [1, 2], 0)] == [1, 2]
+    assert [*in_processes(warn, [1, 2], 0)] == [1, 2]
     assert caplog.records == []
     with pytest.raises(ZeroDivisionError), silent():
         raise ZeroDivisionError

@@ -30,9 +30,9 @@ class Run(LeaseRun):
             loop=SimpleNamespace(call=lambda what: what(), errors=[]), units=SimpleNamespace(overlaps=[]),
             program=SimpleNamespace(constants={} if lazy is None else {"lazy_close": lazy}),
             inventory=type("Units", (), {"__len__": lambda self: 3, "units": units})(),
-            repair=lambda name: self.told.append(("repair", name)),
+            repair=lambda name: self.told.append(("repair", name)), turns=[], subscribers=[], ends=[],
         )  # fmt: skip
-        super().__init__(sim, "run")  # type: ignore[arg-type]
+        super().__init__(sim, SimpleNamespace(world=SimpleNamespace(initial_states=lambda: [()])), "run")  # type: ignore[arg-type]
 
     def _held(self, lease: str, machine: str) -> Any:
         assert lease == (BELOW if machine.startswith("unit") else LEASE)

@@ -6,11 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from leasehold.checker.explore.reference import Reference
+from leasehold.checker.recovery.conformance import StepConformance
 from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.impl.actor.environment import ActorError
+from leasehold.impl.actor.table import BELOW
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.store.memory import Disk, MemoryStore
+from leasehold.spec.language.lower.lowering import lower
 from tests.systems import load
 
 LEASE = "service_manager:1"
@@ -237,6 +241,34 @@ def test_an_operator_repairs_a_unit(sim: LeaseSimulation) -> None:
     sim.loop.advance(1.0)
     sim.repair("unit-0")
     assert sim.up() == {LEASE}
+
+
+def test_a_unit_that_is_repaired_goes_to_a_lease_that_waits_and_every_step_is_of_the_specification() -> None:
+    sim = simulation()
+    conformance = StepConformance(sim, Reference(lower(load("lease", {"max_units": 2}))))
+    sim.start_all()
+    broken = True
+    sim.units._fails = lambda action, chance: broken and action.verb == "teardown" and action.unit == "unit-0"
+    demand(sim)
+    sim.loop.advance(1.0)
+    sim.loop.call(lambda: sim.actors["service_manager"].tell(LEASE, "service_manager", "close"))
+    sim.loop.advance(1.0)
+    unit = sim.held(LEASE, "unit[0]")
+    assert unit is not None
+    assert unit.state == "failed"
+    holds, waits = "service_manager:2", "service_manager:3"
+    for lease in holds, waits:
+        demand(sim, lease)
+        sim.loop.advance(1.0)
+    assert (states(sim, holds), states(sim, waits)[2]) == (ACTIVE, "priming")
+    sim.repair("unit-0")
+    broken = False
+    sim.loop.call(lambda: sim.actors["site"].tell(BELOW, "unit[0]", "repaired"))
+    sim.loop.advance(1.0)
+    assert (states(sim, waits), sim.up()) == (ACTIVE, {"unit-0", "unit-1", holds, waits})
+    assert conformance.strange == []
+    assert conformance.compared > 20
+    sim.close()
 
 
 def run(seed: int) -> list[str]:

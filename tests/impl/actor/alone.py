@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.environment import ActorOptions, Environment
+from leasehold.impl.actor.environment import ActorOptions, Environment, Probe, RetryPolicy
 from leasehold.impl.clock import HandClock
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
@@ -50,9 +50,10 @@ def program_of(folder: Path, files: Mapping[str, str]) -> Program:
 
 def alone(
     program: Program, role: str, store: Store, handlers: Mapping[str, Any], clock: HandClock, *more: str,
-    options: ActorOptions | None = None,
+    options: ActorOptions | None = None, probes: tuple[Probe, ...] = (), policies: Mapping[str, Any] | None = None,
 ) -> Actor:  # fmt: skip
-    """The actor `own`, which is not started yet; it may play more roles than one."""
+    """The actor `own`, which is not started yet; it may play more roles than one, and all its actions go on at once."""
+    options = options or ActorOptions(seed=0, retry=RetryPolicy(at_once=10**9))
     identity = Identity("own", KEY, add(Trust(), "own", role, KEY.public, "memory:own"))
-    transport, world = MemoryTransport(Network(None), "own"), Environment(handlers=handlers)
-    return Actor(identity, program, (role, *more), store, transport, clock, world, options or ActorOptions(seed=0))
+    transport, world = MemoryTransport(Network(None), "own"), Environment(policies or {}, handlers, probes=probes)
+    return Actor(identity, program, (role, *more), store, transport, clock, world, options)

@@ -12,7 +12,7 @@ import pytest
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff, RetryPolicy
 from leasehold.impl.compiler.program import compile_system
-from leasehold.impl.handlers.simulated import SimulatedHandler, World
+from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
 from leasehold.impl.identity.envelope import Envelope, seal
 from leasehold.impl.identity.trust import remove
 from leasehold.impl.lease.cluster import Cluster
@@ -21,7 +21,7 @@ from leasehold.impl.lease.inventory import Inventory, InventoryError
 from leasehold.impl.notices import Consumed, Kind, Notice, SimulatedCrash
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Batch, Busy, Fenced, Older, RecordKey, StoreError
-from leasehold.impl.transport.memory import Fate
+from leasehold.impl.transport.memory import FrameOutcome
 from leasehold.impl.transport.transport import Delivery
 from tests.impl.virtual import virtual
 from tests.systems import load
@@ -237,7 +237,7 @@ def test_the_scalpel_starts_the_work_of_one_machine_again() -> None:
         assert c.handler.world.units["unit-0"].history == acts  # an active unit asks for nothing
         with pytest.raises(ActorError, match="none of this name"):
             await c.site.recover("tenant:77", "authority")
-        c.network.hand = lambda *frame: Fate(())  # a request is lost, and nobody remembers that it was sent
+        c.network.hand = lambda *frame: FrameOutcome(())  # a request is lost, and nobody remembers that it was sent
         waiting = RecordKey(await c.lease(1, until=30), "service_manager")
         c.tenant.outbox.forget(waiting)
         c.network.hand = None
@@ -353,7 +353,7 @@ def test_a_handler_that_fails_is_tried_again_and_then_its_unit_is_not_given_out(
         second = await c.lease(4, until=60)
         assert c.state(second)[2] != "active"
 
-    world = World(fails=lambda action, chance: action.verb == "teardown" and action.unit == "unit-0")
+    world = SimulatedUnits(fails=lambda action, chance: action.verb == "teardown" and action.unit == "unit-0")
     options = ActorOptions(seed=0, retry=RetryPolicy(tries=2, pause=0.0))
     play(story, handler=SimulatedHandler(world), options=options, settings={"handler_limit": 5})
 
@@ -375,7 +375,7 @@ def test_a_unit_in_quarantine_is_remembered_longer_than_its_lease() -> None:
         assert c.state(three) == ("active", "ticketed", "active")
         assert up(c) - {"unit-0"} == {"unit-1", "unit-2", "unit-3"}
 
-    world = World(fails=lambda action, chance: action.verb == "teardown" and action.unit == "unit-0")
+    world = SimulatedUnits(fails=lambda action, chance: action.verb == "teardown" and action.unit == "unit-0")
     options = ActorOptions(seed=0, retire_after=5, retry=RetryPolicy(tries=1))
     play(story, handler=SimulatedHandler(world), options=options, settings={"handler_limit": 5})
 

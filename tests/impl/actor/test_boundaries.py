@@ -309,7 +309,7 @@ def test_the_least_and_the_largest_that_a_configuration_can_give_and_what_it_lea
         assert msgspec.convert(given, RetryPolicy) == RetryPolicy(tries, 0.5, 2)
     assert msgspec.to_builtins([Backoff(), RetryPolicy()]) == [
         {"first_pause_seconds": 0.1, "longest_pause_seconds": 30.0, "ask_again_seconds": 15.0},
-        {"tries": 3, "pause_seconds": 0.2, "longest_seconds": 60.0},
+        {"tries": 3, "pause_seconds": 0.2, "longest_seconds": 60.0, "at_once": 64},
     ]
     assert (ActorOptions().retire_after, ActorOptions().reopen_pause, ActorOptions().seed) == (600, 1.0, None)
 

@@ -269,3 +269,91 @@ def test_a_verb_without_a_handler_is_said(caplog: pytest.LogCaptureFixture) -> N
         assert "- unit[0]: no handler for handler.modify" in caplog.text
 
     virtual(story())
+
+
+def crowded(does: Callable[[HandlerAction], Coroutine[Any, Any, Any]], at_once: int = 2) -> Site:
+    """A site that lets few actions be under way at once, each with one try."""
+    site = Site(does)
+    site.calls = HandlerCalls({"setup": site}, site._answered, RetryPolicy(1, 10.0, 60.0, at_once))
+    return site
+
+
+def test_no_more_actions_than_the_most_are_under_way_and_the_others_begin_in_order() -> None:
+    async def story() -> None:
+        site = crowded(well)
+        for number in range(7):
+            site.calls.begin(unit(number), SETUP, action(number))
+        await asyncio.sleep(1)
+        assert (site.calls.under_way(), site.calls.waiting) == (7, 5)
+        await asyncio.sleep(100)
+        begins = [(at, number) for at, what, number in site.said if what == "begins"]
+        assert begins == [(0, 0), (0, 1), (5, 2), (5, 3), (10, 4), (10, 5), (15, 6)]
+        assert (site.events, site.calls.under_way(), site.calls.waiting) == (["up"] * 7, 0, 0)
+
+    virtual(story())
+
+
+def test_an_action_that_is_given_up_leaves_the_line_and_the_place_goes_to_the_next() -> None:
+    """Also one whose turn comes in the moment in which it is given up."""
+
+    async def story() -> None:
+        site = crowded(well, at_once=1)
+        for number in range(5):
+            site.calls.begin(unit(number), SETUP, action(number))
+        await asyncio.sleep(1)
+        site.calls.begin(unit(1), SETUP, action(11))  # a newer one of the same unit, which comes last now
+        await asyncio.sleep(3.999)
+        asyncio.get_running_loop().call_later(0.001, site.calls.begin, unit(2), SETUP, action(12))
+        await asyncio.sleep(100)
+        assert [number for _, what, number in site.said if what == "begins"][:3] in ([0, 2, 3], [0, 3, 4])
+        assert {number for _, what, number in site.said if what == "ends"} >= {0, 3, 4, 11, 12}
+        assert sorted(name for name, *_ in site.answers) == [f"unit[{number}]" for number in range(5)]
+        assert (site.calls.under_way(), site.calls.waiting) == (0, 0)
+        for number in range(20, 22):  # no place was lost, and none was made
+            site.calls.begin(unit(number), SETUP, action(number))
+        await asyncio.sleep(1)
+        assert (site.calls.under_way(), site.calls.waiting) == (2, 1)
+        await site.calls.close()
+        assert (site.calls.under_way(), site.calls.waiting) == (0, 0)
+
+    virtual(story())
+
+
+def test_an_action_that_waits_for_the_one_before_it_takes_no_place() -> None:
+    async def slow_to_end(given: HandlerAction) -> Done:
+        try:
+            return await well(given)
+        except asyncio.CancelledError:
+            await asyncio.sleep(20)
+            raise
+
+    async def story() -> None:
+        site = crowded(slow_to_end)
+        site.calls.begin(unit(), SETUP, action(1))
+        await asyncio.sleep(1)
+        site.calls.begin(unit(), SETUP, action(2))
+        site.calls.begin(unit(1), SETUP, action(3))
+        await asyncio.sleep(100)
+        assert [(at, number) for at, what, number in site.said if what == "begins"] == [(0, 1), (1, 3), (21, 2)]
+
+    virtual(story())
+
+
+def test_an_action_that_hangs_holds_up_the_others_no_longer_than_its_limit() -> None:
+    """Each try waits anew, so that one that is tried again does not come before those that were never tried."""
+
+    async def hangs(given: HandlerAction) -> Done:
+        if given.number == 1:
+            await asyncio.Event().wait()
+        return Done(True)
+
+    async def story() -> None:
+        site = Site(hangs)
+        site.calls = HandlerCalls({"setup": site}, site._answered, RetryPolicy(2, 0.0001, 60.0, 1))
+        for number in (1, 2, 3):
+            site.calls.begin(unit(number), SETUP, action(number))
+        await asyncio.sleep(300)
+        assert [(at, number) for at, what, number in site.said if what == "begins"][:3] == [(0, 1), (60, 2), (60, 3)]
+        assert site.events == ["up", "up", "broken"]
+
+    virtual(story())

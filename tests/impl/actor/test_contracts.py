@@ -15,7 +15,7 @@ from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff, 
 from leasehold.impl.actor.ready import TellPolicy
 from leasehold.impl.clock import HandClock
 from leasehold.impl.handlers.handler import Done, NullHandler
-from leasehold.impl.handlers.simulated import SimulatedHandler, World
+from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
 from leasehold.impl.lease.authority import FirstFit
 from leasehold.impl.lease.broker import FirstComeFirstServed
 from leasehold.impl.lease.cluster import Cluster
@@ -197,7 +197,7 @@ class Heard(Cluster):
 
 def test_a_policy_is_told_at_recovery_of_all_leases_that_have_units_here() -> None:
     """Also of one that is over and forgotten, if a unit still remembers it; and of each before anything else."""
-    world = World(fails=lambda action, chance: action.verb == "teardown" and action.unit == "unit-0")
+    world = SimulatedUnits(fails=lambda action, chance: action.verb == "teardown" and action.unit == "unit-0")
     options = ActorOptions(seed=0, retire_after=5, retry=RetryPolicy(tries=1))
 
     async def story() -> None:

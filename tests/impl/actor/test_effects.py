@@ -11,7 +11,7 @@ import pytest
 
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, Backoff
-from leasehold.impl.actor.ready import Complete
+from leasehold.impl.actor.ready import Complete, SendNext
 from leasehold.impl.clock import HandClock
 from leasehold.impl.handlers.handler import Done, HandlerAction
 from leasehold.impl.handlers.simulated import SimulatedHandler
@@ -23,7 +23,7 @@ from leasehold.impl.notices import Consumed, Kind, Notice
 from leasehold.impl.policy.policy import Decision, Lease, Question
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Batch, RecordKey
-from leasehold.impl.transport.memory import Fate
+from leasehold.impl.transport.memory import FrameOutcome
 from tests.impl.actor.alone import GatedHandler, alone, program_of
 from tests.impl.actor.test_boundaries import KEEPER
 from tests.impl.actor.test_timers import LAMPLIGHTER
@@ -39,9 +39,9 @@ class Post:
     def __init__(self) -> None:
         self.sent: list[tuple[str, str, bytes]] = []
 
-    def hand(self, source: str, target: str, frame: bytes) -> Fate:
+    def hand(self, source: str, target: str, frame: bytes) -> FrameOutcome:
         self.sent.append((source, target, frame))
-        return Fate()
+        return FrameOutcome()
 
     def messages(self, c: Cluster, source: str) -> list[str]:
         trust = c.tenant.identity.trust
@@ -205,6 +205,17 @@ def test_of_a_lease_that_is_forgotten_nothing_more_is_said() -> None:
             assert c.state(lease)[0] is None
             assert (c.tenant.outbox.of(key), len(c.tenant.outbox), c.tenant.outbox.refusals) == ((), 0, {})
             await c.start(BROKER)
+
+    virtual(story())
+
+
+def test_of_a_session_whose_machine_is_gone_nothing_is_said() -> None:
+    """What recovery begins comes between the turns, and its machine may be forgotten by then."""
+
+    async def story() -> None:
+        async with Cluster() as c:
+            c.tenant.effects.start([SendNext(RecordKey("tenant:9", "service_manager"), 0)])
+            assert c.tenant.counts["errors"] == 0
 
     virtual(story())
 

@@ -392,22 +392,49 @@ def test_a_policy_that_takes_its_time_is_not_made_anew() -> None:
     slowly(story)
 
 
+async def hung_once(c: Site, loop: SlowLoop) -> None:
+    """The site's policy takes too long at one tick, is made anew, and answers at once from then on."""
+    loop.takes = lambda: 6.0
+    await c.clock.advance()
+    await asyncio.sleep(5.5)
+    loop.takes = lambda: 0.0
+    await asyncio.sleep(60)
+    assert c.site.counts["policy timeouts"] == 1
+
+
 def test_a_policy_that_is_made_anew_hears_of_all_leases_first() -> None:
     """What it keeps is as after a restart, so the next lease gets a free unit."""
 
     async def story(loop: SlowLoop) -> None:
         async with Site(lambda question: None, [], options=options(limit=5.0)) as c:
             first = await c.lease(2, until=90, term=80)
-            loop.takes = lambda: 6.0
-            await c.clock.advance()
-            await asyncio.sleep(5.5)
-            loop.takes = lambda: 0.0
-            await asyncio.sleep(60)
-            assert c.site.counts["policy timeouts"] == 1
+            await hung_once(c, loop)
             second = await c.lease(2, until=90, term=80)
             assert c.state(first) == c.state(second) == ("active", "ticketed", "active")
             assert (len(c.handler.world.on()), c.handler.world.overlaps) == (4, [])
             assert c.site.counts["policy errors"] == 0
+
+    slowly(story)
+
+
+def test_a_policy_that_has_hung_on_the_clock_hears_of_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks: list[int] = []
+
+    def tick(self: Hostile, now: int) -> list[Decision]:
+        ticks.append(now)
+        return []
+
+    monkeypatch.setattr(Hostile, "tick", tick)
+
+    async def story(loop: SlowLoop) -> None:
+        async with Site(lambda question: None, [], options=options(limit=5.0, pause=1.0)) as c:
+            await c.lease(2, until=90, term=80)
+            await hung_once(c, loop)
+            for _ in range(3):
+                before = len(ticks)
+                await c.clock.advance()
+                await asyncio.sleep(1)
+                assert ticks[before:] == [c.clock.now()]
 
     slowly(story)
 

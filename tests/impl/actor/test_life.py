@@ -19,7 +19,7 @@ from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.impl.notices import Kind, Notice, SimulatedCrash
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Batch, Fenced, Older, RecordKey, StoreError, Transient
-from leasehold.impl.transport.memory import Fate
+from leasehold.impl.transport.memory import FrameOutcome
 from leasehold.impl.transport.transport import Delivery, TransportError
 from tests.impl.actor.alone import GatedHandler, alone, program_of
 from tests.impl.actor.test_boundaries import KEEPER
@@ -406,9 +406,9 @@ def test_nothing_follows_from_a_turn_before_its_commit(name: str) -> None:
     stores: dict[str, Breaking] = {}
     sent: list[str] = []
 
-    def hand(source: str, target: str, frame: bytes) -> Fate:
+    def hand(source: str, target: str, frame: bytes) -> FrameOutcome:
         sent.append(source)
-        return Fate()
+        return FrameOutcome()
 
     def store(of: str) -> Breaking:
         stores[of] = Breaking()

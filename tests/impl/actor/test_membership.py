@@ -23,7 +23,7 @@ from leasehold.impl.identity.envelope import open_frame, seal
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.store.store import RecordKey
-from leasehold.impl.transport.memory import Fate
+from leasehold.impl.transport.memory import FrameOutcome
 from leasehold.impl.transport.transport import Delivery, Reply
 from leasehold.spec import load
 
@@ -94,9 +94,11 @@ def test_a_member_that_nobody_has_asked_yet_is_begun_by_another_member() -> None
         lost = {"participant-2"}
         frames: list[bytes] = []
 
-        def hand(sender: str, receiver: str, frame: bytes) -> Fate:
+        def hand(sender: str, receiver: str, frame: bytes) -> FrameOutcome:
             frames.append(frame)
-            return Fate(() if sender == "memory:coordinator" and receiver.removeprefix("memory:") in lost else (0,))
+            return FrameOutcome(
+                () if sender == "memory:coordinator" and receiver.removeprefix("memory:") in lost else (0,)
+            )
 
         cluster = SystemCluster(program_of("three_phase_commit_termination", participants=3), hand)
         async with cluster:
@@ -151,10 +153,10 @@ def test_nobody_begins_a_run_in_anothers_name_nor_changes_who_plays_in_it(change
     async def run() -> None:
         held_back: list[bytes] = []
 
-        def hand(sender: str, receiver: str, frame: bytes) -> Fate:
+        def hand(sender: str, receiver: str, frame: bytes) -> FrameOutcome:
             if receiver == "memory:participant-2":
                 held_back.append(frame)
-            return Fate(() if receiver == "memory:participant-2" else (0,))
+            return FrameOutcome(() if receiver == "memory:participant-2" else (0,))
 
         cluster = SystemCluster(program_of("three_phase_commit_termination", participants=3), hand)
         async with cluster:
@@ -197,9 +199,9 @@ def test_a_run_without_a_membership_takes_none() -> None:
     async def run() -> None:
         frames: list[bytes] = []
 
-        def hand(sender: str, receiver: str, frame: bytes) -> Fate:
+        def hand(sender: str, receiver: str, frame: bytes) -> FrameOutcome:
             frames.append(frame)
-            return Fate(())
+            return FrameOutcome(())
 
         async with SystemCluster(program_of("two_phase_commit", participants=2), hand) as cluster:
             await cluster.actors["coordinator"].begin(RUN, "coordinator", "begin", {}, {})
@@ -219,9 +221,9 @@ def test_a_membership_goes_along_until_the_neighbour_has_spoken() -> None:
     async def run() -> None:
         said: list[tuple[str, bool]] = []
 
-        def hand(sender: str, receiver: str, frame: bytes) -> Fate:
+        def hand(sender: str, receiver: str, frame: bytes) -> FrameOutcome:
             said.append((f"{sender} {receiver}".replace("memory:", ""), b'"membership"' in frame))
-            return Fate()
+            return FrameOutcome()
 
         async with SystemCluster(program_of("three_phase_commit_termination", participants=2), hand) as cluster:
             await cluster.actors["coordinator"].begin(RUN, "coordinator", "begin", {}, {})
@@ -280,7 +282,7 @@ def test_only_roles_that_the_specification_names_begin_runs() -> None:
             with pytest.raises(ActorError, match=r"begins no runs of three_phase_.*; these do: coordinator"):
                 await cluster.actors["participant-0"].begin("participant-0:1", "participant[0]", "lost", {}, MEMBERS)
             frames: list[bytes] = []
-            cluster.network.hand = lambda *words: frames.append(words[2]) or Fate(())  # type: ignore[func-returns-value]
+            cluster.network.hand = lambda *words: frames.append(words[2]) or FrameOutcome(())  # type: ignore[func-returns-value]
             await cluster.actors["coordinator"].begin(RUN, "coordinator", "begin", {}, {})
             await cluster.settle()
             liar = cluster.actors["participant-0"].identity
@@ -303,8 +305,8 @@ def test_only_roles_that_the_specification_names_relay_runs_of_others() -> None:
         program = replace(program_of("three_phase_commit_termination", participants=3), relayed_by=())
         lost = {"memory:participant-2"}
 
-        def hand(sender: str, receiver: str, frame: bytes) -> Fate:
-            return Fate(() if sender == "memory:coordinator" and receiver in lost else (0,))
+        def hand(sender: str, receiver: str, frame: bytes) -> FrameOutcome:
+            return FrameOutcome(() if sender == "memory:coordinator" and receiver in lost else (0,))
 
         async with SystemCluster(program, hand) as cluster:
             await cluster.actors["coordinator"].begin(RUN, "coordinator", "begin", {}, {})
@@ -386,7 +388,7 @@ def test_a_standing_system_is_not_begun_and_takes_no_other_run() -> None:
             with pytest.raises(ActorError, match="there is none of this name"):
                 await node.tell("ring:1", "node[1]", "start")  # another's
             frames: list[bytes] = []
-            cluster.network.hand = lambda *words: frames.append(words[2]) or Fate(())  # type: ignore[func-returns-value]
+            cluster.network.hand = lambda *words: frames.append(words[2]) or FrameOutcome(())  # type: ignore[func-returns-value]
             await node.tell("ring:1", "node[0]", "start")
             await cluster.settle()
             said = open_frame(frames[0], node.identity.trust, "node-1")

@@ -14,7 +14,7 @@ from leasehold.impl.identity.trust import Identity, Trust, add, remove, revoke, 
 from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import BROKER, TENANT
 from leasehold.impl.store.memory import Disk
-from leasehold.impl.transport.memory import Fate
+from leasehold.impl.transport.memory import FrameOutcome
 from tests.impl.virtual import virtual
 
 QUICK = ActorOptions(reopen_pause=0.01, backoff=Backoff(first=0.01, longest=0.05))
@@ -107,8 +107,8 @@ def test_a_store_of_an_earlier_version_gets_a_name_before_anybody_hears_it() -> 
     """It says its request again in recovery, and crashes before anything comes back that it would commit."""
     mute = False
 
-    def hand(sender: str, receiver: str, frame: bytes) -> Fate:
-        return Fate(()) if mute and sender == f"memory:{BROKER}" else Fate()
+    def hand(sender: str, receiver: str, frame: bytes) -> FrameOutcome:
+        return FrameOutcome(()) if mute and sender == f"memory:{BROKER}" else FrameOutcome()
 
     async def story() -> None:
         nonlocal mute

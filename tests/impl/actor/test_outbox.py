@@ -215,6 +215,23 @@ def test_a_peer_without_an_address_is_looked_for_again() -> None:
     virtual(run())
 
 
+@pytest.mark.parametrize(
+    ("answers", "on_their_way"),
+    [((BUSY,), 1), ((UNREACHABLE,), 1), ((UNREACHABLE, TAKEN), 0), ((TAKEN,), 0), ((UNTRUSTED,), 0), ((REFUSED,), 0)],
+)
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_message_is_on_its_way_until_it_is_taken_or_refused(
+    answers: tuple[Reply, ...], on_their_way: int, ordered: bool
+) -> None:
+    async def story(outbox: Outbox, line: Line) -> None:
+        outbox.post(message(ordered=ordered))
+        assert outbox.on_their_way() == {"site": 1}
+        await asyncio.sleep(30)
+        assert outbox.on_their_way() == ({"site": 1} if on_their_way else {})
+
+    told(story, Line(*answers))
+
+
 def test_a_newer_message_takes_the_place_of_the_one_before_it() -> None:
     """Also of one that waits to be sent again, and of one whose answer is still to come."""
 

@@ -65,3 +65,33 @@ def test_it_runs_on_and_its_end_is_heard(tmp_path: Path, crash: bool) -> None:
         await actor.stop()
 
     virtual(story())
+
+
+def test_an_operator_recovers_one_that_hangs_and_its_end_is_heard_once(tmp_path: Path) -> None:
+    """In the state that asks for it, and in one that only remembers it."""
+    program, backup = program_of(tmp_path, KEEPER), GatedHandler()
+
+    async def story() -> None:
+        actor = alone(program, "owner", MemoryStore(Disk()), {"backup": backup}, HandClock())
+        await actor.start()
+        await actor.begin("own:1", "owner", "leave", {}, {})
+        for event, state in (("back", "saving"), ("leave", "away__backup")):
+            await actor.tell("own:1", "owner", event)
+            await asyncio.sleep(0.01)
+            before = backup.runs
+            hangs, backup.gate = backup.gate, asyncio.Event()
+            await actor.recover("own:1", "owner")
+            await asyncio.sleep(0.01)
+            assert actor.table.instances[RecordKey("own:1", "owner")].state == state
+            assert (backup.runs, actor.calls.under_way()) == (before + 1, 1)
+            hangs.set()  # nobody waits for it
+            await asyncio.sleep(0.01)
+            assert actor.calls.under_way() == 1
+        assert actor.counts["late"] == 0
+        backup.gate.set()
+        await asyncio.sleep(0.05)
+        assert actor.table.instances[RecordKey("own:1", "owner")].state == "away"
+        assert (actor.calls.under_way(), actor.counts["late"]) == (0, 0)
+        await actor.stop()
+
+    virtual(story())

@@ -18,7 +18,7 @@ from leasehold.impl.cluster import SystemCluster
 from leasehold.impl.compiler.program import NotRunnable, compile_system
 from leasehold.impl.handlers.handler import NullHandler
 from leasehold.impl.store.memory import Disk
-from leasehold.impl.transport.memory import Fate
+from leasehold.impl.transport.memory import FrameOutcome
 from leasehold.spec import load
 from tests.checker.explore.by_chance import written
 from tests.impl.actor.alone import program_of
@@ -47,8 +47,8 @@ def test_every_line_comes_once_and_in_order(seed: int) -> None:
     """Actors are killed and the network loses, repeats and delays; the writer goes on writing, and waits for room."""
     rng = random.Random(seed)
 
-    def hand(source: str, target: str, frame: bytes) -> Fate:
-        return Fate(rng.choice(((), (0,), (rng.randrange(9), rng.randrange(9)))), rng.random() < 0.7)
+    def hand(source: str, target: str, frame: bytes) -> FrameOutcome:
+        return FrameOutcome(rng.choice(((), (0,), (rng.randrange(9), rng.randrange(9)))), rng.random() < 0.7)
 
     async def work(cluster: SystemCluster) -> None:
         cluster.network.hand = hand

@@ -13,8 +13,8 @@ import pytest
 from leasehold.impl.identity.envelope import open_frame
 from leasehold.impl.identity.keys import unbase64
 from leasehold.impl.lease.cluster import Cluster
-from leasehold.impl.lease.ticket import read
-from leasehold.impl.transport.memory import Fate
+from leasehold.impl.lease.ticket import read_ticket
+from leasehold.impl.transport.memory import FrameOutcome
 from tests.impl.virtual import virtual
 
 COUNT = 40
@@ -26,9 +26,9 @@ class Heard:
     def __init__(self) -> None:
         self.frames: dict[tuple[str, str], list[bytes]] = defaultdict(list)
 
-    def __call__(self, sender: str, receiver: str, frame: bytes) -> Fate:
+    def __call__(self, sender: str, receiver: str, frame: bytes) -> FrameOutcome:
         self.frames[sender.removeprefix("memory:"), receiver.removeprefix("memory:")].append(frame)
-        return Fate()
+        return FrameOutcome()
 
 
 def ed25519(signature: str) -> bytes:
@@ -59,7 +59,7 @@ async def _many_at_once() -> None:
     tickets = [ticket_of(frame) for frame in heard.frames["broker", "tenant"]]
     assert len({ed25519(text.split(".")[2]) for text in tickets}) < COUNT / 4
     for text in tickets:
-        assert read(text, trusts["site"]).issuer == "broker"
+        assert read_ticket(text, trusts["site"]).issuer == "broker"
 
 
 def ticket_of(frame: bytes) -> str:

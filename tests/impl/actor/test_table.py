@@ -98,6 +98,14 @@ def test_a_wake_that_is_set_for_later_waits_for_its_time() -> None:
     assert list(table.due(8)) == [instance]
 
 
+@pytest.mark.parametrize(("work", "wake", "rests"), [((), None, True), (("piece",), None, False), ((), 9, False)])
+def test_a_machine_rests_that_asks_for_no_work_and_has_no_timer(
+    work: tuple[str, ...], wake: int | None, rests: bool
+) -> None:
+    core: Any = SimpleNamespace(work={"used": lambda record: work}, wake=lambda record: wake)
+    assert MachineInstance(RecordKey("tenant:1", "lease"), core, ("used",), []).rests is rests
+
+
 def test_the_timer_of_a_machine_that_is_gone_is_none() -> None:
     table, instance = _waking(5)
     del table.instances[instance.key]
@@ -217,7 +225,8 @@ def test_a_unit_belongs_to_the_lease_that_drove_it_last() -> None:
     assert seen.data == LEASE.roles["authority"].view(LEASE.roles["authority"].first())
     table.drive(room, "")
     table.drive(other, "")
-    assert list(table.orphans()) == []  # they are nobody's
+    assert list(table.orphans()) == [("", "authority")]  # they are nobody's
+    assert list(table.view("", "authority").units) == [("unit", 0), ("unit", 2)]
 
 
 def test_a_machine_waits_for_a_unit_that_it_drove_while_its_state_asks_for_it() -> None:

@@ -341,3 +341,50 @@ def test_kill_9_and_the_identifier_is_the_same(shop: Program, tmp_path: Path) ->
     assert set(begun[3:]) <= {(first, 4), (again, 4)}
     numbers = [int(number) for _, _, number in found]
     assert numbers == sorted(set(numbers)), "the fencing number rises"
+
+
+LAMPS = {
+    "system.yaml": """
+system: lamps
+roles: {owner: {}, lamp: {instances: 1}}
+environment: {order: {to: owner}}
+""",
+    "roles/owner.yaml": """
+role: owner
+events: {order: Light is wanted., some: A lamp is lit., all: All are.}
+tasks:
+  light:
+    drive: lamp
+    event: light
+    answers: {some: any(l.state == lit for l in lamp), all: all(l.state == lit for l in lamp)}
+  look: {drive: lamp, event: light, answers: {all: any(l.state == cold for l in lamp)}}
+states:
+  idle: {initial: true, on: {order: {to: lighting}}}
+  lighting: {tasks: [light], on: {some: {to: pleased}, all: {to: proud}}, ignore: {order: it is on its way}}
+  pleased: {tasks: [look], on: {all: {to: proud}}, ignore: {order: it is there}}
+  proud: {ignore: {order: it is there}}
+""",
+    "roles/lamp.yaml": """
+role: lamp
+subsidiary: owner
+events: {light: It is lit.}
+states: {cold: {initial: true, on: {light: {to: lit}}}, lit: {ignore: {light: it burns}}}
+""",
+}
+
+
+def test_of_two_answers_that_have_come_true_the_first_is_taken_and_the_other_asked_anew(tmp_path: Path) -> None:
+    """The state that follows may wait for the same event under another condition."""
+    (tmp_path / "lamps").mkdir()
+    program = program_of(tmp_path / "lamps", LAMPS)
+
+    async def story() -> str:
+        actor = alone(program, "owner", MemoryStore(Disk()), {}, HandClock())
+        await actor.start()
+        await actor.begin(*RUN, "order", {}, {})
+        await asyncio.sleep(1)
+        state = actor.table.instances[RUN].state
+        await actor.stop()
+        return state
+
+    assert virtual(story()) == "pleased"

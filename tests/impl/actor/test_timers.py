@@ -12,7 +12,7 @@ import pytest
 
 from leasehold.impl.actor.environment import ActorError, ActorOptions
 from leasehold.impl.clock import HandClock
-from leasehold.impl.handlers.simulated import SimulatedHandler, World
+from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
 from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.notices import Consumed, Kind, Notice
 from leasehold.impl.store.memory import Disk, MemoryStore
@@ -102,7 +102,9 @@ def test_it_does_not_wait_for_the_next_tick(tmp_path: Path, failing: bool, ticks
 
 def test_a_handler_that_does_not_end_in_time_is_given_up_and_its_lease_goes_on() -> None:
     """The unit's timer ends its action, and the lease that waits for the unit hears of it in the same turn."""
-    world = World(delay=lambda action, chance: 100 if action.verb == "setup" and action.unit == "unit-0" else 0)
+    world = SimulatedUnits(
+        delay=lambda action, chance: 100 if action.verb == "setup" and action.unit == "unit-0" else 0
+    )
 
     async def story() -> None:
         async with Cluster(units=2, settings={"handler_limit": 3}, handler=SimulatedHandler(world)) as c:

@@ -542,7 +542,7 @@ def forged_ticket(s: Scene, by: str = BROKER, **terms: Any) -> str:
     """The ticket of the message with other terms, signed by somebody."""
     assert s.envelope.credential is not None
     trust = s.actors[NORTH].identity.trust
-    found = tickets.read(s.envelope.credential, trust)
+    found = tickets.read_ticket(s.envelope.credential, trust)
     mine = {
         name: getattr(found, name)
         for name in found.__struct_fields__
@@ -644,7 +644,7 @@ def earlier_ticket(s: Scene) -> bytes:
 
 @attack("ticket", "an earlier one, with its own terms", REFUSED, "comes after ticket|was redeemed", of=extends_a_lease)
 def replayed_ticket(s: Scene) -> bytes:
-    old = tickets.read(s.tickets[LEASE][0], s.actors[NORTH].identity.trust)
+    old = tickets.read_ticket(s.tickets[LEASE][0], s.actors[NORTH].identity.trust)
     terms = {"units": 1, "end": old.end + 1, "properties": old.properties["of"]}
     text = forged_ticket(s, serial=old.serial, **{**terms, "properties": old.properties})
     return s.sealed(credential=text, fields=terms)

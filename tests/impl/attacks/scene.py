@@ -27,7 +27,7 @@ from leasehold.impl.identity.trust import Identity, Trust, add
 from leasehold.impl.lease.environment import lease_environment
 from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.store.memory import Disk, MemoryStore
-from leasehold.impl.transport.memory import Fate, MemoryTransport, Network
+from leasehold.impl.transport.memory import FrameOutcome, MemoryTransport, Network
 from tests.systems import load
 
 ALICE, BOB, BROKER, RIVAL, NORTH, SOUTH = "alice", "bob", "broker", "rival", "north", "south"
@@ -38,7 +38,7 @@ ROLES = {
 OTHER = {ALICE: BOB, BOB: ALICE, BROKER: RIVAL, RIVAL: BROKER, NORTH: SOUTH, SOUTH: NORTH}
 LEASE, HIS = "alice:1", "bob:1"
 UNITS = 4
-NOT_SENT = Fate(copies=())
+NOT_SENT = FrameOutcome(copies=())
 
 
 @cache
@@ -97,7 +97,7 @@ class _Stage:
         self.actors: dict[str, Actor] = {}
         self.trust = Trust()
 
-    def _hand(self, source: str, target: str, frame: bytes) -> Fate:
+    def _hand(self, source: str, target: str, frame: bytes) -> FrameOutcome:
         envelope = envelope_of(frame)
         ticket = envelope.credential
         if ticket is not None and ticket not in self.tickets.setdefault(envelope.lease, []):
@@ -107,7 +107,7 @@ class _Stage:
         if envelope.message == self.message and envelope.lease == LEASE and self._worth(envelope):
             self.found = frame
             return NOT_SENT
-        return Fate()
+        return FrameOutcome()
 
     def _worth(self, envelope: Envelope) -> bool:
         """The first answer of a broker or site may say no more than that it has begun."""

@@ -333,3 +333,42 @@ def test_a_command_that_is_not_there() -> None:
         act(CommandHandler(setup="no-such-command"), action())
     with pytest.raises(HandlerError, match="there is no command for teardown; name one, or `teardown: /bin/true`"):
         act(CommandHandler(setup="true"), action("teardown"))
+
+
+@pytest.mark.parametrize(
+    ("probe", "up"),
+    [("exit 0", True), ("exit 1", False), ("exit 2", False), ("exit 3", False), ("echo {}; exit 3", False)],
+)
+def test_the_exit_code_of_a_probe_says_whether_a_unit_is_up(probe: str, up: bool) -> None:
+    assert asyncio.run(CommandHandler(probe=["sh", "-c", probe]).is_up("u-0")) is up
+
+
+@pytest.mark.parametrize(
+    ("probe", "words"),
+    [
+        (["sh", "-c", "echo no route >&2; exit 255"], "probe ended with exit code 255; it said: no route"),
+        (["sh", "-c", "exit 4"], "probe ended with exit code 4; it said: nothing"),
+        (["sh", "-c", "kill -9 $$"], "probe ended with signal SIGKILL"),
+        (["/nowhere/probe"], "/nowhere/probe cannot be started for probe"),
+    ],
+)
+def test_a_probe_that_cannot_ask_says_neither(probe: list[str], words: str) -> None:
+    with pytest.raises(HandlerError, match=words):
+        asyncio.run(CommandHandler(probe=probe).is_up("u-0"))
+
+
+def test_without_a_probe_a_command_cannot_say_what_is_up() -> None:
+    assert asyncio.run(CommandHandler(setup="true").is_up("u-0")) is None
+
+
+def test_a_probe_that_hangs_is_killed_when_it_is_given_up(tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+
+    async def story() -> None:
+        handler = CommandHandler(probe=["sh", "-c", f"echo $$ >{file}; sleep 600"])
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await handler.is_up("u-0")
+
+    asyncio.run(story())
+    until(lambda: gone(pid_in(file)))

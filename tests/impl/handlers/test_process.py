@@ -858,3 +858,45 @@ def test_a_damaged_record_says_so(base: Path) -> None:
     (refused,) = do(base, action("teardown", 2))
     assert "wanted.json is damaged" in str(refused)
     assert len(carrying(base)) == 1
+
+
+def test_whether_a_unit_is_up_is_whether_its_first_process_runs(base: Path) -> None:
+    def is_up(unit: str = "u-0") -> bool:
+        return asyncio.run(ProcessHandler(base).is_up(unit))
+
+    assert not is_up(), "before anything"
+    assert not base.joinpath("u-0").exists(), "nothing is made by asking"
+    up = asyncio.run(ProcessHandler(base).act(action("setup", 1)))
+    assert (is_up(), is_up("u-1")) == (True, False)
+    os.kill(up.facts["pid"], signal.SIGKILL)
+    until(lambda: not is_up())
+    asyncio.run(ProcessHandler(base).act(action("setup", 2)))
+    assert is_up()
+    folder = base / "u-0"
+    born = json.loads((folder / "process.json").read_text())
+    (folder / "process.json").write_text(json.dumps({**born, "boot": "an earlier one"}))
+    assert not is_up(), "the host has been started anew, and the number may be another's"
+    (folder / "process.json").write_text("{")
+    with pytest.raises(HandlerError, match="is damaged"):
+        is_up()
+    (folder / "process.json").unlink()
+    assert not is_up()
+    with pytest.raises(HandlerError, match="cannot be the name of a directory"):
+        is_up("../u-0")
+
+
+def test_whether_a_unit_is_up_is_said_while_all_threads_act(base: Path) -> None:
+    async def story() -> None:
+        handler = ProcessHandler(base, parallel=1)
+        await handler.act(action("setup", 1))
+        gate = threading.Event()
+        busy = asyncio.get_running_loop().run_in_executor(handler._pool, gate.wait)
+        async with asyncio.timeout(5):
+            assert await handler.is_up("u-0")
+        gate.set()
+        await busy
+        await handler.act(action("teardown", 2))
+        assert not await handler.is_up("u-0")
+        await handler.close()
+
+    asyncio.run(story())

@@ -80,7 +80,7 @@ def test_nothing_is_known_of_a_process_that_is_not_there() -> None:
     assert processes.look(child.pid) is None
     assert not processes.carries(child.pid, b"PATH=")
     assert not processes.holds(child.pid, 0, 0)
-    assert not processes.send(processes.Seen(child.pid, 1, 1, 1, False), signal.SIGKILL)
+    assert not processes.send(processes.ProcessSnapshot(child.pid, 1, 1, 1, False), signal.SIGKILL)
 
 
 def test_a_signal_leaves_no_open_file() -> None:

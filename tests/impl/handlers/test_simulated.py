@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from leasehold.impl.handlers.handler import HandlerAction, HandlerError, NullHandler, Stale
-from leasehold.impl.handlers.simulated import SimulatedHandler, World
+from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
 
 
 def action(verb: str, number: int, unit: str = "u-0") -> HandlerAction:
@@ -17,7 +17,7 @@ def action(verb: str, number: int, unit: str = "u-0") -> HandlerAction:
 
 def test_the_world_outlives_its_handlers() -> None:
     async def run() -> None:
-        world = World()
+        world = SimulatedUnits()
         assert (await SimulatedHandler(world).act(action("setup", 1))).facts == {"on": True}
         again = SimulatedHandler(world)
         assert await again.probe("u-0") == {"on": True, "lease": "l", "number": 1}
@@ -33,7 +33,7 @@ def test_the_world_outlives_its_handlers() -> None:
 
 def test_actions_take_the_ticks_of_a_clock_moved_by_hand() -> None:
     async def run() -> None:
-        world = World(delay=lambda action, chance: 3)
+        world = SimulatedUnits(delay=lambda action, chance: 3)
         world.moved(10)
         task = asyncio.create_task(SimulatedHandler(world).act(action("setup", 1)))
         await asyncio.sleep(0)
@@ -52,7 +52,7 @@ def test_actions_take_the_ticks_of_a_clock_moved_by_hand() -> None:
 
 def test_overlapping_actions_are_noticed_and_cancelled_ones_do_nothing() -> None:
     async def run() -> None:
-        world = World(delay=lambda action, chance: 1)
+        world = SimulatedUnits(delay=lambda action, chance: 1)
         first = asyncio.create_task(world.act(action("setup", 1)))
         await asyncio.sleep(0)
         second = asyncio.create_task(world.act(action("teardown", 2)))
@@ -70,7 +70,7 @@ def test_overlapping_actions_are_noticed_and_cancelled_ones_do_nothing() -> None
 
 def test_failures_are_the_same_for_the_same_seed() -> None:
     async def run(seed: int) -> list[str]:
-        world = World(fails=lambda action, chance: chance.random() < 0.5, seed=seed)
+        world = SimulatedUnits(fails=lambda action, chance: chance.random() < 0.5, seed=seed)
         for number in range(40):
             with suppress(HandlerError):
                 await world.act(action("setup", number))
@@ -86,7 +86,7 @@ def test_the_last_action_counts_and_says_for_which_lease() -> None:
     """Units by setup and teardown, leases by join and leave; what is no such verb changes nothing."""
 
     async def run() -> None:
-        world = World()
+        world = SimulatedUnits()
         steps = [
             ("setup", "u-0", True), ("modify", "u-0", True), ("setup", "u-0", True), ("teardown", "u-0", False),
             ("modify", "u-0", True), ("rest", "u-0", True), ("teardown", "u-0", False), ("rest", "u-0", False),
@@ -111,7 +111,7 @@ def test_the_last_action_counts_and_says_for_which_lease() -> None:
 
 def test_a_failure_leaves_the_unit_as_it_was() -> None:
     async def run() -> None:
-        world = World(fails=lambda action, chance: action.number in (2, 4))
+        world = SimulatedUnits(fails=lambda action, chance: action.number in (2, 4))
         await world.act(action("setup", 1))
         for number in (2, 4):
             with pytest.raises(HandlerError, match="failed, as the simulation wanted"):
@@ -125,7 +125,7 @@ def test_a_failure_leaves_the_unit_as_it_was() -> None:
 
 def test_actions_that_are_due_end_and_no_others() -> None:
     async def run() -> None:
-        world = World(delay=lambda action, chance: action.number)
+        world = SimulatedUnits(delay=lambda action, chance: action.number)
         tasks = [asyncio.create_task(world.act(action("setup", n, f"u-{n}"))) for n in (0, 1, 2, 3)]
         for _ in range(3):
             await asyncio.sleep(0)
@@ -149,3 +149,17 @@ def test_null_does_nothing_well() -> None:
         await handler.close()
 
     asyncio.run(run())
+
+
+def test_a_unit_is_up_until_it_is_lost() -> None:
+    async def story() -> None:
+        handler = SimulatedHandler()
+        assert not await handler.is_up("u-0")
+        await handler.act(HandlerAction("setup", "l", "u-0", 1, {}))
+        assert await handler.is_up("u-0")
+        handler.world.lose("u-0")
+        assert not await handler.is_up("u-0")
+        await handler.act(HandlerAction("setup", "l", "u-0", 2, {}))
+        assert await handler.is_up("u-0")
+
+    asyncio.run(story())

@@ -778,3 +778,20 @@ def test_what_is_over_is_forgotten() -> None:
         return len(pickle.dumps(core.policy))
 
     assert len({serve(f"l{n}") for n in range(4)}) == 1
+
+
+def test_a_unit_that_no_lease_has_had_is_not_free_once_it_has_moved() -> None:
+    policy = FirstFit(Inventory.parse({"units": [{"name": "u", "count": UNITS}]}))
+
+    def moved(*names: str) -> frozenset[int]:
+        units = {("unit", n): {"state": state} for n, state in enumerate(names)}
+        assert policy.changed(Lease("", "authority", "closed", Record().data, units), 0) == []
+        return policy.free()
+
+    assert moved("idle", "failed") == {0, 2, 3}
+    data = Record().data | {"wanted": 2, "units": 2, "end": 9}
+    question = Question("place", Lease("tenant:1", "authority", "priming", data, {}), ("placed", "no_room"), 1)
+    (placed,) = policy.begin(question, 0)
+    assert placed.fields["units"] == {0, 2}
+    assert moved("idle", "idle") == {1, 3}
+    assert moved() == {1, 3}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leasehold.impl.lease.service_manager import DemandError, FixedDemand, Wish
+from leasehold.impl.lease.service_manager import DemandError, FixedDemand, LeaseDemand
 from leasehold.impl.policy.policy import Decision, Lease, Question
 
 DATA = {
@@ -234,7 +234,7 @@ def test_a_demand_whose_record_was_never_committed_is_asked_for_after_a_restart(
 
 def test_a_lease_that_is_over_is_not_asked_for_again_after_a_restart() -> None:
     """Whether the wish is given back before or after the record, and although the actor died before dropping it."""
-    wish = Wish(1, 30, 5)
+    wish = LeaseDemand(1, 30, 5)
     for early in (True, False):
         policy = FixedDemand()
         kept = b'{"units":1,"until":30,"term":5}'
@@ -440,7 +440,7 @@ def test_what_is_not_set() -> None:
     """Renewed two ticks before its end; asked for again after a tick; any number of units."""
     policy = FixedDemand()
     assert words(policy.demand("l", 10**12, 100, 9, now=0)) == [demand(10**12, 9)]
-    assert policy.wish("l") == Wish(10**12, 100, 9, start=0, soon=False)
+    assert policy.wish("l") == LeaseDemand(10**12, 100, 9, start=0, soon=False)
     assert words(policy.tick(1)) == [demand(10**12, 10)]
     list(policy.changed(active(10), 2))
     assert [words(policy.tick(now)) for now in (7, 8)] == [[], [extend(10**12, 19)]]
@@ -566,7 +566,7 @@ def test_units_wanted_soon_are_asked_for_once() -> None:
     policy = wanting()
     list(policy.changed(active(50), 1))
     assert words(policy.flex("l", 4, now=2, soon=True)) == [extend(4, 55)]
-    assert policy.wish("l") == Wish(4, 100, 5)
+    assert policy.wish("l") == LeaseDemand(4, 100, 5)
     assert policy.changed_wishes() == {"l": policy.wishes("l")}
     assert [said for now in range(3, 40) for said in words(policy.tick(now))] == []
 
@@ -679,7 +679,7 @@ def test_wishes_are_handed_out_once_and_by_name() -> None:
 def test_a_wish_is_the_same_after_a_restart() -> None:
     policy, later = wanting(start=4), FixedDemand()
     later.restore("l", policy.wishes("l"))
-    assert later.wish("l") == policy.wish("l") == Wish(2, 100, 5, 4)
+    assert later.wish("l") == policy.wish("l") == LeaseDemand(2, 100, 5, 4)
     assert later.changed_wishes() == {}, "nothing has changed"
     with pytest.raises(AttributeError):
         later.wish("l").units = 3  # type: ignore[misc, union-attr]

@@ -18,7 +18,7 @@ from leasehold.impl.identity.signed import (
     UnknownSender,
 )
 from leasehold.impl.identity.trust import Trust, add, revoke, rotate
-from leasehold.impl.lease.ticket import Redeemed, issue, properties_of, read
+from leasehold.impl.lease.ticket import Redeemed, issue, properties_of, read_ticket
 
 BROKER, TENANT, THIEF, NEW = (PrivateKey.generate() for _ in range(4))
 TRUST = Trust()
@@ -37,12 +37,12 @@ def made(key=BROKER, trust=TRUST, **changes):
 
 
 TEXT = made()
-TICKET = read(TEXT, TRUST, at=0)
+TICKET = read_ticket(TEXT, TRUST, at=0)
 
 
 def refusal(text, trust=TRUST, now=None):
     with pytest.raises(Refusal) as refused:
-        read(text, trust, now, at=0)
+        read_ticket(text, trust, now, at=0)
     return type(refused.value)
 
 
@@ -87,7 +87,7 @@ def rewritten(key=BROKER, purpose=Purpose.TICKET, **changes):
 
 
 def test_only_a_trusted_broker_issues():
-    assert read(rewritten(), TRUST, at=0) == TICKET
+    assert read_ticket(rewritten(), TRUST, at=0) == TICKET
     assert refusal(rewritten(issuer="nobody")) is UnknownSender
     assert refusal(rewritten(THIEF)) is Forged
     assert refusal(rewritten(THIEF, issuer="thief")) is Unauthorised
@@ -129,10 +129,10 @@ def test_what_was_signed_is_not_changed():
 def test_keys_end_by_the_calendar_where_no_time_is_given():
     old = rotate(TRUST, "east", NEW.public, old_until=100)
     with pytest.raises(Forged, match="has expired"):
-        read(TEXT, old)
-    assert read(made(NEW), old) == TICKET
+        read_ticket(TEXT, old)
+    assert read_ticket(made(NEW), old) == TICKET
     holder = revoke(rotate(TRUST, "tenant", NEW.public, old_until=100), "tenant", NEW.public.fingerprint)
-    assert read(made(trust=holder, at=99), TRUST) == TICKET
+    assert read_ticket(made(trust=holder, at=99), TRUST) == TICKET
     with pytest.raises(Unauthorised, match="no key that counts now"):
         made(trust=holder, at=None)
 
@@ -147,7 +147,7 @@ def test_the_properties_of_what_a_machine_carries(opaque, properties):
 
 
 def test_a_ticket_ends():
-    assert read(TEXT, TRUST, 89, at=0) == TICKET
+    assert read_ticket(TEXT, TRUST, 89, at=0) == TICKET
     assert refusal(TEXT, now=90) is Ended
 
 
@@ -166,20 +166,20 @@ def test_a_ticket_is_as_large_as_an_envelope_carries_and_no_larger():
     text = made(properties=properties[largest])
     assert len(text) == TEXT_CHARACTERS
     assert refusal("x" * TEXT_CHARACTERS) is Malformed
-    assert read(text, TRUST, at=0).properties == properties[largest]
+    assert read_ticket(text, TRUST, at=0).properties == properties[largest]
     with pytest.raises(TooLarge):
         made(properties=properties[largest + 1])
     with pytest.raises(TooLarge):
-        read("x" * (TEXT_CHARACTERS + 1), TRUST, at=0)
+        read_ticket("x" * (TEXT_CHARACTERS + 1), TRUST, at=0)
 
 
 def test_a_brokers_rotated_and_revoked_keys():
     trust = rotate(TRUST, "east", NEW.public, old_until=100)
-    assert read(TEXT, trust, at=99) == read(made(NEW), trust, at=99) == TICKET
+    assert read_ticket(TEXT, trust, at=99) == read_ticket(made(NEW), trust, at=99) == TICKET
     with pytest.raises(Forged, match="has expired"):
-        read(TEXT, trust, at=100)
+        read_ticket(TEXT, trust, at=100)
     with pytest.raises(Forged, match="is revoked"):
-        read(TEXT, revoke(TRUST, "east", BROKER.public.fingerprint), at=0)
+        read_ticket(TEXT, revoke(TRUST, "east", BROKER.public.fingerprint), at=0)
 
 
 def test_only_the_holder_redeems_a_ticket():
@@ -197,7 +197,9 @@ def test_a_holder_that_changes_its_key_keeps_its_tickets_until_the_old_one_ends(
     trust = rotate(TRUST, "tenant", NEW.public, old_until=100)
     assert redeem(trust=trust, at=99) is None
     assert "bound to a key" in redeem(trust=trust, at=100)
-    assert read(made(trust=trust, at=99), TRUST, at=0).holder_key == NEW.public.fingerprint, "new ones are for the new"
+    assert read_ticket(made(trust=trust, at=99), TRUST, at=0).holder_key == NEW.public.fingerprint, (
+        "new ones are for the new"
+    )
     assert "bound to a key" in redeem(trust=revoke(TRUST, "tenant", TENANT.public.fingerprint))
     with pytest.raises(Unauthorised):
         made(trust=revoke(TRUST, "tenant", TENANT.public.fingerprint))
@@ -215,19 +217,19 @@ def test_the_same_ticket_again_is_harmless_and_another_of_its_number_is_not():
     assert redeem(last=last) is None
     assert last.same(TICKET)
     for changes in ({"units": 5}, {"end": 99}, {"properties": {"rack": [1, 3]}}):
-        other = read(made(**changes), TRUST, at=0)
+        other = read_ticket(made(**changes), TRUST, at=0)
         assert "another ticket with the number 1" in redeem(other, last=last)
         assert not last.same(other)
 
 
 def test_the_same_ticket_signed_with_the_brokers_new_key_is_the_same():
     trust = rotate(TRUST, "east", NEW.public)
-    again = read(made(NEW, properties={"rack": [1, 2]}), trust, at=0)
+    again = read_ticket(made(NEW, properties={"rack": [1, 2]}), trust, at=0)
     assert Redeemed().after(TICKET).same(again)
 
 
 def test_a_ticket_is_not_redeemed_after_a_newer_one():
-    newer = read(made(serial=3, end=200), TRUST, at=0)
+    newer = read_ticket(made(serial=3, end=200), TRUST, at=0)
     last = Redeemed().after(TICKET)
     assert redeem(newer, last=last) is None, "numbers may be skipped"
     assert "comes after ticket 3" in redeem(last=last.after(newer))
@@ -254,7 +256,7 @@ def test_whatever_order_tickets_come_in_their_numbers_never_go_back(presented):
     """Against a plain twin: the list of all that was accepted."""
     last, accepted = Redeemed(), []
     for serial, units in presented:
-        ticket = read(made(serial=serial, units=units), TRUST, at=0)
+        ticket = read_ticket(made(serial=serial, units=units), TRUST, at=0)
         good = not accepted or serial > accepted[-1][0] or (serial, units) == accepted[-1]
         assert (redeem(ticket, last=last) is None) == good
         if good:

@@ -16,7 +16,7 @@ from leasehold.impl.actor.table import BELOW, MachineInstance, RowCodec
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.values import bounds
-from leasehold.impl.migrate.mapping import Mapped, Mapper, Misfit
+from leasehold.impl.migrate.mapping import Mapped, Mapper, UnmappableRecord
 from leasehold.impl.migrate.schema import RecordSchema
 from leasehold.impl.store.store import RecordKey
 from leasehold.spec import System
@@ -106,7 +106,7 @@ def test_a_smaller_constant_takes_what_fits_and_nothing_else(data: st.DataObject
     if max(named) < 2:
         assert mapper.map(before.key, row).key == before.key
     else:
-        with pytest.raises(Misfit):
+        with pytest.raises(UnmappableRecord):
             mapper.map(before.key, row)
 
 
@@ -195,7 +195,7 @@ def mapped(old: Program, new: tuple[System, Program], row: tuple[RecordKey, byte
 
 
 def misfits(old: Program, new: tuple[System, Program], row: tuple[RecordKey, bytes]) -> str:
-    with pytest.raises(Misfit) as error:
+    with pytest.raises(UnmappableRecord) as error:
         Mapper(RecordSchema.of(old), *new).map(*row)
     return str(error.value)
 
@@ -345,6 +345,16 @@ def test_a_record_of_another_machine_is_refused(tmp_path: Path) -> None:
     assert "it is no record of this machine" in misfits(new[1], new, (RecordKey("tenant:1", "clerk[1]"), row))
 
 
+def test_a_record_of_a_role_that_neither_specification_has_is_refused_as_such(tmp_path: Path) -> None:
+    """No rule could bring it over, so none is asked for."""
+    new = shop(tmp_path)
+    key, row = till(new[1])
+    body, peers, papers = msgspec.msgpack.decode(row)
+    version, digest, _, plain = msgspec.msgpack.decode(body)
+    foreign = msgspec.msgpack.encode([msgspec.msgpack.encode([version, digest, "stranger", plain]), peers, papers])
+    assert misfits(new[1], new, (key, foreign)).endswith("it is no record of this machine")
+
+
 def clerk(program: Program, instance: int, state: str = "idle") -> tuple[RecordKey, bytes]:
     core = program.roles["clerk"]
     machine = MachineInstance(
@@ -427,7 +437,7 @@ def test_what_concerns_all_records_of_a_role_is_told_once_and_none_of_them_is_ma
     mapper = Mapper(RecordSchema.of(old), system, new)
     told = []
     for row in (clerk(old, 0), clerk(old, 1), clerk(old, 0)):
-        with pytest.raises(Misfit) as error:
+        with pytest.raises(UnmappableRecord) as error:
             mapper.map(*row)
         told.append([(p.lease, p.machine, p.field) for p in error.value.problems])
     assert told == [[("tenant:1", "clerk[0]", "more")], [], []]
@@ -438,6 +448,7 @@ def test_what_concerns_all_records_of_a_role_is_told_once_and_none_of_them_is_ma
     [
         ({"indexed": True}, "instance: only one of the two specifications numbers its machines"),
         ({"subsidiary": True}, "it is subsidiary in only one of the two specifications"),
+        ({"of_run": True}, "its machines belong to runs in only one of the two specifications"),
     ],
 )
 def test_a_role_of_another_kind_is_refused(tmp_path: Path, changes: dict[str, bool], said: str) -> None:
@@ -514,8 +525,8 @@ def test_a_damaged_record_is_refused_or_still_one(data: st.DataObject) -> None:
         assert str(found).startswith(f"{before.key.lease} {before.key.machine}")
 
 
-def mapped_or_not(mapper: Mapper, key: RecordKey, row: bytes) -> Mapped | Misfit:
+def mapped_or_not(mapper: Mapper, key: RecordKey, row: bytes) -> Mapped | UnmappableRecord:
     try:
         return mapper.map(key, row)
-    except Misfit as misfit:
+    except UnmappableRecord as misfit:
         return misfit

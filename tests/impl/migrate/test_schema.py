@@ -16,9 +16,9 @@ from leasehold.impl.migrate.schema import (
     TICKS,
     RecordSchema,
     command,
-    described,
     described_by,
     refusal,
+    type_text,
     with_command,
 )
 from leasehold.impl.store.memory import MemoryStore
@@ -43,7 +43,7 @@ NEW = RecordSchema.of(SMALL)
     ids=str,
 )  # fmt: skip
 def test_a_type_is_described_in_full(kind: t.Type, words: str) -> None:
-    assert described(kind) == words
+    assert type_text(kind) == words
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Stores that the version before has written, committed with the keys of their actors: nothing of them is lost.
 
+The specification has other claims since then, and the same machines and messages: records are migrated, without a rule.
 A service manager, a broker and a site of four units, at tick 18: two leases that go on, and one that is over.
 """
 
@@ -9,6 +10,9 @@ import asyncio
 import shutil
 from pathlib import Path
 
+from click.testing import CliRunner
+
+from leasehold.cli.main import cli
 from leasehold.impl.clock import HandClock
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, add
@@ -22,6 +26,15 @@ HELD = {
     "tenant:1": ("active", "ticketed", "active"), "tenant:2": ("active", "ticketed", "active"),
     "tenant:3": ("closed", "closed", "closed"),
 }  # fmt: skip
+
+
+def migrated(place: Path) -> Path:
+    """A copy of the stores for the present specification."""
+    folder = shutil.copytree(STORES, place)
+    for name in ROLES:
+        done = CliRunner().invoke(cli, ["migrate", f"sqlite:{folder / name}.db", "lease", "--set", "max_units=4"])
+        assert done.exit_code == 0, done.output
+    return folder
 
 
 def reopened(folder: Path, at: int = WRITTEN_AT) -> Cluster:
@@ -39,8 +52,9 @@ def reopened(folder: Path, at: int = WRITTEN_AT) -> Cluster:
 
 
 def test_leases_of_the_version_before_go_on_to_their_ends(tmp_path: Path) -> None:
+    folder = migrated(tmp_path / "stores")
+
     async def run() -> None:
-        folder = shutil.copytree(STORES, tmp_path / "stores")
         async with reopened(folder) as cluster:
             assert {lease: cluster.state(lease) for lease in HELD} == HELD
             wish = cluster.wish("tenant:1")
@@ -63,8 +77,9 @@ def test_leases_of_the_version_before_go_on_to_their_ends(tmp_path: Path) -> Non
 
 
 def test_a_second_start_finds_what_the_first_has_written(tmp_path: Path) -> None:
+    folder = migrated(tmp_path / "stores")
+
     async def run() -> None:
-        folder = shutil.copytree(STORES, tmp_path / "stores")
         for tick in (20, 24):
             async with reopened(folder, tick) as cluster:
                 await cluster.advance(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
 from leasehold import __version__
-from leasehold.impl.actor.environment import ActorOptions, RetryPolicy
-from leasehold.impl.handlers.simulated import SimulatedHandler, World
+from leasehold.impl.actor.environment import ActorOptions, Probe, RetryPolicy
+from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
 from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.impl.observe import metrics as module
@@ -203,7 +204,7 @@ def test_handlers_that_fail_or_are_given_up_show(watched: Any) -> None:
             await asyncio.get_running_loop().create_future()
 
     retry = RetryPolicy(tries=2, pause=0.0, longest=60)
-    w = Watched(watched, handler=Slow(World()), options=ActorOptions(seed=0, reopen_pause=0.01, retry=retry))
+    w = Watched(watched, handler=Slow(SimulatedUnits()), options=ActorOptions(seed=0, reopen_pause=0.01, retry=retry))
 
     async def story() -> None:
         async with w.cluster as c:
@@ -298,6 +299,7 @@ def test_the_page_has_every_metric(watched: Any) -> None:
         async with w.cluster as c:
             await c.lease(1, until=8)
             await c.advance(10)
+            c.site.context.environment = replace(c.site.environment, probes=(Probe("unit", "repaired"),))
             found, labels = {}, {}
             for metrics in w.of.values():
                 for family in text_string_to_metric_families(metrics.render().decode()):

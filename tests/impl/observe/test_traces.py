@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from leasehold.impl.actor.environment import ActorOptions, Backoff, RetryPolicy
-from leasehold.impl.handlers.simulated import SimulatedHandler, World
+from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
 from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.impl.observe.traces import Traces, message_id, trace_id
@@ -165,7 +165,7 @@ def test_a_handler_that_fails_is_an_error_and_one_cut_off_is_given_up(watched: A
             await asyncio.get_running_loop().create_future()
 
     retry = RetryPolicy(tries=1, pause=0.0, longest=60)
-    w = Watched(watched, handler=Broken(World()), options=ActorOptions(seed=0, reopen_pause=0.01, retry=retry))
+    w = Watched(watched, handler=Broken(SimulatedUnits()), options=ActorOptions(seed=0, reopen_pause=0.01, retry=retry))
 
     async def story(c: Cluster) -> None:
         await c.tenant.command("service_manager", "demand", "tenant:1", 2, 30, 10)

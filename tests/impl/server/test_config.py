@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 import yaml
 
+from leasehold.impl.actor.environment import ProbeSettings
 from leasehold.impl.identity import trust_file
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Trust, add
+from leasehold.impl.lease import DEFAULT_PROBES
 from leasehold.impl.observe.watch import WatchError
 from leasehold.impl.server.build import build, verbs
-from leasehold.impl.server.config import ConfigError, parse, read
+from leasehold.impl.server.config import ConfigError, parse_config, read_config
 from leasehold.spec import SpecError
 from tests.systems import load
 
@@ -37,7 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_configuration_makes_an_actor(folder: Path) -> None:
-    built = build(parse(SITE), ("authority",))
+    built = build(parse_config(SITE), ("authority",))
     assert built.actor.roles == {"authority", "unit"}
     assert built.actor.environment.units is not None
     assert [built.actor.environment.units.name(n) for n in range(3)] == ["node-0", "node-1", None]
@@ -47,7 +49,7 @@ def test_a_configuration_makes_an_actor(folder: Path) -> None:
 
 
 def test_a_verb_may_have_a_handler_of_its_own(folder: Path) -> None:
-    built = build(parse({**SITE, "handlers": {"modify": None}}), ("authority",))
+    built = build(parse_config({**SITE, "handlers": {"modify": None}}), ("authority",))
     assert type(built.actor.environment.handlers["modify"]).__name__ == "NullHandler"
     assert type(built.actor.environment.handlers["setup"]).__name__ == "SimulatedHandler"
 
@@ -68,7 +70,9 @@ def test_what_handlers_a_role_needs_is_the_specifications_to_say() -> None:
         ("name: a\n", "the key `store` is missing"),
         ("- a\n", "it is no configuration: expected a mapping, got a list"),
         ("", "it is no configuration: expected a mapping, got nothing"),
-        ("a: [", "is no YAML"),
+        ("a: [", "is no YAML: line 1, column 5: "),
+        ("store: memory:\n", '`:` at the end of a line begins a value: quote the text, as in "memory:"'),
+        ("listen: a: b\n", "`: ` begins a value: quote a text that holds it"),
         ("name: a\nname: b\n", "the key 'name' comes twice"),
         ("nme: a\n", "there is no key `nme`; did you mean name? (keys: name, store"),
         (
@@ -88,14 +92,14 @@ def test_a_bad_file_gets_a_clear_error(tmp_path: Path, text: str, words: str) ->
     alone = text.startswith(("-", "a:")) or not text or text == "name: a\n" or text.count("name:") == 2
     file.write_text(text if alone else "\n".join([*given, text]))
     with pytest.raises(ConfigError) as error:
-        read(file)
+        read_config(file)
     assert words in str(error.value)
     assert str(error.value).startswith(f"{file}: ")
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"cannot be read: No such file"):
-        read(tmp_path / "nowhere.yaml")
+        read_config(tmp_path / "nowhere.yaml")
 
 
 @pytest.mark.parametrize(
@@ -174,14 +178,14 @@ def test_what_does_not_fit_is_refused_before_anything_begins(
 ) -> None:
     before = sorted(folder.iterdir())
     with pytest.raises((ConfigError, WatchError)) as error:
-        build(parse({**SITE, **change}), (role,))
+        build(parse_config({**SITE, **change}), (role,))
     assert words in str(error.value)
     assert sorted(folder.iterdir()) == before
 
 
 def test_a_constant_that_the_specification_does_not_know(folder: Path) -> None:
     with pytest.raises(SpecError, match="did you mean `max_units`"):
-        build(parse({**SITE, "settings": {"max_unit": 2}}), ("authority",))
+        build(parse_config({**SITE, "settings": {"max_unit": 2}}), ("authority",))
 
 
 # Systems of one's own
@@ -203,7 +207,7 @@ def _nodes(folder: Path) -> None:
 
 def test_a_node_of_a_ring_knows_who_plays_which(folder: Path) -> None:
     _nodes(folder)
-    built = build(parse({**RING, "peers": {"node[0]": "b", "node[1]": "a"}}), ("node",))
+    built = build(parse_config({**RING, "peers": {"node[0]": "b", "node[1]": "a"}}), ("node",))
     assert built.actor.environment.peers == {"node[0]": "b", "node[1]": "a"}
 
 
@@ -221,7 +225,7 @@ def test_a_node_of_a_ring_knows_who_plays_which(folder: Path) -> None:
 def test_a_standing_system_needs_to_know_who_plays_what(folder: Path, peers: dict[str, str], words: str) -> None:
     _nodes(folder)
     with pytest.raises(ConfigError, match=words):
-        build(parse({**RING, "peers": peers}), ("node",))
+        build(parse_config({**RING, "peers": peers}), ("node",))
 
 
 def test_a_role_that_asks_a_policy_has_one_or_says_that_it_has_none(folder: Path) -> None:
@@ -231,5 +235,53 @@ def test_a_role_that_asks_a_policy_has_one_or_says_that_it_has_none(folder: Path
     config = {**SITE, "name": "chief", "key": "chief.key", "system": "two_phase_commit", "inventory": ""}
     assert verbs(load("two_phase_commit"), ("participant",), "policy") == ["vote"]
     with pytest.raises(ConfigError, match=r"policy: is missing, and participant asks it for vote; .* `policy: null`"):
-        build(parse(config), ("participant",))
-    assert build(parse({**config, "policy": None}), ("participant",)).actor.environment.policies == {}
+        build(parse_config(config), ("participant",))
+    assert build(parse_config({**config, "policy": None}), ("participant",)).actor.environment.policies == {}
+
+
+def test_probes_are_those_that_are_asked_for_with_the_settings_of_all(folder: Path) -> None:
+    """The shipped lease has no event of a unit that is lost, so nothing is probed unless it is asked for."""
+    assert build(parse_config(SITE), ("authority",)).actor.environment.probes == ()
+    given = {**SITE, "probes": {"unit": "repaired"}, "probing": {"every_seconds": 3, "patience": 5, "at_once": 7}}
+    (probe,) = build(parse_config(given), ("authority",)).actor.environment.probes
+    assert (probe.role, probe.event) == ("unit", "repaired")
+    assert probe.settings == ProbeSettings(3.0, 5, 7)
+
+
+def test_a_lease_whose_units_may_be_lost_is_probed_without_a_word(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(DEFAULT_PROBES, "unit", "repaired")
+    monkeypatch.setitem(DEFAULT_PROBES, "service_manager", "demand")
+    (probe,) = build(parse_config(SITE), ("authority",)).actor.environment.probes
+    assert (probe.event, probe.settings) == ("repaired", ProbeSettings())
+    assert build(parse_config({**SITE, "probes": {}}), ("authority",)).actor.environment.probes == ()
+
+
+@pytest.mark.parametrize(
+    ("probes", "words"),
+    [
+        ({"units": "repaired"}, "probes: site has no machines of 'units'; did you mean unit?"),
+        ({"service_manager": "close"}, "probes: site has no machines of 'service_manager'"),
+        ({"unit": "repared"}, "probes: unit: the world outside gives unit no event 'repared'; did you mean repaired?"),
+        ({"unit": "broken"}, "probes: unit: the world outside gives unit no event 'broken'"),
+        ({"authority": "reclaim"}, "probes: authority: it calls no handler that could be asked"),
+        ({"authority": "placed"}, r"probes: authority: placed has fields \(units\), which no probe could fill in"),
+    ],
+)
+def test_probes_that_cannot_be(folder: Path, probes: dict[str, str], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        build(parse_config({**SITE, "probes": probes}), ("authority",))
+
+
+@pytest.mark.parametrize(
+    ("probing", "words"),
+    [
+        ({"every": 3}, "probing: there is no key `every`"),
+        ({"patience": 0}, "probing.patience: expected an integer >= 1"),
+        ({"hung_is_missed": 1}, "probing.hung_is_missed: expected a boolean, got an integer"),
+    ],
+)
+def test_settings_of_probes_that_cannot_be(probing: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        parse_config({**SITE, "probing": probing})

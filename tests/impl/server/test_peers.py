@@ -9,7 +9,7 @@ import pytest
 
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, add, remove
-from leasehold.impl.server.config import parse
+from leasehold.impl.server.config import parse_config
 from leasehold.impl.server.peers import LivePeers
 from tests.systems import load
 
@@ -28,7 +28,7 @@ def trusting(**kinds: str) -> Trust:
 
 def peers(trust: Trust, named: dict[str, str] | str) -> tuple[LivePeers, Identity]:
     identity = Identity("site", KEYS["site"], trust)
-    return LivePeers(parse({**CONFIG, "peers": named}), load("lease"), identity, ("authority",)), identity
+    return LivePeers(parse_config({**CONFIG, "peers": named}), load("lease"), identity, ("authority",)), identity
 
 
 def test_the_only_trusted_actor_of_a_role_plays_it_as_long_as_it_is_the_only_one() -> None:

@@ -14,7 +14,7 @@ from leasehold.impl.identity import trust_file
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Trust, add
 from leasehold.impl.server.build import Built, build
-from leasehold.impl.server.config import parse
+from leasehold.impl.server.config import parse_config
 from leasehold.impl.server.serve import serve
 from leasehold.impl.store.sqlite import SqliteStore
 from leasehold.impl.store.store import Batch, Fenced, RecordKey
@@ -31,7 +31,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Built:
         "name": "broker", "store": "sqlite:broker.db", "listen": "http://127.0.0.1:0", "key": "broker.key",
         "trust": "trust.yaml", "inventory": {"units": [{"name": "node", "count": 2}]}, "peers": {},
     }  # fmt: skip
-    return build(parse(given), ("broker",))
+    return build(parse_config(given), ("broker",))
 
 
 def test_an_actor_whose_store_was_taken_ends_with_that_error(built: Built) -> None:

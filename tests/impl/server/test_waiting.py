@@ -21,9 +21,9 @@ from leasehold.impl.lease.fleet import BROKER, Fleet
 from leasehold.impl.migrate.schema import SPECIFICATION, RecordSchema
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.server.build import Built, build
-from leasehold.impl.server.config import ConfigError, read
+from leasehold.impl.server.config import ConfigError, read_config
 from leasehold.impl.server.serve import serve
-from leasehold.impl.store.failures import refused as refusal
+from leasehold.impl.store.failures import connection_refused as refusal
 from leasehold.impl.store.store import Batch, RecordKey, StoreError, Transient
 from leasehold.impl.store.url import store_from_url
 from tests.impl.store.conftest import _place
@@ -153,7 +153,7 @@ def test_room_on_a_full_disk_is_waited_for(place: Any, tmp_path: Path) -> None:
 
 def built(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> Built:
     monkeypatch.chdir(fleet.folder)
-    return build(read(fleet.folder / "broker.yaml"), ("broker",))
+    return build(read_config(fleet.folder / "broker.yaml"), ("broker",))
 
 
 @SHARED

@@ -12,7 +12,7 @@ import pytest
 from pymysql.constants import CR, ER  # type: ignore[import-untyped]
 
 from leasehold.impl.files import table
-from leasehold.impl.store.failures import find, meaning, named, refused
+from leasehold.impl.store.failures import connection_refused, error_named, error_of, failure_of
 from leasehold.impl.store.mariadb import MariadbStore
 from leasehold.impl.store.memory import MemoryStore
 from leasehold.impl.store.owned import OwnedStore
@@ -60,21 +60,21 @@ def test_a_code_is_one_of_the_driver(driver: str, code: str) -> None:
     ("mariadb", "1045", "refuses the user", False), ("mariadb", "99999", "the database failed", False),
 ])  # fmt: skip
 def test_what_a_code_means_and_whether_to_try_again(driver: str, code: str, what: str, again: bool) -> None:
-    error = meaning(driver, code, "broker.db", "its words")
+    error = error_of(driver, code, "broker.db", "its words")
     assert what in error.reason
     assert "(its words)" in error.reason
     assert isinstance(error, Transient) == again
-    assert bool(error.remedy) == (find(driver, code) is not None)
+    assert bool(error.remedy) == (failure_of(driver, code) is not None)
 
 
 def test_the_longest_beginning_of_a_code_counts() -> None:
     """A class of codes has one meaning, and a code of it may have another."""
-    assert [find("postgresql", code) for code in ("40001", "40", "4", "")] == [find("postgresql", "40P01")] * 2 + [
-        None
-    ] * 2
-    assert find("postgresql", "57P03") is not find("postgresql", "57P02")
-    assert find("sqlite", "SQLITE_READONLY_DBMOVED") is not find("sqlite", "SQLITE_READONLY_DIRECTORY")
-    assert find("mariadb", "40001") is None  # of another driver
+    assert [failure_of("postgresql", code) for code in ("40001", "40", "4", "")] == [
+        failure_of("postgresql", "40P01")
+    ] * 2 + [None] * 2
+    assert failure_of("postgresql", "57P03") is not failure_of("postgresql", "57P02")
+    assert failure_of("sqlite", "SQLITE_READONLY_DBMOVED") is not failure_of("sqlite", "SQLITE_READONLY_DIRECTORY")
+    assert failure_of("mariadb", "40001") is None  # of another driver
 
 
 def test_what_may_pass_by_itself_is_tried_again() -> None:
@@ -96,12 +96,12 @@ def test_what_may_pass_by_itself_is_tried_again() -> None:
 
 @pytest.mark.parametrize("row", ROWS)
 def test_each_failure_says_what_happened_and_whether_to_try_again(row: str) -> None:
-    error = named(row, "broker.db", "its\n  words")
+    error = error_named(row, "broker.db", "its\n  words")
     assert error.reason == f"broker.db: {ROWS[row]['what']} (its words)"
     assert error.remedy == ROWS[row]["remedy"]
     assert type(error) is (Transient if ROWS[row].get("transient") else StoreError)
-    assert named(row, "broker.db", "").reason == f"broker.db: {ROWS[row]['what']}"
-    assert len(named(row, "", "x" * 1000).reason) < 400
+    assert error_named(row, "broker.db", "").reason == f"broker.db: {ROWS[row]['what']}"
+    assert len(error_named(row, "", "x" * 1000).reason) < 400
 
 
 REFUSALS = [
@@ -131,7 +131,7 @@ REFUSALS = [
 @pytest.mark.parametrize(("source", "words", "what", "again"), REFUSALS, ids=[words for _, words, _, _ in REFUSALS])
 def test_a_connection_of_postgresql_that_does_not_come_to_be(source: str, words: str, what: str, again: bool) -> None:
     """There are words alone: of the server's the network's are no sign, and of libpq's those of a server are none."""
-    error = refused("db", words)
+    error = connection_refused("db", words)
     assert error.reason.startswith(f"db: {what}")
     assert words in error.reason
     assert isinstance(error, Transient) == again

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from leasehold.impl.transport.limits import LIMITS
-from leasehold.impl.transport.memory import Fate, MemoryTransport, Network
+from leasehold.impl.transport.memory import FrameOutcome, MemoryTransport, Network
 from leasehold.impl.transport.reception import Reception
 from leasehold.impl.transport.transport import Delivery, Reply, TransportError
 from tests.impl.virtual import virtual
@@ -42,25 +42,27 @@ def test_without_a_hand_each_frame_comes_once_and_in_order():
 
 
 def test_a_lost_frame_is_unreachable_and_does_not_come():
-    got, answers = conversation(lambda source, target, frame: Fate(()) if frame == b"7" else Fate())
+    got, answers = conversation(lambda source, target, frame: FrameOutcome(()) if frame == b"7" else FrameOutcome())
     assert got == [i for i in range(20) if i != 7]
     assert [i for i, a in enumerate(answers) if a is Delivery.UNREACHABLE] == [7]
 
 
 def test_a_lost_answer_is_unreachable_although_the_frame_came():
-    got, answers = conversation(lambda source, target, frame: Fate(answered=frame != b"7"))
+    got, answers = conversation(lambda source, target, frame: FrameOutcome(answered=frame != b"7"))
     assert 7 in got
     assert [i for i, a in enumerate(answers) if a is Delivery.UNREACHABLE] == [7]
 
 
 def test_a_doubled_frame_comes_twice_and_the_sender_need_not_wait_for_the_second():
-    got, answers = conversation(lambda source, target, frame: Fate((0, 50)) if frame == b"7" else Fate())
+    got, answers = conversation(
+        lambda source, target, frame: FrameOutcome((0, 50)) if frame == b"7" else FrameOutcome()
+    )
     assert got == [*range(20), 7]
     assert set(answers) == {Delivery.TAKEN}
 
 
 def test_a_delayed_frame_is_overtaken():
-    got, _ = conversation(lambda source, target, frame: Fate((30,)) if frame == b"0" else Fate())
+    got, _ = conversation(lambda source, target, frame: FrameOutcome((30,)) if frame == b"0" else FrameOutcome())
     assert got == [*range(1, 20), 0]
 
 
@@ -69,7 +71,7 @@ def test_the_hand_knows_who_sends_to_whom():
 
     def hand(source, target, frame):
         seen.add((source, target))
-        return Fate()
+        return FrameOutcome()
 
     conversation(hand)
     assert seen == {("memory:here", "memory:there")}
@@ -80,7 +82,7 @@ def test_who_leaves_takes_nobody_elses_place_and_a_network_is_busy_while_copies_
         return Reply(Delivery.TAKEN)
 
     async def talk():
-        network = Network(lambda source, target, frame: Fate((0, 30)))
+        network = Network(lambda source, target, frame: FrameOutcome((0, 30)))
         here, there = MemoryTransport(network, "here"), MemoryTransport(network, "there")
         await here.start(receive)
         address = await there.start(receive)
@@ -134,7 +136,7 @@ def test_a_sender_that_gives_up_stops_no_frame_on_its_way():
         return Reply(Delivery.TAKEN)
 
     async def talk():
-        network = Network(lambda source, target, frame: Fate((30, 40)))
+        network = Network(lambda source, target, frame: FrameOutcome((30, 40)))
         here, there = MemoryTransport(network, "here"), MemoryTransport(network, "there")
         await here.start(receive)
         address = await there.start(receive)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.impl.compiler.program import check
+from leasehold.impl.compiler.program import check_runnable
 from leasehold.spec.language.diagnostics import Diagnostic, SpecError, codes
 from leasehold.spec.language.load import load
 
@@ -56,7 +56,7 @@ def diagnostics(name: str) -> tuple[Diagnostic, ...]:
         try:
             system = load(ASKED.get(name, name), given)
             if name.startswith("LH8"):
-                check(system)
+                check_runnable(system)
             return system.warnings
         except SpecError as error:
             return error.diagnostics

@@ -50,7 +50,7 @@ class Actors(Fleet):
             return super()._launch(name, arguments, log)
         return ForkedProcess(arguments, self.environment.pop(name, {}), log)
 
-    def members(self, name: str) -> list[processes.Seen]:
+    def members(self, name: str) -> list[processes.ProcessSnapshot]:
         """The processes of an actor: itself, and the program that it runs under. Units have sessions of their own."""
         session = self.processes[name].pid
         return [seen for seen in processes.everyone() if seen.session == session and not seen.gone]

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from leasehold.checker.recovery.campaign import Campaign, CaseOutcome, Finding, Watch, spread
+from leasehold.checker.recovery.campaign import Campaign, CaseOutcome, Finding, Watch, in_processes
 from leasehold.checker.recovery.lease.random_runs.plan import RunPlan, plan_of, shrunk
 from leasehold.checker.recovery.lease.random_runs.run import RandomRun
 from leasehold.checker.recovery.lease.run import SERVICE_MANAGER
@@ -67,7 +67,7 @@ def random_campaign(
     seeds = _chunks(seed, None if runs is None else seed + runs, until)
     here = jobs == 1 or (runs is not None and runs <= CHUNK)
     with found.timed():
-        found.collect(spread(_part, seeds, 0 if here else jobs), watch, runs or 0, most)
+        found.collect(in_processes(_part, seeds, 0 if here else jobs), watch, runs or 0, most)
     found.failures.sort(key=lambda failed: failed.seed)
     return found
 

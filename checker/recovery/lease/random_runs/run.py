@@ -54,7 +54,7 @@ class RandomRun(LeaseRun):
         self.chance = random.Random(plan.seed)
         self.disks = {name: FailingDisk(self.chance) for name in ACTORS}
         simulation = LeaseSimulation(program, plan.seed, plan.units, lambda name: FailingStore(self.disks[name]))
-        super().__init__(simulation, f"seed {plan.seed}")
+        super().__init__(simulation, self.properties, f"seed {plan.seed}")
         self.sim.disks = self.disks  # type: ignore[assignment]
         self.sim.units._delay, self.sim.units._fails = self._delay, self._fails
         self.trace = TraceRecorder(self.sim, draw) if draw else None
@@ -90,6 +90,7 @@ class RandomRun(LeaseRun):
                 self.say("invariant", f"{lease}: {name} does not hold {when}")
         for words in self.committed.lost:
             self.say("record", words)
+        self.report_steps()
         self.report_errors()
         self.outcome.asked = sum(monitor.asked for monitor in self.monitors)
         self.outcome.crashes = self.sim.crashes

@@ -67,7 +67,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return map(do, work)
 
     monkeypatch.setattr(module, "plugin_of", lambda system: RecoveryPlugin(bool, Runner))  # type: ignore[arg-type]
-    monkeypatch.setattr(module, "spread", here)
+    monkeypatch.setattr(module, "in_processes", here)
     monkeypatch.setattr(module, "scripts_of", lambda system, progress, pairs: Explored(77, SCRIPTS))
     monkeypatch.setattr(Runner, "played", [])
     monkeypatch.setattr(Runner, "failing", set())

@@ -90,6 +90,7 @@ class Run(LeaseCaseRun):
             tick=lambda: self.told.append("monitor"), settle=lambda: self.told.append("settle"), broken={}, asked=17
         )
         self.committed: Any = SimpleNamespace(lost=[])
+        self.steps: Any = SimpleNamespace(strange=[])
         self.second: Any = SimpleNamespace(armed=False, stopped="", restart=self._restart)
         self.replayer: Any = SimpleNamespace(step=self._step, player=lambda machine: self.sim.player[machine[0]])
         self.crashes_at: int | None = None
@@ -177,11 +178,12 @@ def test_a_case_that_cannot_go_on_says_why_and_all_that_was_found_before(
     run.stages = fails  # type: ignore[method-assign]
     run.monitor.broken["p"] = "at tick 1"
     run.committed.lost.append("broker has lost")
+    run.steps.strange += ["broker takes granted", "site takes placed"]
     run.sim.loop.errors += [{"message": "m", "exception": ValueError("v")}, {"exception": SimulatedCrash()}]
     run.run()
     assert run.found() == [
         finding, ("invariant", "p does not hold at tick 1"), ("record", "broker has lost"),
-        ("error", "m: ValueError('v')"),
+        ("step", "broker takes granted"), ("error", "m: ValueError('v')"),
     ]  # fmt: skip
     assert (run.told, run.outcome.asked) == (["settle"], 17)
 

@@ -32,6 +32,7 @@ class Run(RandomRun):
         self.leases, self.monitors = [LEASE], [self._monitor("one")]
         self.committed: Any = SimpleNamespace(lost=[])
         self.trace = None
+        self.steps: Any = SimpleNamespace(strange=[])
         self.handler, self.skewed = ("", 0), False
         self.until, self.down, self.within = [], {}, {}
         self.chance: Any = SimpleNamespace(random=lambda: 0.4)

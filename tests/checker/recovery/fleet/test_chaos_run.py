@@ -9,10 +9,16 @@ from typing import Any
 import pytest
 
 from leasehold.checker.recovery.cases.properties import RunProperties
+from leasehold.checker.recovery.fleet import chaos_run as module
 from leasehold.checker.recovery.fleet import snapshot
-from leasehold.checker.recovery.fleet import storm as storms
+from leasehold.checker.recovery.fleet.chaos_run import (
+    LONGEST_DOWN_SECONDS,
+    MOST_RUNS,
+    REST_SECONDS,
+    SETTLE_SECONDS,
+    ChaosRun,
+)
 from leasehold.checker.recovery.fleet.snapshot import Snapshots
-from leasehold.checker.recovery.fleet.storm import LONGEST_DOWN_SECONDS, MOST_RUNS, PEACE_SECONDS, REST_SECONDS, Storm
 from leasehold.faults.lowering import DOWN, UP
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.server.client import ClientError
@@ -106,14 +112,14 @@ def test_without_an_actor_there_is_no_state(about: Any) -> None:
 def test_errors_of_actors_are_violations_also_of_those_that_have_died_since() -> None:
     fleet = Told()
     first, second, *_ = fleet.roles
-    storm = Storm(fleet, 1, 0.0)  # type: ignore[arg-type]
-    storm._kills = []
+    chaos = ChaosRun(fleet, 1, 0.0)  # type: ignore[arg-type]
+    chaos._kills = []
     fleet.abouts[first]["counts"]["errors"] = 2
-    storm.seen.look()
+    chaos.seen.look()
     fleet.abouts[first]["counts"]["errors"] = 0
     fleet.abouts[second] = None
-    storm._peace = storm.seen.look  # type: ignore[method-assign, assignment]
-    assert storm.play().violations == [f"{first} has met 2 errors, which its log has"]
+    chaos._settle = chaos.seen.look  # type: ignore[method-assign, assignment]
+    assert chaos.play().violations == [f"{first} has met 2 errors, which its log has"]
 
 
 # What is known of a run
@@ -165,33 +171,33 @@ def test_messages_that_nobody_takes_are_said() -> None:
 # Kills, and what follows from them
 
 
-def stormy(seconds: float = 10.0, seed: int = 1) -> tuple[Any, Storm]:
-    """A storm whose fleet says whom it was to kill and start."""
+def driven(seconds: float = 10.0, seed: int = 1) -> tuple[Any, ChaosRun]:
+    """A chaos run whose fleet says whom it was to kill and start."""
     told: Any = Told()
     told.done = []
     told.kill = lambda name: told.done.append(("kill", name))
     told.start = lambda name: told.done.append(("start", name))
     told.last_words = lambda name: "its last words"
     told.processes = {name: SimpleNamespace(poll=lambda: None) for name in told.roles}
-    storm = Storm(told, seed, seconds)
-    storm._began = 0.0
-    return told, storm
+    chaos = ChaosRun(told, seed, seconds)
+    chaos._began = 0.0
+    return told, chaos
 
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """The time of storms; sleeping lets it pass."""
+    """The time of chaos runs; sleeping lets it pass."""
     made = SimpleNamespace(now=0.0)
     made.monotonic = lambda: made.now
     made.sleep = lambda seconds: setattr(made, "now", made.now + seconds)
-    monkeypatch.setattr(storms, "time", made)
+    monkeypatch.setattr(module, "time", made)
     return made
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_each_actor_is_killed_within_the_storm(seed: int) -> None:
-    fleet, storm = stormy(seed=seed)
-    moments = storm._moments()
+def test_each_actor_is_killed_within_the_chaos_phase(seed: int) -> None:
+    fleet, chaos = driven(seed=seed)
+    moments = chaos._moments()
     assert {name for _, name in moments} == set(fleet.roles)
     assert len(moments) <= 2 * len(fleet.roles)
     assert moments == sorted(moments)
@@ -199,54 +205,54 @@ def test_each_actor_is_killed_within_the_storm(seed: int) -> None:
 
 
 def test_who_is_killed_is_down_for_a_while_and_then_has_to_serve_again(clock: SimpleNamespace) -> None:
-    fleet, storm = stormy()
-    storm._kills = [(1.0, "coordinator"), (1.1, "coordinator"), (5.0, "participant-0")]
-    storm._kill()
+    fleet, chaos = driven()
+    chaos._kills = [(1.0, "coordinator"), (1.1, "coordinator"), (5.0, "participant-0")]
+    chaos._kill()
     assert fleet.done == []
     clock.now = 1.2
-    storm._kill()
+    chaos._kill()
     assert fleet.done == [("kill", "coordinator")], "once, while it is down"
-    assert (storm.result.crashes["coordinator"], storm._kills) == (1, [(5.0, "participant-0")])
-    assert 1.2 <= storm._down["coordinator"] <= 1.2 + LONGEST_DOWN_SECONDS
+    assert (chaos.result.crashes["coordinator"], chaos._kills) == (1, [(5.0, "participant-0")])
+    assert 1.2 <= chaos._down["coordinator"] <= 1.2 + LONGEST_DOWN_SECONDS
     fleet.abouts["coordinator"] = None
-    storm._down["coordinator"] = 2.0
+    chaos._down["coordinator"] = 2.0
     clock.now = 1.9
-    storm._revive()
+    chaos._revive()
     assert len(fleet.done) == 1
     clock.now = 2.0
-    storm._revive()
+    chaos._revive()
     assert fleet.done[1:] == [("start", "coordinator")]
-    assert (storm._down, list(storm._returning)) == ({}, ["coordinator"])
-    storm._kills = [(2.0, "coordinator")]
-    storm._kill()
-    assert storm.result.crashes["coordinator"] == 1, "nor while it comes back"
+    assert (chaos._down, list(chaos._returning)) == ({}, ["coordinator"])
+    chaos._kills = [(2.0, "coordinator")]
+    chaos._kill()
+    assert chaos.result.crashes["coordinator"] == 1, "nor while it comes back"
     fleet.abouts["coordinator"] = {"running": True, "epoch": 2, "now": 7, "counts": {}}
-    storm._revive()
-    assert (storm._returning, storm.result.violations) == ({}, [])
+    chaos._revive()
+    assert (chaos._returning, chaos.result.violations) == ({}, [])
 
 
 @pytest.mark.parametrize("about", [None, {"running": False, "epoch": 2, "now": 7, "counts": {}}])
 def test_who_does_not_come_back_is_a_violation(about: Any, clock: SimpleNamespace) -> None:
-    fleet, storm = stormy()
+    fleet, chaos = driven()
     fleet.abouts["coordinator"] = about
-    storm._returning["coordinator"] = 60.0
+    chaos._returning["coordinator"] = 60.0
     clock.now = 60.0
-    storm._revive()
-    assert storm.result.violations == []
+    chaos._revive()
+    assert chaos.result.violations == []
     clock.now = 60.1
-    storm._revive()
-    assert storm.result.violations == ["coordinator does not serve 60 s after its restart"]
-    assert storm._returning == {}
+    chaos._revive()
+    assert chaos.result.violations == ["coordinator does not serve 60 s after its restart"]
+    assert chaos._returning == {}
 
 
 def test_who_ends_by_itself_is_a_violation_once() -> None:
-    fleet, storm = stormy()
+    fleet, chaos = driven()
     fleet.processes["coordinator"] = SimpleNamespace(poll=lambda: 1)
-    storm._down["participant-0"] = 9.0
+    chaos._down["participant-0"] = 9.0
     fleet.processes["participant-0"] = SimpleNamespace(poll=lambda: -9)
-    storm._revive()
-    storm._revive()
-    assert storm.result.violations == ["coordinator has ended by itself with exit code 1: its last words"]
+    chaos._revive()
+    chaos._revive()
+    assert chaos.result.violations == ["coordinator has ended by itself with exit code 1: its last words"]
 
 
 # Events, and the end
@@ -254,40 +260,40 @@ def test_who_ends_by_itself_is_a_violation_once() -> None:
 
 def test_what_the_environment_may_do_is_told() -> None:
     """It begins runs, as long as few go on; nothing is told of an actor that does not answer."""
-    fleet, storm = stormy()
+    fleet, chaos = driven()
     fleet.rows = {name: [] for name in fleet.roles}
-    storm.seen.look()
-    (begin,) = storm._possible(surely=False)
+    chaos.seen.look()
+    (begin,) = chaos._possible(surely=False)
     assert begin[:3] == ("", "coordinator", "begin")
-    assert list(storm._possible(surely=True)) == []
+    assert list(chaos._possible(surely=True)) == []
     posted: list[Any] = []
     fleet.client = lambda name: SimpleNamespace(
         post=lambda *where, **what: posted.append((name, *where, what)) or {"lease": RUN}
     )
-    assert storm._tell(begin)
+    assert chaos._tell(begin)
     assert posted == [("coordinator", "begin", {"machine": "coordinator", "event": "begin", "fields": {}})]
-    assert (storm._known, storm.result.events) == ({RUN}, 1)
-    storm._known = {f"coordinator:{n}" for n in range(MOST_RUNS)}
-    storm.seen.rows = {run: {"coordinator": {"state": "asking", "over": False, "data": {}}} for run in storm._known}
-    assert "" not in {event.run for event in storm._possible(surely=False)}
-    del storm.seen.marks["coordinator"]
-    assert not any(event.machine == "coordinator" for event in storm._possible(surely=False))
+    assert (chaos._known, chaos.result.events) == ({RUN}, 1)
+    chaos._known = {f"coordinator:{n}" for n in range(MOST_RUNS)}
+    chaos.seen.rows = {run: {"coordinator": {"state": "asking", "over": False, "data": {}}} for run in chaos._known}
+    assert "" not in {event.run for event in chaos._possible(surely=False)}
+    del chaos.seen.marks["coordinator"]
+    assert not any(event.machine == "coordinator" for event in chaos._possible(surely=False))
 
 
 def test_where_nothing_moves_what_waits_waits_for_ever(clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    fleet, storm = stormy()
+    fleet, chaos = driven()
     monkeypatch.setattr(snapshot, "time", clock)
-    storm._known = {RUN}
+    chaos._known = {RUN}
     for rows in fleet.rows.values():
         rows[0] |= {"messages": [], "over": False}
     fleet.rows["participant-0"][0]["state"] = "prepared"
-    storm._step = lambda surely: bool(storm.seen.look()) and False  # type: ignore[method-assign]
-    storm._tell = lambda event: True  # type: ignore[method-assign]
-    storm._peace()
-    assert storm.result.at_rest
+    chaos._step = lambda surely: bool(chaos.seen.look()) and False  # type: ignore[method-assign]
+    chaos._tell = lambda event: True  # type: ignore[method-assign]
+    chaos._settle()
+    assert chaos.result.at_rest
     assert REST_SECONDS < clock.now < 2 * REST_SECONDS + 1
     where = "coordinator idle, participant[0] prepared, participant[1] working"
-    assert storm.result.violations == [
+    assert chaos.result.violations == [
         *(
             f"{name} waits for what it leads to, and nothing moves any more, of {RUN}: {where}"
             for name in ("prepared_ends", "prepared_ends_beside_a_coordinator")
@@ -299,26 +305,26 @@ def test_where_nothing_moves_what_waits_waits_for_ever(clock: SimpleNamespace, m
 def test_what_never_rests_is_given_up_and_who_was_not_heard_is_said(
     clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fleet, storm = stormy()
+    fleet, chaos = driven()
     monkeypatch.setattr(snapshot, "time", clock)
     message = {"message": "prepare", "to": "participant-0", "taken": False, "times": 3, "reason": "nobody is at x"}
     for rows in fleet.rows.values():
         rows[0] |= {"messages": [message], "over": False}
-    storm._known = {RUN}
-    storm._step = lambda surely: bool(storm.seen.look()) and False  # type: ignore[method-assign]
-    storm._tell = lambda event: True  # type: ignore[method-assign]
-    storm._peace()
-    assert not storm.result.at_rest
-    assert clock.now >= PEACE_SECONDS
-    assert storm.result.violations[0] == f"coordinator of {RUN} cannot say prepare to participant-0: nobody is at x"
+    chaos._known = {RUN}
+    chaos._step = lambda surely: bool(chaos.seen.look()) and False  # type: ignore[method-assign]
+    chaos._tell = lambda event: True  # type: ignore[method-assign]
+    chaos._settle()
+    assert not chaos.result.at_rest
+    assert clock.now >= SETTLE_SECONDS
+    assert chaos.result.violations[0] == f"coordinator of {RUN} cannot say prepare to participant-0: nobody is at x"
 
 
 def test_a_property_that_does_not_hold_is_said_once() -> None:
-    fleet, storm = stormy()
+    fleet, chaos = driven()
     fleet.rows["participant-0"][0]["state"] = "committed"
-    storm._known = {RUN}
-    storm.seen.look()
-    storm._judge()
-    storm._judge()
-    assert storm.result.states == 2
-    assert [words.partition(" of ")[0] for words in storm.result.violations] == ["commit_needs_all does not hold"]
+    chaos._known = {RUN}
+    chaos.seen.look()
+    chaos._judge()
+    chaos._judge()
+    assert chaos.result.states == 2
+    assert [words.partition(" of ")[0] for words in chaos.result.violations] == ["commit_needs_all does not hold"]

@@ -1,7 +1,7 @@
 """A random run of any system as processes, each of which is killed, and what its properties say of it.
 
-Theory of operation. In the storm, machines take events that the specification lets the environment offer in their
-states, at random, and actors are killed as `kill -9` does, each at least once, and started again. Then there is peace:
+Theory of operation. In the chaos phase, machines take events that the specification lets the environment offer in their
+states, at random, and actors are killed as `kill -9` does, each at least once, and started again. Then the run settles:
 only events that are fair are told, until nothing moves. States are judged as `Snapshots` says; where all is at rest,
 also what the system leads to, and its ends. Steps are not judged, as two states that are seen may be many steps apart.
 
@@ -36,7 +36,7 @@ LONGEST_DOWN_SECONDS = 1.5
 BACK_SECONDS = 60.0  # within which an actor has to serve again
 QUIET_SECONDS = 0.3  # without any commit, before the environment looks at records
 REST_SECONDS = 2.0  # without any commit
-PEACE_SECONDS = 90.0
+SETTLE_SECONDS = 90.0
 
 
 class ToldEvent(NamedTuple):
@@ -49,7 +49,7 @@ class ToldEvent(NamedTuple):
 
 
 @dataclass(slots=True)
-class StormResult:
+class ChaosResult:
     """What was done, and what was wrong.
 
     Attributes:
@@ -82,13 +82,13 @@ class StormResult:
         }  # fmt: skip
 
 
-class Storm:
+class ChaosRun:
     """Drives and kills the actors of a fleet that runs.
 
     Args:
         fleet: its actors serve.
         seed: of all choices.
-        seconds: of the storm, before peace.
+        seconds: of the chaos phase, before it settles.
         say: is told what happens.
     """
 
@@ -101,7 +101,7 @@ class Storm:
         self.seen = Snapshots(fleet, self.properties)
         timed = [p.name for p in fleet.model.properties.values() if p.name not in self.properties.states]
         at_rest = {name for name, *_ in self.properties.leads_to}
-        self.result = StormResult(
+        self.result = ChaosResult(
             fleet.program.system, seed, crashes=dict.fromkeys(fleet.roles, 0),
             judged=[*self.properties.states, *sorted(at_rest)], left_out=[n for n in timed if n not in at_rest],
         )  # fmt: skip
@@ -117,13 +117,13 @@ class Storm:
     def elapsed(self) -> float:
         return time.monotonic() - self._began
 
-    def play(self) -> StormResult:
-        """The storm, then peace, then the verdict."""
+    def play(self) -> ChaosResult:
+        """The chaos phase, then the run settles, then the verdict."""
         self._began = time.monotonic()
         while (self.elapsed < self.seconds or self._kills) and not self.result.violations:
             self._step(surely=False)
             time.sleep(self.chance.uniform(0.0, 4 * PAUSE_SECONDS))
-        self._peace()
+        self._settle()
         self.result.runs = len(self._known)
         errors = {name: count for name, count in self.seen.errors.items() if count}
         self.result.violations += [f"{name} has met {n} errors, which its log has" for name, n in errors.items()]
@@ -131,7 +131,7 @@ class Storm:
         return self.result
 
     def _moments(self) -> list[tuple[float, str]]:
-        """Each actor once or twice, at random moments of the storm."""
+        """Each actor once or twice, at random moments of the chaos phase."""
         names = list(self.fleet.roles)
         drawn = names + self.chance.choices(names, k=self.chance.randint(1, len(names)))
         return sorted((self.chance.uniform(0.05, 0.9) * self.seconds, name) for name in drawn)
@@ -261,7 +261,7 @@ class Storm:
             self.result.violations.append(words)
             self._say(words)
 
-    def _peace(self) -> None:
+    def _settle(self) -> None:
         """Nobody is killed any more; after a last beginning only what is fair happens, until all is at rest."""
         self._kills = []
         while self._down or self._returning:
@@ -269,9 +269,11 @@ class Storm:
             time.sleep(PAUSE_SECONDS)
         self.seen.look()
         last = [event for event in self._possible(surely=False) if self.fleet.program.standing or not event.run]
-        for event in self.chance.choices(last, k=MOST_RUNS) if last else ():  # what begins in peace comes to its end
+        for event in (
+            self.chance.choices(last, k=MOST_RUNS) if last else ()
+        ):  # what begins while it settles comes to its end
             self._tell(event)
-        limit, since, untaken = time.monotonic() + PEACE_SECONDS, time.monotonic(), list[str]()
+        limit, since, untaken = time.monotonic() + SETTLE_SECONDS, time.monotonic(), list[str]()
         while time.monotonic() < limit:
             told = self._step(surely=True)
             if told or self._down or self._returning:

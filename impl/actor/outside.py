@@ -1,0 +1,82 @@
+"""Events that the world outside gives machines: a client's or operator's words, and what probes find."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from leasehold.impl.actor.environment import ActorError
+from leasehold.impl.actor.ready import Observe, Ready, Tell
+from leasehold.impl.actor.table import BELOW, MachineInstance
+from leasehold.impl.core.values import ValueFault, named_fields
+from leasehold.impl.core.work import Event, Outcome, local
+from leasehold.impl.store.store import RecordKey
+
+if TYPE_CHECKING:
+    from leasehold.impl.actor.stepper import Stepper
+
+log = logging.getLogger("leasehold.outside")
+
+
+def tell(stepper: Stepper, ready: Ready, request: Tell) -> Outcome:
+    """Gives a machine a client's event. A subsidiary machine takes those that the specification has from outside.
+
+    Raises:
+        ActorError: there is no such machine or event, or the machine refuses it; nothing has changed.
+    """
+    key, event, fields = request
+    instances = stepper.table.instances
+    fresh = key.lease == BELOW and key not in instances
+    instance = _new_below(stepper, key) if fresh else stepper.find(key)  # one of a run is there once it was driven
+    heard = local_event(instance, event, fields, -1)
+    if instance.core.subsidiary and event not in (known := stepper.program.from_outside[instance.core.role]):
+        words = f"{event} comes from what drives {key.machine} or from its handlers, and not from outside"
+        raise ActorError(f"{words}; from there come: {', '.join(known) or 'none'}")
+    instances[key] = instance
+    outcome = stepper.step(ready, instance, heard, outside=True)
+    if fresh and outcome.taken:
+        stepper.table.drive(instance, "")
+    elif fresh:
+        del instances[key]  # nothing has happened to it yet
+    if not outcome.taken and outcome.kind != "ignored":
+        whose = key.machine if key.lease == BELOW else f"{key.machine} of {key.lease}"
+        raise ActorError(f"{whose} does not take {event} in {instance.state}: {outcome.reason}")
+    return outcome
+
+
+def _new_below(stepper: Stepper, key: RecordKey) -> MachineInstance:
+    """A subsidiary machine of this actor that nothing has happened to."""
+    core, number = stepper.program.machines.get(key.machine, (None, 0))
+    units = stepper.environment.units
+    if core is None or core.role not in stepper.table.below or (units is not None and units.name(number) is None):
+        raise ActorError(f"this actor has no {key.machine[:60]}")
+    return MachineInstance(key, core, core.first(number), [])
+
+
+def observe(stepper: Stepper, ready: Ready, request: Observe) -> None:
+    """A probe has found something, which counts in the state that it was found in."""
+    instance = stepper.table.instances.get(request.key)
+    if instance is None or instance.state_epoch != request.epoch:
+        stepper.counts["late"] += 1
+        return
+    outcome = stepper.step(ready, instance, local(request.event), outside=True)
+    if outcome.kind == "refused":
+        words = f"{request.key.machine} of {request.key.lease} does not take it: {outcome.reason}"
+        log.error("a probe has found %s, and %s", request.event, words)
+
+
+def local_event(instance: MachineInstance, event: str, fields: Mapping[str, Any], epoch: int) -> Event:
+    """A local event of a machine, its fields by name.
+
+    Raises:
+        ActorError: the machine has no such event, or it has other fields.
+    """
+    shape = instance.core.events.get(event)
+    if shape is None:
+        known = ", ".join(instance.core.events)
+        raise ActorError(f"{instance.core.role} has no event {event[:60]!r}; it has {known}")
+    try:
+        return local(event, named_fields(shape, fields), epoch)
+    except ValueFault as fault:
+        raise ActorError(f"{event}: {fault}") from None
