@@ -11,10 +11,9 @@ import numpy as np
 
 from leasehold.checker.crash.convergence import RecoverySteps
 from leasehold.checker.explore import Exploration
-from leasehold.checker.explore.graph.arrays import numbered
 from leasehold.checker.explore.graph.edges import Graph
 from leasehold.checker.explore.graph.scc import component_layers, components_among
-from leasehold.checker.explore.graph.ways import NONE, gather, select, worst_after
+from leasehold.checker.explore.graph.ways import NONE, gather, groups, select, worst_after
 from leasehold.checker.explore.labels import after as faults_left
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.reference import Reference
@@ -145,10 +144,7 @@ class CaseFinder:
         self.stopped, self.stopped_at = np.concatenate(states), np.concatenate(at)
         look, _ = self.paths.combinations([machine.cell for machine in self.world.machines])
         kinds = len(self.points) + len(self.world.layout.actors)
-        keys = look[self.stopped] * kinds + self.stopped_at
-        examples, group = numbered(keys)
-        self.group = group.astype(np.int32)
-        del keys, group
+        examples, self.group = groups(self.stopped, self.stopped_at, kinds, look)
         self._example = [int(n) for n in self.stopped[examples]]
         self._example_at = [int(n) for n in self.stopped_at[examples]]
         layout = self.world.layout

@@ -12,7 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from leasehold.checker.explore.graph.arrays import address, compiled_ways, edge_numbers, edges_of, raise_to, sums_before
+from leasehold.checker.explore.graph.arrays import (
+    MOST_DENSE,
+    address,
+    compiled_ways,
+    edge_numbers,
+    edges_of,
+    numbered,
+    raise_to,
+    sums_before,
+)
 
 MANY = 1 << 14  # labels whose edges are put in order together
 NONE = -1  # of numbers of which the larger is the worse: there is none
@@ -26,12 +35,12 @@ def select(first: Any, targets: Any, rows: Any, kept: Any) -> tuple[Any, Any, An
         return sums_before(by_edge)[first], targets[by_edge], rows[by_edge]
     kept = _bytes(kept)
     count = compiled.ways_count(len(rows), address(rows), rows.itemsize, address(kept))
-    found = np.empty_like(first), np.empty(count, dtype=np.int32), np.empty(count, dtype=rows.dtype)
+    found = np.empty_like(first), np.empty(count + 1, dtype=np.int32), np.empty(count + 1, dtype=rows.dtype)
     compiled.ways_select(
         len(first) - 1, address(first), address(targets), address(rows), rows.itemsize, address(kept),
         *map(address, found),
     )  # fmt: skip
-    return found
+    return found[0], found[1][:-1], found[2][:-1]
 
 
 def joined(
@@ -153,6 +162,27 @@ def worst_after(
             leave(component)
             worst[place[component]] = worst[place[component]].max(axis=0)
     return worst
+
+
+def groups(states: Any, kind_of: Any, kinds: int, look: Any) -> tuple[Any, Any]:
+    """Groups of things of so many kinds in states: those of one kind in states with one look (a number) are a group.
+
+    Returns:
+        Of each group the first of it, in the order of looks and then of kinds, and of each thing its group.
+    """
+    size = (int(look.max(initial=-1)) + 1) * kinds
+    compiled = compiled_ways() if size <= MOST_DENSE else None
+    if compiled is None:
+        examples, group = numbered(look[states] * kinds + kind_of)
+        return examples.astype(np.int32), group.astype(np.int32)
+    states, kind_of = (np.ascontiguousarray(a, dtype=np.int32) for a in (states, kind_of))
+    number, look = np.full(size, -1, dtype=np.int32), np.ascontiguousarray(look, dtype=np.int64)
+    found = np.empty(min(size, len(states)), dtype=np.int32), np.empty(len(states), dtype=np.int32)
+    count = compiled.ways_groups(
+        len(states), address(states), address(kind_of), kinds, address(look), size, address(number),
+        *map(address, found),
+    )  # fmt: skip
+    return found[0][:count], found[1]
 
 
 def gather(rows: Any, groups: Any, worst: Any, total: Any) -> None:

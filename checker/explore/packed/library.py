@@ -79,6 +79,7 @@ _WAYS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ways_layers": (c_int64, (c_int64, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     "ways_longest": (None, (c_int64, *[c_void_p] * 4, c_int32, c_void_p, c_void_p, c_void_p)),
     "ways_worst": (None, (c_int64, *[c_void_p] * 4, c_int32, c_void_p, c_void_p, c_void_p)),
+    "ways_groups": (c_int64, (c_int64, c_void_p, c_void_p, c_int64, c_void_p, c_int64, c_void_p, c_void_p, c_void_p)),
     "ways_gather": (None, (c_int64, c_void_p, c_void_p, c_int32, c_void_p, c_void_p)),
 }  # fmt: skip
 

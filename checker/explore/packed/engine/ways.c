@@ -36,7 +36,7 @@ EXPORT i64 ways_count(i64 edges, const void *rows, i32 size, const u8 *kept)
     return count;
 }
 
-/* The edges whose row is kept, in their order; there is room for them. */
+/* The edges whose row is kept, in their order; there is room for one more, as each is written before that is asked. */
 EXPORT void ways_select(i64 states, const i64 *first, const i32 *targets, const void *rows, i32 size, const u8 *kept,
     i64 *new_first, i32 *new_targets, void *new_rows)
 {
@@ -46,9 +46,9 @@ EXPORT void ways_select(i64 states, const i64 *first, const i32 *targets, const 
         new_first[n] = to;
         for (i64 e = first[n]; e < first[n + 1]; e++) {
             u32 row = row_of(all, e);
-            if (!kept[row]) continue;
             new_targets[to] = targets[e];
-            put_row(new_rows, size, to++, row);
+            put_row(new_rows, size, to, row);
+            to += kept[row];
         }
     }
     new_first[states] = to;
@@ -135,6 +135,20 @@ EXPORT void ways_worst(i64 count, const i32 *layer, const i64 *first, const i32 
             }
         }
     }
+}
+
+/* Groups of what stopped: those of one kind in states that look alike. `number` has for each look and kind together the
+ * number of its group, and is -1 before; groups are numbered in that order. Returns how many there are; `example` gets of
+ * each the first that stopped so, and `group` of all the number of theirs. */
+EXPORT i64 ways_groups(i64 count, const i32 *states, const i32 *kind_of, i64 kinds, const i64 *look, i64 keys, i32 *number,
+    i32 *example, i32 *group)
+{
+    i32 groups = 0;
+    for (i64 i = count; i-- > 0;) number[look[states[i]] * kinds + kind_of[i]] = (i32)i;
+    for (i64 key = 0; key < keys; key++)
+        if (number[key] >= 0) { example[groups] = number[key]; number[key] = groups++; }
+    for (i64 i = 0; i < count; i++) group[i] = number[look[states[i]] * kinds + kind_of[i]];
+    return groups;
 }
 
 /* By group the worst of the rows of its members, of so many numbers; of a member whose `row` is negative nothing. */

@@ -153,6 +153,16 @@ def test_groups_have_the_worst_of_their_members(members: list[tuple[int, int]]) 
         assert one[group].tolist() == ([max(column) for column in zip(*mine, strict=True)] if mine else [-1, -1])
 
 
+@given(st.lists(st.tuples(STATES, st.integers(0, 2))), st.lists(st.integers(0, 3), min_size=SIZE, max_size=SIZE))
+def test_groups_are_of_one_kind_in_states_that_look_alike(stopped: list[tuple[int, int]], look: list[int]) -> None:
+    states, kinds = np.array(stopped, dtype=np.int32).reshape(-1, 2).T
+    one, other = both(lambda: ways.groups(states, kinds, 3, np.array(look, dtype=np.int64)))
+    assert lists(one) == lists(other)
+    keys = [(look[state], kind) for state, kind in stopped]
+    assert one[0].tolist() == [keys.index(key) for key in sorted(set(keys))]
+    assert [sorted(set(keys))[n] for n in one[1].tolist()] == keys
+
+
 @given(PAIRS, PAIRS)
 def test_rows_are_among_others_if_all_their_words_are(
     rows: list[tuple[int, int]], others: list[tuple[int, int]]
