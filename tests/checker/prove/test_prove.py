@@ -20,6 +20,8 @@ from leasehold.spec import System, shipped_folder
 from tests.checker.prove import certificate_reader
 from tests.systems import load
 
+PROPOSALS = Path(__file__).parents[3] / "spec" / "proposals"
+
 
 def test_two_phase_commit_for_any_number_of_participants() -> None:
     """Each property, with all faults, whatever the number."""
@@ -41,6 +43,19 @@ def test_the_lease() -> None:
     assert {v.name for v in found.properties} == asked - {"site_gives_what_a_ticket_grants"}  # of a liar
     assert len(found.properties) == 65  # as README.md has it
     assert all(v.verdict == "proved" for v in found.verdicts)
+
+
+@pytest.mark.slow
+def test_the_lease_made_whole() -> None:
+    """The proposal of decision 38: with losses and without, for any number of units and guests."""
+    system = load(PROPOSALS / "lease")
+    found = prove(system, jobs=2)
+    assert found.holds, [(v.name, v.reason) for v in found.verdicts if v.verdict != "proved"]
+    assert found.any_number == ["unit", "guest"]
+    assert found.held == ["duplicates=0", "reorders=0"]  # faults of channels; a proof has any number of both
+    asked = {p.name for p in system.properties.values() if p.kind in ("always", "step")}
+    assert {v.name for v in found.properties} == asked - {"site_gives_what_a_ticket_grants"}  # of a liar
+    assert (len(found.properties), len(found.lemma_verdicts)) == (84, 78)  # as decision 38 has it
 
 
 @pytest.mark.long
