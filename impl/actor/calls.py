@@ -107,7 +107,7 @@ class HandlerCalls:
                 await asyncio.sleep(self.retry.pause)
             await self._enter()
             try:
-                done = _fitting(call, events, await self._once(handler, action))
+                done = _fitting(call, events, await self._once(handler, action), action)
             finally:
                 self._places.release()
             if done.well:
@@ -116,7 +116,7 @@ class HandlerCalls:
         if not call.answers:
             return
         try:
-            event, fields = answer_of(call, events, done)
+            event, fields = answer_of(call, events, done, action)
         except HandlerError as error:
             log.error("%s of %s has no answer: %s", action.verb, action.unit or action.lease, error)
             return
@@ -156,12 +156,12 @@ class HandlerCalls:
             raise error
 
 
-def _fitting(call: CallWork, events: Mapping[str, Named], done: Done) -> Done:
+def _fitting(call: CallWork, events: Mapping[str, Named], done: Done, action: HandlerAction) -> Done:
     """A result whose answer fits the specification; else a failure, which says why."""
     if not call.answers or (not done.well and not done.answer):
         return done
     try:
-        answer_of(call, events, done)
+        answer_of(call, events, done, action)
     except HandlerError as error:
         return Done(False, str(error), done.facts)
     return done

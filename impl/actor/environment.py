@@ -66,10 +66,16 @@ class Credentials(Protocol):
         """
         ...
 
-    def accept(self, envelope: Envelope, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    def accept(self, envelope: Envelope, metadata: Mapping[str, Any], now: int) -> dict[str, Any]:
         """Checks what a message shows; returns what is to be kept with the record once the message is consumed.
 
+        Args:
+            envelope: the message.
+            metadata: of the machine that it is for.
+            now: the actor's clock.
+
         Raises:
+            Early: it is of use later.
             Refusal: it shows what nobody has signed for it.
         """
         ...
@@ -218,7 +224,9 @@ class Environment:
         handlers: by verb: `setup`, `join`.
         peers: who plays which machine: the neighbours of one that a policy begins. It is looked at anew each time, and
             may change.
-        units: the subsidiary machines.
+        units: the subsidiary machines of the actor.
+        properties_in: for a role whose machines belong to runs, the field of the parent's record, a map, that has what
+            is known of each of them.
         credentials: needed where messages of the system carry others.
         probes: of what is up.
     """
@@ -227,6 +235,7 @@ class Environment:
     handlers: Mapping[str, Handler] = field(default_factory=dict)
     peers: Mapping[str, str] = field(default_factory=dict)
     units: Units | None = None
+    properties_in: Mapping[str, str] = field(default_factory=dict)
     credentials: Credentials | None = None
     probes: tuple[Probe, ...] = ()
 

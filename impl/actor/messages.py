@@ -23,6 +23,7 @@ from leasehold.impl.identity import membership
 from leasehold.impl.identity.envelope import FINGERPRINT, Envelope, body_of, frame_of, open_frame
 from leasehold.impl.identity.keys import Purpose
 from leasehold.impl.identity.signed import (
+    Early,
     Forged,
     Malformed,
     OlderStore,
@@ -296,7 +297,8 @@ class MessageHandler:
                 raise UnknownMember(f"nobody is known yet to play {envelope.sending_machine} of {key.lease[:80]}")
         if peer and peer != envelope.sender:
             raise Refusal(f"{envelope.sending_machine} of {key.lease[:80]} is not played by {envelope.sender}")
-        kept = codec.credentials.accept(envelope, instance.metadata) if codec.credentials is not None else {}
+        credentials = codec.credentials
+        kept = credentials.accept(envelope, instance.metadata, ready.now) if credentials is not None else {}
         if fresh and envelope.membership is not None:
             kept[MEMBERSHIP] = envelope.membership
         if self.notices.subscribers:
@@ -424,8 +426,8 @@ def check_origin(envelope: Envelope, trust: Trust, begun_by: Collection[str], re
 
 
 def answer_to(refusal: Refusal) -> Delivery:
-    """The answer to the sender: to stop, or, where an operator may cure it, to send it again later."""
-    if isinstance(refusal, OtherSpecification | UnknownMember):
+    """The answer to the sender: to stop, or, where time or an operator may cure it, to send it again later."""
+    if isinstance(refusal, OtherSpecification | UnknownMember | Early):
         return Delivery.BUSY
     untrusted = isinstance(refusal, UnknownSender | Forged | OlderStore)
     return Delivery.UNTRUSTED if untrusted else Delivery.REFUSED

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 from leasehold.impl.actor.environment import ActorContext, ActorError
@@ -278,18 +278,28 @@ class Upcalls:
         scope = self.context.identity.name if core.of_actor else instance.key.lease
         task = f"{scope}/{instance.key.machine}/{call.task}/{core.began(instance.record, call.task)}"
         if not core.subsidiary:
-            return HandlerAction(verb, scope, "", number, own, answers=call.answers, task=task, incarnation=epoch)
+            return HandlerAction(
+                verb, scope, "", number, own, answers=call.answers, task=task, incarnation=epoch,
+                actor=self.context.identity.name,
+            )  # fmt: skip
         units, lease = self.environment.units if core.of_actor else None, instance.serves
         drivers = self.table.above(instance)
         if core.of_actor:
             driving = (k for k in self.table.drivers.get(instance.key, ()) if k.lease == lease)
             drivers = filter(None, map(self.table.instances.get, driving))
         parent = next(drivers, None)
+        above = parent.core.view(parent.record) if parent is not None else {}
+        properties = units.properties(instance.number) if units is not None else self._told_of(instance, above)
         return HandlerAction(
-            verb, lease, self.environment.unit_name(instance), number,
-            parent.core.view(parent.record) if parent is not None else {}, own,
-            units.properties(instance.number) if units is not None else {}, call.answers, task, epoch,
+            verb, lease, self.environment.unit_name(instance), number, above, own, properties, call.answers, task,
+            epoch, instance.number, self.context.identity.name,
         )  # fmt: skip
+
+    def _told_of(self, instance: MachineInstance, above: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What the parent's record has of a machine of its run."""
+        told = above.get(self.environment.properties_in.get(instance.core.role, ""), ())
+        found = told[instance.number] if instance.number < len(told) else None
+        return found if isinstance(found, Mapping) else {}
 
 
 def _recovers(lease: Lease) -> Told:

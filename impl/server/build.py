@@ -18,7 +18,7 @@ from leasehold.impl.handlers.handler import Handler
 from leasehold.impl.identity.keys import KeyFault, PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, TrustFault
 from leasehold.impl.identity.trust_file import TrustFile
-from leasehold.impl.lease import DEFAULT_POLICIES, DEFAULT_PROBES
+from leasehold.impl.lease import DEFAULT_POLICIES, DEFAULT_PROBES, PROPERTIES_IN
 from leasehold.impl.lease.credentials import TicketCredentials
 from leasehold.impl.lease.inventory import Inventory, InventoryError
 from leasehold.impl.observe.watch import host_and_port
@@ -86,7 +86,7 @@ def build(config: Config, roles: tuple[str, ...] = ()) -> Built:
         raise ConfigError(f"archive: {config.archive} is a folder, or in none; name a file")
     if config.metrics:
         host_and_port(config.metrics)
-    environment = Environment(policies, handlers, peers, inventory, credentials, probes)
+    environment = Environment(policies, handlers, peers, inventory, PROPERTIES_IN, credentials, probes)
     options = ActorOptions(
         retire_after=config.retire_after_ticks,
         reopen_pause=config.reopen_pause_seconds,
