@@ -9,8 +9,8 @@ then. A request that waits is denied at its end, and at once where it could neve
 
 An extension is answered at once, as a ticket whose term runs out while its holder waits would be lost (paper, Table 1,
 invariant 6). Its holder has the units, so they are its own before anyone's who waits: as many or fewer are granted.
-More are granted if they are free and nobody waits for them; otherwise it gets the longer term for what it has, or for
-as many of them as are not reserved by others.
+More are granted if they are free and nobody waits for them; otherwise it gets the longer term for what it has, unless
+that is reserved by others.
 
 A ticket that has become smaller counts as before until the broker hears that the lease has become smaller, too
 (`counted` of the record): the site may still hold the units.
@@ -261,7 +261,9 @@ class FirstComeFirstServed:
             return f"there are {self.capacity} units of type {self.type}, and {asked.units} were asked for"
         if lease.state == "extending":
             return "the ticket has ended" if now >= lease.data["term_end"] else ""
-        return "the term that was asked for has ended" if now >= asked.end else ""
+        if now >= asked.end:
+            return "the term that was asked for has ended"
+        return "" if asked.start < asked.end else f"a term cannot begin at {asked.start} and end at {asked.end}"
 
     def _serve(self, now: int) -> list[Decision]:
         decisions: list[Decision] = []
@@ -291,15 +293,11 @@ class FirstComeFirstServed:
 
     def _extension(self, question: Question, asked: _Request, now: int) -> Decision:
         lease = question.lease
-        name, held, end = lease.name, self.calendar.of(lease.name), lease.data["term_end"]
-        wanted = asked.units
-        if wanted > held and (self._waiting or wanted + self._booked.most(now, end, now, name) > self.capacity):
-            wanted = min(wanted, held)
-        later = self.capacity - self._booked.most(max(end, now), asked.end, now, name)
-        if later < wanted:
-            wanted = later
-        if wanted < 1:
-            return _deny(question, f"all units of type {self.type} are promised to others after {end}")
+        held = self.calendar.of(lease.name)
+        room = self.capacity - self._booked.most(now, asked.end, now, lease.name)
+        wanted = min(asked.units, held) if self._waiting or asked.units > room else asked.units
+        if max(wanted, held) > room:  # a smaller ticket counts as before, as the site may not hear of it in time
+            return _deny(question, f"all units of type {self.type} are promised to others before {asked.end}")
         return self._promise(lease, self._grant(question, wanted))
 
     def _promise(self, lease: Lease, decision: Decision) -> Decision:

@@ -299,12 +299,12 @@ class FixedDemand:
         lease, wish = self._leases.get(name), self._wishes.get(name)
         if name in self._asked:
             yield self._asked[name] + self._retry_after
+        if name in self._questions and lease is not None:
+            yield lease.data["ticket_start"]
         if name in self._tried:
             yield self._tried[name][1] + self._retry_after
         if wish is not None:
             yield from (wish.start, wish.until)
-            if lease is not None and lease.state == "ticketed":
-                yield lease.data["ticket_start"]
             if now >= wish.until:  # the close is said until it is heard
                 yield now + 1
             if lease is not None and lease.state in _RUNS:
