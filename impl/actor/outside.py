@@ -29,10 +29,11 @@ def tell(stepper: Stepper, ready: Ready, request: Tell) -> Outcome:
     instances = stepper.table.instances
     fresh = key.lease == BELOW and key not in instances
     instance = _new_below(stepper, key) if fresh else stepper.find(key)  # one of a run is there once it was driven
-    heard = local_event(instance, event, fields, -1)
-    if instance.core.subsidiary and event not in (known := stepper.program.from_outside[instance.core.role]):
+    known = stepper.program.from_outside[instance.core.role] if instance.core.subsidiary else instance.core.events
+    if event in instance.core.events and event not in known:
         words = f"{event} comes from what drives {key.machine} or from its handlers, and not from outside"
         raise ActorError(f"{words}; from there come: {', '.join(known) or 'none'}")
+    heard = local_event(instance, event, fields, -1)
     instances[key] = instance
     outcome = stepper.step(ready, instance, heard, outside=True)
     if fresh and outcome.taken:

@@ -454,9 +454,12 @@ class Stepper:
         role, index = piece.machine
         core = self.program.roles[role]
         key = RecordKey(instance.key.lease if core.of_run else BELOW, core.machine(index))
-        below = self.table.instances.get(key)
+        below, event = self.table.instances.get(key), local(piece.event, piece.fields(record))
         if below is None:
-            below = self.table.instances[key] = MachineInstance(key, core, core.first(index), [])
+            first = core.first(index)
+            if core.of_run and not core.step(first, event, ready.now)[1].taken:
+                return  # it is at its beginning, and stays there: a run has as many of them as any run may need
+            below = self.table.instances[key] = MachineInstance(key, core, first, [])
         elif not below.serves:  # a policy has heard of it as one that no lease has
             self._tell_policy(ready, RecordKey("", instance.core.role))
         if below.serves != instance.key.lease:
@@ -464,7 +467,7 @@ class Stepper:
         self.table.drive(below, instance.key.lease)
         if core.of_actor:
             self.table.drivers.setdefault(key, set()).add(instance.key)
-        self.step(ready, below, local(piece.event, piece.fields(record)))
+        self.step(ready, below, event)
 
     def start_again(self, ready: Ready, instance: MachineInstance) -> None:
         """Recovery of one machine: its record stays, and its work begins anew (paper, section 3.3)."""

@@ -28,6 +28,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import resource
 import signal
 import socket
@@ -47,6 +48,7 @@ from leasehold.impl.handlers.place import TOKEN, Cancelled, UnitDirectory, pause
 from leasehold.impl.handlers.starter import LIMITS
 
 IDLE = ("sleep", "infinity")
+_OF_RUN = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]*):([0-9]+)/([a-z_]+)\[([0-9]+)\]")  # ORIGIN:NUMBER/ROLE[NUMBER]
 PLACEHOLDERS = ("unit", "lease", "term_end", "directory", "index")
 UP, DOWN = ("setup", "modify", "join"), ("teardown", "leave")
 POINTS = ("guarded", "wanted", "locked", "started", "kept", "asked", "cleared", "removed")
@@ -145,12 +147,7 @@ class ProcessHandler:
     def _up(self, place: UnitDirectory, action: HandlerAction, stop: threading.Event) -> bool:
         """Makes the unit run for a lease; returns whether it did already."""
         limits = {**self._limits, **_checked_limits(action.properties.get("limits", {}), f"limits of {action.unit}")}
-        told = {
-            "lease": action.lease,
-            "term_end": action.term_end,
-            "index": action.index,
-            "properties": action.properties,
-        }
+        told = {"lease": action.lease, "term_end": action.term_end}
         self._await_birth(place, stop)
         if place.alive() and place.birth().get("lease") == action.lease:
             write_file(place.lease, told)
@@ -245,10 +242,8 @@ class ProcessHandler:
 
 def _folder_of(unit: str) -> str:
     """The folder of a unit: its name, or of a machine of a run that in letters that a folder may have."""
-    run, slash, machine = unit.partition("/")
-    if not slash:
-        return unit
-    return f"{run.replace(':', '_')}.{machine.replace('[', '-').replace(']', '')}"
+    found = _OF_RUN.fullmatch(unit)
+    return unit if found is None else f"{found[1]}_{found[2]}.{found[3]}-{found[4]}"
 
 
 def _facts(place: UnitDirectory) -> dict[str, Any] | None:

@@ -155,7 +155,7 @@ class LeaseCaseRun(CaseRun[LeaseSimulation], LeaseRun):
         if self.sim.time.now >= data["lease_end"]:
             return
         self.sim.network.holds = True
-        self.tell(SERVICE_MANAGER, LEASE, "extend", {"units": 1, "end": end})
+        self.tell(SERVICE_MANAGER, LEASE, "extend", {"units": 1, "end": end, "properties": {}, "configuration": {}})
         self.redeliver()
         self.sim.loop.call(self.sim.network.release)
         self.sim.loop.advance(SETTLE)

@@ -15,6 +15,7 @@ from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.spec.language.lower.lowering import lower
+from tests.impl.demand import extension
 from tests.systems import load
 
 LEASE = "service_manager:1"
@@ -46,7 +47,7 @@ def demand(sim: LeaseSimulation, lease: str = LEASE, until: int = 50, term: int 
 def extend(sim: LeaseSimulation) -> None:
     """An operator extends the lease: no policy is asked."""
     actor = sim.actors["service_manager"]
-    sim.loop.call(lambda: actor.tell(LEASE, "service_manager", "extend", {"units": 1, "end": 20}))
+    sim.loop.call(lambda: actor.tell(LEASE, "service_manager", "extend", extension(1, 20)))
 
 
 def deliver(sim: LeaseSimulation) -> None:

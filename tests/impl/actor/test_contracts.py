@@ -116,7 +116,7 @@ def test_what_is_not_enforced_is_the_policy_s_own(caplog: pytest.LogCaptureFixtu
 
     async def story() -> None:
         async with Cluster(units=4) as c:
-            c.site.environment.policies["authority"] = Answers("no_room", {})
+            c.site.environment.policies["authority"] = Answers("no_room", {"reason": "no unit of this type"})
             lease = await c.lease(1, until=60, term=30)
             assert c.state(lease)[2] == "closed"
             assert c.site.counts["policy errors"] == 0

@@ -27,6 +27,7 @@ from leasehold.impl.transport.memory import FrameOutcome
 from tests.impl.actor.alone import GatedHandler, alone, program_of
 from tests.impl.actor.test_boundaries import KEEPER
 from tests.impl.actor.test_timers import LAMPLIGHTER
+from tests.impl.demand import demand
 from tests.impl.virtual import virtual
 
 ACTIVE = ("active", "ticketed", "active")
@@ -56,7 +57,7 @@ def test_of_several_transitions_of_a_turn_only_the_last_one_s_message_is_sent() 
         async with Cluster(hand=post.hand) as c:
             peers = c.tenant.environment.peers
             both = [
-                c.tenant.begin("tenant:1", "service_manager", "demand", {"units": 1, "end": 9}, peers),
+                c.tenant.begin("tenant:1", "service_manager", "demand", demand(1, 9), peers),
                 c.tenant.tell("tenant:1", "service_manager", "close"),
             ]
             await asyncio.gather(*both)
@@ -372,9 +373,9 @@ def test_a_decision_for_a_lease_that_is_not_there() -> None:
 
     async def story() -> None:
         async with Cluster(options=ActorOptions(seed=0, retire_after=3)) as c:
-            begins = Decision("tenant:1", "service_manager", "demand", {"units": 1, "end": 5})
+            begins = Decision("tenant:1", "service_manager", "demand", demand(1, 5))
             answers = Decision("tenant:2", "service_manager", "joined", {}, 4)
-            wrong = Decision("tenant:3", "service_manager", "demand", {"units": "one", "end": 5})
+            wrong = Decision("tenant:3", "service_manager", "demand", demand("one", 5))
             c.tenant.upcalls.decided([answers, wrong, begins])
             await c.settle()
             assert {key.lease for key in c.tenant.table.instances} == {"tenant:1"}
@@ -438,7 +439,7 @@ def test_what_a_handler_is_told_of_a_unit_and_its_lease() -> None:
             for action in setups:
                 assert action.lease_data["wanted"] == (1 if action.lease == first else 2)
                 assert action.lease_data["end"] == (8 if action.lease == first else 32)
-                assert set(action.unit_data) == {"deadline", "quarantined"}
+                assert set(action.unit_data) == {"deadline", "repairs", "quarantined", "properties", "reason"}
                 assert action.unit_data["deadline"] > 0
                 number = c.inventory.number(action.unit)
                 assert number is not None

@@ -212,7 +212,7 @@ def test_a_unit_belongs_to_the_lease_that_drove_it_last() -> None:
     assert table.driven == {"tenant:2": {room.key, other.key}}
     units = table.view("tenant:2", "authority").units
     assert list(units) == [("unit", 0), ("unit", 2)]
-    assert units["unit", 0] == {"state": "closed", "deadline": 0, "quarantined": False}
+    assert units["unit", 0] == {"state": "closed", **LEASE.roles["unit"].view(LEASE.roles["unit"].first(0))}
     assert room.metadata["lease"] == "tenant:2"
     table.drive(room, "tenant:2")
     assert len(table.driven["tenant:2"]) == 2
@@ -235,7 +235,7 @@ def test_a_machine_waits_for_a_unit_that_it_drove_while_its_state_asks_for_it() 
     room = unit(table, 1, "tenant:1")
     table.drivers[room.key] = {waits.key, leaves.key, gone.key}
     assert {machine.key for machine in table.waiting_for(room.key)} == {waits.key, leaves.key, gone.key}
-    leaves.record = ("active", *leaves.record[1:])
+    leaves.record = ("closed", *leaves.record[1:])
     del table.instances[gone.key]
     assert list(table.waiting_for(room.key)) == [waits]
     assert table.drivers[room.key] == {waits.key}  # the others are not asked again

@@ -56,7 +56,7 @@ def test_what_it_is_told_and_what_it_says(tmp_path: Path) -> None:
     assert json.loads(told.read_text()) == {
         "verb": "setup", "lease": "tenant:1", "unit": "u-0", "number": 1,
         "lease_data": {"end": 7, "assigned": [0, 2]}, "unit_data": {"state": "priming"}, "properties": {"cpus": 2},
-        "task": "", "incarnation": 0, "answers": [],
+        "task": "", "incarnation": 0, "answers": [], "index": 0,
     }  # fmt: skip
 
 

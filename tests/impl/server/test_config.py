@@ -57,7 +57,7 @@ def test_a_verb_may_have_a_handler_of_its_own(folder: Path) -> None:
 def test_what_handlers_a_role_needs_is_the_specifications_to_say() -> None:
     system = load("lease")
     assert verbs(system, ("authority",)) == ["setup", "modify", "teardown"]
-    assert verbs(system, ("service_manager",)) == ["join", "leave"]
+    assert verbs(system, ("service_manager",)) == ["join", "modify", "leave"]
     assert verbs(system, ("broker",)) == []
 
 
@@ -240,8 +240,8 @@ def test_a_role_that_asks_a_policy_has_one_or_says_that_it_has_none(folder: Path
 
 
 def test_probes_are_those_that_are_asked_for_with_the_settings_of_all(folder: Path) -> None:
-    """The shipped lease has no event of a unit that is lost, so nothing is probed unless it is asked for."""
-    assert build(parse_config(SITE), ("authority",)).actor.environment.probes == ()
+    """The units of the shipped lease are, unless nothing is asked for."""
+    assert build(parse_config({**SITE, "probes": {}}), ("authority",)).actor.environment.probes == ()
     given = {**SITE, "probes": {"unit": "repaired"}, "probing": {"every_seconds": 3, "patience": 5, "at_once": 7}}
     (probe,) = build(parse_config(given), ("authority",)).actor.environment.probes
     assert (probe.role, probe.event) == ("unit", "repaired")

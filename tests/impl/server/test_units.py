@@ -133,7 +133,12 @@ def test_what_cannot_be_told_to_a_unit_is_said_and_changes_nothing(tmp_path: Pat
             await refused("4", "repaired", NotFound, "there is no unit '4' here")
             await refused("unit-3", "repaird", ClientError, r"no event 'repaird' .*did you mean repaired\?")
             await refused("unit-3", "repaired", ClientError, r"unit\[3\] does not take repaired in idle: it has not")
-            await refused("unit-3", "setup", ClientError, "setup comes from what drives .*; from there come: repaired")
+            await refused(
+                "unit-3",
+                "setup",
+                ClientError,
+                "setup comes from what drives .*; from there come: lost, retire, repaired",
+            )
             await refused("unit-3", "up", ClientError, "and not from outside")
             await refused("unit-3", "repaired", ClientError, "repaired", fields={"units": 3})
             await refused("unit-3", "repaired", ClientError, "there is no 'machine' here", machine="unit[3]")

@@ -13,6 +13,7 @@ from leasehold.checker.recovery.lease.case import BYSTANDER, LEASE, LONG, NEXT, 
 from leasehold.faults.simulation.loop import Livelock
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.notices import SimulatedCrash
+from tests.impl.demand import extension
 
 SERVICE_MANAGER, BROKER, AUTHORITY = "service_manager", "broker", "authority"
 
@@ -366,7 +367,7 @@ def test_a_lease_is_extended_beyond_its_ticket_and_beyond_now(state: str, ticket
 
     run.sim.loop.advance = advance
     run._extend()
-    extend = ("tell", SERVICE_MANAGER, LEASE, "extend", {"units": 1, "end": end})
+    extend = ("tell", SERVICE_MANAGER, LEASE, "extend", extension(1, end))
     assert run.told == [extend, ("deliver", 1, False), "release packets", ("advance", SETTLE)]
     assert run.found() == []
 
