@@ -9,9 +9,10 @@ Wishes are the one thing here that is in no record, so they are handed out as by
 actor's durable words (`changed_wishes`) in the commit that takes the client's word, and given back after a restart
 (`restore`). A wish whose lease has no record after a restart was never asked for: it is asked for then.
 
-A holder that shrinks its lease may say which units it gives back (`victims`); the policy names as many of them as the
-new ticket is smaller by, and lost ones where too few were said. Guests may wait for other leases (`after`): they join
-when each of these is active.
+A holder that shrinks its lease may say which units it gives back (`victims`). The policy always names as many as the
+new ticket is smaller by, where too few were said lost ones first: a guest leaves the units that are named, and a unit
+that the site had to choose would be torn down below it. Guests may wait for other leases (`after`): they join when each
+of these is active.
 
 What was asked for and did not come is asked for again, but `retry_after` ticks later: a broker that denies, or a site
 that cannot give what the ticket says, would be asked without a pause. That is volatile; a restart asks once more.
@@ -404,11 +405,11 @@ class FixedDemand:
 
 
 def _victims(lease: Lease, wish: LeaseDemand | None) -> frozenset[int]:
-    """The units that a lease gives back: as many as its ticket is smaller by, if its holder named any."""
+    """The units that a lease gives back: as many as its ticket is smaller by."""
     held, lost = frozenset(lease.data["lease_units"]), lease.data["lease_lost"]
     fewer = len(held) - lease.data["ticket_units"]
     named = [n for n in (wish.victims if wish is not None else ()) if n in held]
-    if fewer <= 0 or not named:
+    if fewer <= 0:
         return frozenset()
     others = sorted(held - set(named), key=lambda n: (n not in lost, -n))
     return frozenset([*named, *others][:fewer])

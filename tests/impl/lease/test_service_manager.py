@@ -802,7 +802,8 @@ def has(*units: int, ticket: int, lost: Iterable[int] = ()) -> Lease:
 @pytest.mark.parametrize(
     ("lease", "named", "gives"),
     [
-        (has(1, 2, 3, ticket=2), (), set()),
+        (has(1, 2, 3, ticket=2), (), {3}),
+        (has(1, 2, 3, ticket=2, lost=[2]), (), {2}),
         (has(1, 2, 3, ticket=2), (1,), {1}),
         (has(1, 2, 3, ticket=1), (2,), {2, 3}),
         (has(1, 2, 3, ticket=1, lost=[1]), (2,), {1, 2}),
@@ -810,7 +811,16 @@ def has(*units: int, ticket: int, lost: Iterable[int] = ()) -> Lease:
         (has(1, 2, ticket=2), (1,), set()),
         (has(1, 2, ticket=3), (1,), set()),
     ],
-    ids=["none was named", "named", "too few", "lost ones first", "too many", "as many", "more"],
+    ids=[
+        "none was named",
+        "none was named and one is lost",
+        "named",
+        "too few",
+        "lost ones first",
+        "too many",
+        "as many",
+        "more",
+    ],
 )
 def test_as_many_units_are_given_back_as_the_ticket_is_smaller_by(lease: Lease, named: Any, gives: set[int]) -> None:
     assert victims(lease, *named, units=1) == gives
