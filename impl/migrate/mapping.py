@@ -26,7 +26,7 @@ from leasehold.impl.words import did_you_mean
 from leasehold.spec import SpecError, System
 from leasehold.spec.language.diagnostics import Place, Sink, listed, near_miss
 from leasehold.spec.language.migration_rules import MigratedField, MigratedRole, Migration
-from leasehold.spec.language.types import Map, members
+from leasehold.spec.language.types import Instance, Map, members
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[bytes, list[str] | dict[str, str], dict[str, Any]]).decode
@@ -218,6 +218,8 @@ class RoleMapper:
         cells = _cells_of(new)
         if bool(cells) != bool(old.cells):
             yield new.name, f"it was {old.type} and is {type_text(new.type)}; give it a `value`"
+        elif _by_machine(new):
+            return  # as many cells as there are machines: one of a new machine is as at first
         elif gone := [cell for cell in old.cells if cell not in cells]:
             yield new.name, f"the cells {listed(gone)} of the old map are gone; give it a `value`"
         elif (fresh := [cell for cell in cells if cell not in old.cells]) and (rule is None or not rule.filled):
@@ -243,11 +245,21 @@ class RoleMapper:
         for new in self.core.fields:
             source = self._source(new)
             if source is not None:
+                was = "" if source == new.name else f" (from `{source}`)"
+                if gone := self._lost_cells(new, named[f"field {source}"], self.before[source].cells):
+                    yield new.name, f"the cells {listed(gone)} are gone, and hold something{was}"
                 try:
                     from_plain(new.type, self._value(new, named))
                 except ValueFault as fault:
-                    was = "" if source == new.name else f" (from `{source}`)"
                     yield new.name, f"{fault}{was}"
+
+    @staticmethod
+    def _lost_cells(new: Field, value: Any, before: tuple[str, ...]) -> list[str]:
+        """The cells of machines that are there no more, and that are not as at first."""
+        if not _by_machine(new) or not isinstance(value, list) or not isinstance(new.type, Map):
+            return []
+        cells, first = _cells_of(new), _first_cell(new)
+        return [cell for cell, kept in zip(before, value, strict=False) if cell not in cells and kept != first]
 
     def _value(self, new: Field, named: Mapping[str, Any]) -> Any:
         rule, source = self.rules.fields.get(new.name), self._source(new)
@@ -259,7 +271,7 @@ class RoleMapper:
         if not isinstance(new.type, Map) or cells == old.cells or not isinstance(value, list):
             return value
         cell_of = dict(zip(old.cells, value, strict=False))
-        fill = to_plain(new.type.of, rule.cells) if rule is not None and rule.filled else None
+        fill = to_plain(new.type.of, rule.cells) if rule is not None and rule.filled else _first_cell(new)
         return [cell_of.get(cell, fill) for cell in cells]
 
     def in_order(self, of_neighbours: Any) -> Any:
@@ -291,6 +303,17 @@ class RoleMapper:
 
 def _cells_of(new: Field) -> tuple[str, ...]:
     return tuple(map(str, members(new.type.key))) if isinstance(new.type, Map) else ()
+
+
+def _by_machine(new: Field) -> bool:
+    """Whether a field is a map with a cell for each machine of a role."""
+    return isinstance(new.type, Map) and isinstance(new.type.key, Instance)
+
+
+def _first_cell(new: Field) -> Any:
+    """The value of a cell of a new record's map, as plain data; None where that depends on the cell."""
+    first = to_plain(new.type, new.initial)
+    return first[0] if isinstance(first, list) and first and first.count(first[0]) == len(first) else None
 
 
 def _renamed(neighbour: str, names: Mapping[str, str]) -> str:
