@@ -246,6 +246,16 @@ DEMO_KEYS = {
     "seconds": "how long it took",
     "seed": "with which it can be repeated, but for the moments at which processes run",
 }
+LOSSES_KEYS = {
+    "lost": "how many units were killed",
+    "repaired": "how many of them were set up again",
+    "replaced": "how many others took the place of one",
+    "let_go": "how many were needed no more: their lease is over or smaller, or may have no other unit",
+    "told": "how many of those repaired or replaced their holder has heard of",
+    "worst_seconds": "until a unit was repaired or replaced and its holder told, at most",
+    "leaked": "processes that were left of units",
+    "starts_at_once": "units that were being started at one moment, at most (`--reboot`)",
+}
 LEASES_KEYS = {
     "now": "the clock, in ticks",
     "tick_seconds": "the length of a tick",
@@ -422,6 +432,9 @@ def page() -> Iterator[str]:
     yield "`demo --json`:"
     yield ""
     yield from table(DEMO_KEYS)
+    yield "With `--lose-units` or `--reboot`, besides:"
+    yield ""
+    yield from table(LOSSES_KEYS)
     yield "`leases --json`:"
     yield ""
     yield from table(LEASES_KEYS)
