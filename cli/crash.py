@@ -95,7 +95,8 @@ def crash(
 
     Without --faults, a single crash is explored first, and then ever larger parts of the system's own budget (`faults`
     in system.yaml), or else of the default one: each is decided exactly, and printed as soon as it is, until --time is
-    over. The constants that system.yaml sets for faults are used, unless --set gives them.
+    over. Parts that hold because the whole budget does are left out, where there is time for the whole. The constants
+    that system.yaml sets for faults are used, unless --set gives them.
 
     With --real, real actors play every case of one crash: a shortest path into it, the crash, the restart. Then the
     lease, the actors, their policies and the units are checked; in any other system, events that the specification
@@ -179,11 +180,18 @@ def crash(
             watch = partial(_watch, status)
             for report in deepen(model, seconds, watch, engine, memory, budgets):
                 tried.append(crash_report.Completed.of(report))
-                found = report if report.complete or found is None else found
+                if found is None or (report.complete and found.budget not in budgets[-1:]):
+                    found = report
                 if several and not as_json:
                     status.clear()
                     crash_report.completed(screen, tried[-1], width)
         assert found is not None
+        interrupted = tried[-1].verdict.endswith("interrupted")
+        left_out = crash_report.left_out(found, tried, budgets)
+        for one in left_out if not as_json else ():
+            crash_report.completed(screen, one, width)
+        order = [str(budget) for budget in budgets]
+        tried = sorted((*tried, *left_out), key=lambda one: order.index(one.faults)) if order else tried
         written = _write(found, case, known, out)
     if case is not None:
         print_case(found, case, as_json)
@@ -196,7 +204,7 @@ def crash(
         crash_report.report(screen, found, unmet(found, known), system, all_cells)
     if written and not as_json:
         screen.print(f"wrote {', '.join(map(str, written))}", markup=False, soft_wrap=True)
-    return crash_code(found, cut=tried[-1].verdict.endswith("interrupted"))
+    return crash_code(found, cut=interrupted)
 
 
 def _watch(status: Status, budget: Budget) -> Callable[[Progress], None]:

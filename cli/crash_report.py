@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from leasehold.checker.crash.analysis import CellVerdict, CrashReport
+from leasehold.checker.crash.analysis import CellVerdict, CrashReport, follow
 from leasehold.checker.crash.cases import ANY, Case
 from leasehold.checker.crash.unmet import FILE, Unmet
 from leasehold.checker.explore import PropertyResult
@@ -35,6 +35,7 @@ from leasehold.spec.language.model import machine_name
 MOST_CELLS = 20  # lines of the table of cells, unless all are asked for
 
 UNDECIDED = "holds, but for what leaves the bounds"
+FOLLOWS = "holds, as it does under the last"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Completed:
     """What one budget has come to, when ever larger ones are tried."""
 
     faults: str
-    states: int
+    states: int | None
     seconds: float
     verdict: str
     complete: bool
@@ -68,9 +69,20 @@ def asked(screen: Console, faults: str, source: str, settings: Mapping[str, str]
 
 def completed(screen: Console, found: Completed, width: int) -> None:
     """A line about one of several budgets, which may have been cut off."""
-    style = {"holds": "green", UNDECIDED: "yellow"}.get(found.verdict, "red") if found.complete else "yellow"
-    line = Text(f"{found.faults:<{width}}  {found.states:>11,} states  {found.seconds:>8,.1f} s  ")
+    style = {"holds": "green", FOLLOWS: "green", UNDECIDED: "yellow"}.get(found.verdict, "red")
+    style = style if found.complete else "yellow"
+    figures = " " * 31 if found.states is None else f"{found.states:>11,} states  {found.seconds:>8,.1f} s"
+    line = Text(f"{found.faults:<{width}}  {figures}  ")
     screen.print(line.append(found.verdict, style=style), soft_wrap=True)
+
+
+def left_out(found: CrashReport, tried: Sequence[Completed], budgets: Sequence[Budget]) -> list[Completed]:
+    """The budgets that were not explored, as all that holds under the last one holds under them, too."""
+    if not found.holds or found.open or found.budget not in budgets[-1:]:
+        return []
+    known = [one.faults for one in tried]
+    every = follow(found.system, budgets)
+    return [Completed(str(b), None, 0.0, FOLLOWS, True) for b in every if str(b) not in known]
 
 
 def largest(screen: Console, found: CrashReport, tried: Sequence[Completed], budgets: Sequence[Budget]) -> None:

@@ -29,11 +29,14 @@ from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.result import Path, PropertyResult
 from leasehold.faults import Budget, CrashPoint, crash_points
 from leasehold.faults.budget import deepening
+from leasehold.faults.lowering import lower_with_faults
 from leasehold.spec.language.lower import ModelActor
 from leasehold.spec.language.model import System
 
 Watch = Callable[[Progress], None] | None
 Of = Callable[[System, Budget | None], Reference]
+
+SHARE = 0.25  # of the time left, for the largest of several budgets before those between
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,11 +221,27 @@ def _weakest(
     yield from ((p, budget) for p in whole.properties if p.name in left)
 
 
+def follow(system: System, budgets: Sequence[Budget]) -> list[Budget]:
+    """Of ever larger budgets, those between that need not be explored where nothing breaks under the last.
+
+    Every run under a smaller budget is one under the last. It is fair there too if both have the same steps that are no
+    faults, as then the same is possible in its states: only retries come with a kind of fault.
+    """
+    if len(budgets) < 3:
+        return []
+    retries = [lower_with_faults(system, budget).retries for budget in budgets]
+    return [b for b, same in zip(budgets[1:-1], retries[1:-1], strict=True) if same == retries[-1]]
+
+
 def deepen(
     system: System, seconds: float | None, watch: Callable[[Budget], Watch] | None = None, engine: Engine = "auto",
     memory: int | None = None, budgets: Sequence[Budget] = (),
 ) -> Iterator[CrashReport]:  # fmt: skip
     """A report for each budget, until the time is over.
+
+    Before a budget of which all may follow from the last one, the last is tried: with `SHARE` of the time left, where
+    that has an end. If nothing breaks under it, those that follow are left out; if something does, or the time was not
+    enough, they come in their order.
 
     Args:
         system: what is explored.
@@ -231,20 +250,42 @@ def deepen(
         watch: returns who is told of the progress of the search under a budget.
         engine: of each search.
         memory: of each search, in bytes.
-        budgets: what is explored; none: ever larger ones, until something breaks.
+        budgets: what is explored, each within the next; none: ever larger ones, until something breaks.
     """
     if seconds is not None and not math.isfinite(seconds):
         raise ValueError(f"the time must be finite, not {seconds}")
     started = time.perf_counter()
     legal: Exploration | None = None
-    for budget in budgets or deepening():
+    may_follow, whole = follow(system, budgets), True  # whether nothing has broken
+    tried: bool | None = None  # whether the last was decided before its turn
+
+    def explored(budget: Budget, share: float = 1) -> CrashReport | None:
+        """None: the time is over, and something was explored."""
         left = None if seconds is None else seconds - (time.perf_counter() - started)
         if left is not None and left <= 0 and legal is not None:
+            return None
+        limits = Limits(seconds=None if left is None else left * share, memory=memory)
+        return crash(system, budget, watch(budget) if watch else None, limits, legal, engine=engine)
+
+    for budget in budgets or deepening():
+        if tried and (whole or budget == budgets[-1]) and budget in (*may_follow, budgets[-1]):
+            continue
+        if tried is None and whole and budget in may_follow:
+            report = explored(budgets[-1], SHARE)
+            tried = report is not None and report.complete
+            if report is not None and (tried or report.faulty.interrupted):
+                yield report
+                if report.faulty.interrupted:
+                    return
+                whole = report.holds and not report.open
+            del report  # its graph need not stay beside the next one
+            if tried and whole:
+                continue
+        report = explored(budget)
+        if report is None:
             return
-        limits = Limits(seconds=left, memory=memory)
-        report = crash(system, budget, watch(budget) if watch else None, limits, legal, engine=engine)
         yield report
         if not report.complete or (not budgets and not report.holds):
             return
-        legal = report.legal
-        del report  # its graph need not stay beside the next one
+        legal, whole = report.legal, whole and report.holds and not report.open
+        del report

@@ -143,15 +143,26 @@ class Layout(SourceLayout):
 
     def pending(self, name: str) -> list[str]:
         wanted = name in self.system.messages
-        channel = self.system.channel_of(name) if wanted else self.system.channels[name]
         sources = []
-        for lane in self.lanes:
-            if lane.channel.name == channel.name:
-                entries = f"{{s}}[{lane.cell}]" + ("[1]" if channel.kind == "mailbox" else "")
-                sources.append(f"[q for q in {entries} if q[1] == {name!r}]" if wanted else entries)
+        for lane in self._carrying(name):
+            entries = f"{{s}}[{lane.cell}]" + ("[1]" if lane.channel.kind == "mailbox" else "")
+            sources.append(f"[q for q in {entries} if q[1] == {name!r}]" if wanted else entries)
         if name in self.known:
             sources.append(f"tuple((1, {name!r}, f) for f in {{s}}[{self.known[name]}])")
         return sources
+
+    def with_latest(self, name: str) -> list[str]:
+        only = f" if q[1] == {name!r}" if name in self.system.messages else ""
+        cells = [f"{{s}}[{lane.cell}]" for lane in self._carrying(name)]
+        sources = [f"[(q, q[0] == {cell}[0]) for q in {cell}[1]{only}]" for cell in cells]
+        if name in self.known:  # what was received once is no message of a lane
+            sources.append(f"tuple(((1, {name!r}, f), False) for f in {{s}}[{self.known[name]}])")
+        return sources
+
+    def _carrying(self, name: str) -> list[Lane]:
+        """The lanes of a channel, or of the one that carries a message."""
+        channel = self.system.channels.get(name) or self.system.channel_of(name)
+        return [lane for lane in self.lanes if lane.channel.name == channel.name]
 
     def query(self, name: str, arguments: Sequence[str]) -> str:
         queries: dict[str, Callable[..., str]] = {

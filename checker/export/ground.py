@@ -9,7 +9,7 @@ their turn, values of events are in the explored ranges, and time passes up to t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -20,8 +20,9 @@ import z3
 from leasehold.checker.prove.encode.effects import Content, Done, PartialStep
 from leasehold.checker.prove.encode.encoding import Encoding
 from leasehold.checker.prove.encode.formulas import Term, Unencodable, conjunction, disjunction
+from leasehold.checker.prove.encode.messages import MessageValue
 from leasehold.checker.prove.encode.state import NUMBER, Function, Key, StateSchema, SymbolicState, is_name
-from leasehold.checker.prove.encode.terms import Bindings, MessageValue, term
+from leasehold.checker.prove.encode.terms import Bindings, term
 from leasehold.checker.prove.encode.transitions import FaultScope, SymbolicStep, TransitionRelation
 from leasehold.checker.prove.encode.values import SetValue, Sorts
 from leasehold.spec.language import types as t
@@ -147,8 +148,11 @@ class GroundState(SymbolicState):
         there = conjunction(self.there(channel, kind, *at), rank >= 0)
         return there, MessageValue(
             partial(is_name, kind.name), lambda _, name: self.read(("field", channel.name, kind.name, name), *at), rank,
-            kinds,
+            kinds, latest=self.number(channel, kind, *at) == self.sent(channel, at[:-1]),
         )  # fmt: skip
+
+    def latest_messages(self, name: str, holds: Callable[[MessageValue], Term]) -> Term:
+        return self.every_message(name, lambda m: z3.Implies(m.latest, holds(m)))
 
     def unused(self, channel: Channel) -> Term:
         def nothing(key: Key, *at: Term) -> Term:

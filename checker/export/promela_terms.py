@@ -98,6 +98,8 @@ def term(e: x.Expression, f: PromelaBindings, want: t.Type | None = None) -> Wor
             return f"MOD({word(number, f)}, {of.count})"
         case x.Quantifier():
             return _quantifier(e, f)
+        case x.MessageField(name="latest"):
+            raise ExportError("the model keeps numbers of messages on their way alone", "compare the messages", e.place)
         case x.MessageField(variable=variable, name=name):
             return _message(variable, f).fields[name]
         case x.GlobalQuery(name="heard", subjects=(channel,)):

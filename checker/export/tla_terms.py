@@ -174,7 +174,7 @@ def _term(e: x.Expression, f: TlaBindings) -> str:
             return _quantifier(e, f)
         case x.MessageField(variable=variable, name="kind"):
             return f"{f.variables[variable]}.kind"
-        case x.MessageField(variable=variable, name="number"):
+        case x.MessageField(name="number" | "latest"):
             raise ExportError("the module keeps no numbers of messages", "compare the messages", e.place)
         case x.MessageField(variable=variable, name=name):
             message = f.layout.system.messages[f.variables[f"{variable} kind"]]

@@ -423,6 +423,8 @@ class Actor:
         proven = ""
         try:
             message = self.codec.open(frame)
+            if isinstance(message, Reply):
+                return message
             proven = message.envelope.sender
             await self.put(message)
         except Refusal as refusal:

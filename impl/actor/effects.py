@@ -58,7 +58,9 @@ class EffectRunner:
     def open(self, transport: Transport) -> None:
         """Begins with nothing under way."""
         options = self.context.options
-        self.outbox = Outbox(transport, self._address_of, self._refused, self._taken, options.backoff, self.rng)
+        self.outbox = Outbox(
+            transport, self._address_of, self._refused, self._taken, options.backoff, self.rng, self.codec.identity.name
+        )  # fmt: skip
         self.calls = HandlerCalls(self.context.environment.handlers, self._put, options.retry)
 
     async def close(self) -> None:
@@ -169,15 +171,16 @@ class EffectRunner:
                 with self._harmless():
                     self._send((message,))
             return
-        for (instance, send, _, number), frame in zip(outgoing, frames, strict=True):
-            if isinstance(frame, Refusal):
-                log.error("%s %s: %s", instance.key.lease, send.message, frame)
+        for (instance, send, _, number), sealed in zip(outgoing, frames, strict=True):
+            if isinstance(sealed, Refusal):
+                log.error("%s %s: %s", instance.key.lease, send.message, sealed)
                 continue
             last = send.answer or instance.core.over(instance.state)
             peer = instance.peers[send.neighbour]
             ordered = self.codec.program.messages[send.message].ordered
+            frame, pages = sealed
             self.outbox.post(
-                PendingSend(instance.key, send.neighbour, number, send.message, peer, frame, last, ordered)
+                PendingSend(instance.key, send.neighbour, number, send.message, peer, frame, last, ordered, pages)
             )
 
     def _call(self, effect: StartCall) -> None:

@@ -13,15 +13,17 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from leasehold.impl.actor.environment import ActorError, CredentialRequest, Credentials
+from leasehold.impl.actor.kept_values import KeptPages, lacks
 from leasehold.impl.actor.ready import Deliver, Ready
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import MEMBERSHIP, MachineInstance, origin_of
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.values import ValueFault, named_fields, to_plain
 from leasehold.impl.core.work import Event, Outcome, SendWork
-from leasehold.impl.identity import membership
+from leasehold.impl.identity import membership, pages, signed
 from leasehold.impl.identity.envelope import FINGERPRINT, Envelope, body_of, frame_of, open_frame
 from leasehold.impl.identity.keys import Purpose
+from leasehold.impl.identity.pages import Lacking
 from leasehold.impl.identity.signed import (
     Early,
     Forged,
@@ -36,7 +38,7 @@ from leasehold.impl.identity.signed import (
 from leasehold.impl.identity.trust import Identity, Trust
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.store.store import RecordKey
-from leasehold.impl.transport.transport import Delivery
+from leasehold.impl.transport.transport import Delivery, Reply
 
 
 class Outgoing(NamedTuple):
@@ -46,6 +48,13 @@ class Outgoing(NamedTuple):
     send: SendWork
     fields: tuple[Any, ...]
     number: int
+
+
+class SealedMessage(NamedTuple):
+    """A message as a frame, and the pages of its large values by digest."""
+
+    frame: bytes
+    pages: Mapping[bytes, bytes]
 
 
 class EnvelopeCodec:
@@ -62,6 +71,7 @@ class EnvelopeCodec:
         epoch: its incarnation.
         store: what its store is known by.
         began, commits: how many commits that had when the incarnation began, and has now.
+        kept: the pages of large values that others have said.
     """
 
     def __init__(
@@ -71,18 +81,19 @@ class EnvelopeCodec:
             raise ValueError(f"messages of {program.system} carry others: the actor needs `credentials` to judge them")
         self.program, self.identity, self.credentials = program, identity, credentials
         self.agreement = program.agreement + (f".{tick_seconds:g}" if tick_seconds else "")
+        self.kept = KeptPages()
         self.address = self.store = ""
         self.epoch = self.began = self.commits = 0
 
-    def seal(self, messages: Sequence[Outgoing]) -> list[bytes | Refusal]:
+    def seal(self, messages: Sequence[Outgoing]) -> list[SealedMessage | Refusal]:
         """Messages of machines as frames, which stand for themselves; those for one actor share a signature.
 
         Returns:
-            For each its frame, or why it cannot be written: a mistake of ours.
+            For each its frame and pages, or why it cannot be written: a mistake of ours.
         """
         plain = [self._plain(message) for message in messages]
         credentials = self.credentials.issue(plain) if self.credentials is not None else [None] * len(plain)
-        found: list[bytes | Refusal] = []
+        found: list[SealedMessage | Refusal] = []
         for_actor: dict[str, list[int]] = {}  # which messages
         for n, (message, request, credential) in enumerate(zip(messages, plain, credentials, strict=True)):
             try:
@@ -93,10 +104,11 @@ class EnvelopeCodec:
                 for_actor.setdefault(request.receiver, []).append(n)
         key = self.identity.key
         for numbers in for_actor.values():
-            bodies = [body for n in numbers if isinstance(body := found[n], bytes)]
-            for n, signature, body in zip(numbers, key.sign_all(Purpose.ENVELOPE, bodies), bodies, strict=True):
+            written = [one for n in numbers if isinstance(one := found[n], SealedMessage)]
+            signatures = key.sign_all(Purpose.ENVELOPE, [one.frame for one in written])
+            for n, signature, (body, own) in zip(numbers, signatures, written, strict=True):
                 try:
-                    found[n] = frame_of(key, signature, body)
+                    found[n] = SealedMessage(frame_of(key, signature, body), own)
                 except Refusal as refusal:
                     found[n] = refusal
         return found
@@ -109,19 +121,38 @@ class EnvelopeCodec:
             instance.metadata, send.message, instance.peers[send.neighbour], instance.key.lease, message.number, fields
         )
 
-    def _body(self, message: Outgoing, request: CredentialRequest, credential: str | Refusal | None) -> bytes:
+    def _body(self, message: Outgoing, request: CredentialRequest, credential: str | Refusal | None) -> SealedMessage:
+        """What is to be signed, in place of a frame."""
         if isinstance(credential, Refusal):
             raise credential
         instance = message.instance
+        fields, values, own = self._cut(request.fields)
         envelope = Envelope(
             version=1, system=self.program.system, digest=self.agreement, sender=self.identity.name,
             receiver=request.receiver, lease=request.lease, sending_machine=instance.key.machine,
             receiving_machine=self.machine_at(instance, message.send.neighbour), message=request.message,
-            number=request.number, epoch=self.epoch, fields=dict(request.fields), credential=credential,
+            number=request.number, epoch=self.epoch, fields=fields, values=values or None, credential=credential,
             reply_to=self.address or None, store=self.store, began=self.began, commits=self.commits,
             membership=self._membership(instance, message.send.neighbour),
         )  # fmt: skip
-        return body_of(envelope)
+        return SealedMessage(body_of(envelope), own)
+
+    def _cut(self, fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str], dict[bytes, bytes]]:
+        """The fields of a message that are written into it, the digests of the others, and their pages.
+
+        Raises:
+            Malformed, TooLarge: no receiver would accept them; this is a mistake of ours.
+        """
+        small, values = dict(fields), dict[str, str]()
+        own: dict[bytes, bytes] = {}
+        for name, value in fields.items():
+            if pages.is_large(value):
+                signed.data("values", {name: value})
+                first, more = pages.cut(self.identity.name, value)
+                values[name] = pages.names_of((first,))
+                own |= more
+                del small[name]
+        return small, values, own
 
     def machine_at(self, instance: MachineInstance, neighbour: int) -> str:
         """The name of a machine's neighbour."""
@@ -140,12 +171,16 @@ class EnvelopeCodec:
         heard = instance.record[instance.core.received_at][neighbour]
         return None if heard else instance.metadata.get(MEMBERSHIP)
 
-    def open(self, frame: bytes) -> Deliver:
+    def open(self, frame: bytes) -> Deliver | Reply:
         """The message of a frame whose sender may speak for the machine that it names.
+
+        A frame that is a part of a value, or the message of one that is not here, has an answer at once.
 
         Raises:
             Refusal: it is refused, and why.
         """
+        if frame.startswith(pages.START):
+            return self.kept.take(frame)
         envelope = open_frame(frame, self.identity.trust, self.identity.name)
         try:
             if envelope.system != self.program.system:
@@ -153,6 +188,10 @@ class EnvelopeCodec:
             if envelope.digest != self.agreement:
                 raise OtherSpecification(self._disagreement(envelope))
             self.identity.trust.speaker(envelope.sender, envelope.sending_machine)
+            if envelope.values is not None:
+                envelope = replace(envelope, fields=self.kept.whole(envelope), values=None)
+        except Lacking as lacking:
+            return lacks(lacking, envelope.sender)
         except Refusal as refusal:
             refusal.proven = envelope.sender
             raise

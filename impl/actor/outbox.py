@@ -17,10 +17,11 @@ import asyncio
 import logging
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from leasehold.impl.actor.environment import Backoff
+from leasehold.impl.actor.kept_values import ValueSender
 from leasehold.impl.store.store import RecordKey
 from leasehold.impl.transport.transport import Delivery, Reply, Transport
 
@@ -42,6 +43,7 @@ class PendingSend:
     body: bytes
     last: bool  # nothing is waited for once it is taken
     ordered: bool = False  # it is of a session
+    pages: Mapping[bytes, bytes] = field(default_factory=dict)  # of its large values, by digest
     tries: int = 0  # in a row that nobody took
     taken: int = 0  # times that it was
     times: int = 0  # that it was sent
@@ -61,6 +63,7 @@ class Outbox:
         taken: hears that a message of a session was taken.
         backoff: when they are sent again.
         rng: of the jitter.
+        owner: whose messages they are.
 
     Attributes:
         refusals: of machines that have not moved since: the message that was refused, and the reason.
@@ -68,10 +71,11 @@ class Outbox:
 
     def __init__(
         self, transport: Transport, address_of: Callable[[str], str], refused: Callable[[PendingSend, str], None],
-        taken: Callable[[PendingSend], None], backoff: Backoff, rng: random.Random,
+        taken: Callable[[PendingSend], None], backoff: Backoff, rng: random.Random, owner: str = "",
     ) -> None:  # fmt: skip
         self._transport, self._address_of, self._refused, self._taken = transport, address_of, refused, taken
         self.backoff, self._rng = backoff, rng
+        self._values = ValueSender(transport, owner)
         self._all: dict[RecordKey, dict[int, PendingSend]] = {}  # by machine and neighbour
         self._waiting: Counter[str] = Counter()  # by peer: requests that it has taken
         self._fresh: set[PendingSend] = set()  # on their way for the first time
@@ -171,9 +175,13 @@ class Outbox:
         reply = (
             await self._transport.send(address, pending.body) if address else Reply(Delivery.UNREACHABLE, "no address")
         )
+        if reply.answer is Delivery.LACKS:
+            reply = await self._values.send(
+                address, pending.body, pending.pages, reply, lambda: self._is_under_way(pending)
+            )
         pending.task = None
         self._fresh.discard(pending)
-        if self.stopped or self._all.get(pending.key, {}).get(pending.neighbour) is not pending:
+        if not self._is_under_way(pending):
             return
         pending.reason, pending.refused = reply.reason, reply.answer in (Delivery.UNTRUSTED, Delivery.REFUSED)
         match reply.answer:
@@ -199,6 +207,9 @@ class Outbox:
             case _:
                 pending.tries += 1
                 self._later(pending, min(self.backoff.first * 2 ** min(pending.tries - 1, 30), self.backoff.longest))
+
+    def _is_under_way(self, pending: PendingSend) -> bool:
+        return not self.stopped and self._all.get(pending.key, {}).get(pending.neighbour) is pending
 
     def _later(self, pending: PendingSend, pause: float) -> None:
         """After between half the pause and all of it."""

@@ -42,6 +42,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         number: its sequence number.
         epoch: the sender's incarnation.
         fields: the message's fields by name; not to be changed.
+        values: of those that are too large to be written here, the digests of their first pages.
         credential: a text signed by a third actor, if the message presents one; `ticket` on the wire.
         reply_to: the sender's address, if it gives one.
         store: what the sender's store is known by, through all its incarnations.
@@ -69,6 +70,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     began: signed.Natural = 0
     commits: signed.Natural = 0
     membership: signed.Text | None = None
+    values: dict[signed.Name, signed.Digest] | None = None
 
 
 _encoder = msgspec.json.Encoder()

@@ -35,6 +35,7 @@ Name: TypeAlias = Annotated[str, Meta(max_length=NAME_CHARACTERS, pattern=r"^[A-
 MachineName: TypeAlias = Annotated[
     str, Meta(max_length=NAME_CHARACTERS, pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\[[0-9]{1,9}\])?\Z")
 ]
+Digest: TypeAlias = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{43}\Z")]  # 32 bytes in base64
 Natural: TypeAlias = Annotated[int, Meta(ge=0, le=LARGEST_NUMBER)]  # every store and language can hold it
 Positive: TypeAlias = Annotated[int, Meta(ge=1, le=LARGEST_NUMBER)]
 

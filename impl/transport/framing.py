@@ -13,6 +13,7 @@ import msgspec
 from leasehold.impl.transport.transport import Delivery, Reply
 
 _LONGEST_REASON = 500
+_LONGEST_LACKING = 3000  # digests, of which no character is escaped
 LARGEST_REPLY = 4096  # bytes of one reply at most: 500 characters, each escaped
 TAKEN = Reply(Delivery.TAKEN)
 
@@ -50,7 +51,7 @@ def unpack(body: bytes, most: int) -> list[bytes]:
 
 
 def pack_replies(replies: Sequence[Reply]) -> bytes:
-    return _encoder.encode([(reply.answer, _tidy(reply.reason)) for reply in replies])
+    return _encoder.encode([(reply.answer, _tidy(reply)) for reply in replies])
 
 
 def unpack_replies(content: bytes, count: int) -> list[Reply]:
@@ -65,13 +66,15 @@ def unpack_replies(content: bytes, count: int) -> list[Reply]:
         raise FrameError(f"the answer is none: {str(error)[:200]}") from None
     if len(found) != count:
         raise FrameError(f"the answer has {len(found)} replies to {count} frames")
+    replies = (Reply(answer, reason) for answer, reason in found)
     return [
-        Reply(answer, _tidy(reason)) if reason or answer is not Delivery.TAKEN else TAKEN for answer, reason in found
+        Reply(one.answer, _tidy(one)) if one.reason or one.answer is not Delivery.TAKEN else TAKEN for one in replies
     ]
 
 
-def _tidy(reason: str) -> str:
+def _tidy(reply: Reply) -> str:
     """A reason is one line of a log at the other end."""
-    if reason.isprintable() and len(reason) <= _LONGEST_REASON:
+    reason, longest = reply.reason, _LONGEST_LACKING if reply.answer is Delivery.LACKS else _LONGEST_REASON
+    if reason.isprintable() and len(reason) <= longest:
         return reason
-    return "".join(c if c.isprintable() else " " for c in reason[:_LONGEST_REASON])
+    return "".join(c if c.isprintable() else " " for c in reason[:longest])

@@ -25,6 +25,7 @@ class Delivery(Enum):
     UNTRUSTED = "untrusted"  # the receiver does not trust the sender or its key, and may be told to
     UNREACHABLE = "unreachable"  # not known: it may or may not have come
     BUSY = "busy"  # the receiver takes no more at the moment
+    LACKS = "lacks"  # the receiver has not all values that the frame names: they are to be sent before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class Reply:
     """The outcome of sending a frame, and the reason of a refusal.
 
     Attributes:
+        reason: why; of `LACKS` the digests of what is lacked.
         proven: the actor that has signed the frame, where the receiver has verified that; it does not go back.
     """
 

@@ -116,7 +116,7 @@ class FieldBuilder:
             sender = self._role(node.get("from"))
             receiver = self._role(node.get("to"))
             fields = self.data(node.get("fields"))
-            if "number" in fields or "kind" in fields or "sender" in fields:
+            if not fields.keys().isdisjoint(("number", "kind", "latest", "sender")):
                 self.sink.error("message_field_name", place, name=name)
             if sender and receiver:
                 found[name] = m.Message(

@@ -82,12 +82,16 @@ class Declarer:
         for name, _, node in entries(self.files.messages):
             messages[name] = self._fields(as_mapping(node.get("fields")), small)
         channels: dict[str, tuple[str, ...]] = {}
+        numbered: set[str] = set()
         for name, _, node in entries(self.files.sections["channels"]):
             ends = text_of(node, "from"), text_of(node, "to")
             kinds = (m for m, _, n in entries(self.files.messages) if (text_of(n, "from"), text_of(n, "to")) == ends)
             channels[name] = tuple(kinds)
+            numbered.update(channels[name] if text_of(node, "kind") == "mailbox" else ())
         constants = {n: c.type for n, c in self.constants.items()}
-        return DeclaredNames(constants, self.types, self.roles, messages, channels, self.definitions, self.shared)
+        return DeclaredNames(
+            constants, self.types, self.roles, messages, channels, self.definitions, self.shared, frozenset(numbered)
+        )
 
     def _small(self) -> dict[str, Enum | Instance]:
         return {**self.types, **{n: r.instance for n, r in self.roles.items()}}

@@ -17,11 +17,17 @@ from leasehold.spec.language.types import Set, Value, members
 
 @dataclass(frozen=True)
 class InTransit:
-    """A message on its way. `number` is its sequence number relative to the last one received (0: a duplicate)."""
+    """A message on its way.
+
+    Attributes:
+        number: its sequence number relative to the last one received (0: a duplicate).
+        latest: whether it has the last number that its sender gave on its lane.
+    """
 
     kind: str
     fields: Mapping[str, Value]
     number: int
+    latest: bool = False
 
 
 class StateView(Protocol):
@@ -118,7 +124,7 @@ def evaluate(e: x.Expression, c: Context) -> Value:
             return _quantifier(e, c)
         case x.MessageField(variable=variable, name=name):
             message = c.variables[variable]
-            return getattr(message, name) if name in ("number", "kind") else message.fields[name]
+            return getattr(message, name) if name in ("number", "kind", "latest") else message.fields[name]
         case x.Old(operand=operand):
             assert c.before is not None
             return evaluate(operand, replace(c, view=c.before))

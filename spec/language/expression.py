@@ -130,7 +130,7 @@ class Pending(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageField(Node):
-    """A field of a message on its way, or its `number` or `kind`."""
+    """A field of a message on its way, or its `number` or `kind`, or whether it is the `latest` one of its lane."""
 
     variable: str
     name: str

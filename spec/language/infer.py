@@ -307,10 +307,14 @@ class Inference:
             return x.MessageField(type=INT, variable=variable, name=name, place=place)
         if name == "kind":
             return x.MessageField(type=Enum("message", message.kinds), variable=variable, name=name, place=place)
+        if name == "latest":
+            if not scope.names.numbered.issuperset(message.kinds):
+                return self.error("latest_without_numbers", tree, source=self.words(tree))
+            return x.MessageField(type=BOOL, variable=variable, name=name, place=place)
         if len(message.kinds) == 1 and name in (known := scope.names.messages[message.kinds[0]]):
             return x.MessageField(type=known[name], variable=variable, name=name, place=place)
         fields = scope.names.messages[message.kinds[0]] if len(message.kinds) == 1 else {}
-        others = [*fields, "number", "kind"]
+        others = [*fields, "number", "kind", "latest"]
         return self.error("unknown_message_field", tree, near=near_miss(name, fields), word=name, known=others)
 
     def _subscript(self, tree: ast.Subscript, scope: Scope, expected: Type | None) -> x.Expression:

@@ -43,6 +43,7 @@ class DeclaredNames:
     channels: Mapping[str, tuple[str, ...]]  # a channel's name: the kinds of messages that it carries
     definitions: Mapping[str, Definition] = field(default_factory=dict)
     shared: Mapping[str, Type] = field(default_factory=dict)  # variables of all machines
+    numbered: frozenset[str] = frozenset()  # messages that mailboxes carry
 
     def remembering(self, of: Type | None) -> Mapping[str, tuple[str, ...]]:
         """The states of a role that remember tasks, by the state that they stand for; empty for any other type."""

@@ -110,7 +110,8 @@ CHECK_CRASH_KEYS = {
 }
 DEEP_KEYS = {
     "budgets": "where several budgets are explored, with `--faults deep` or on the way to the system's own: each with "
-    "`faults`, `states`, `seconds`, `verdict` and `complete`; what stands beside it is of the last that was complete"
+    "`faults`, `states` (null: it follows from the last and was not explored), `seconds`, `verdict` and `complete`; "
+    "what stands beside it is of the last that was complete"
 }
 CASE_KEYS = {
     "case": "the control states of the product",

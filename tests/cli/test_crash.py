@@ -132,6 +132,21 @@ def test_a_budget_is_approached_from_one_crash_on(run: Run) -> None:
     }
 
 
+def test_parts_of_a_budget_that_follow_from_the_whole_are_not_explored(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "shy", SHY)
+    system = tmp_path / "shy/system.yaml"
+    system.write_text(system.read_text().replace("faults: {", "faults: {budget: 'crash=2,duplicate=1', "))
+    lines = run("crash", "shy").stdout.splitlines()
+    assert re.match(r"crash=1 +\d+ states +[\d.]+ s  holds$", lines[1])
+    assert re.match(r"crash=2,duplicate=1 +\d+ states +[\d.]+ s  holds$", lines[2])
+    assert re.match(r"crash=1,duplicate=1 +holds, as it does under the last$", lines[3])
+    assert lines[4:6] == ["", "under crash=2,duplicate=1:"]
+    found = as_json(run("crash", "shy", "--json"))["budgets"]
+    assert [(b["faults"], b["states"] is None, b["complete"]) for b in found] == [
+        ("crash=1", False, True), ("crash=1,duplicate=1", True, True), ("crash=2,duplicate=1", False, True),
+    ]  # fmt: skip
+
+
 @pytest.mark.long
 def test_what_time_does_not_suffice_for_is_named(run: Run, light: Path) -> None:
     """The default budget has a limit of time, which is said; what is beyond it is not called decided."""

@@ -25,7 +25,7 @@ WRONG = [
 @pytest.mark.long
 def test_a_lock_for_any_number_of_clients_and_grants_is_safe() -> None:
     system = load(EXAMPLES / "mutex")
-    found = induct(system, Setting(limit_seconds=2), jobs=1)
+    found = induct(system, Setting(limit_seconds=3), jobs=1)
     assert found.scope.crash
     assert found.scope.network
     assert found.proved.keys() >= {p.name for p in system.properties.values() if p.kind in PROVABLE}

@@ -81,7 +81,8 @@ def lemma_scope(system: System) -> Scope:
     channels = {c.name: tuple(m.name for m in messages_of(system, c)) for c in system.channels.values()}
     constants = {name: c.type for name, c in system.constants.items()}
     shared = {name: d.type for name, d in system.shared.items()}
-    names = DeclaredNames(constants, system.types, roles, messages, channels, system.definitions, shared)
+    numbered = frozenset(m for c in system.channels.values() if c.kind == "mailbox" for m in channels[c.name])
+    names = DeclaredNames(constants, system.types, roles, messages, channels, system.definitions, shared, numbered)
     return Scope(names, clock=system.clock is not None, opaque=True, outside=True)
 
 

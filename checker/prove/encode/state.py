@@ -22,7 +22,7 @@ from typing import Any
 import z3
 
 from leasehold.checker.prove.encode.formulas import Term, Unencodable, applied, conjunction
-from leasehold.checker.prove.encode.terms import MessageLane, MessageValue
+from leasehold.checker.prove.encode.messages import MessageLane, MessageValue
 from leasehold.checker.prove.encode.values import MapValue, OptionValue, SetValue, Sorts
 from leasehold.spec.language import types as t
 from leasehold.spec.language.expression import SHARED
@@ -310,6 +310,19 @@ class SymbolicState:
         places = self.schema.places(channel, kinds)
         return conjunction(*(self.schema.sorts.for_all(types, partial(here, some)) for some, types in places))
 
+    def latest_messages(self, name: str, holds: Callable[[MessageValue], Term]) -> Term:
+        """That something holds of each message on its way that is the latest one of its lane.
+
+        The number of that one is known, so nothing is said of all numbers.
+        """
+        channel, kinds = self.schema.named(name)
+
+        def here(*ends: Term) -> Term:
+            there, message = self.message_at(channel, kinds, (*ends, self.sent(channel, ends)))
+            return z3.Implies(there, holds(message))
+
+        return self.schema.sorts.for_all(self.schema.ends(channel), here)
+
     def at_most_one_message(self, name: str, holds: Callable[[MessageValue], Term]) -> Term:
         """That something holds of one message on its way, or of none: of two, it does not hold of both."""
         channel, kinds = self.schema.named(name)
@@ -373,7 +386,9 @@ class SymbolicState:
         if channel.kind != "mailbox":
             return MessageValue(is_kind, field, z3.IntVal(1), self.schema.messages(channel))
         rank, lane = number - self.received(channel, ends), MessageLane(channel.name, tuple(ends), self)
-        return MessageValue(is_kind, field, rank, self.schema.messages(channel), lane)
+        return MessageValue(
+            is_kind, field, rank, self.schema.messages(channel), lane, number == self.sent(channel, ends)
+        )
 
 
 def is_name(name: str, other: str) -> Term:

@@ -9,44 +9,16 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeGuard
+from functools import reduce
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import z3
 
 from leasehold.checker.prove.encode.formulas import Term, Unencodable, conjunction, disjunction
+from leasehold.checker.prove.encode.messages import MessageValue, message_field, ranks_compared, same_message
 from leasehold.checker.prove.encode.values import MapValue, SetValue, Sorts
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
-from leasehold.spec.language.model import Message
-
-
-class MessageLane(NamedTuple):
-    """Where a message was found on its way: its channel, the two machines, and in which state."""
-
-    channel: str
-    ends: tuple[Term, ...]
-    state: object
-
-
-@dataclass(frozen=True)
-class MessageValue:
-    """A message on its way: its kind as a term, its fields by kind and name, its rank, and the kinds it may be of.
-
-    Between two machines, and in one state, the rank has the order of the true one; `lane` names them. None: it is the
-    true rank.
-    """
-
-    is_kind: Callable[[str], Term]
-    field: Callable[[str, str], Any]
-    number: Term
-    kinds: Sequence[Message]
-    lane: MessageLane | None = None
-
-    def equals(self, kind: Message, fields: Callable[[str], Any], sorts: Sorts) -> Term:
-        """That it is of a kind, and has these fields."""
-        same = (sorts.equal(self.field(kind.name, f.name), fields(f.name)) for f in kind.fields)
-        return conjunction(self.is_kind(kind.name), *same)
 
 
 class SymbolicView(Protocol):
@@ -58,6 +30,7 @@ class SymbolicView(Protocol):
     def control(self, role: str, instance: Term) -> Term: ...
     def running(self, role: str, instance: Term) -> Term: ...
     def every_message(self, name: str, holds: Callable[[MessageValue], Term]) -> Term: ...
+    def latest_messages(self, name: str, holds: Callable[[MessageValue], Term]) -> Term: ...
     def at_most_one_message(self, name: str, holds: Callable[[MessageValue], Term]) -> Term: ...
     def heard(self, name: str) -> Term: ...
 
@@ -136,7 +109,7 @@ def term(e: x.Expression, f: Bindings) -> Any:
         case x.Quantifier():
             return _quantifier(e, f)
         case x.MessageField(variable=variable, name=name):
-            return _message_field(f.variables[variable], name)
+            return message_field(f.variables[variable], name)
         case x.Old(operand=operand):
             return _old(operand, f)
         case x.Took():
@@ -254,10 +227,10 @@ def _compared(e: x.Apply, f: Bindings) -> Term:
         return few
     if _is_number(left) and _is_number(right):
         ranked = f.variables[left.variable], f.variables[right.variable]
-        return _ranks_compared(ORDERS[e.op], *ranked, f.sorts)
+        return ranks_compared(ORDERS[e.op], *ranked, f.sorts)
     a, b = _compared_values(e, f)
     if isinstance(a, MessageValue):
-        same = _same_message(a, b, f.sorts)
+        same = same_message(a, b, f.sorts)
         return same if e.op == "==" else z3.Not(same)
     if e.op in ("==", "!="):
         return f.sorts.equal(a, b) if e.op == "==" else z3.Not(f.sorts.equal(a, b))
@@ -377,7 +350,8 @@ def _quantifier(e: x.Quantifier, f: Bindings) -> Any:
             holds = term(e.body, inner(message))
             return z3.Implies(chosen(message), holds if wanted else z3.Not(holds))
 
-        held = f.view.every_message(e.domain.name, about)
+        of_all = f.view.latest_messages if _is_of_latest(e) else f.view.every_message
+        held = of_all(e.domain.name, about)
         return held if wanted else z3.Not(held)
     domain = term(e.domain, f)
     of = domain.of
@@ -424,6 +398,14 @@ def _quantifier(e: x.Quantifier, f: Bindings) -> Any:
     return z3.Sum([summand(m) for m in members])
 
 
+def _is_of_latest(e: x.Quantifier) -> bool:
+    """Whether what it says of messages is of the latest ones alone."""
+    narrowing = [e.condition] if e.condition is not None else []
+    narrowing += [e.body] if e.kind == "any" else []
+    parts = [part for whole in narrowing for part in x.conjuncts(whole)]
+    return any(isinstance(p, x.MessageField) and (p.variable, p.name) == (e.variable, "latest") for p in parts)
+
+
 def _best(cases: Sequence[tuple[Term, Term]], better: Callable[[Term, Term], Term], otherwise: Term) -> Term:
     """The value that none of those that count beats."""
     some, found = z3.BoolVal(False), otherwise
@@ -433,45 +415,8 @@ def _best(cases: Sequence[tuple[Term, Term]], better: Callable[[Term, Term], Ter
     return found
 
 
-def _message_field(message: MessageValue, name: str) -> Any:
-    if name == "number":
-        raise Unencodable("a message's number but in comparison with 0 or another's")
-    if name == "kind":
-        raise Unencodable("the kind of a message on its way")
-    found, *others = [(kind.name, message.field(kind.name, name)) for kind in message.kinds]
-    value = found[1]
-    for kind, other in others:
-        value = z3.If(message.is_kind(kind), other, value)
-    return value
-
-
-def _same_message(a: MessageValue, b: MessageValue, sorts: Sorts) -> Term:
-    kinds = [
-        conjunction(b.is_kind(kind.name), a.equals(kind, partial(b.field, kind.name), sorts))
-        for kind in a.kinds
-        if kind in b.kinds
-    ]
-    return conjunction(_ranks_compared(operator.eq, a, b, sorts), disjunction(*kinds))
-
-
 def _is_number(side: x.Expression) -> TypeGuard[x.MessageField]:
     return isinstance(side, x.MessageField) and side.name == "number"
-
-
-def _ranks_compared(order: Callable[[Term, Term], Term], a: MessageValue, b: MessageValue, sorts: Sorts) -> Term:
-    """How the ranks of two messages compare.
-
-    Between other machines gaps count, and in another state others may have been received, so little is known then.
-    A true rank is 0 where the number is; else it is at least 1, and at most the number.
-    """
-    compared = order(a.number, b.number)
-    if a.lane is None and b.lane is None:
-        return compared
-    same = z3.BoolVal(False)
-    if a.lane and b.lane and a.lane.channel == b.lane.channel and a.lane.state is b.lane.state:
-        same = conjunction(*(one == other for one, other in zip(a.lane.ends, b.lane.ends, strict=True)))
-    known = [same, a.number == 0, b.number == 0, conjunction(a.number == 1, b.number == 1)]
-    return z3.If(disjunction(*known), compared, sorts.anything("rank"))
 
 
 def _compared_values(e: x.Apply, f: Bindings) -> tuple[Any, Any]:

@@ -6,17 +6,20 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from leasehold.checker.crash.analysis import CrashReport, crash, deepen
+from leasehold.checker.crash import analysis
+from leasehold.checker.crash.analysis import CrashReport, crash, deepen, follow
 from leasehold.checker.crash.cases import ANY, NO_RETURN, NOT_ASKED, Case, WorstCase
 from leasehold.checker.crash.unmet import Unmet, differences, explanations, unmet
 from leasehold.checker.explore.result import Step
 from leasehold.faults import Budget
 from leasehold.faults.budget import deepening
-from leasehold.spec import SHIPPED
+from leasehold.spec import SHIPPED, System
 from tests.checker.explore.test_faulty import ASKER
 from tests.systems import load
 
@@ -466,6 +469,75 @@ def test_the_parts_of_a_budget_end_with_the_whole(budget: str, parts: list[str])
 def test_deepening_ends_where_something_breaks(conversation: Path) -> None:
     plain_queues(conversation)
     assert [r.holds for r in deepen(load(conversation), 60)] == [False]
+
+
+def in_turn(system: System, budget: str, seconds: float | None = None) -> list[str]:
+    """The budgets that are explored on the way to one, in their turn; `!`: something breaks under it."""
+    budgets = list(Budget.parse(budget).parts())
+    return [f"{r.budget}{'' if r.holds else '!'}" for r in deepen(system, seconds, budgets=budgets)]
+
+
+@pytest.mark.parametrize(
+    ("most", "found"),
+    [(4, ["crash=1", "crash=3"]), (3, ["crash=1", "crash=3!", "crash=2"]), (2, ["crash=1", "crash=3!", "crash=2!"]),
+     (1, ["crash=1!", "crash=2!", "crash=3!"])],
+)  # fmt: skip
+def test_what_follows_from_the_largest_budget_is_left_out(conversation: Path, most: int, found: list[str]) -> None:
+    """Over a plain queue each crash may let the teller be asked once more."""
+    plain_queues(conversation)
+    teller, invariants = conversation / "roles" / "teller.yaml", conversation / "invariants.yaml"
+    teller.write_text(teller.read_text().replace("max: 3", "max: 9").replace("count + 1, 3", "count + 1, 9"))
+    words = f"properties: {{asked: {{always: teller.count <= {most}}}}}\nends: {{done: asker.state == done}}\n"
+    invariants.write_text(words)
+    assert in_turn(load(conversation), "crash=3") == found
+
+
+def test_retries_that_come_with_a_fault_may_be_what_brings_a_system_back(conversation: Path) -> None:
+    """So only budgets with them follow from one with them."""
+    system, budgets = load(conversation), list(Budget.parse("crash=2,duplicate=1,lose=1").parts())
+    assert [str(b) for b in follow(system, budgets)] == ["crash=1,duplicate=1,lose=1"]
+    assert in_turn(system, "crash=2,duplicate=1,lose=1") == [
+        "crash=1", "crash=1,duplicate=1", "crash=2,duplicate=1,lose=1",
+    ]  # fmt: skip
+    assert [follow(system, budgets[:n]) for n in range(3)] == [[]] * 3
+    assert [str(b) for b in follow(system, budgets[:3])] == []
+    assert [str(b) for b in follow(system, list(Budget.parse("crash=2,duplicate=2").parts()))] == [
+        "crash=1,duplicate=1", "crash=2,duplicate=1",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["two_phase_commit", "three_phase_commit"])
+def test_what_is_left_out_holds(name: str) -> None:
+    system = load(name, {"participants": 1})
+    budgets = list(Budget.parse("crash=2,duplicate=1,reorder=1").parts())
+    last = crash(system, budgets[-1])
+    assert last.holds
+    for budget in follow(system, budgets):
+        report = crash(system, budget, legal=last.legal)
+        assert report.holds
+        assert not report.open
+        assert report.faulty.distinct <= last.faulty.distinct
+
+
+def test_the_largest_budget_is_tried_with_a_part_of_the_time(
+    conversation: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is between comes where that was not enough, and then the largest again, with all that is left."""
+    given: list[tuple[str, float]] = []
+
+    def slow(system: System, budget: Budget, *arguments: Any, **more: Any) -> CrashReport:
+        report = crash(system, budget, *arguments, **more)
+        assert arguments[1].seconds is not None
+        given.append((str(budget), arguments[1].seconds))
+        if str(budget) == "crash=3" and len(given) < 4:
+            cut = replace(report.faulty, complete=False, why_incomplete="stopped after 15 s")
+            return replace(report, faulty=cut)
+        return report
+
+    monkeypatch.setattr(analysis, "crash", slow)
+    assert in_turn(load(conversation), "crash=3", 1000) == ["crash=1", "crash=2", "crash=3"]
+    assert [budget for budget, _ in given] == ["crash=1", "crash=3", "crash=2", "crash=3"]
+    assert [round(seconds / 100) for _, seconds in given] == [10, 2, 10, 10]
 
 
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf")])

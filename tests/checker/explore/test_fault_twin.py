@@ -95,10 +95,12 @@ class World:
 
     def pending(self, name: str) -> Iterator[InTransit]:
         for lane, queue in self.way.items():
+            numbered = self.twin.system.channels[lane[0]].kind == "mailbox"
             for number, kind, fields in queue:
                 if name in (kind, lane[0]):
                     names = [f.name for f in self.twin.system.messages[kind].fields]
-                    yield InTransit(kind, dict(zip(names, fields, strict=True)), number)
+                    rank = number - self.received[lane] if numbered else 1
+                    yield InTransit(kind, dict(zip(names, fields, strict=True)), rank, number == self.sent[lane])
 
     def heard(self, name: str) -> bool:
         return all(self.sent[lane] <= self.received[lane] for lane in self.way if lane[0] == name)

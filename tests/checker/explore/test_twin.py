@@ -77,11 +77,11 @@ class World:
         return self.state_of[role, instance]
 
     def pending(self, name: str) -> Iterator[InTransit]:
-        for (channel, _, _), queue in self.way.items():
+        for lane, queue in self.way.items():
             for number, kind, fields in queue:
-                if name in (kind, channel):
+                if name in (kind, lane[0]):
                     names = [f.name for f in self.system.messages[kind].fields]
-                    yield InTransit(kind, dict(zip(names, fields, strict=True)), number)
+                    yield InTransit(kind, dict(zip(names, fields, strict=True)), number, number == self.sent[lane])
 
 
 class Twin:

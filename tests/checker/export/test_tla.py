@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -97,6 +98,18 @@ def test_many_systems_by_chance(kind: str, tmp_path: Path) -> None:
 def test_faults_that_need_numbers_are_refused() -> None:
     with pytest.raises(ExportError, match=r"system.yaml:\d+:\d+: channel to_broker has faults.*export to Promela"):
         export_system(load(shipped_folder("lease"), {"duplicates": 1}), "tla")
+
+
+def test_the_latest_message_has_no_word(tmp_path: Path) -> None:
+    """A property that asks which message it is, is left out of a module; a model is refused."""
+    folder = copytree(shipped_folder("two_phase_commit"), tmp_path / "latest")
+    for name in ("expected.yaml", "lemmas.yaml", "crash.yaml"):
+        (folder / name).unlink()
+    (folder / "invariants.yaml").write_text("properties: {one: {always: all(m.latest for m in pending(agree))}}\n")
+    left = {part.name: part.why for part in export_system(load(folder), "tla").left_out}
+    assert left["one"] == "the module keeps no numbers of messages"
+    with pytest.raises(ExportError, match=r"invariants.yaml:1:\d+: .*numbers of messages on their way alone"):
+        export_system(load(folder), "promela")
 
 
 def test_what_tla_cannot_say_is_named() -> None:

@@ -138,9 +138,7 @@ class Describer:
 
     def pending(self, s: State, message: Message) -> list[str]:
         """The messages of a kind on their way: each of them, and that there are no others."""
-        channel = self.system.channel_of(message.name)
-        every = [e for lane in self.lanes[channel.name] for e in channels.entries(channel.kind, s[lane.cell])]
-        mine = [self.message(message, e, "m") for e in every if e[1] == message.name]
+        mine = self.mine(s, message)
         if not mine:
             return [f"len(pending({message.name})) == 0"]
         each = [f"any({words} for m in pending({message.name}))" for words in dict.fromkeys(mine)]
@@ -149,18 +147,29 @@ class Describer:
 
     def counted(self, s: State, message: Message) -> list[str]:
         """Whether there are several messages of a kind; which of them are one by its content."""
-        channel = self.system.channel_of(message.name)
-        every = [e for lane in self.lanes[channel.name] for e in channels.entries(channel.kind, s[lane.cell])]
-        mine = [self.message(message, e, "m") for e in every if e[1] == message.name]
+        mine = self.mine(s, message)
         if len(mine) < 2:
             return [f"len(pending({message.name})) == 1"] if mine else []
         alone = [words for words, many in Counter(mine).items() if many == 1]
         one = [f"count({words} for m in pending({message.name})) == 1" for words in alone[:1]]
         return [f"len(pending({message.name})) > 1", *one]
 
-    def message(self, message: Message, entry: channels.Entry, name: str) -> str:
+    def mine(self, s: State, message: Message) -> list[str]:
+        """What can be said of each message of a kind that is on its way."""
+        every = ((lane, s[lane.cell]) for lane in self.lanes[self.system.channel_of(message.name).name])
+        return [
+            self.message(message, entry, "m", content)
+            for lane, content in every
+            for entry in channels.entries(lane.channel.kind, content)
+            if entry[1] == message.name
+        ]
+
+    def message(self, message: Message, entry: channels.Entry, name: str, lane: channels.Content) -> str:
+        """What can be said of a message that lies in a lane of some content."""
         rank, _, values = entry
         facts = [f"{name}.number {'>' if rank > 0 else '=='} 0"]
+        if self.system.channel_of(message.name).kind == "mailbox":
+            facts.append(f"{'' if rank == lane[0] else 'not '}{name}.latest")
         for field, value in zip(message.fields, values, strict=True):
             facts += _equal(f"{name}.{field.name}", field.type, value)
         return conjoined(facts)
@@ -173,7 +182,8 @@ class Describer:
             entries = channels.entries("mailbox", s[lanes[0].cell])
             for one, other in pairwise(entries):
                 first, second = (
-                    self.message(self.system.messages[e[1]], e, name) for e, name in ((one, "m"), (other, "q"))
+                    self.message(self.system.messages[e[1]], e, name, s[lanes[0].cell])
+                    for e, name in ((one, "m"), (other, "q"))
                 )
                 words = f"{first} and {second} and m.number < q.number"
                 yield f"any({words} for m in pending({one[1]}) for q in pending({other[1]}))"

@@ -18,6 +18,7 @@ class ClaimWriter:
     Attributes:
         counts: by role, how many machines it has; empty: one without a number.
         data, states, messages, fields: by role or message, what it has.
+        kinds: by channel.
         peers: by role, the small type of its machines' partners.
     """
 
@@ -28,6 +29,7 @@ class ClaimWriter:
     states: dict[str, list[str]]
     messages: dict[str, tuple[str, str]]
     fields: dict[str, list[str]]
+    kinds: dict[str, str]
     peers: dict[str, str]
     roles: list[str]
 
@@ -118,14 +120,16 @@ class ClaimWriter:
     def sent(self) -> str:
         m = self.pick(*self.messages)
         field = self.pick("", *self.fields[m])
-        rank = self.pick("m.number > 0", "0 < m.number", "1 <= m.number", "1 > m.number")
+        lane = "back" if m == "tell" else "there"
+        latest = ("m.latest", "not m.latest") if self.kinds[lane] == "mailbox" else ()
+        rank = self.pick("m.number > 0", "0 < m.number", "1 <= m.number", "1 > m.number", *latest)
         value = {"": rank, "v": "m.v", "n": "m.n == 1", "tone": "m.tone == green", "at": "m.at == slot[0]",
                  "o": "m.number == 0"}[field]  # fmt: skip
         few = f"{self.pick('==', '<=', '>')} {self.pick('0', '1', '1')}"
         return self.pick(f"any({value} for m in pending({m}))", f"has_sent({m})",
                          f"len(pending({m})) == 0", f"len(pending({m})) > 1",
                          f"count({value} for m in pending({m})) {few}",
-                         f"heard({'back' if m == 'tell' else 'there'})")  # fmt: skip
+                         f"heard({lane})")  # fmt: skip
 
     def claim(self, *, step: bool, it: str = "") -> str:
         facts = [self.sent() if not it and self.maybe(0.3) else self.fact(it) for _ in range(self.pick(1, 2, 2, 3))]

@@ -180,6 +180,12 @@ FALSE = {
         "not (took(a.go) and not old(heard(c)) and old(len(pending(m)) == 0) and any(1 >= q.number for q in pending(m))"
         ")", RANKED, {}, "", ANY,
     ),
+    "no other than the latest message": ("all(q.latest for q in pending(m))", RANKED, {}, "", ANY),
+    "the latest message, lost": ("heard(c) or any(q.latest for q in pending(m))", RANKED, {}, "", ANY),
+    "the latest message, received": ("not any(q.latest and q.number == 0 for q in pending(m))", RANKED, {}, "crash=1",
+                                     ANY),
+    "what was the latest message": ("all(old(any(k.latest for k in pending(m))) or n.latest for n in pending(m))",
+                                    RANKED, {}, "", ANY),
     "the event of a step, under old": ("not old(took(a.go))", ENOUGH, {"n": 2}, "", NONE),
     "a name that stands for something": (
         "all(index(u) != 0 or count(v != u and index(v) < probe for v in w) + 0 == 0 for u in w)", NAMED,
@@ -235,6 +241,13 @@ def test_what_is_false_is_not_proved(about: str, tmp_path: Path) -> None:
         if "claim" in proved:
             assert proof.assumptions is not None
             assert proof.assumptions.constants["n"].startswith("= ")
+
+
+def test_what_the_latest_message_says_is_proved(tmp_path: Path) -> None:
+    """Whatever was sent before it and is not received, and whichever is lost."""
+    claim = "all(q.k == a.k for q in pending(m) if q.latest) and all(q.latest or q.k < 3 for q in pending(m))"
+    proof = prove(load(written(tmp_path / "found", RANKED, claim)), ANY, jobs=1)
+    assert [v.verdict for v in proof.verdicts] == ["proved"]
 
 
 def test_a_proof_that_was_kept_is_one_for_the_same_nodes(tmp_path: Path) -> None:

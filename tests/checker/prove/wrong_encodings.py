@@ -21,6 +21,7 @@ from leasehold.checker.prove.encode import terms
 from leasehold.checker.prove.encode.auxiliary import auxiliary_invariants
 from leasehold.checker.prove.encode.encoding import Encoding, MakesRelation
 from leasehold.checker.prove.encode.formulas import Term
+from leasehold.checker.prove.encode.messages import MessageValue
 from leasehold.checker.prove.encode.state import SymbolicState
 from leasehold.checker.prove.encode.terms import Bindings
 from leasehold.checker.prove.encode.transitions import TransitionRelation
@@ -176,6 +177,12 @@ def what_may_be_is(right: Any, sorts: Sorts, name: str) -> Term:
 @instead_of(SymbolicState, "heard")
 def what_is_lost_was_heard(right: Any, s: SymbolicState, name: str) -> Term:
     return s.every_message(name, lambda m: z3.BoolVal(False))
+
+
+@instead_of(SymbolicState, "message")
+def whatever_is_on_its_way_is_the_latest(right: Any, s: SymbolicState, *at: Any) -> MessageValue:
+    found: MessageValue = right(s, *at)
+    return replace(found, latest=z3.BoolVal(True))
 
 
 def _declared_only() -> Any:

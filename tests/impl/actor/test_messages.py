@@ -10,7 +10,16 @@ from msgspec.structs import replace
 
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorError, ActorOptions, Environment
-from leasehold.impl.actor.messages import ADDRESS, EPOCH, EnvelopeCodec, Heard, Outgoing, answer_to, check_origin
+from leasehold.impl.actor.messages import (
+    ADDRESS,
+    EPOCH,
+    EnvelopeCodec,
+    Heard,
+    Outgoing,
+    SealedMessage,
+    answer_to,
+    check_origin,
+)
 from leasehold.impl.actor.table import MachineTable
 from leasehold.impl.clock import HandClock
 from leasehold.impl.core.core import Program
@@ -106,9 +115,10 @@ def a_message(program: Program, number: int = 1, task: str = "say") -> Envelope:
     (send,) = (piece for piece in outcome.work if isinstance(piece, SendWork) and piece.task == task)
     peer = "bob" if task == "say" else "carl"
     machine.peers[send.neighbour] = peer
-    (frame,) = ann.seal([Outgoing(machine, send, send.fields(record), 7)])
-    assert isinstance(frame, bytes)
-    return open_frame(frame, trust(), peer)
+    (sealed,) = ann.seal([Outgoing(machine, send, send.fields(record), 7)])
+    assert isinstance(sealed, SealedMessage)
+    assert sealed.pages == {}
+    return open_frame(sealed.frame, trust(), peer)
 
 
 @pytest.mark.parametrize("number", [0, 1])

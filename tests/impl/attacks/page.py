@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tests.impl.attacks.attacks import ATTACKS, Attack
+from tests.impl.attacks.attacks import Attack
 from tests.impl.attacks.scene import program, scene
+from tests.impl.attacks.values import ANSWERS, ATTACKS
 from tests.impl.virtual import virtual
 
 HEAD = """\
@@ -16,10 +17,24 @@ a row and a kind of message is tried by [a test](../../tests/impl/attacks/test_a
 taken.
 
 `untrusted` counts against the address that a frame comes from, and `refused` against the actor that has signed it;
-`busy` asks the sender to try again later, as an operator may cure it.
+`busy` asks the sender to try again later, as an operator may cure it. `lacks` asks for values that the message names by
+digest ([decision 40](../decisions/0040-large-values.md)), and names them.
 
 | what is wrong | with | answer | the reason, as an example |
 |---|---|---|---|
+"""
+
+TAIL = """
+## Answers
+
+Answers are not signed, so anybody on the way may forge one. The most that a forged answer does is to let a message be
+sent again, or not at all. A sender that hears that values of its message are lacked sends nothing but these, each at
+most once a round and in so many rounds, and then the message; it never sends values of other messages, whoever names
+their digests. Each answer below is tried by [a test](../../tests/impl/attacks/test_attacks.py): no record changes, and
+the message is taken when the right answer comes.
+
+| the answer says | what is sent then |
+|---|---|
 """
 
 
@@ -41,6 +56,7 @@ async def _reason(message: str, attack: Attack) -> str:
 
 def main() -> None:
     print(HEAD + "\n".join(map(row, ATTACKS)))
+    print(TAIL + "\n".join(f"| {answer.words} | {answer.sent} |" for answer in ANSWERS))
 
 
 if __name__ == "__main__":

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from dataclasses import replace
 
 import pytest
 
+from leasehold.impl.actor.kept_values import ROUNDS
+from leasehold.impl.core.core import Program
+from leasehold.impl.identity import pages
 from leasehold.impl.identity.trust import Trust
 from leasehold.impl.store.store import RecordKey
+from leasehold.impl.transport.memory import MemoryTransport
 from leasehold.impl.transport.transport import Delivery, Reply
-from tests.impl.attacks.attacks import ATTACKS, Attack
+from tests.impl.actor.alone import program_of
+from tests.impl.actor.estate import FILES, KEEPER, OWNER, RUN, estate, properties
+from tests.impl.attacks.attacks import Attack
 from tests.impl.attacks.scene import LEASE, SOUTH, Scene, program, scene
+from tests.impl.attacks.values import ANSWERS, ATTACKS, ONCE, Answer
 from tests.impl.virtual import virtual
 
 MESSAGES = tuple(program().messages)
@@ -136,5 +144,47 @@ def test_the_newest_incarnation_is_remembered_in_the_store_and_its_address() -> 
             s.receiver.identity.trust = s.trust
             assert s.receiver.messages.address_of("alice") == "memory:alice"  # the operator's word counts
             assert (await s.receiver.receive(s.sealed(**later, number=number + 1))).answer is Delivery.TAKEN
+
+    virtual(story())
+
+
+@pytest.fixture(scope="module")
+def estate_program(tmp_path_factory: pytest.TempPathFactory) -> Program:
+    return program_of(tmp_path_factory.mktemp("estate"), FILES)
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: answer.words)
+def test_a_wrong_answer_to_a_message_with_large_values_changes_nothing(answer: Answer, estate_program: Program) -> None:
+    """The sender says nothing but this message and its values, not without end, and the right answer comes to it."""
+
+    async def story() -> None:
+        async with estate(estate_program) as e:
+            await e.put({0: "x"}, "bob:1")
+            await e.put({n: properties(n, 300) for n in range(100)})
+            alice, before = e.actors["alice"], len(e.sent)
+            forging = True
+
+            async def forged(address: str, frame: bytes) -> Reply:
+                if not forging:
+                    return await MemoryTransport.send(alice.transport, address, frame)
+                e.sent.append(("memory:alice", address, frame))
+                (pending,) = alice.outbox.of(RecordKey(RUN, OWNER))
+                return answer.answer(dict(pending.pages), frame.startswith(pages.START))
+
+            alice.transport.send = forged  # type: ignore[method-assign]
+            await alice.tell(RUN, OWNER, "offer")
+            (pending,) = alice.outbox.of(RecordKey(RUN, OWNER))
+            while pending.tries < 3:
+                await asyncio.sleep(0.001)
+            frames = [frame for _, _, frame in e.sent[before:]]
+            mine = {pages.frame_of("alice", body) for body in pending.pages.values()}
+            assert set(frames) <= {pending.body, *mine}
+            assert (answer.sent == ONCE) == (set(frames) == {pending.body})
+            assert len(frames) <= 4 * ROUNDS * (len(mine) + 1)
+            assert e.record(RUN, OWNER)[0] == "telling"
+            assert RecordKey(RUN, KEEPER) not in e.actors["clerk"].table.instances
+            forging = False
+            await e.settle()
+            assert e.same()
 
     virtual(story())

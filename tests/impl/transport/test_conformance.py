@@ -5,6 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from leasehold.impl.actor.kept_values import KeptPages, ValueSender, lacks
+from leasehold.impl.identity.envelope import Envelope
+from leasehold.impl.identity.pages import Lacking, cut, names_of
 from leasehold.impl.transport.limits import LIMITS
 from leasehold.impl.transport.transport import Delivery, Reply, TransportError
 
@@ -298,3 +301,34 @@ def test_who_is_refused_too_often_waits_and_costs_the_receiver_nothing(world, re
     lines = [r for r in caplog.records if "refused what came from" in r.getMessage()]
     assert 1 <= len(lines) <= 12, "the log has the reason, and is not filled"
     assert "forged" in lines[0].getMessage()
+
+
+def test_large_values_go_over_it_part_by_part(world, receiver):
+    """Of a thousand units, with all that is said of each."""
+    value = [{"unit": n, "words": f"unit {n} " * 50} for n in range(1000)]
+    first, own = cut("here", value)
+    kept = KeptPages()
+    envelope = Envelope(
+        version=1, system="s", digest="d", sender="here", receiver="there", lease="here:1", sending_machine="a",
+        receiving_machine="b", message="m", number=1, epoch=1, fields={}, values={"units": names_of((first,))},
+    )  # fmt: skip
+
+    async def receive(frame):
+        if frame != b"message":
+            return kept.take(frame)
+        try:
+            assert kept.whole(envelope) == {"units": value}
+        except Lacking as more:
+            return lacks(more)
+        return Reply(Delivery.TAKEN)
+
+    async def talk():
+        _, there = await world.start("there", receive)
+        here, _ = await world.start("here", receiver)
+        lacked = await here.send(there, b"message")
+        assert lacked == Reply(Delivery.LACKS, names_of((first,)))
+        assert await ValueSender(here, "here").send(there, b"message", own, lacked, lambda: True) == Reply(
+            Delivery.TAKEN
+        )
+
+    world.run_all(talk())

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leasehold.impl.identity.pages import NAMED, names_of
 from leasehold.impl.transport.framing import LARGEST_REPLY, FrameError, pack, pack_replies, unpack, unpack_replies
 from leasehold.impl.transport.transport import Delivery, Reply
 
@@ -72,6 +73,15 @@ def test_a_reason_is_cut_at_500_characters_at_both_ends(reason: str, shown: str)
     plain = json.dumps([["refused", reason]]).encode()  # another end may tidy nothing
     assert unpack_replies(plain, 1) == [Reply(Delivery.REFUSED, shown)]
     assert len(pack_replies([Reply(Delivery.REFUSED, reason)])) <= LARGEST_REPLY
+
+
+def test_an_answer_names_all_digests_that_a_receiver_lacks_at_once() -> None:
+    reply = Reply(Delivery.LACKS, names_of([bytes([n]) * 32 for n in range(NAMED)]))
+    content = pack_replies([reply])
+    assert len(content) < LARGEST_REPLY
+    assert unpack_replies(content, 1) == [reply]
+    longer = Reply(Delivery.LACKS, "x" * 5000)
+    assert unpack_replies(pack_replies([longer]), 1) == [Reply(Delivery.LACKS, "x" * 3000)]
 
 
 @given(st.binary(max_size=60), st.integers(0, 3))

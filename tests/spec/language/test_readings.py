@@ -156,6 +156,7 @@ class World:
 
 # Expressions, drawn by type
 
+NEWEST = 2  # the number last sent on a lane
 KINDS = ("int", "bool", "time", "colour", "slot", "unit", "set[unit]", "set[colour]", "set[slot]")
 FIELDS = {
     "int": ["amount"], "time": ["until"], "bool": ["flag"], "colour": ["tint"], "slot": ["seat"], "unit": ["peer"],
@@ -236,6 +237,8 @@ def texts(draw: st.DrawFn, kind: str, sight: Sight, depth: int = 3) -> str:
         }.get((kind, which), [])  # fmt: skip
         if kind == "int":
             leaves.append(f"{name}.number")
+        if kind == "bool" and which == "tell":
+            leaves.append(f"{name}.latest")
         if kind == "bool" and which == "all":
             leaves.append(f"({name}.kind == ask)")
     match kind:
@@ -390,14 +393,14 @@ def states(draw: st.DrawFn, world: World) -> Global:
         kinds = [m for m in system.messages.values() if system.channel_of(m.name) is lane.channel]
         entries = []
         for message in draw(st.lists(st.sampled_from(kinds), max_size=2)):
-            number = draw(st.integers(0, 2))
+            number = draw(st.integers(0, NEWEST))
             fields = tuple(draw(values(f.type)) for f in message.fields)
             if lane.channel.kind == "set" and (number, message.name, fields) in entries:
                 continue
             entries.append((number, message.name, fields))
             named = {f.name: v for f, v in zip(message.fields, fields, strict=True)}
-            sent.append(InTransit(message.name, named, number))
-        content: dict[str, Any] = {"mailbox": (2, tuple(entries)), "set": frozenset(entries)}
+            sent.append(InTransit(message.name, named, number, number == NEWEST))
+        content: dict[str, Any] = {"mailbox": (NEWEST, tuple(entries)), "set": frozenset(entries)}
         packed[lane.cell] = content.get(lane.channel.kind, tuple(entries))
     assert layout.clock is not None
     now = packed[layout.clock] = draw(st.integers(0, 5))

@@ -1,0 +1,91 @@
+"""`m.latest`: that a message on its way has the last number that its sender gave, in every engine and under faults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from leasehold.checker.explore import explore
+from leasehold.faults import Budget
+from leasehold.spec import System
+from tests.checker.explore.by_chance import written
+from tests.checker.explore.test_fault_twin import compare, holds, shape
+
+FAULTS = ("none", "lose=1", "crash=1", "duplicate=1,reorder=1", "crash=1,lose=1,duplicate=1", "amnesia=1")
+CLAIMS = {
+    "one": "all(m.latest for m in pending(wire))",
+    "none_is_lost": "heard(wire) or any(m.latest for m in pending(wire))",
+    "older": "not any(not m.latest and m.number > 0 for m in pending(count))",
+    "as_the_teller_counts": "all(m.k == t.k for t in teller for m in pending(count) if m.latest and m.number > 0)",
+    "one_kind": "all(m.latest for m in pending(count)) or all(m.latest for m in pending(bye))",
+    "again": "not any(m.latest and m.number == 0 for m in pending(wire))",
+    "before": "not any(m.latest and n.number < m.number for m in pending(wire) for n in pending(count))",
+}
+STEPS = {"it_was": "not (took(hearer) and old(any(m.latest for m in pending(count))) and heard(wire))"}
+
+
+def counting(folder: Path, tellers: int) -> System:
+    return written(folder, {
+        "system.yaml": f"""system: counting
+roles: {{teller: {{instances: {tellers}}}, hearer: {{}}}}
+channels: {{wire: {{from: teller, to: hearer, kind: mailbox}}}}
+environment: {{more: {{to: teller}}, stop: {{to: teller}}}}
+""",
+        "messages.yaml": "messages:\n  count: {from: teller, to: hearer, fields: {k: {type: int, min: 0, max: 2}}}\n"
+        "  bye: {from: teller, to: hearer}\n",
+        "roles/teller.yaml": """role: teller
+data: {k: {type: int, min: 0, max: 2}}
+events: {more: go on, stop: be done}
+states:
+  idle: {initial: true, on: {more: {to: telling, set: {k: 1}}}, ignore: {stop: it has not begun}}
+  telling:
+    tasks: [tell]
+    on: {more: {to: telling, when: k < 2, set: {k: k + 1}}, stop: {to: gone}}
+    ignore: {more: that is enough}
+  gone: {tasks: [leave], ignore: {more: it is gone, stop: it is gone}}
+tasks:
+  tell: {send: count, to: hearer, with: {k: k}}
+  leave: {send: bye, to: hearer}
+""",
+        "roles/hearer.yaml": """role: hearer
+data: {last: {type: int, min: 0, max: 2}}
+states: {there: {initial: true, on: {count: {stay: true, set: {last: msg.k}}}, ignore: {bye: so be it}}}
+""",
+        "invariants.yaml": "properties:\n" + "".join(
+            f'  {name}: {{{kind}: "{claim}"}}\n'
+            for kind, claims in (("always", CLAIMS), ("step", STEPS))
+            for name, claim in claims.items()
+        ),
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize("faults", FAULTS)
+def test_the_latest_message_is_the_one_of_the_last_number(faults: str, tmp_path: Path) -> None:
+    """In every state the explorer says of each claim what numbers without end say."""
+    system = counting(tmp_path / "system", 1)
+    found, twin = compare(system, Budget.parse(faults))
+    by_shape = {w.shape(): w for w in twin.worlds}
+    world = found.paths.world
+    for name in CLAIMS:
+        claim = system.properties[name].claim
+        asked = world.function(claim)
+        for state in found.paths.states:
+            assert asked(state, (), -1) == holds(twin, claim, by_shape[shape(world, state)]), (name, state)
+
+
+@pytest.mark.parametrize("tellers", [1, 2])
+@pytest.mark.parametrize("faults", FAULTS)
+def test_engines_agree_on_the_latest_message(faults: str, tellers: int, tmp_path: Path) -> None:
+    system = counting(tmp_path / "system", tellers)
+    budget = Budget.parse(faults)
+    slow, fast = (explore(system, budget=budget, engine=engine) for engine in ("reference", "packed"))
+    assert fast.distinct == slow.distinct
+
+    def verdicts(found: object) -> list[tuple[str, str, int | None]]:
+        return [(p.name, p.verdict, None if p.path is None else len(p.path.steps)) for p in found.properties]  # type: ignore[attr-defined]
+
+    assert verdicts(slow) == verdicts(fast)
+    few = explore(system, budget=budget, symmetry=True)
+    assert [v[:2] for v in verdicts(few)] == [v[:2] for v in verdicts(slow)]
+    assert {p.verdict for p in slow.properties} == {"violated", "exhausted"}
