@@ -110,7 +110,9 @@ class PropertyMonitor:
         self._moved, self._after = [], None
         if not moved and after == before:
             return
-        own = [n for n in moved if n.lease == self.lease]
+        roles = self.sim.program.roles
+        below = [roles[n.machine.partition("[")[0]].subsidiary for n in moved]  # what is driven has its driver's step
+        own = [n for at, n in enumerate(moved) if n.lease == self.lease and not (at and below[at])]
         driven = all(event_of(notice) in self.properties.driven for notice in moved[1:])
         passed_on, self._passed_on = self._passed_on, False  # a unit to another lease, which is no step of this one
         one = moved and driven and not passed_on and (own == moved[:1] or (not own and len(moved) == 1))

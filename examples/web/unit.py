@@ -27,6 +27,7 @@ HOST = "127.0.0.1"
 START_SECONDS = 15.0
 TERM_SECONDS = 2.0  # until SIGKILL
 PORTS = 5  # tried, where another process takes one just before the server does
+UNKNOWN = 4  # exit code of a failure; of a probe, that it cannot say
 DOWNLOAD_BYTES = 64 * 1024  # which take a second
 
 CONFIGURATION = """\
@@ -82,6 +83,13 @@ class Unit:
         finally:
             connection.close()
 
+    def runs(self) -> bool:
+        """The same, where a server that does not answer is as good as none."""
+        try:
+            return self.answers()
+        except OSError:
+            return False
+
     def processes(self) -> list[int]:
         """All its processes: those that work in its folder."""
         return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _directory(pid) == self.folder]
@@ -97,7 +105,7 @@ class Unit:
 
     def setup(self) -> None:
         """Brings it up; at the port that it had, if it was up before."""
-        if self.port and self.processes() and self.answers():
+        if self.port and self.processes() and self.runs():
             return
         self.end()
         kept = self.port != 0
@@ -127,7 +135,7 @@ class Unit:
         )  # fmt: skip
         deadline = time.monotonic() + START_SECONDS
         while server.poll() is None and time.monotonic() < deadline:
-            if self.answers():
+            if self.runs():
                 return True
             time.sleep(0.02)
         self.end()
@@ -175,7 +183,7 @@ def _free_ports() -> Iterator[int]:
 
 
 def main() -> int:
-    """Does what the actor asks for; a probe ends with 0 if the unit is up, and with 1 if it is not."""
+    """Does what the actor asks for; a probe returns 0 if the unit is up, and 1 if it is not."""
     unit, verb = Unit(os.environ["LEASEHOLD_UNIT"]), os.environ["LEASEHOLD_VERB"]
     if verb == "probe":
         return 0 if unit.port and unit.answers() else 1
@@ -192,4 +200,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except (OSError, RuntimeError) as error:
-        sys.exit(f"{error}")  # exit code 1
+        print(error, file=sys.stderr)
+        sys.exit(UNKNOWN)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import signal
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from leasehold.impl.handlers import processes
+from leasehold.impl.handlers.handler import HandlerError
 from leasehold.impl.lease.fleet import SITE, TENANT, Fleet
 from tests.examples.web import Balancer, Clients, Hands, cluster
 
@@ -88,6 +91,24 @@ def test_a_unit_that_has_died_comes_back_at_its_address(balancer: Balancer) -> N
         assert hands.told["web-0"]["address"] == address
         assert not set(before) & set(balancer.processes_of("web-0"))
         until(lambda: balancer.members() == {"web-0"})  # HAProxy has seen it
+
+    asyncio.run(run())
+
+
+def test_of_a_unit_that_hangs_it_is_not_known_whether_it_is_up(balancer: Balancer) -> None:
+    """An operator says what that means (`hung_is_missed`, `failed_is_missed`); a setup ends it, and begins anew."""
+    hands = Hands(balancer)
+
+    async def run() -> None:
+        await hands.unit("setup", "web-0")
+        before = balancer.processes_of("web-0")
+        for seen in before:
+            processes.send(seen, signal.SIGSTOP)
+        with pytest.raises(HandlerError, match="probe ended with exit code 4; it said: timed out"):
+            await hands.units.is_up("web-0")
+        await hands.unit("setup", "web-0")
+        assert await hands.units.is_up("web-0")
+        assert not set(before) & set(balancer.processes_of("web-0"))
 
     asyncio.run(run())
 

@@ -266,9 +266,8 @@ class LeaseCaseRun(CaseRun[LeaseSimulation], LeaseRun):
     def view(self) -> dict[str, Any]:
         """The states of the lease's machines, and their data."""
         machines = (SERVICE_MANAGER, BROKER, AUTHORITY, "unit[1]", "guest[1]")
-        return {
-            m: (self.state(LEASE, m), _told(self.data(LEASE, m))) if self.state(LEASE, m) else None for m in machines
-        }
+        found = {m: self.state(LEASE, m) for m in machines}
+        return {m: (state, _told(m, self.data(LEASE, m))) if state else None for m, state in found.items()}
 
     def _runs(self, lease: str) -> bool:
         held = self.sim.held(lease, SERVICE_MANAGER)
@@ -278,8 +277,7 @@ class LeaseCaseRun(CaseRun[LeaseSimulation], LeaseRun):
         return int(self.data(lease).get("lease_end", 0))
 
 
-def _told(value: Any) -> Any:
-    """Data of a record without the numbers of actions, as a repeated action has another one."""
-    if isinstance(value, Mapping):
-        return {name: _told(of) for name, of in value.items() if name != "fence"}
-    return tuple(map(_told, value)) if isinstance(value, tuple) else value
+def _told(machine: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Data of a record without what handlers say: the script's answer and the handler's own differ."""
+    said = {"reason", "properties"} if machine.startswith("unit") else {"reason", "unit_properties"}
+    return {name: value for name, value in data.items() if name not in said}

@@ -182,9 +182,9 @@ class RandomRun(LeaseRun):
         with suppress(ActorError):  # the client hears that it cannot be, or that nobody knows
             match act.kind:
                 case "demand":
-                    units, until, term, start = numbers
+                    units, until, term, *start = numbers
                     until = max(until, later)
-                    self.sim.wish("demand", lease, units, until, term, start=min(start, until - 1))
+                    self.sim.wish("demand", lease, units, until, term, start=min(sum(start), until - 1))
                 case "flex":
                     held = sorted(self.data(lease).get("lease_units", ()))
                     given = self.chance.sample(held, self.chance.randint(0, max(0, len(held) - numbers[0])))
