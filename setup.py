@@ -79,7 +79,7 @@ setup(
     ext_modules=[
         Extension(
             f"{PACKAGE}._engine",
-            sources=[str(SOURCE / "platform.c"), str(SOURCE / "graph.c")],
+            sources=[str(SOURCE / f"{name}.c") for name in ("platform", "graph", "ways")],
             depends=sorted(map(str, SOURCE.glob("*.h"))),
             include_dirs=[str(SOURCE)],
             optional=True,

@@ -11,9 +11,9 @@ import numpy as np
 
 from leasehold.checker.crash.convergence import RecoverySteps
 from leasehold.checker.explore import Exploration
-from leasehold.checker.explore.graph.arrays import edges_of, numbered, raise_to, sums_before
 from leasehold.checker.explore.graph.edges import Graph
 from leasehold.checker.explore.graph.scc import component_layers, components_among
+from leasehold.checker.explore.graph.ways import NONE, gather, groups, select, worst_after
 from leasehold.checker.explore.labels import after as faults_left
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.reference import Reference
@@ -74,7 +74,7 @@ def or_worse(one: WorstCase, other: WorstCase) -> WorstCase:
 
 
 # Worst convergences as numbers of which the larger is the worse: how many steps (messages), or these.
-_NONE, _NO_NUMBER, _NEVER, _NOT_ASKED = -1, 1 << 28, 1 << 29, 1 << 30
+_NONE, _NO_NUMBER, _NEVER, _NOT_ASKED = NONE, 1 << 28, 1 << 29, 1 << 30
 
 
 class CaseFinder:
@@ -83,8 +83,9 @@ class CaseFinder:
     Without `ways` it was not asked whether the system comes back, and no case has a worst convergence.
 
     Attributes:
-        worst: by actor, the states in which it is down, and by mode, for each of these the most steps and the most
-            messages that follow when it restarts in that mode; -1 where it never does.
+        worst: by actor, for each state its position among those in which it is down (-1: it is up), and for each
+            position the most steps and the most messages that follow when it restarts, for each mode in turn; -1 where
+            it never restarts in that mode.
     """
 
     def __init__(self, found: Exploration, ways: RecoverySteps | None, points: tuple[CrashPoint, ...]) -> None:
@@ -116,7 +117,7 @@ class CaseFinder:
         work: list[Callable[[], Any]] = [self._stop, *(partial(self._restarts, actor) for actor in world.layout.actors)]
         _, *worst = side_by_side(lambda part: part(), work)
         self.worst = dict(zip(self.actors, worst, strict=True))
-        self._totals = {mode: self._total(mode) for mode in self.modes}
+        self._totals = self._total()
 
     def cases(self) -> dict[Case, WorstCase]:
         """Every case with its worst convergence."""
@@ -131,10 +132,11 @@ class CaseFinder:
 
     def _stop(self) -> None:
         """Joins what is alike: many states have the same control states, and one crash between them."""
-        rows = self.graph.column("point")
-        crash = (rows >= 0).nonzero()[0]
-        states, at = [self.graph.targets[crash]], [rows[crash].astype(np.int32)]
-        del rows, crash
+        graph = self.graph
+        point_of = np.array([row.point for row in graph.kinds], dtype=np.int32)
+        _, targets, rows = select(graph.first, graph.targets, graph.rows, point_of >= 0)
+        states, at = [targets], [point_of[rows] if len(rows) else rows.astype(np.int32)]
+        del targets, rows
         for number, actor in enumerate(self.world.layout.actors):
             down = self.down[actor.name].nonzero()[0].astype(np.int32)
             states.append(down)
@@ -142,31 +144,29 @@ class CaseFinder:
         self.stopped, self.stopped_at = np.concatenate(states), np.concatenate(at)
         look, _ = self.paths.combinations([machine.cell for machine in self.world.machines])
         kinds = len(self.points) + len(self.world.layout.actors)
-        keys = look[self.stopped] * kinds + self.stopped_at
-        examples, group = numbered(keys)
-        self.group = group.astype(np.int32)
-        del keys, group
+        examples, self.group = groups(self.stopped, self.stopped_at, kinds, look)
         self._example = [int(n) for n in self.stopped[examples]]
         self._example_at = [int(n) for n in self.stopped_at[examples]]
         layout = self.world.layout
         who = [layout.actors.index(layout.of[role, i]) for _, role, i in self.points]
         self._who = np.array([*who, *range(len(layout.actors))], dtype=np.int16)
 
-    def _total(self, mode: str) -> Any:
-        """By group, the worst that follows a restart in a mode: steps and messages."""
-        total = np.full((2, len(self._example)), _NONE, dtype=np.int32)
-        for number, (down, worst) in enumerate(self.worst.values()):
-            mine = self._who[self.stopped_at] == number
-            at, group = np.searchsorted(down, self.stopped[mine]), self.group[mine]
-            for i in (0, 1):
-                np.maximum.at(total[i], group, worst[mode][i][at])
+    def _total(self) -> Any:
+        """By group, the worst that follows a restart: steps and messages, for each mode in turn."""
+        total = np.full((len(self._example), 2 * len(self.modes)), _NONE, dtype=np.int32)
+        who = self._who[self.stopped_at]
+        for number, (place, worst) in enumerate(self.worst.values()):
+            gather(np.where(who == number, place[self.stopped], np.int32(-1)), self.group, worst, total)
         return total
 
     def _joined(self, group: int) -> Iterator[tuple[str, WorstCase]]:
         """The modes in which an actor that has stopped so may restart, and the worst that follows."""
-        for mode, total in self._totals.items():
-            if total[0][group] != _NONE:
-                yield mode, _worst(total[0][group], total[1][group])
+        yield from self._by_mode(self._totals[group])
+
+    def _by_mode(self, numbers: Any) -> Iterator[tuple[str, WorstCase]]:
+        for mode, (steps, exchanges) in zip(self.modes, numbers.reshape(-1, 2).tolist(), strict=True):
+            if steps != _NONE:
+                yield mode, _worst(steps, exchanges)
 
     def _points_of(self, group: int) -> list[str]:
         at = self._example_at[group]
@@ -192,11 +192,11 @@ class CaseFinder:
         """For each case, a crash on a shortest path: the state after it, the number of its point, and who stopped."""
         depths = self.paths.labels.state_depths()[self.stopped]
         best: dict[Case, tuple[int, int]] = {}  # depth, and which of the crashes
-        for mode in self.modes:
+        for column, mode in enumerate(self.modes):
             possible = np.zeros(len(self.group), dtype=bool)
-            for number, (down, worst) in enumerate(self.worst.values()):
+            for number, (place, worst) in enumerate(self.worst.values()):
                 mine = self._who[self.stopped_at] == number
-                possible[mine] = worst[mode][0][np.searchsorted(down, self.stopped[mine])] != _NONE
+                possible[mine] = worst[place[self.stopped[mine]], 2 * column] != _NONE
             crashes = possible.nonzero()[0]
             crashes = crashes[np.lexsort((crashes, depths[crashes], self.group[crashes]))]
             groups, first = np.unique(self.group[crashes], return_index=True)
@@ -212,12 +212,8 @@ class CaseFinder:
 
     def worst_in(self, state: int, actor: ModelActor) -> dict[str, WorstCase]:
         """In which modes an actor that is down may restart, and the worst that follows."""
-        down, worst = self.worst[actor.name]
-        at = int(np.searchsorted(down, state))
-        if at == len(down) or down[at] != state:
-            return {}
-        found = ((mode, (int(steps[at]), int(messages[at]))) for mode, (steps, messages) in worst.items())
-        return {mode: _worst(*numbers) for mode, numbers in found if numbers[0] != _NONE}
+        place, worst = self.worst[actor.name]
+        return dict(self._by_mode(worst[place[state]])) if place[state] >= 0 else {}
 
     def _cell(self, state: int) -> tuple[str, ...]:
         s = self.states[state]
@@ -237,57 +233,30 @@ class CaseFinder:
         for role, i in actor.machines:
             yield point_name(role, self.states[state][self.world.layout.at(role, i, None)], where)
 
-    def _restarts(self, actor: ModelActor) -> tuple[Any, dict[str, tuple[Any, Any]]]:
-        """The states in which an actor is down, and for each mode the worst that follows a restart in each of them.
+    def _restarts(self, actor: ModelActor) -> tuple[Any, Any]:
+        """By state its position among those in which an actor is down, and for these the worst that follows a restart.
 
         Between the crash and the restart the others take their steps, and no other fault comes.
         """
         graph, down = self.ways.graph, self.down[actor.name]
-        states_down = down.nonzero()[0].astype(np.int32)  # below, states are numbered among these
-        edges, sources = graph.edges_of(states_down)
-        targets = graph.targets[edges]
-        del edges
-        stays = down[targets]
-        before, up = sources[~stays], targets[~stays]
-        place = np.cumsum(down, dtype=np.int32) - 1
-        sources, targets = sources[stays], place[targets[stays]]
-        component_of = components_among(down, graph)
-        # A state's numbers lie together: for each mode, steps and messages.
-        every = np.full((len(states_down), 2 * len(self.modes)), _NONE, dtype=np.int32)
-        for n, holds in enumerate(self.modes.values()):
-            at_once = holds[states_down[before]]
-            for i in (0, 1):
-                raise_to(every[:, 2 * n + i], before[at_once], self.after[i][up[at_once]])
-        del before, up
-        met = [n for n in range(every.shape[1]) if (every[:, n] != _NONE).any()]
-        some = every if len(met) == every.shape[1] else every[:, met]
-        first = sums_before(np.bincount(sources, minlength=len(states_down)))
-        for single, larger in component_layers(down, component_of, graph) if met else ():
-            single = place[single]
-            for states in (single, *(place[np.array(component)] for component in larger)):
-                edges, of = edges_of(first, states)
-                after = some[targets[edges]]
-                if states is single:
-                    best = some[states]
-                    raise_to(best, of, after)
-                    some[states] = best
-                else:
-                    some[states] = np.maximum(some[states].max(axis=0), after.max(axis=0, initial=_NONE))
-        if some is not every:
-            every[:, met] = some
-        return states_down, {mode: (every[:, 2 * n], every[:, 2 * n + 1]) for n, mode in enumerate(self.modes)}
+        states_down = down.nonzero()[0].astype(np.int32)
+        place = np.full(len(down), -1, dtype=np.int32)
+        place[states_down] = np.arange(len(states_down), dtype=np.int32)
+        layers = component_layers(down, components_among(down, graph), graph)
+        worst = worst_after(graph.first, graph.targets, place, layers, list(self.modes.values()), self.after)
+        return place, worst
 
     def _after(self, ways: RecoverySteps | None) -> Any:
         """By state, the worst convergence from it: steps and messages."""
         size = len(self.states)
         if ways is None:
-            return np.full((2, size), _NOT_ASKED, dtype=np.int32)
-        found = np.stack([ways.steps, ways.exchanges])
+            return np.full((size, 2), _NOT_ASKED, dtype=np.int32)
+        found = np.stack([ways.steps, ways.exchanges], axis=1)
         found[found < 0] = _NO_NUMBER
-        found[:, ~ways.astray] = 0
-        found[:, ways.stays] = _NEVER
+        found[~ways.astray] = 0
+        found[ways.stays] = _NEVER
         if not ways.stays.any():
-            found[:, ways.cut_off] = _NOT_ASKED
+            found[ways.cut_off] = _NOT_ASKED
         return found
 
     # One case, as a path
@@ -367,7 +336,7 @@ class CaseFinder:
                 if down[target]:
                     came[target] = n
                     todo.append(target)
-                elif holds[n] and (most is None or _worst(*self.after[:, target]).size == most):
+                elif holds[n] and (most is None or _worst(*self.after[target].tolist()).size == most):
                     way = [target, n]
                     while came[way[-1]] >= 0:
                         way.append(came[way[-1]])

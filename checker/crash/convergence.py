@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 
 from leasehold.checker.explore.graph import liveness
-from leasehold.checker.explore.graph.arrays import raise_to
 from leasehold.checker.explore.graph.edges import Graph
 from leasehold.checker.explore.graph.fairness import Fairness, demands
 from leasehold.checker.explore.graph.scc import component_layers, components_among, fair_components, leading
+from leasehold.checker.explore.graph.ways import LongestWays
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.result import Exploration, Path
 
@@ -105,9 +105,9 @@ class RecoverySteps:
         self.asked = demands(paths.world.system, graph.names, fairness)
         self.stays, self.cut_off = (np.zeros(len(astray), dtype=bool) for _ in range(2))
         self.graph = graph.without_faults()
-        self.received = self.graph.column("received")
-        self._longest = np.full((len(astray), 2), -1, dtype=np.int32)  # a state's two numbers lie together
-        self.steps, self.exchanges = self._longest[:, 0], self._longest[:, 1]
+        received = np.array([row.received for row in self.graph.kinds], dtype=bool)
+        self._longest = LongestWays(self.graph.first, self.graph.targets, self.graph.rows, received)
+        self.steps, self.exchanges = self._longest.longest[:, 0], self._longest.longest[:, 1]
         self.through: dict[int, list[int]] = {}  # of states in a component: the states on the longest way through it
         self.whole = True
         self.bad = int(astray.sum())
@@ -203,35 +203,18 @@ class RecoverySteps:
         """The longest ways from the states from which every run returns, those of a component together."""
         asked = self.astray & ~self.stays & ~self.cut_off
         # What lies beyond a component that could not be measured has no number: `unknown` says so.
-        unknown = np.zeros(len(asked), dtype=bool)
         for single, larger in component_layers(asked, component_of, self.graph):
-            self._singles(single, unknown)
+            self._longest.layer(single)
             for component in larger:
-                if not self._through(component, unknown):
+                if not self._through(component, self._longest.unknown):
                     self.whole = False
-                    unknown[component] = True
-
-    def _singles(self, states: Any, unknown: Any) -> None:
-        edges, of = self.graph.edges_of(states)
-        targets = self.graph.targets[edges]
-        others = targets != states[of]
-        edges, of, targets = edges[others], of[others], targets[others]
-        after = np.maximum(self._longest[targets], 0)
-        after[:, 0] += 1
-        after[:, 1] += self.received[edges]
-        longest = np.zeros((len(states), 2), dtype=np.int32)
-        raise_to(longest, of, after)
-        beyond = np.zeros(len(states), dtype=bool)
-        beyond[of[unknown[targets]]] = True
-        unknown[states[beyond]] = True
-        known = ~beyond
-        self._longest[states[known]] = longest[known]
+                    self._longest.unknown[component] = True
 
     def _through(self, component: list[int], unknown: Any) -> bool:
         """Tries all ways through a component that go to no state twice; whether it could."""
         graph, inside = self.graph, set(component)
         out = {
-            n: [(int(graph.targets[e]), int(self.received[e])) for e in graph.out(n) if graph.targets[e] != n]
+            n: [(int(graph.targets[e]), int(graph.row_of(e).received)) for e in graph.out(n) if graph.targets[e] != n]
             for n in component
         }
         beyond = {t: (max(0, int(self.steps[t])), max(0, int(self.exchanges[t]))) for n in component for t, _ in out[n]}

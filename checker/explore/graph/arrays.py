@@ -39,7 +39,7 @@ def in_order(keys: Any, size: int) -> Any:
     keys = np.ascontiguousarray(keys, dtype=np.int32)
     if compiled := _compiled():
         begins, order = np.zeros(size + 1, dtype=np.int64), np.empty(len(keys), dtype=np.int32)
-        compiled.graph_order(len(keys), _at(keys), size, _at(begins), _at(order))
+        compiled.graph_order(len(keys), address(keys), size, address(begins), address(order))
         return order
     from scipy.sparse import csr_array
 
@@ -94,7 +94,7 @@ def reached_by(starts: Marks, first: Any, targets: Any, kept: Any = None) -> Mar
     """The states reached from some states by edges, or by those that are kept (truths by edge)."""
     if compiled := _compiled():
         found = starts.copy()
-        _had(compiled.graph_reached(*_graph(first, targets, kept), _at(found)))
+        _had(compiled.graph_reached(*_graph(first, targets, kept), address(found)))
         return found
     from scipy.sparse.csgraph import breadth_first_order
 
@@ -112,7 +112,7 @@ def leading_to(ends: Marks, first: Any, targets: Any, kept: Any = None, among: M
     """The states from which edges that are kept lead to some states, and these; where marked, among these alone."""
     found = ends.copy()
     compiled = _compiled()
-    if compiled and compiled.graph_leading(*_graph(first, targets, kept), _at(among), _at(found)):
+    if compiled and compiled.graph_leading(*_graph(first, targets, kept), address(among), address(found)):
         return found
     if among is not None:
         inside = np.repeat(among, np.diff(first)) & among[targets]
@@ -126,7 +126,7 @@ def backward(first: Any, targets: Any, kept: Any = None) -> tuple[Any, Any]:
     if compiled := _compiled():
         into = np.zeros(size + 1, dtype=np.int64)
         sources = np.empty(len(targets) if kept is None else int(np.count_nonzero(kept)), dtype=np.int32)
-        compiled.graph_backward(*_graph(first, targets, kept), _at(into), _at(sources))
+        compiled.graph_backward(*_graph(first, targets, kept), address(into), address(sources))
         return into, sources
     first, targets = _chosen(first, targets, kept)
     sources = np.repeat(np.arange(size, dtype=np.int32), np.diff(first))
@@ -139,7 +139,7 @@ def components(first: Any, targets: Any, kept: Any = None) -> tuple[int, Any]:
     size, targets = len(first) - 1, targets.astype(np.int32, copy=False)
     if compiled := _compiled():
         component_of = np.empty(size, dtype=np.int32)
-        count = compiled.graph_components(*_graph(first, targets, kept), _at(component_of))
+        count = compiled.graph_components(*_graph(first, targets, kept), address(component_of))
         _had(count >= 0)
         return count, component_of
     from scipy.sparse.csgraph import connected_components
@@ -181,13 +181,23 @@ def _compiled() -> Any:
         return None
 
 
+def compiled_ways() -> Any:
+    """The functions on longest ways; None where the engine was not built."""
+    from leasehold.checker.explore.packed.library import NotBuilt, way_functions
+
+    try:
+        return way_functions()
+    except NotBuilt:
+        return None
+
+
 def _graph(first: Any, targets: Any, kept: Any) -> tuple[int, int, int, int]:
     """A graph as these functions take it."""
     assert first.dtype == np.int64 and targets.dtype == np.int32 and (kept is None or kept.dtype == bool)
-    return len(first) - 1, _at(first), _at(targets), _at(kept)
+    return len(first) - 1, address(first), address(targets), address(kept)
 
 
-def _at(array: Any) -> int:
+def address(array: Any) -> int:
     """Where an array lies, which has to be kept meanwhile; 0: there is none."""
     assert array is None or array.flags.c_contiguous
     return 0 if array is None else int(array.ctypes.data)
@@ -218,6 +228,15 @@ def topological_layers(first: Any, sources: Any, leaving: Any) -> TopologicalLay
         sources: where these edges begin.
         leaving: by state how many of its edges lead to another one; it is changed.
     """
+    if compiled := compiled_ways():
+        first = np.ascontiguousarray(first, dtype=np.int64)
+        sources, leaving = np.ascontiguousarray(sources, dtype=np.int32), np.ascontiguousarray(leaving, dtype=np.int64)
+        order, ends = np.empty(len(leaving), dtype=np.int32), np.zeros(len(leaving) + 1, dtype=np.int64)
+        count = compiled.ways_layers(
+            len(leaving), address(first), address(sources), address(leaving), address(order), address(ends)
+        )
+        parts = np.split(order, ends[:count])
+        return TopologicalLayers(parts[:count], (leaving > 0).nonzero()[0])
     found = []
     ready = (leaving == 0).nonzero()[0].astype(np.int32)
     last = np.zeros(len(leaving), dtype=np.int32)  # where a state was met last

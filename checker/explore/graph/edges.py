@@ -18,10 +18,10 @@ from leasehold.checker.explore.graph.arrays import (
     by_source,
     components,
     edges_of,
-    sums_before,
     topological_layers,
 )
 from leasehold.checker.explore.graph.fairness import Demands
+from leasehold.checker.explore.graph.ways import select
 from leasehold.checker.explore.step import Action
 
 if TYPE_CHECKING:
@@ -279,16 +279,11 @@ class Graph:
 
     def without_faults(self) -> Graph:
         """The same states with the steps alone that are no faults."""
-        other, kept = self._like(self), ~self.column("fault") if self.lasting is None else self.lasting
+        other, kept = self._like(self), ~np.array([row.fault for row in self.kinds], dtype=bool)
         if len(self.leaving):
-            still = ~np.array([row.fault for row in self.kinds])[self.leaving_rows]
+            still = kept[self.leaving_rows]
             other.leave(self.leaving[still], self.leaving_rows[still])
-        first = np.zeros_like(self.first)
-        for begin in range(0, len(first) - 1, BLOCK):
-            edges = self.first[begin : begin + BLOCK + 1]
-            sums = sums_before(kept[edges[0] : edges[-1]])
-            first[begin + 1 : begin + len(edges)] = first[begin] + sums[edges[1:] - edges[0]]
-        return other.take(first, self.targets[kept], self.rows[kept])
+        return other.take(*select(self.first, self.targets, self.rows, kept))
 
 
 _NUMBERS = ("group", "point")

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from leasehold.checker.explore.graph.arrays import edge_numbers, in_order, sums_before
+from leasehold.checker.explore.graph.arrays import in_order, sums_before
 from leasehold.checker.explore.graph.edges import Graph
+from leasehold.checker.explore.graph.ways import joined
 from leasehold.checker.explore.labels import Left
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.packed import kernel as k
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from leasehold.checker.explore.canonical import Canonical
 
 MANY = 1 << 14  # states that are unpacked, or labels whose edges are put in order, together
+HASHED = 24  # bits of a hash of rows
 KEPT = 1 << 15  # states that were unpacked one by one and are kept, for who comes back to them
 
 
@@ -74,7 +76,7 @@ class PackedStates(LazySequence):
     def unpacked(self, numbers: Any) -> Iterator[State]:
         """The states with these numbers: many at once are unpacked faster than one by one."""
         for begin in range(0, len(numbers), MANY):
-            chosen = self._table[numbers[begin : begin + MANY]]
+            chosen = self.table[numbers[begin : begin + MANY]]
             columns = []
             for cell in range(len(self.fields.cells)):
                 values = np.empty(len(self.values(cell)), dtype=object)
@@ -83,12 +85,13 @@ class PackedStates(LazySequence):
             yield from zip(*columns, strict=True)
 
     @cached_property
-    def _table(self) -> Any:
+    def table(self) -> Any:
+        """All states as rows of words."""
         return np.frombuffer(self._words, dtype=np.uint64).reshape(self._size, self.kernel.words)
 
     def codes(self, cell: int, numbers: Any = None) -> Any:
         """By state (of all, or of those with these numbers), what it has in a cell: positions in `values`."""
-        return self._codes(cell, self._table if numbers is None else self._table[numbers])
+        return self._codes(cell, self.table if numbers is None else self.table[numbers])
 
     def _codes(self, cell: int, table: Any) -> Any:
         place = self.fields.cells[cell]
@@ -96,8 +99,8 @@ class PackedStates(LazySequence):
             return self._atom(place.atoms[None], table).astype(np.int64)
         if cell not in self._dense:
             self._dense[cell] = []
-            found = self._together(cell, self._table)
-            if table is self._table:
+            found = self._together(cell, self.table)
+            if table is self.table:
                 return found
         return self._together(cell, table)
 
@@ -121,6 +124,25 @@ class PackedStates(LazySequence):
             stages += 1
         return found
 
+    def as_packed_by(self, fields: Fields, cells: int) -> tuple[Any, Any] | None:
+        """What these states have in the first cells, as rows of words that others are packed in, and the bits of these.
+
+        States of which no other can have that are left out; None: the cells have other atoms there.
+        """
+        mask = np.zeros(fields.words, dtype=np.uint64)
+        rows, possible = np.zeros((len(self), fields.words), dtype=np.uint64), np.ones(len(self), dtype=bool)
+        for theirs, mine in zip(fields.cells[:cells], self.fields.cells[:cells], strict=True):
+            if theirs.atoms.keys() != mine.atoms.keys():
+                return None
+            for key, atom in theirs.atoms.items():
+                word, shift, bits = fields.places[atom]
+                mask[word] |= np.uint64((1 << bits) - 1 << shift)
+                known, values = fields.numberings[atom].numbers, self.fields.numberings[mine.atoms[key]].values
+                codes = np.array([known.get(value, -1) for value in values])[self._atom(mine.atoms[key], self.table)]
+                possible &= codes >= 0
+                rows[:, word] |= np.maximum(codes, 0).astype(np.uint64) << np.uint64(shift)
+        return rows[possible], mask
+
     def repeated(self, slices: Sequence[Sequence[Sequence[int]]]) -> list[tuple[int, int]]:
         """How many permutations change nothing, where slices are in order; and in how many states it is so many."""
         still = np.ones(len(self), dtype=object if len(slices) > 1 else np.int64)
@@ -129,7 +151,7 @@ class PackedStates(LazySequence):
             for i in range(1, len(parts[0])):
                 equal = np.ones(len(self), dtype=bool)
                 for atoms in parts:
-                    equal &= self._atom(atoms[i], self._table) == self._atom(atoms[i - 1], self._table)
+                    equal &= self._atom(atoms[i], self.table) == self._atom(atoms[i - 1], self.table)
                 run = np.where(equal, run + 1, 1)
                 still = still * run
         sizes, counts = np.unique(still, return_counts=True)
@@ -147,7 +169,7 @@ class PackedStates(LazySequence):
             if isinstance(place, PlainCell):
                 found = self.fields.numberings[place.atoms[None]].values
             else:
-                _, examples = np.unique(self._codes(cell, self._table), return_index=True)
+                _, examples = np.unique(self._codes(cell, self.table), return_index=True)
                 found = [self.fields.value(cell, self.words(int(n))) for n in examples]
             self._values[cell] = found
         return found
@@ -263,23 +285,34 @@ class PackedPaths(Paths):
     def among(self, numbers: Any, other: Paths, cells: int) -> Any:
         if not isinstance(other, PackedPaths):
             return super().among(numbers, other, cells)
-        mine, theirs, size = np.zeros(len(numbers), dtype=np.int64), np.zeros(len(other.states), dtype=np.int64), 1
-        for cell in range(cells):
-            code: dict[Any, int] = {}  # the same for a value in both
-            here, there = (
-                np.array([code.setdefault(v, len(code)) for v in states.values(cell)], dtype=np.int64)
-                for states in (self.states, other.states)
-            )
-            if size * len(code) > 1 << 62:
-                both, numbered_ = np.unique(np.concatenate([mine, theirs]), return_inverse=True)
-                mine, theirs, size = numbered_[: len(mine)], numbered_[len(mine) :], len(both)
-            mine = mine * len(code) + here[self.states.codes(cell, numbers)]
-            theirs = theirs * len(code) + there[other.states.codes(cell)]
-            size *= len(code)
-        return np.isin(mine, theirs)
+        there = other.states.as_packed_by(self.states.fields, cells)
+        if there is None:
+            return super().among(numbers, other, cells)
+        rows, mask = there
+        return among_rows(self.states.table[numbers] & mask, rows)
 
     def some(self, numbers: Any) -> Iterator[State]:
         return self.states.unpacked(numbers)
+
+
+def among_rows(rows: Any, others: Any) -> Any:
+    """By row of words whether it is one of others."""
+    found = np.zeros(len(rows), dtype=bool)
+    met = np.zeros(1 << HASHED, dtype=bool)
+    met[_hashes(others)] = True
+    near = met[_hashes(rows)].nonzero()[0]  # most others are left out by their hash; these are compared
+    _, numbers = np.unique(np.concatenate([others, rows[near]]), axis=0, return_inverse=True)
+    numbers = numbers.ravel()
+    found[near] = np.isin(numbers[len(others) :], numbers[: len(others)])
+    return found
+
+
+def _hashes(rows: Any) -> Any:
+    found = np.zeros(len(rows), dtype=np.uint64)
+    for column in rows.T:
+        found = (found ^ column) * np.uint64(0x9E3779B97F4A7C15)
+        found ^= found >> np.uint64(29)
+    return found >> np.uint64(64 - HASHED)
 
 
 def graph_of(kernel: k.Kernel, changes: Sequence[Effect], labels: PackedLabels, faults_stop: bool) -> Graph:
@@ -300,15 +333,5 @@ def graph_of(kernel: k.Kernel, changes: Sequence[Effect], labels: PackedLabels, 
         first = np.append(first, np.full(count + 1 - len(first), len(targets)))
         return graph.take(first, targets, rows[made] if len(rows) else np.zeros(0, dtype=np.uint8))
     states = np.frombuffer(kernel.array("label_states"), dtype=np.int32)[: len(begins)]
-    order = in_order(states, count)
-    if order is None:
-        order = np.arange(len(states), dtype=np.int32)
-    sizes = np.zeros(count, dtype=np.int64)
-    np.add.at(sizes, states, np.diff(first))
-    found, found_rows, begin = np.empty(len(targets), dtype=np.int32), np.empty(len(targets), dtype=rows.dtype), 0
-    for labels_begin in range(0, len(order), MANY):  # some at a time, as an array with an item for each edge is large
-        edges = edge_numbers(first, order[labels_begin : labels_begin + MANY])
-        end = begin + len(edges)
-        found[begin:end], found_rows[begin:end] = targets[edges], rows[made[edges]]
-        begin = end
+    sizes, found, found_rows = joined(count, in_order(states, count), states, first, targets, made, rows)
     return graph.take(sums_before(sizes), found, found_rows)

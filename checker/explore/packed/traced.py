@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeGuard
 
-from leasehold.checker.explore.packed.fields import CellAtoms, Fields, MapCell, SetCell
+from leasehold.checker.explore.packed.fields import CellAtoms, Fields, MapCell, PlainCell, SetCell
 from leasehold.spec.language.types import Value
 
 
@@ -60,12 +60,14 @@ class TracedState:
 
     def at(self, place: CellAtoms) -> Any:
         """The value of some atoms; of several, one that reads them when it is asked."""
+        if isinstance(place, PlainCell):  # most are
+            return self.part(place.atoms[None])
         match place:
             case SetCell():
                 return TracedSet(self, place, {})
             case MapCell():
                 return TracedMap(self, place, {})
-        return self.part(place.atoms[None])
+        raise TypeError(f"{place!r} has no value")
 
     def __len__(self) -> int:
         return len(self.fields.cells)
@@ -297,6 +299,11 @@ def writes(traced: TracedState, after: Any) -> tuple[tuple[int, int], ...]:
 
 def _write(fields: Fields, place: CellAtoms, value: Any, found: dict[int, int]) -> None:
     """Adds the atoms of a place that a value writes there, with their codes."""
+    if isinstance(place, PlainCell):  # most are
+        atom = place.atoms[None]
+        code = fields.numberings[atom].numbers.get(value)  # also of what is traced: it is read as a whole
+        found[atom] = fields.numberings[atom].code(plain(value)) if code is None else code
+        return
     own = isinstance(value, TracedSet | TracedMap) and value.place is place
     match place:
         case SetCell():
@@ -308,6 +315,3 @@ def _write(fields: Fields, place: CellAtoms, value: Any, found: dict[int, int]) 
         case MapCell(elements=elements):
             for i in value.changed if own else range(len(elements)):
                 _write(fields, elements[i], value[i], found)
-        case _:
-            atom = place.atoms[None]
-            found[atom] = fields.numberings[atom].code(plain(value))

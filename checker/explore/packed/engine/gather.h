@@ -195,6 +195,7 @@ static void find_targets(Engine *e, Block *b)
     }
 #endif
     const Change *changes = ITEMS(e->changes, Change);
+    if (!e->keyed) for (Step *step = steps; step < end; step++) fetch_state(e, step->hash);
     u32 n[BLOCK] = { 0 };
     u8 quiet[BLOCK] = { 0 };       /* of each label: not asked yet, 1 no, 2 yes */
     for (Step *step = steps; step < end; step++) {
@@ -202,6 +203,7 @@ static void find_targets(Engine *e, Block *b)
         u32 number = find(e, step->target, step->hash, &at);
         if (e->brief && number != NONE && !changes[step->change].claims) continue;
         step->number = number;
+        if (e->kinds && number != NONE) FETCH(ITEMS(e->first_label, u32) + number);
         step->new_clear = number == NONE && !e->processes && is_clear(e, step->target);
         u32 asked = changes[step->change].claims, state = state_of(e, b->first + step->of);
         step->step_clear = 1;

@@ -42,6 +42,15 @@ static inline u32 find(const Engine *e, const u64 *s, u64 h, u64 *free)
     }
 }
 
+/* Asks memory for the state that `find` will compare with one of this hash. */
+static inline void fetch_state(const Engine *e, u64 h)
+{
+    const u64 *table = ITEMS(e->table, u64);
+    u64 x, i = slot_of(e, h);
+    while ((x = LOAD(&table[i], RELAXED)) && x >> 32 != h >> 32) if (++i == e->slots) i = 0;
+    if (x) FETCH(STATE(e, (u32)x - 1));
+}
+
 static inline u64 entry(const Engine *e, const u64 *s, u64 h, u32 n)
 {
     return e->keyed ? s[0] : h >> 32 << 32 | (n + 1);
