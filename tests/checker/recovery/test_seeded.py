@@ -156,9 +156,7 @@ def test_a_test_fails_where_no_campaign_has_the_like() -> None:
 # A bug or two for each check, which the first cases of a small system catch: what each check is there for.
 AT_ONCE = (
     "assigned_units_not_saved", "granted_units_not_saved", "ticket_end_not_saved", "promised_units_not_saved",
-    "sent_numbers_not_saved", "neighbours_not_saved", "staying_not_saved", "tasks_before_the_commit",
-    "commit_not_durable", "duplicate_executed", "updates_without_numbers", "newer_taken_for_a_duplicate", "wish_lost",
-    "recovery_closes_priming", "recovery_sends_only",
+    "sent_numbers_not_saved", "neighbours_not_saved", "commit_not_durable", "updates_without_numbers", "wish_lost",
 )  # fmt: skip
 
 
@@ -185,8 +183,10 @@ def test_nothing_is_caught_where_nothing_is_wrong_in_the_small(small: tuple[Leas
 RARE = {
     "acknowledged_before_the_commit": "crash:authority/active#",
     "broker_forgets_requests": "crash:broker/ticketing#",
+    "join_twice_fails": "crash:guest/joining#",
     "lost_answer_not_made_good": "crash:service_manager/ticketing#",
     "sent_once": "crash:authority/active#",
+    "silence_ends_the_lease": "crash:service_manager/joining#",
     "setup_twice_fails": "crash:unit/priming#",
     "setup_twice_makes_two": "crash:unit/priming#",
     "units_before_the_commit": "crash:authority/priming#before-commit",
