@@ -95,7 +95,7 @@ class CaseFinder:
         self.states = self.paths.states
         self.graph: Graph = found.graph
         size = len(self.states)
-        self.ways = ways or RecoverySteps(np.zeros(size, dtype=bool), self.graph, self.paths)
+        self.ways = ways or RecoverySteps(np.zeros(size, dtype=bool), self.graph.without_faults(), self.paths)
         self.world, self.system = world, found.system
         self.product = [world.layout.at(r, i, None) for r, i in product_of(found.system)]
         self.points = list(self.graph.points)

@@ -17,7 +17,7 @@ twice. It is found exactly: cycles are few and small, and within one all ways ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,6 +29,7 @@ from leasehold.checker.explore.graph.fairness import Fairness, demands
 from leasehold.checker.explore.graph.scc import component_layers, components_among, fair_components, leading
 from leasehold.checker.explore.graph.ways import LongestWays
 from leasehold.checker.explore.paths import Paths
+from leasehold.checker.explore.resources import side_by_side
 from leasehold.checker.explore.result import Exploration, Path
 
 MOST_WAYS = 200_000  # that are tried round one component
@@ -80,11 +81,15 @@ def convergence(legal: Exploration, faulty: Exploration, *, throughout: bool = F
     paths: Paths = faulty.paths
     astray = np.ones(faulty.distinct, dtype=bool)
     up = np.logical_and.reduce([paths.holding(cell, value) for cell, value in world.quiet]).nonzero()[0]
-    astray[up] = ~paths.among(up, legal.paths, world.layout.base)
+    work: list[Callable[[], Any]] = [
+        lambda: paths.among(up, legal.paths, world.layout.base), faulty.graph.without_faults,
+    ]  # fmt: skip
+    fine, graph = side_by_side(lambda part: part(), work)
+    astray[up] = ~fine
     ended = np.zeros(faulty.distinct, dtype=bool)
     for end in legal.system.ends or ():
         ended |= paths.where(end.holds)
-    return RecoverySteps(astray, faulty.graph, paths, faulty.fairness).decide(ended, throughout)
+    return RecoverySteps(astray, graph, paths, faulty.fairness).decide(ended, throughout)
 
 
 class RecoverySteps:
@@ -104,7 +109,7 @@ class RecoverySteps:
         self.astray, self.paths = astray, paths
         self.asked = demands(paths.world.system, graph.names, fairness)
         self.stays, self.cut_off = (np.zeros(len(astray), dtype=bool) for _ in range(2))
-        self.graph = graph.without_faults()
+        self.graph = graph
         received = np.array([row.received for row in self.graph.kinds], dtype=bool)
         self._longest = LongestWays(self.graph.first, self.graph.targets, self.graph.rows, received)
         self.steps, self.exchanges = self._longest.longest[:, 0], self._longest.longest[:, 1]

@@ -7,6 +7,7 @@ arrays are in the order of their sources once the graph is `finished`.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,6 +23,7 @@ from leasehold.checker.explore.graph.arrays import (
 )
 from leasehold.checker.explore.graph.fairness import Demands
 from leasehold.checker.explore.graph.ways import select
+from leasehold.checker.explore.resources import side_by_side
 from leasehold.checker.explore.step import Action
 
 if TYPE_CHECKING:
@@ -255,8 +257,11 @@ class Graph:
 
     def prepare(self, asked: Demands) -> None:
         """Works out what every decision asks, for decisions that are then made side by side."""
-        self.rests(asked)  # and so `enabled`
-        _ = self.on_cycles
+        _ = self.lasting
+        work: list[Callable[[], Any]] = [lambda: self.rests(asked), lambda: self.on_cycles]  # the first: and `enabled`
+        if self.faults_stop:  # convergence will ask
+            work.append(lambda: self.topological)
+        side_by_side(lambda part: part(), work)
 
     def forget(self) -> None:
         """Gives back what is large, was worked out for a decision, and can be worked out again."""
