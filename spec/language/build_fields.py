@@ -96,7 +96,7 @@ class FieldBuilder:
         if node is None:
             return None
         ends = list(node)
-        of = kind.of if cells and isinstance(kind, Map) else kind
+        of: Type | None = kind.of if cells and isinstance(kind, Map) else kind
         of = of.of if isinstance(of, Option) else of
         if not isinstance(of, Int | Time | Opaque | UnknownType):
             self.sink.error("explore_no_number", node.place, name=name, kind=kind)
