@@ -6,6 +6,7 @@ import os
 import random
 import re
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -302,6 +303,29 @@ def test_helpers_change_nothing(
     assert_found_alike(alone, helped)
     if alone.graph is not None:
         assert helped.graph.rows.tolist() == alone.graph.rows.tolist()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="the system does not list the threads of a process")
+def test_helpers_are_there_while_a_search_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but the time that it takes would show if they were not."""
+
+    def most(helpers: int) -> int:
+        seen, done = [0], threading.Event()
+
+        def watch() -> None:
+            while not done.wait(0.0005):
+                seen.append(len(os.listdir("/proc/self/task")))
+
+        monkeypatch.setattr(PackedSearch, "helpers", helpers)
+        monkeypatch.setattr(PackedSearch, "least_level", 1)
+        watching = threading.Thread(target=watch)
+        watching.start()
+        explore(load(TRUTH / "two_phase", {"resource_managers": 8}), engine="packed")
+        done.set()
+        watching.join()
+        return max(seen)
+
+    assert most(5) == most(0) + 5
 
 
 def test_the_graph_of_a_search_that_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,7 +107,7 @@ PUBLIC(int, set_parts)(Engine *e, u32 parts, u32 kinds, u32 graph, u32 brief, co
         ITEMS(e->part_trees, u8)[roots[i]] = 1;
     }
     for (u32 p = 0; p < parts; p++) if (!PUSH(e->gates, i32, -2)) return 0;
-    return help_with(e, 0, ~(u64)0);
+    return e->recents ? 1 : help_with(e, 0, ~(u64)0);     /* nobody helps, unless that was said before */
 }
 
 /* A part has steps only where a program says yes: a chain of tests, of which each ends in no, or leads to the next. */
