@@ -44,28 +44,41 @@ def test_a_lease_that_cannot_grow_goes_on_with_what_it_has(walk, ways):
     assert (w.control["authority"], w.data["authority.end"]) == ("modifying", "2")
     assert [(d.machine, d.event) for d in w.steps[-1].driven] == [("unit[0]", "modify"), ("unit[1]", "teardown")]
     w.take("unit[0]: changed", "unit[1]: down", "authority: modified", "service_manager: update_lease")
-    w.take("service_manager: joined")
+    w.take("guest[0]: changed", "service_manager: joined")
     assert w.control["service_manager"] == "active_ticketed"
-    assert (w.data["service_manager.lease_units"], w.data["service_manager.lease_end"]) == ("1", "2")
+    assert (w.data["service_manager.lease_units"], w.data["service_manager.lease_end"]) == ("{unit[0]}", "2")
 
 
 def test_a_lease_that_could_not_grow_may_be_extended_again(walk, ways):
     """Section 5.4: ... and beyond its term, with as many units as there are."""
-    w = walk()
+    w = walk(last_end=3)
     shortened(w, ways)
     w.take("unit[0]: changed", "unit[1]: broken", "authority: modified", "service_manager: update_lease")
-    w.take("service_manager: joined", "service_manager: extend(units=1, end=3)", "broker: extend_ticket")
+    w.take(
+        "guest[0]: changed",
+        "service_manager: joined",
+        "service_manager: extend(units=1, end=3)",
+        "broker: extend_ticket",
+    )
     w.take("broker: granted(units=1, properties=0)", "service_manager: update_ticket", "service_manager: extend_now")
     w.take("authority: extend_lease", "unit[0]: changed", "authority: modified", "service_manager: update_lease")
-    w.take("service_manager: joined")
+    w.take("guest[0]: changed", "service_manager: joined")
     assert (w.control["service_manager"], w.control["unit[1]"]) == ("active", "failed")
-    assert (w.data["service_manager.lease_units"], w.data["service_manager.lease_end"]) == ("1", "3")
+    assert (w.data["service_manager.lease_units"], w.data["service_manager.lease_end"]) == ("{unit[0]}", "3")
 
 
 def test_a_unit_whose_teardown_failed_is_set_aside(walk, ways):
     """Section 5.4: nobody knows what is left of it, so no lease gets it."""
     w = walk()
-    w.take(*ways["active"], "service_manager: close", "authority: close", "unit[0]: broken", "authority: torn_down")
+    w.take(
+        *ways["active"],
+        "service_manager: close",
+        "guest[0]: left",
+        "service_manager: left",
+        "authority: close",
+        "unit[0]: broken",
+        "authority: torn_down",
+    )
     assert (w.control["unit[0]"], w.data["unit[0].quarantined"]) == ("failed", "true")
 
 
@@ -74,7 +87,15 @@ def test_an_operator_can_repair_a_unit_in_quarantine(walk, ways, lease, verdict)
     w = walk()
     w.take(*ways["active"])
     assert "unit[0]: repaired" not in w.possible()
-    w.take("service_manager: close", "authority: close", "unit[0]: broken", "authority: torn_down", "unit[0]: repaired")
+    w.take(
+        "service_manager: close",
+        "guest[0]: left",
+        "service_manager: left",
+        "authority: close",
+        "unit[0]: broken",
+        "authority: torn_down",
+        "unit[0]: repaired",
+    )
     assert (w.control["unit[0]"], w.data["unit[0].quarantined"]) == ("closed", "false")
     assert verdict(lease, "quarantine_can_end").verdict == "exhausted"
 
