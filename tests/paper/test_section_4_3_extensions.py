@@ -168,6 +168,7 @@ def test_a_policy_that_hands_out_a_unit_in_quarantine_is_found(changed, verdict)
         ("roles/unit.yaml", "states.failed.on.setup", {"to": "priming", "set": {"deadline": "now + handler_limit"}}),
         ("roles/unit.yaml", "states.failed.on.modify", {"to": "priming", "set": {"deadline": "now + handler_limit"}}),
         ("roles/unit.yaml", "states.failed.refuse", {"repaired": "it will be torn down by itself"}),
+        ("roles/unit.yaml", "states.failed.ignore", None),
         expiry=False,
     )
     assert verdict(found, "quarantine").verdict == "violated"
