@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -102,13 +102,15 @@ def prove(
     # Constants that bound have one value in a proof.
     few = {name: value for name, value in model.faults.settings.items() if name not in model.bounding}
     small = None if no_search else load(system, {**few, **settings})
+    runs = [] if no_search else [run for run in model.expectations if not run.slow]
+    cases = [load(system, {**{n: str(v) for n, v in run.settings.items()}, **settings}) for run in runs]
     if certificate is not None and not certificate.absolute().parent.is_dir():
         raise click.UsageError(f"cannot write to {certificate}: there is no such folder")
     setting = Setting(_sizes(model, instances), FaultScope(crash=False, network=False) if no_faults else None, limit)
     whole = not (fresh or setting.sizes or no_faults or certificate)
     found = kept_proof(model) if whole else None
     if found is None:
-        found = _proved(model, setting if seconds is None else setting.limited(seconds), small, jobs)
+        found = _proved(model, setting if seconds is None else setting.limited(seconds), small, jobs, cases)
     if certificate is not None and found.induction is not None:
         with interruptible(), stopped_by_signals():
             _write(certificate, Certificate(found.strengthened or model, setting, found.induction))
@@ -125,14 +127,15 @@ def prove(
     return Exit.HOLDS if found.holds else Exit.VIOLATED if found.of("counterexample") else Exit.UNDECIDED
 
 
-def _proved(model: System, setting: Setting, small: System | None, jobs: int | None) -> Proof:
+def _proved(model: System, setting: Setting, small: System | None, jobs: int | None, cases: Sequence[System]) -> Proof:
     """A proof that is made now, and kept."""
     try:
         with interruptible(), stopped_by_signals(), Status("encoding") as status:
             shown = ProofProgress(status)
             found = prove_all(
-                model, setting, jobs=jobs, watch=shown.steps, progress=shown.search, tell=shown.tell, small=small
-            )
+                model, setting, jobs=jobs, watch=shown.steps, progress=shown.search, tell=shown.tell, small=small,
+                cases=cases,
+            )  # fmt: skip
     except Unencodable as error:
         raise click.UsageError(f"{model.name} has no encoding for the solver: {error}") from error
     store(found, setting)

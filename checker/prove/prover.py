@@ -51,6 +51,7 @@ OUT_OF_TIME = "time: all of it ended before this was decided; give --time more"
 def prove(
     system: System, setting: Setting = ANY, *, jobs: int | None = None, watch: Watch | None = None,
     progress: Callable[[Progress], None] | None = None, tell: Tell | None = None, small: System | None = None,
+    cases: Sequence[System] = (),
 ) -> Proof:  # fmt: skip
     """Proves what can be proved.
 
@@ -62,6 +63,7 @@ def prove(
         progress: hears how far exploring is.
         tell: hears which strategy is tried.
         small: the system with small constants, in which counterexamples and lemmas are looked for; None: they are not.
+        cases: the system with other constants, in which antecedents are looked for, too.
 
     Raises:
         Unencodable: the system has something that has no encoding.
@@ -69,7 +71,7 @@ def prove(
     began = time.perf_counter()
     induction = induct(system, setting, jobs=jobs, watch=watch)
     written = [c for c in induction.claims.values() if c.kind in (*PROVABLE, "lemma")]
-    more = Strategies(system, setting, small or system, induction, jobs=jobs, watch=watch, tell=tell)
+    more = Strategies(system, setting, small or system, induction, jobs=jobs, watch=watch, tell=tell, cases=cases)
     open_ = [c.name for c in written if c.name not in induction.proved]
     if open_ and small is not None and setting.relation is TransitionRelation:  # only induction takes another
         more.search(open_, progress)
@@ -103,6 +105,7 @@ class Strategies:
         jobs: processes.
         watch: hears how far induction is.
         tell: hears what is tried.
+        cases: the system with other constants, in which antecedents are looked for, too.
 
     Attributes:
         strengthened: the system with the lemmas that were found.
@@ -117,13 +120,13 @@ class Strategies:
         vacuous: for each property that is proved, and whose antecedent is never true: why.
         vacuity_explored: those of them of which only exploring says so, within its bounds.
         vacuity_open: properties that are proved, of which it is not known.
-        models: the small setting and that of the system, but for those of which the proof is not.
+        models: the small setting, that of the system and the other cases, but for those of which the proof is not.
         out_of_time: whether all time was over before everything was tried.
     """
 
     def __init__(
         self, system: System, setting: Setting, small: System, induction: Induction, *, jobs: int | None = None,
-        watch: Watch | None = None, tell: Tell | None = None,
+        watch: Watch | None = None, tell: Tell | None = None, cases: Sequence[System] = (),
     ) -> None:  # fmt: skip
         self.system, self.setting, self.small, self.jobs, self.watch = system, setting, small, jobs, watch
         self.tell = tell or (lambda words: None)
@@ -137,8 +140,10 @@ class Strategies:
         self.vacuous: dict[str, str] = {}
         self.vacuity_explored: set[str] = set()
         self.vacuity_open: list[str] = []
-        both = [small, *([system] if system.values() != small.values() else [])]
-        self.models = [model for model in both if _is_a_case(model, system, setting)]
+        by_values: dict[tuple[object, ...], System] = {}
+        for model in (small, system, *cases):
+            by_values.setdefault((*model.values().values(),), model)
+        self.models = [model for model in by_values.values() if _is_a_case(model, system, setting)]
         self.out_of_time = False
 
     def search(self, names: Sequence[str], progress: Callable[[Progress], None] | None = None) -> None:
@@ -323,8 +328,9 @@ class Strategies:
         claims = {words: replace(p, name=words) for words, p in negated.items()}
         limited = self.setting.limited(VACUITY_LIMITS * self.setting.limit_seconds)
         found = induct(
-            replace(system, properties={**system.properties, **claims}), limited, jobs=self.jobs, watch=self.watch
-        )
+            replace(system, properties={**system.properties, **claims}), limited, jobs=self.jobs, watch=self.watch,
+            before=self.induction,
+        )  # fmt: skip
         for words, p in negated.items():
             if words in found.proved:
                 self.vacuous[p.name] = f"no {_case(p)} has its antecedent"

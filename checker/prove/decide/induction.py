@@ -160,7 +160,7 @@ class _StepResult:
 
 def induct(
     system: System, setting: Setting = ANY, *, jobs: int | None = None, watch: Watch | None = None,
-    rounds: Sequence[Round] = ROUNDS,
+    rounds: Sequence[Round] = ROUNDS, before: Induction | None = None,
 ) -> Induction:  # fmt: skip
     """Finds which claims of a system hold of all its states and steps.
 
@@ -170,6 +170,7 @@ def induct(
         jobs: processes; left out: one for each processor.
         watch: hears how far it is.
         rounds: without the last, side conditions are not asked, and what is proved holds only if they do.
+        before: what was found of the same system with fewer claims. It is known, and not asked again.
 
     Raises:
         Unencodable: the system has something that has no encoding.
@@ -181,6 +182,10 @@ def induct(
     found.claims = {c.name: c for c in claims}
     found.undecided = {c.name: c.why_not for c in claims if c.why_not}
     can = {c.name for c in claims if not c.why_not and any(round_.takes(c) for round_ in rounds)}
+    if before is not None and before.whole and before.side_conditions:
+        found.proved = dict(before.proved)
+        can -= before.claims.keys()
+        rounds = [replace(round_, last=False) for round_ in rounds]  # side conditions hold of all messages
     can -= _not_at_first(setting, encoding, [c for c in claims if c.name in can and not c.about_steps], found)
     asker = _Asker(encoding, claims)
     found.steps = len(asker.steps)

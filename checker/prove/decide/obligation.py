@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,8 @@ from leasehold.checker.prove.encode.formulas import Term, conjunction, disjuncti
 from leasehold.checker.prove.encode.transitions import SymbolicStep
 
 FIRST_SECONDS = 2.0  # for a question without the sizes of sets, which is asked again with them
+NEAR_SECONDS = 4.0  # for a question with those sizes that are compared with its own, which is asked again with all
+TOGETHER_SECONDS = 4.0  # for a question about several claims, which is asked again in halves
 SIDE_CONDITION = "side condition: "  # before the name of a step's side condition, as a claim of its own
 
 
@@ -76,10 +78,10 @@ class ProofObligation:
             *(z3.Implies(self.wrong[n], p) for n, p in breaks.items()),
         ]  # fmt: skip
         # Sizes of sets are hard for a solver, and most claims hold whatever they are.
-        everything = [*encoding.given, *step.given, *held.values(), *self.after.values()]
+        self._everything = [*encoding.given, *step.given, *held.values(), *self.after.values()]
         role = encoding.system.roles.get(step.took.role)
-        points = [(role.instance, step.took.instance)] if role is not None and role.indexed else []
-        self.facts = list(encoding.sorts.cardinals.facts(everything, points))
+        self._points = [(role.instance, step.took.instance)] if role is not None and role.indexed else []
+        self.facts = list(encoding.sorts.cardinals.facts(self._everything, self._points))
 
     def undischarged(self, seconds: float | None = None) -> list[Undischarged]:
         """The claims that do not follow from the known ones.
@@ -93,14 +95,20 @@ class ProofObligation:
         if not wanted:
             return []
         if not self.facts:
-            return self._narrowed(self.assertions, limit, given, wanted)
+            return self._narrowed(limit, given, wanted)
         counts = self.encoding.sorts.cardinals.speaks
         about_sizes = [n for n in wanted if counts(self.after[n])]
         others = [n for n in wanted if n not in about_sizes]
-        left = self._narrowed(self.assertions, min(limit, FIRST_SECONDS), given, others)
+        left = self._narrowed(min(limit, FIRST_SECONDS), given, others)
         self.sized = self.sized or bool(about_sizes or left)
         again = [*about_sizes, *(loss.claim for loss in left)]
-        return self._narrowed([*self.assertions, *self.facts], limit, given, again)
+        left = self._narrowed(min(limit, NEAR_SECONDS), given, again, self._near)
+        return self._narrowed(limit, given, [loss.claim for loss in left], lambda claims: self.facts)
+
+    def _near(self, claims: Sequence[str]) -> list[Term]:
+        """What is known of sizes; no two are compared of which these claims do not speak."""
+        asked = [self.after[name] for name in claims]
+        return list(self.encoding.sorts.cardinals.facts(self._everything, self._points, asked))
 
     def needed(self) -> list[Term]:
         """The obligation as unsatisfiable assertions with the claims that were needed, once it is discharged."""
@@ -110,12 +118,15 @@ class ProofObligation:
         return [*self.encoding.given, *self.step.given, *known, disjunction(*wrong), *facts]
 
     def _narrowed(
-        self, assertions: list[Term], seconds: float, given: list[Term], asked: list[str]
-    ) -> list[Undischarged]:
-        """All together first; by halves where the solver gives up."""
+        self, seconds: float, given: list[Term], asked: list[str],
+        facts: Callable[[Sequence[str]], list[Term]] = lambda claims: [],
+    ) -> list[Undischarged]:  # fmt: skip
+        """All together first, and not for long; by halves where the solver gives up. `facts` are added for claims."""
         found: list[Undischarged] = []
-        solver = self.encoding.solver(seconds)
-        solver.add(*assertions)
+        if not asked:
+            return found
+        solver = self.encoding.solver(seconds if len(asked) == 1 else min(seconds, TOGETHER_SECONDS))
+        solver.add(*self.assertions, *facts(asked))
         while asked:
             solver.push()
             solver.add(disjunction(*(self.wrong[n] for n in asked)))
@@ -135,7 +146,7 @@ class ProofObligation:
                     return [*found, Undischarged(asked[0], model, solver.reason_unknown() if model is None else "")]
                 half = len(asked) // 2
                 for some in (asked[:half], asked[half:]):
-                    found += self._narrowed(assertions, seconds, given, some)
+                    found += self._narrowed(seconds, given, some, facts)
                 return found
             solver.pop()
             found += [Undischarged(name, model) for name in gone]

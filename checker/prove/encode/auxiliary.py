@@ -45,7 +45,8 @@ def auxiliary_invariants(encoding: Encoding) -> Iterator[Claim]:
                 channel = system.channel_between(role.name, task.receiver)
                 if channel.kind == "mailbox":
                     yield _last_message(encoding, role, state.name, task, channel)
-                    if left and not _sends_before(role, state.name, channel):
+                    again = _sends_before(role, state.name, channel) or _sends_again(system, role, state.name, channel)
+                    if left and not again:
                         yield _one_unreceived(encoding, role, state.name, channel)
 
 
@@ -199,6 +200,13 @@ def _sends_before(role: Role, state: str, channel: Channel) -> bool:
     sources = {tr.source for tr in role.transitions() if tr.target == state and tr.source != state}
     tasks = (role.tasks[name] for source in sources for name in role.states[source].tasks)
     return any(isinstance(task, Send) and task.receiver == channel.receiver for task in tasks)
+
+
+def _sends_again(system: System, role: Role, state: str, channel: Channel) -> bool:
+    """Whether the machine may enter a state that sends once more, though its receiver has said nothing meanwhile."""
+    again = (tr for tr in role.transitions() if tr.source == tr.target == state and not tr.internal)
+    answers = {m.name for m in system.messages.values() if (m.sender, m.receiver) == (channel.receiver, role.name)}
+    return any(tr.event not in answers for tr in again)
 
 
 def _one_unreceived(encoding: Encoding, role: Role, state: str, channel: Channel) -> Claim:

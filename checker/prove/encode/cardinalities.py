@@ -164,12 +164,16 @@ class Cardinalities:
             self._speaks[key] = words, set(_NUMBER.findall(words.sexpr()))  # kept, as its number would be given again
         return self._speaks[key][1]
 
-    def facts(self, mentioned: Sequence[Term], points: Sequence[tuple[t.Instance, Term]] = ()) -> Iterator[Term]:
+    def facts(
+        self, mentioned: Sequence[Term], points: Sequence[tuple[t.Instance, Term]] = (),
+        near: Sequence[Term] | None = None,
+    ) -> Iterator[Term]:  # fmt: skip
         """What is known of the sizes and sums that were asked for.
 
         Args:
             mentioned: formulas; there are no axioms for other sizes and sums.
             points: instances at which one sum may differ from another.
+            near: formulas; two sizes are compared only where one of them is in these. None: any two are.
         """
         names = set().union(*map(self._numbers, mentioned))
         yield from self._known_of_sums(names, points)
@@ -179,8 +183,9 @@ class Cardinalities:
         every = [sized for sized in self._sizes.values() if sized.name in names]
         for sized in every:
             yield from self._of_one_size(sized)
+        about = names if near is None else set().union(*map(self._numbers, near))
         for one, other in combinations(every, 2):
-            if one.of == other.of:
+            if one.of == other.of and (one.name in about or other.name in about):
                 yield self._compared(one, other)
                 yield self._compared(other, one)
 
