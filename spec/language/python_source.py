@@ -104,7 +104,8 @@ def source(e: x.Expression, f: Frame) -> str:
         case x.Apply(op=op):
             return ROWS[op](e, f)
         case x.InstanceAt(type=of, number=number):
-            return f"({source(number, f)} % {of.count})"
+            text = source(number, f)
+            return str(int(text) % of.count) if text.isdecimal() else f"({text} % {of.count})"
         case x.Quantifier(domain=x.Pending(name=name)):
             return _over_messages(e, name, f)
         case x.Quantifier():

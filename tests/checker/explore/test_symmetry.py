@@ -113,6 +113,21 @@ def test_shipped_systems(name: str, settings: Mapping[str, Any]) -> None:
     assert held_against_all_states(without_leads_to(load(name, settings))).orbits is not None
 
 
+def test_roles_that_are_taken_by_number_change_places_with_those_whose_number_it_is() -> None:
+    """`guest[index(u)]` is the guest of the unit `u`, whoever they change places with."""
+    system = without_leads_to(load("lease", {"max_units": 3, "expiry": False}))
+    assert [group.roles for group in symmetry_of(system).groups] == [("unit", "guest")]
+
+
+def test_a_role_that_is_taken_by_the_number_of_another_of_which_there_are_not_as_many_is_told_apart() -> None:
+    system = without_leads_to(load("lease", {"max_units": 2, "expiry": False}))
+    guest = system.roles["guest"]
+    roles = {**system.roles, "guest": replace(guest, instance=replace(guest.instance, count=3))}
+    found = symmetry_of(replace(system, roles=roles))
+    assert found.groups == ()
+    assert any("matches by number with others: `guest[index(u)]`" in words for words in found.why_not)
+
+
 @compiled
 def test_roles_whose_numbers_are_paired_change_places_together() -> None:
     system = without_leads_to(load("contention", {"last_end": 1}))
