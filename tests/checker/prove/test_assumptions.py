@@ -25,6 +25,7 @@ def test_the_lease_is_proved_for_any_number() -> None:
     found = of(load("lease"), Setting())
     assert found.machines == {
         "service_manager": "1", "broker": "1", "authority": "1", "unit": "any number from 1 on",
+        "guest": "any number from 1 on",
     }  # fmt: skip
     assert found.constants["last_end"].startswith("any")
     assert found.faults_left_out == ""

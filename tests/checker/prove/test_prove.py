@@ -62,6 +62,14 @@ def test_several_leases() -> None:
     assert all(v.verdict == "proved" for v in found.verdicts)
 
 
+# A lease of one unit neither grows nor shrinks; that of two units has cases of each.
+ABOUT_TWO_UNITS = {
+    "a_smaller_ticket_is_told_to_the_broker", "the_site_is_not_asked_before_the_victims_are_left",
+    "victims_are_named_in_the_latest_request", "a_lease_shrinks_for_another_ticket_alone",
+    "units_are_added_where_nothing_is_lost",
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("name", "settings", "faults"),
     [
@@ -72,14 +80,14 @@ def test_several_leases() -> None:
     ],
 )
 def test_lemmas_hold_where_they_can_be_explored(name: str, settings: dict[str, str], faults: str) -> None:
-    """The other reading agrees, and no lemma is true for want of cases."""
+    """The other reading agrees, and no lemma is true for want of cases where there are two units."""
     system = load(name, settings)
     asked = replace(system, properties=dict(system.lemmas))
     found = explore(asked, budget=Budget.parse(faults) if faults else None)
     assert found.complete
     verdicts = {p.name: p.verdict for p in found.properties if p.name in system.lemmas}
     assert set(verdicts.values()) == {"exhausted"}, verdicts
-    assert not set(found.vacuous) & set(system.lemmas)
+    assert set(found.vacuous) & set(system.lemmas) == (ABOUT_TWO_UNITS if settings.get("max_units") == "1" else set())
 
 
 def with_change(tmp_path: Path, name: str, file: str, old: str, new: str) -> System:
