@@ -132,13 +132,23 @@ class FleetMonitor:
             if before is not None and before != birth and before not in self.killed:
                 self.say(f"{name} of {lease} was process {before[0]}, and is now {birth[0]}")
         # As long as the unit is the lease's, also while the site is away, it must be the process that it was.
-        kept = {key: birth for key, birth in self._births.items() if self._still_has(seen, *key)}
+        # A holder that has not heard yet that its site has let go of a unit that was killed cannot know better.
+        kept = {
+            key: birth
+            for key, birth in self._births.items()
+            if self._still_has(seen, *key) or (birth in self.killed and self._still_knows(seen, *key))
+        }
         self._births = {**kept, **births}
 
     def _still_has(self, seen: Observation, lease: str, unit: str) -> bool:
         row = seen.row(SITE, lease)
         has = row is not None and not row["over"] and int(unit.rpartition("-")[2]) in row["data"]["assigned"]
         return has or seen.leases[SITE] is None
+
+    def _still_knows(self, seen: Observation, lease: str, unit: str) -> bool:
+        row = seen.row(TENANT, lease)
+        knows = row is not None and not row["over"] and int(unit.rpartition("-")[2]) in row["data"]["lease_units"]
+        return knows or seen.leases[TENANT] is None
 
     def _run_while_active(self, seen: Observation) -> None:
         suspects: dict[str, object] = {}

@@ -163,3 +163,25 @@ def test_the_process_of_a_unit_that_was_killed_may_be_another(fleet: Told) -> No
     fleet.alive = {"unit-0": (102, 11, A)}
     monitor.observe()
     assert monitor.violations == [f"unit-0 of {A} was process 101, and is now 102"]
+
+
+def test_a_holder_that_was_away_may_know_a_unit_that_was_killed_and_let_go(fleet: Told) -> None:
+    """Until it has heard; of a unit that nobody has killed it must not."""
+    monitor = FleetMonitor(fleet)  # type: ignore[arg-type]
+    data = {"lease_end": 9, "lease_units": [0, 1], "lease_lost": []}
+    known = [{"lease": A, "state": "active", "since": 3, "data": data, "over": False}]
+    fleet.rows[TENANT], fleet.rows[SITE] = known, [fleet.site(A, 0, 1)]
+    fleet.alive = {"unit-0": (100, 7, A), "unit-1": (101, 7, A)}
+    monitor.observe()
+    monitor.killed.add((101, 7))
+    fleet.alive = {"unit-0": (100, 7, A)}
+    fleet.rows = {TENANT: None, BROKER: [], SITE: [fleet.site(A, 0)]}
+    monitor.observe()
+    fleet.rows[TENANT] = known
+    for _ in range(3):
+        monitor.observe()
+    assert monitor.violations == []
+    fleet.alive = {}
+    for _ in range(3):
+        monitor.observe()
+    assert monitor.violations == [f"{A} is active with 1 unit, and 0 run"]
