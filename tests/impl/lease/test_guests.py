@@ -1,4 +1,4 @@
-"""Guests of a running holder: each is where its unit is up, also where its holder hears of a loss and its repair at once."""
+"""Guests of a running holder: each is where its unit is up, also where a loss and its repair are heard of at once."""
 
 from __future__ import annotations
 
