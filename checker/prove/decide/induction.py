@@ -390,8 +390,8 @@ def _asking(system: System, setting: Setting, asker: _Asker, jobs: int | None) -
     ) as processes:
 
         def ask(works: Iterable[_StepQuery]) -> Iterator[_StepResult]:
-            waiting, crashed = deque(works), set[_StepQuery]()
-            for work, future in processes.asked(_ask, waiting):
+            sooner, crashed = deque[_StepQuery](), set[_StepQuery]()
+            for work, future in processes.asked(_ask, works, sooner):
                 try:
                     yield future.result()
                 except GIVEN_UP as error:
@@ -400,9 +400,9 @@ def _asking(system: System, setting: Setting, asker: _Asker, jobs: int | None) -
                     reason = _gave_up(_keeps(names[work.step]), "timeout" if over else "it crashed", limit)
                     if not isinstance(error, TimeoutError) and work not in crashed:
                         crashed.add(work)
-                        waiting.appendleft(work)
+                        sooner.appendleft(work)
                     elif len(work.asked) > 1 and not setting.is_over:
-                        waiting.extendleft(reversed(_halves(work)))
+                        sooner.extendleft(reversed(_halves(work)))
                     else:
                         unknown = dict.fromkeys(work.asked, reason)
                         if work.last:  # nor were its side conditions

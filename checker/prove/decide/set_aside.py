@@ -7,7 +7,7 @@ import os
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from signal import SIG_IGN, SIGINT, SIGTERM, set_wakeup_fd, signal
@@ -46,20 +46,28 @@ class WorkerPool:
         left = self._seconds if self._until is None else self._until - time.perf_counter() + GRACE_SECONDS
         return max(0.1, min(self._seconds, left))
 
-    def asked(self, function: Callable[[Work], Result], waiting: deque[Work]) -> Iterator[tuple[Work, Future[Result]]]:
-        """A function's result for each value, in the order of completion; the caller may add values meanwhile.
+    def asked(
+        self, function: Callable[[Work], Result], works: Iterable[Work], sooner: deque[Work] | None = None
+    ) -> Iterator[tuple[Work, Future[Result]]]:
+        """A function's result for each value, in the order of completion.
 
         Args:
             function: of a module, as it goes to another process by its name.
-            waiting: the values; empty in the end.
+            works: the values; each is taken when a process is free for it, as what has been found may change it.
+            sooner: values that come before the others, to which the caller may add; empty in the end.
         """
         left: dict[Future[Result], Work] = {}
+        sooner, later = deque() if sooner is None else sooner, iter(works)
         try:
-            while waiting or left:
+            while True:
                 # No more than can be begun at once: their time is counted from here.
-                while waiting and len(left) < self._count:
-                    work = waiting.popleft()
+                while len(left) < self._count:
+                    work = sooner.popleft() if sooner else next(later, None)
+                    if work is None:
+                        break
                     left[self._pool.schedule(function, (work,), timeout=self._limit)] = work
+                if not left:
+                    return
                 for future in wait(left, return_when=FIRST_COMPLETED).done:
                     yield left.pop(future), future
         finally:
@@ -184,7 +192,7 @@ def map_in_workers(
     if not works:
         return
     with worker_pool(seconds, min(len(works), jobs or os.cpu_count() or 1), until=until) as processes:
-        for work, future in processes.asked(function, deque(works)):
+        for work, future in processes.asked(function, works):
             try:
                 yield work, future.result()
             except GIVEN_UP:

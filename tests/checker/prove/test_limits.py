@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections import deque
+from collections.abc import Iterator
 
 import pytest
 import z3
@@ -10,6 +12,7 @@ import z3
 from leasehold.checker.prove import Setting
 from leasehold.checker.prove.decide.induction import OUT_OF_TIME
 from leasehold.checker.prove.decide.k_induction import k_induction
+from leasehold.checker.prove.decide.set_aside import worker_pool
 from leasehold.checker.prove.encode.encoding import MOST, Encoding, work_seconds
 from leasehold.checker.prove.encode.properties import claims as claims_of
 from tests.systems import load
@@ -67,3 +70,17 @@ def test_k_induction_has_one_limit_for_each_property(encoding: Encoding) -> None
     assert k_induction(encoding, claims["agreement"], [], seconds=0.1) == 0
     assert 1 <= len(asked) <= 5
     assert asked == sorted(asked, reverse=True)
+
+
+def test_a_question_is_taken_when_a_process_is_free_for_it() -> None:
+    """So what an earlier one has found can still change it; one that comes sooner goes before the others."""
+    found, known, sooner = list[int](), list[int](), deque([-7])
+
+    def works() -> Iterator[int]:
+        for n in (-1, -2):
+            known.append(len(found))
+            yield n
+
+    with worker_pool(60.0, jobs=1) as pool:
+        found.extend(future.result() for _, future in pool.asked(abs, works(), sooner))
+    assert (found, known, list(sooner)) == ([7, 1, 2], [1, 2], [])
