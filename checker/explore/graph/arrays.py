@@ -37,7 +37,7 @@ def in_order(keys: Any, size: int) -> Any:
     if len(keys) < 2 or not (keys[1:] < keys[:-1]).any():
         return None
     keys = np.ascontiguousarray(keys, dtype=np.int32)
-    if compiled := _compiled():
+    if compiled := compiled_functions():
         begins, order = np.zeros(size + 1, dtype=np.int64), np.empty(len(keys), dtype=np.int32)
         compiled.graph_order(len(keys), address(keys), size, address(begins), address(order))
         return order
@@ -92,7 +92,7 @@ def raise_to(into: Any, at: Any, values: Any) -> None:
 
 def reached_by(starts: Marks, first: Any, targets: Any, kept: Any = None) -> Marks:
     """The states reached from some states by edges, or by those that are kept (truths by edge)."""
-    if compiled := _compiled():
+    if compiled := compiled_functions():
         found = starts.copy()
         _had(compiled.graph_reached(*_graph(first, targets, kept), address(found)))
         return found
@@ -111,7 +111,7 @@ def reached_by(starts: Marks, first: Any, targets: Any, kept: Any = None) -> Mar
 def leading_to(ends: Marks, first: Any, targets: Any, kept: Any = None, among: Marks | None = None) -> Marks:
     """The states from which edges that are kept lead to some states, and these; where marked, among these alone."""
     found = ends.copy()
-    compiled = _compiled()
+    compiled = compiled_functions()
     if compiled and compiled.graph_leading(*_graph(first, targets, kept), address(among), address(found)):
         return found
     if among is not None:
@@ -123,7 +123,7 @@ def leading_to(ends: Marks, first: Any, targets: Any, kept: Any = None, among: M
 def backward(first: Any, targets: Any, kept: Any = None) -> tuple[Any, Any]:
     """Edges that are kept by their targets: where those of each state begin, and their sources, which lie in order."""
     size = len(first) - 1
-    if compiled := _compiled():
+    if compiled := compiled_functions():
         into = np.zeros(size + 1, dtype=np.int64)
         sources = np.empty(len(targets) if kept is None else int(np.count_nonzero(kept)), dtype=np.int32)
         compiled.graph_backward(*_graph(first, targets, kept), address(into), address(sources))
@@ -137,7 +137,7 @@ def backward(first: Any, targets: Any, kept: Any = None) -> tuple[Any, Any]:
 def components(first: Any, targets: Any, kept: Any = None) -> tuple[int, Any]:
     """The number of strongly connected components by edges that are kept, and by state the number of its component."""
     size, targets = len(first) - 1, targets.astype(np.int32, copy=False)
-    if compiled := _compiled():
+    if compiled := compiled_functions():
         component_of = np.empty(size, dtype=np.int32)
         count = compiled.graph_components(*_graph(first, targets, kept), address(component_of))
         _had(count >= 0)
@@ -168,25 +168,15 @@ def _table(first: Any, targets: Any, values: Any = None) -> Any:
     return csr_array((values, targets, first.astype(np.int32, copy=False)), shape=(size, size))
 
 
-# The engine's own functions (packed/engine/graph.c), which need less memory; without them, scipy's are used.
+# The engine's own functions (packed/engine/graph.c and ways.c), which need less memory; without them, scipy's are used.
 
 
-def _compiled() -> Any:
+def compiled_functions() -> Any:
     """The functions that are compiled with the engine; None where it was not built."""
     from leasehold.checker.explore.packed.library import NotBuilt, graph_functions
 
     try:
         return graph_functions()
-    except NotBuilt:
-        return None
-
-
-def compiled_ways() -> Any:
-    """The functions on longest ways; None where the engine was not built."""
-    from leasehold.checker.explore.packed.library import NotBuilt, way_functions
-
-    try:
-        return way_functions()
     except NotBuilt:
         return None
 
@@ -228,7 +218,7 @@ def topological_layers(first: Any, sources: Any, leaving: Any) -> TopologicalLay
         sources: where these edges begin.
         leaving: by state how many of its edges lead to another one; it is changed.
     """
-    if compiled := compiled_ways():
+    if compiled := compiled_functions():
         first = np.ascontiguousarray(first, dtype=np.int64)
         sources, leaving = np.ascontiguousarray(sources, dtype=np.int32), np.ascontiguousarray(leaving, dtype=np.int64)
         order, ends = np.empty(len(leaving), dtype=np.int32), np.zeros(len(leaving) + 1, dtype=np.int64)

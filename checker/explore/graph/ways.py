@@ -15,7 +15,7 @@ import numpy as np
 from leasehold.checker.explore.graph.arrays import (
     MOST_DENSE,
     address,
-    compiled_ways,
+    compiled_functions,
     edge_numbers,
     edges_of,
     numbered,
@@ -29,7 +29,7 @@ NONE = -1  # of numbers of which the larger is the worse: there is none
 
 def select(first: Any, targets: Any, rows: Any, kept: Any) -> tuple[Any, Any, Any]:
     """The edges whose rows are kept, as truths by row say: where those of each state begin, their ends and rows."""
-    compiled = compiled_ways()
+    compiled = compiled_functions()
     if compiled is None:
         by_edge = kept[rows]
         return sums_before(by_edge)[first], targets[by_edge], rows[by_edge]
@@ -62,7 +62,7 @@ def joined(
     """
     sizes, found = np.zeros(count, dtype=np.int64), np.empty(len(targets), dtype=np.int32)
     found_rows = np.empty(len(targets), dtype=rows.dtype)
-    if (compiled := compiled_ways()) is not None:
+    if (compiled := compiled_functions()) is not None:
         compiled.ways_joined(
             len(state_of), address(order), address(state_of), address(first), address(targets), address(changes),
             address(rows), rows.itemsize, address(sizes), address(found), address(found_rows),
@@ -95,7 +95,7 @@ class LongestWays:
     def layer(self, states: Any) -> None:
         """Measures the states of a layer, each of which is a component of its own."""
         states = np.ascontiguousarray(states, dtype=np.int32)
-        if (compiled := compiled_ways()) is not None:
+        if (compiled := compiled_functions()) is not None:
             compiled.ways_longest(
                 len(states), address(states), address(self.first), address(self.targets), address(self.rows),
                 self.rows.itemsize, address(self.received), address(self.longest), address(self.unknown),
@@ -133,7 +133,7 @@ def worst_after(
         By position, for each mode the worst two numbers; `NONE` where they are never left in it.
     """
     worst = np.full((int(place.max(initial=-1)) + 1, 2 * len(modes)), NONE, dtype=np.int32)
-    compiled = compiled_ways() if len(modes) <= 32 else None
+    compiled = compiled_functions() if len(modes) <= 32 else None
     holds = np.zeros(len(place), dtype=np.uint32)
     for bit, mode in enumerate(modes if compiled is not None else ()):
         holds |= mode.astype(np.uint32) << np.uint32(bit)
@@ -171,7 +171,7 @@ def groups(states: Any, kind_of: Any, kinds: int, look: Any) -> tuple[Any, Any]:
         Of each group the first of it, in the order of looks and then of kinds, and of each thing its group.
     """
     size = (int(look.max(initial=-1)) + 1) * kinds
-    compiled = compiled_ways() if size <= MOST_DENSE else None
+    compiled = compiled_functions() if size <= MOST_DENSE else None
     if compiled is None:
         examples, group = numbered(look[states] * kinds + kind_of)
         return examples.astype(np.int32), group.astype(np.int32)
@@ -187,7 +187,7 @@ def groups(states: Any, kind_of: Any, kinds: int, look: Any) -> tuple[Any, Any]:
 
 def gather(rows: Any, groups: Any, worst: Any, total: Any) -> None:
     """Raises the numbers of each group (`total`) to those of its members' rows; a negative row is none."""
-    if (compiled := compiled_ways()) is not None:
+    if (compiled := compiled_functions()) is not None:
         rows, groups = (np.ascontiguousarray(a, dtype=np.int32) for a in (rows, groups))
         compiled.ways_gather(
             len(rows), address(rows), address(groups), worst.shape[1], address(worst), address(total)

@@ -67,8 +67,6 @@ _GRAPH: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "graph_leading": (c_int, (c_int64, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     "give_back_large": (None, ()),
     "graph_components": (c_int64, (c_int64, c_void_p, c_void_p, c_void_p, c_void_p)),
-}
-_WAYS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ways_count": (c_int64, (c_int64, c_void_p, c_int32, c_void_p)),
     "ways_select": (
         None, (c_int64, c_void_p, c_void_p, c_void_p, c_int32, c_void_p, c_void_p, c_void_p, c_void_p),
@@ -124,16 +122,6 @@ def graph_functions() -> SimpleNamespace:
         NotBuilt: the C part is not there.
     """
     return _typed(_loaded()[0], _GRAPH, "")
-
-
-@cache
-def way_functions() -> SimpleNamespace:
-    """The functions on the longest ways of finished graphs.
-
-    Raises:
-        NotBuilt: the C part is not there.
-    """
-    return _typed(_loaded()[0], _WAYS, "")
 
 
 def _typed(loaded: Any, declared: dict[str, tuple[Any, tuple[Any, ...]]], suffix: str) -> SimpleNamespace:

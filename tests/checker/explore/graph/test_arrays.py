@@ -23,7 +23,7 @@ def both(found: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> tuple[Any
     """The result with the compiled functions, and without them."""
     with monkeypatch.context() as patch:
         compiled = found()
-        patch.setattr(arrays, "_compiled", lambda: None)
+        patch.setattr(arrays, "compiled_functions", lambda: None)
         return compiled, found()
 
 

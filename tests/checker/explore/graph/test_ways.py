@@ -32,8 +32,8 @@ def both(found: Callable[[], Any]) -> tuple[Any, Any]:
     """The result with the compiled functions, and without them."""
     with pytest.MonkeyPatch.context() as patch:
         compiled = found()
-        patch.setattr(arrays, "compiled_ways", lambda: None)
-        patch.setattr(ways, "compiled_ways", lambda: None)
+        patch.setattr(arrays, "compiled_functions", lambda: None)
+        patch.setattr(ways, "compiled_functions", lambda: None)
         return compiled, found()
 
 
