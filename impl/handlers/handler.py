@@ -1,7 +1,8 @@
 """The interface of handlers.
 
 Theory of operation (paper, section 4.3.2). A handler does one action on one unit (`setup`, `modify`, `teardown` at the
-site) or for one lease (`join`, `leave` at the service manager); its result becomes an event of the specification.
+site) or for what its holder runs there (`join`, `modify`, `leave`), or for a lease as a whole, where its own machine
+asks for it; its result becomes an event of the specification.
 Recovery starts the tasks of a state again, so an action may be repeated at any time: it must be idempotent, and the
 things that it makes must have a *persistent name*, by which a later incarnation finds them and does not make them
 twice. Units are on or off (the toggle principle): the last action counts.

@@ -48,7 +48,7 @@ class LeaseSimulation(Simulation):
     # Units, as they are outside of the actors
 
     def up(self) -> set[str]:
-        """The units that are up, and the leases that have joined, by name."""
+        """The units that are up, and the guests that have joined, by name."""
         return self.units.on()
 
     def serves(self, unit: str, lease: str) -> bool:
