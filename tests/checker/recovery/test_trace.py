@@ -95,7 +95,7 @@ def test_a_lease_is_traced_from_its_demand_on(sim: LeaseSimulation) -> None:
     assert {name: value for name, value in last.data.items() if value not in said} == {
         "service_manager.ticket_units": "1", "service_manager.ticket_end": "3",
         "service_manager.ticket_properties": "{ticket: 1, type: unit}", "service_manager.lease_units": "{unit[0]}",
-        "service_manager.lease_end": "3", "service_manager.may_join": "true",
+        "service_manager.lease_end": "3",
         "service_manager.unit_properties": PROPERTIES.removeprefix("properties: "), "broker.units": "1",
         "broker.counted": "1", "broker.term_end": "3", "broker.properties": "{ticket: 1, type: unit}",
         "authority.wanted": "1", "authority.units": "1", "authority.end": "3",
