@@ -270,7 +270,9 @@ class RoleMapper:
         cells = _cells_of(new)
         if not isinstance(new.type, Map) or cells == old.cells or not isinstance(value, list):
             return value
-        cell_of = dict(zip(old.cells, value, strict=False))
+        if len(value) != len(old.cells):
+            raise ValueFault(f"it has {len(value)} cells, not {len(old.cells)}")
+        cell_of = dict(zip(old.cells, value, strict=True))
         fill = to_plain(new.type.of, rule.cells) if rule is not None and rule.filled else _first_cell(new)
         return [cell_of.get(cell, fill) for cell in cells]
 
