@@ -16,6 +16,7 @@ from leasehold.checker.crash import analysis
 from leasehold.checker.crash.analysis import CrashReport, crash, deepen, follow
 from leasehold.checker.crash.cases import ANY, NO_RETURN, NOT_ASKED, Case, WorstCase
 from leasehold.checker.crash.unmet import Unmet, differences, explanations, unmet
+from leasehold.checker.explore.expectations import Explanation
 from leasehold.checker.explore.result import Step
 from leasehold.faults import Budget
 from leasehold.faults.budget import deepening
@@ -220,6 +221,21 @@ def test_what_another_setting_is_said_to_meet_is_met_there(
         assert set(fitting) <= report.tried
 
 
+def test_what_keeps_a_state_after_some_tasks_keeps_its_recovery_too() -> None:
+    """A reason for `#after-TASKS` is one for `#recovering-after-TASKS`, unless the former is met."""
+    system = load("lease", {"expiry": False, "max_units": 1, "last_end": 2})
+    report = crash(system, Budget(crash=2))
+    reason = "of two tasks only one has work"
+    first, again = (f"crash:service_manager/closing#{when}leave_all" for when in ("after-", "recovering-after-"))
+    other = "crash:service_manager/closing#recovering-after-close_lease"
+    assert {first, again, other} <= set(report.unmet)
+    missed = {one.name: one for one in unmet(report, [Explanation(first, reason)])}
+    assert missed[again] == Unmet(again, reason, first)
+    assert missed[other].reason == ""
+    met = replace(report, tried=report.tried | {first})
+    assert {one.name: one.reason for one in unmet(met, [Explanation(first, reason)])}[again] == ""
+
+
 def test_a_point_that_is_not_met_and_not_explained_is_a_difference(conversation: Path) -> None:
     report = crash(load(conversation), Budget(crash=1))
     assert unmet(report) == (Unmet("crash:asker/idle#before-acknowledge", ""),)
@@ -270,7 +286,8 @@ SLOW = pytest.mark.slow
 @pytest.mark.parametrize(("settings", "faults"), [
     ("", "crash=1"), ("expiry=false", "crash=1,partition=1"), ("expiry=false", "crash=1,power_cut=1,reorder=1"),
     pytest.param("expiry=false", "crash=2,duplicate=1,lose=1", marks=SLOW),
-    pytest.param("", "crash=1,lose=1", marks=SLOW),
+    pytest.param("", "crash=2,lose=1", marks=pytest.mark.long),
+    pytest.param("", "crash=2,duplicate=1,lose=1", marks=SLOW),
 ])  # fmt: skip
 def test_the_numbers_of_the_lease(settings: str, faults: str, request: pytest.FixtureRequest) -> None:
     """docs/lease.md has a row for each of these."""
