@@ -68,7 +68,7 @@ class WhatTasksReadIsNotKept(TransitionRelation):
     """What a task reads of the step that starts it is as it was before."""
 
     def _committed(self, s: SymbolicState, role: Role, choice: Choice, me: Term, frame: Bindings) -> SymbolicState:
-        kept = tuple(u for u in choice.updates if not role.data[u.name].captured)
+        kept = tuple(u for u in choice.updates if u.shared or not role.data[u.name].captured)
         return super()._committed(s, role, replace(choice, updates=kept), me, frame)
 
 
@@ -78,7 +78,8 @@ class TasksReadTheNewRecord(TransitionRelation):
 
     def _committed(self, s: SymbolicState, role: Role, choice: Choice, me: Term, frame: Bindings) -> SymbolicState:
         after = super()._committed(s, role, choice, me, frame)
-        for update in (u for u in choice.updates if role.data[u.name].captured and isinstance(u.value, Data)):
+        own = [u for u in choice.updates if not u.shared]
+        for update in (u for u in own if role.data[u.name].captured and isinstance(u.value, Data)):
             value = term(update.value, replace(frame, view=after))
             after = after.put(("data", role.name, update.name), self.schema.at(role, me), value)
         return after
