@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -210,9 +211,7 @@ def test_scripts_are_of_all_cases_of_the_exploration(few: list[Script]) -> None:
                 cases[case] = crash_
     assert finder.nearest() == cases
     assert [(s.cell, s.point, s.mode) for s in few] == sorted(cases)
-    assert {s.point.partition("@")[0] for s in few} == {
-        point.name for point in crash_points(load("lease", SMALL)) if any(s.point.startswith(point.name) for s in few)
-    }
+    assert {s.point.partition("@")[0] for s in few} <= {point.name for point in crash_points(load("lease", SMALL))}
 
 
 def test_a_script_goes_from_the_first_state_over_its_crash_to_the_restart(few: list[Script]) -> None:
@@ -284,7 +283,8 @@ def test_each_point_once(few: list[Script], small: LeaseCaseRunner, half: int) -
     for n, script in enumerate(points_of(few)[half::4]):
         outcome = small.play(script, lost=bool(n % 2))
         assert outcome.passed, _words(outcome)
-        assert outcome.asked >= 8
+        moves = sum(a.control != b.control for a, b in pairwise(script.steps[: script.at]))
+        assert outcome.asked >= 6 + moves, "three actors were down and come up, one stops and comes back"
         assert outcome.name == script.name
         ends.add(outcome.end)
     assert "same" in ends
@@ -710,7 +710,7 @@ def test_one_case_is_one_run_to_the_byte(scripts: list[Script], tmp_path: Path) 
     some.write_bytes(pickle.dumps(scripts[50::300]))
     runs = [
         subprocess.run(
-            [sys.executable, "-c", RUN, str(some)], env={"PYTHONHASHSEED": seed, "PATH": ""}, capture_output=True,
+            [sys.executable, "-c", RUN, str(some)], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True,
             text=True, check=True, timeout=120,
         ).stdout
         for seed in ("1", "2")
