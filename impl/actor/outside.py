@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.ready import Observe, Ready, Tell
 from leasehold.impl.actor.table import BELOW, MachineInstance
-from leasehold.impl.core.values import ValueFault, named_fields
+from leasehold.impl.core.values import ValueFault, check_sizes, named_fields
 from leasehold.impl.core.work import Event, Outcome, local
 from leasehold.impl.store.store import RecordKey
 
@@ -71,13 +71,15 @@ def local_event(instance: MachineInstance, event: str, fields: Mapping[str, Any]
     """A local event of a machine, its fields by name.
 
     Raises:
-        ActorError: the machine has no such event, or it has other fields.
+        ActorError: the machine has no such event, or it has other fields, or larger ones.
     """
     shape = instance.core.events.get(event)
     if shape is None:
         known = ", ".join(instance.core.events)
         raise ActorError(f"{instance.core.role} has no event {event[:60]!r}; it has {known}")
     try:
-        return local(event, named_fields(shape, fields), epoch)
+        values = named_fields(shape, fields)
+        check_sizes(shape, values)
     except ValueFault as fault:
         raise ActorError(f"{event}: {fault}") from None
+    return local(event, values, epoch)

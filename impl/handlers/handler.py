@@ -25,7 +25,7 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from leasehold.impl.core.core import Named
-from leasehold.impl.core.values import ValueFault, from_plain, named_fields
+from leasehold.impl.core.values import ValueFault, check_sizes, from_plain, named_fields
 from leasehold.impl.core.work import CallWork
 from leasehold.spec.language import types as t
 
@@ -162,9 +162,11 @@ def answer_of(
     if "properties" in opaque:
         given["properties"] = _properties(given.get("properties", done.properties), action)
     try:
-        return event, named_fields(events[event], given)
+        values = named_fields(events[event], given)
+        check_sizes(events[event], values)
     except ValueFault as fault:
         raise HandlerError(f"its answer `{event}` does not fit the specification: {fault}") from None
+    return event, values
 
 
 def _properties(given: object, action: HandlerAction | None) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from leasehold.impl.core.values import LARGEST
+from leasehold.impl.core.values import LARGEST, OPAQUE_BYTES
 from leasehold.impl.policy.policy import Decision, Lease, Question
 
 MACHINE = "service_manager"
@@ -123,6 +123,9 @@ class FixedDemand:
         _number("start", start, 0, "a time")
         if start >= until:
             raise DemandError(f"start is {start}, and the demand is over at {until}; let it start earlier")
+        for name, value in (("type", type), ("properties", properties), ("configuration", configuration)):
+            if (size := len(msgspec.json.encode(value))) > OPAQUE_BYTES:
+                raise DemandError(f"{name} has {size} bytes; {OPAQUE_BYTES} are the most")
         if after and not self._held_joins:
             raise DemandError(
                 "guests wait for other leases only where the constant `held_joins` is true; set it, alike at all actors"

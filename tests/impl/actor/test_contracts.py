@@ -14,6 +14,7 @@ import pytest
 from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff, Environment, RetryPolicy
 from leasehold.impl.actor.ready import TellPolicy
 from leasehold.impl.clock import HandClock
+from leasehold.impl.core.values import OPAQUE_BYTES
 from leasehold.impl.handlers.handler import Done, NullHandler
 from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
 from leasehold.impl.lease.authority import FirstFit
@@ -72,6 +73,25 @@ def test_a_unit_is_not_given_out_twice_whatever_the_policy_says(caplog: pytest.L
             await c.settle()
             assert c.state(second) == ("active", "ticketed", "active")
             assert c.handler.world.on() == {"unit-0", "unit-1"}
+
+    virtual(story())
+
+
+def test_a_ticket_that_could_not_be_sent_is_not_granted(caplog: pytest.LogCaptureFixture) -> None:
+    """A grant is committed before its ticket is signed, so its size is judged before."""
+
+    async def story() -> None:
+        async with Cluster(units=1) as c:
+            policy: dict[str, Any] = c.broker.environment.policies
+            policy["broker"] = Answers("granted", {"units": 1, "properties": {"a": "x" * OPAQUE_BYTES}})
+            with caplog.at_level(logging.ERROR):
+                lease = await c.lease(1, until=60, term=30)
+            assert "granted: field `properties`: it has 16392 bytes, and 16384 are the most" in caplog.text
+            assert c.state(lease)[:2] == ("ticketing", "ticketing")
+            policy["broker"] = Answers("granted", {"units": 1, "properties": {"a": "x" * (OPAQUE_BYTES - 8)}})
+            await c.broker.recover(lease, "broker")
+            await c.settle()
+            assert c.state(lease) == ("active", "ticketed", "active")
 
     virtual(story())
 

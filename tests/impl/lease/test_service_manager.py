@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leasehold.impl.core.values import OPAQUE_BYTES
 from leasehold.impl.lease.service_manager import DemandError, FixedDemand, LeaseDemand
 from leasehold.impl.policy.policy import Decision, Lease, Question
 
@@ -340,6 +341,9 @@ def test_random_runs(data: st.DataObject) -> None:
         ({"term": True}, "term is True; it needs at least one tick"),
         ({"start": 50}, "start is 50, and the demand is over at 40"),
         ({"start": "soon"}, "start is 'soon'; it needs a time"),
+        ({"type": "x" * OPAQUE_BYTES}, "type has 16386 bytes; 16384 are the most"),
+        ({"properties": {"a": "x" * OPAQUE_BYTES}}, "properties has 16392 bytes; 16384 are the most"),
+        ({"configuration": {"a": "x" * OPAQUE_BYTES}}, "configuration has 16392 bytes; 16384 are the most"),
     ],
 )
 def test_a_demand_that_makes_no_sense_changes_nothing(wrong: dict[str, Any], words: str) -> None:
