@@ -225,8 +225,8 @@ class Environment:
         peers: who plays which machine: the neighbours of one that a policy begins. It is looked at anew each time, and
             may change.
         units: the subsidiary machines of the actor.
-        properties_in: for a role whose machines belong to runs, the field of the parent's record, a map, that has what
-            is known of each of them.
+        properties_in: for a subsidiary role, the field of the parent's record, a map, that has what is known of each of
+            its machines.
         credentials: needed where messages of the system carry others.
         probes: of what is up.
     """

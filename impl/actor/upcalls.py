@@ -289,14 +289,15 @@ class Upcalls:
             drivers = filter(None, map(self.table.instances.get, driving))
         parent = next(drivers, None)
         above = parent.core.view(parent.record) if parent is not None else {}
-        properties = units.properties(instance.number) if units is not None else self._told_of(instance, above)
+        told = self._told_of(instance, above)
+        properties = units.properties(instance.number) if units is not None else told
         return HandlerAction(
             verb, lease, self.environment.unit_name(instance), number, above, own, properties, call.answers, task,
-            epoch, instance.number, self.context.identity.name,
+            epoch, instance.number, self.context.identity.name, told,
         )  # fmt: skip
 
     def _told_of(self, instance: MachineInstance, above: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What the parent's record has of a machine of its run."""
+        """What the parent's record has of a subsidiary machine."""
         told = above.get(self.environment.properties_in.get(instance.core.role, ""), ())
         found = told[instance.number] if instance.number < len(told) else None
         return found if isinstance(found, Mapping) else {}

@@ -55,6 +55,7 @@ class HandlerAction:
         incarnation: of the actor; it rises with every restart.
         index: the unit's number.
         actor: the name of the actor that asks.
+        told: what others have been told of the unit for this lease.
     """
 
     verb: str
@@ -69,6 +70,7 @@ class HandlerAction:
     incarnation: int = 0
     index: int = 0
     actor: str = ""
+    told: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def on(self) -> str:
@@ -104,7 +106,8 @@ class Done:
         facts: about the unit (a process, an address), which are kept with its record and shown to operators.
         answer: the event by which the task ends, one of its `answers`; empty: the first if it succeeded, else the last.
         fields: the fields of that event by name, as plain data (a set is a list, an option null or its value).
-        properties: what others are told of the unit, such as an address, where the event has such a field.
+        properties: what others are told of the unit, such as an address, where the event has such a field; none: what
+            they were told before stays.
     """
 
     well: bool
@@ -178,7 +181,8 @@ def _properties(given: object, action: HandlerAction | None) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         raise HandlerError(f"its properties are {given!r:.60}; they need names and values")
     own = {"name": action.unit, "site": action.actor, "fence": action.number} if action is not None else {}
-    found = {**given, **own}
+    before = action.told if action is not None else {}
+    found = {**(given or before), **own}
     try:
         size = len(msgspec.msgpack.encode(from_plain(t.OPAQUE, found)))
     except (ValueFault, ValueError, TypeError, RecursionError) as error:

@@ -131,7 +131,7 @@ class ProcessHandler:
             self._point("wanted", stop)
             if action.verb in DOWN:
                 self._down(place, stop)
-                return Done(True, "nothing is left of it")
+                return Done(True, "nothing is left of it", {"alive": False})
             kept = self._up(place, action, stop)
             facts = _facts(place)  # while nobody else can act on it
             if facts is None or not facts["alive"]:

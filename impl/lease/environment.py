@@ -31,12 +31,12 @@ def lease_environment(
         inventory: the units of the broker and the site.
         handler: makes the handler of a role.
     """
-    made = Environment()
+    made = Environment(properties_in=PROPERTIES_IN)
     for role in roles:
         if role == "service_manager":
             peers = {peer: player[peer] for peer in ("broker", "authority")}
             acts = dict.fromkeys(("join", "modify", "leave"), handler(role))
-            made = replace(made, handlers={**made.handlers, **acts}, peers=peers, properties_in=PROPERTIES_IN)
+            made = replace(made, handlers={**made.handlers, **acts}, peers=peers)
             constants = program.constants
             made.policies[role] = FixedDemand(
                 max_units=int(constants["max_units"]), held_joins=bool(constants.get("held_joins", False))

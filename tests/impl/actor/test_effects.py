@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -447,5 +448,46 @@ def test_what_a_handler_is_told_of_a_unit_and_its_lease() -> None:
                 assert action.answers == ("up", "broken")
             (teardown,) = (action for action in seen if action.verb == "teardown")
             assert (teardown.lease, teardown.unit) == (first, setups[0].unit)
+
+    virtual(story())
+
+
+def test_what_was_told_of_a_unit_stays_for_its_lease_until_a_handler_says_otherwise() -> None:
+    """A site's `modify` may say nothing, as most do; the guest has to know its address all the same."""
+
+    async def story() -> None:
+        said = {"setup": {"address": "10.0.0.7"}, "modify": {}}
+        seen: list[HandlerAction] = []
+
+        class Says(SimulatedHandler):
+            async def act(self, action: HandlerAction) -> Done:
+                done = await super().act(action)
+                return dataclasses.replace(done, properties=said.get(action.verb, {}))
+
+        class Guest(SimulatedHandler):
+            async def act(self, action: HandlerAction) -> Done:
+                seen.append(action)
+                return await super().act(action)
+
+        async with Cluster(units=1, handler=Says(), guest=Guest(), settings={"repair_limit": 3}) as c:
+            lease = await c.lease(1, until=40, term=10)
+            await c.advance(10)
+            assert c.state(lease) == ACTIVE
+            assert [(a.verb, a.properties.get("address")) for a in seen] == [
+                ("join", "10.0.0.7"),
+                ("modify", "10.0.0.7"),
+            ]
+            assert seen[1].properties["fence"] > seen[0].properties["fence"]
+            said["modify"] = {"address": "10.0.0.8"}
+            await c.advance(10)
+            said["modify"] = {}
+            await c.advance(10)
+            assert [a.properties["address"] for a in seen[2:]] == ["10.0.0.8", "10.0.0.8"]
+            said["setup"] = {}
+            await c.advance(20)
+            other = await c.lease(1, until=90, term=30)
+            assert c.state(other) == ACTIVE
+            assert (seen[-1].lease, seen[-1].verb) == (other, "join")
+            assert set(seen[-1].properties) == {"name", "site", "fence"}  # nothing of the lease before
 
     virtual(story())

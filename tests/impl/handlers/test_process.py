@@ -682,7 +682,7 @@ def test_what_is_known_of_a_unit_from_its_setup_to_its_teardown(base: Path) -> N
     until(lambda: not probe(base)["alive"])
     assert probe(base) == {**known, "alive": False, "number": 4, "processes": 0}
     (down,) = do(base, action("teardown", 5))
-    assert (down.words, down.facts, probe(base)) == ("nothing is left of it", {}, None)
+    assert (down.words, down.facts, probe(base)) == ("nothing is left of it", {"alive": False}, None)
     assert {file.name for file in (base / "u-0").iterdir()} == {"guard", "lock", "token", "wanted.json", "log"}
     assert json.loads((base / "u-0" / "wanted.json").read_text()) == {
         "number": 5, "verb": "teardown", "lease": "tenant:1", "task": "site/u-0/teardown/5", "incarnation": 2,
