@@ -183,8 +183,12 @@ def test_nothing_is_caught_where_nothing_is_wrong_in_the_small(small: tuple[Leas
 RARE = {
     "acknowledged_before_the_commit": "crash:authority/active#",
     "broker_forgets_requests": "crash:broker/ticketing#",
+    "calendar_not_rebuilt": "crash:broker/ticketed#",
+    "failed_teardown_to_the_pool": "crash:unit/failed#",
+    "free_units_not_rebuilt": "crash:unit/failed#",
     "join_twice_fails": "crash:guest/joining#",
     "lost_answer_not_made_good": "crash:service_manager/ticketing#",
+    "quarantine_not_rebuilt": "crash:unit/failed#",
     "sent_once": "crash:authority/active#",
     "silence_ends_the_lease": "crash:service_manager/joining#",
     "setup_twice_fails": "crash:unit/priming#",
