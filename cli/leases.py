@@ -109,7 +109,8 @@ def explained(machine: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> Iter
         yield f"  {machine['doc']}"
     if machine["wish"]:
         yield f"  {_wish(machine['wish'], now, tick)}"
-    yield from (f"  {words}" for words in _held(machine))
+    if not machine["over"]:
+        yield from (f"  {words}" for words in _held(machine))
     reason = machine["data"].get("reason")
     if isinstance(reason, str) and reason:
         yield f"  It was told: {reason}."
@@ -118,6 +119,9 @@ def explained(machine: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> Iter
     if machine["refused"]:
         message, reason = machine["refused"]
         yield f"  Its {message} was refused: {reason}."
+    for asked in machine["asks"]:
+        if asked["call"].startswith("policy."):
+            yield f"  It waits for its policy to decide: {asked['task']}."
     for task in machine["handlers"]:
         yield f"  Its handler is at work: {task}."
     for unit in machine["units"]:
@@ -171,7 +175,7 @@ _ENDS = ("closing", "closed", "failed")
 
 
 def _why(machine: dict[str, Any], now: int, tick: float) -> str:
-    """What brought a machine to its end, if it happened since its actor started: ` (...)`."""
+    """What brought a machine to its end, as far as its actor knows since it started: `: ...`."""
     steps = [step for step in machine["history"] if "transition" in step]
     cause = None
     for step in reversed(steps):
@@ -179,12 +183,20 @@ def _why(machine: dict[str, Any], now: int, tick: float) -> str:
             break
         cause = step
     if cause is None:
-        return ""
+        end = max((machine["data"][name] for name in machine["times"]), default=0)
+        return ": its time was over" if end and machine["since"] is not None and machine["since"] >= end else ""
     event = cause["transition"].partition("#")[2].partition(".")[0]
     came = {"tick": "its time was over", "close": "it was closed"}.get(event, f"{event} came")
-    last = steps[-1]["transition"].partition("#")[2]
-    unheard = "; the site had not said so when the term ended" if last == "tick" and event != "tick" else ""
-    return f": {came} when it was {cause['from']}, {span(now - cause['at'], tick)} ago{unheard}"
+    silent = _silent(cause, machine) or ("" if cause is steps[-1] else _silent(steps[-1], machine))
+    return f": {came} when it was {cause['from']}, {span(now - cause['at'], tick)} ago{silent}"
+
+
+def _silent(step: dict[str, Any], machine: dict[str, Any]) -> str:
+    """Who had not answered when time went on."""
+    unanswered = step.get("unanswered", ())
+    return "".join(
+        f"; {machine['peers'].get(one['to']) or one['to']} had not answered {one['message']}" for one in unanswered
+    )
 
 
 def clock_of(machine: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> tuple[int, float]:

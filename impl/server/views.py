@@ -17,6 +17,7 @@ from leasehold.impl.core.work import CallWork, SendWork
 from leasehold.impl.server.subscribers import History
 from leasehold.impl.store.store import RecordKey
 from leasehold.spec import System
+from leasehold.spec.language.model import Send
 from leasehold.spec.language.types import TIME, show
 
 LAST = 6  # of what has happened to a unit
@@ -139,7 +140,7 @@ class Views:
             "since": held.metadata.get("since"),
             "over": held.core.over(held.state) and not self.actor.program.standing,
             "asks": [
-                {"task": piece.task, "epoch": held.core.began(held.record, piece.task)}
+                {"task": piece.task, "call": piece.target, "epoch": held.core.began(held.record, piece.task)}
                 for piece in held.core.work[held.state](held.record)
                 if isinstance(piece, CallWork)
             ],
@@ -175,7 +176,7 @@ class Views:
             "refused": self.actor.outbox.refusals.get(held.key),
             "handlers": sorted(self.actor.calls.of(held.key)),
             "leaves": list(self._leaves(held)),
-            "history": self.history.of(held.key),
+            "history": [{**step, **self._unanswered(held, step)} for step in self.history.of(held.key)],
         }
 
     def _driven(self, held: MachineInstance) -> list[dict[str, Any]]:
@@ -207,6 +208,16 @@ class Views:
                     "message": piece.message, "number": held.record[held.core.sent_at][piece.neighbour], "to": "",
                     "times": 0, "taken": False, "reason": f"nobody is known to play {machine}", "again_seconds": None,
                 }  # fmt: skip
+
+    def _unanswered(self, held: MachineInstance, step: dict[str, Any]) -> dict[str, Any]:
+        """Of a step that time has taken: what was asked of neighbours whose answers had not come."""
+        if step.get("transition", "").partition("#")[2].partition(".")[0] != "tick":
+            return {}
+        role = self.system.roles[held.core.role]
+        left = role.states[step["from"]]
+        awaited = {self.system.messages[event].sender for event in left.on if event in self.system.messages}
+        sends = [task for name in left.tasks if isinstance(task := role.tasks[name], Send)]
+        return {"unanswered": [{"message": s.message, "to": s.receiver} for s in sends if s.receiver in awaited]}
 
     def _leaves(self, held: MachineInstance) -> Iterator[dict[str, Any]]:
         """The events that a state takes, from the specification: where some lead out of it, these alone."""

@@ -269,7 +269,8 @@ MACHINE_KEYS = {
     "state": "its control state",
     "since": "the tick at which it came there",
     "over": "whether it is at its end, and will be forgotten",
-    "asks": "the calls of its state to policies and handlers: `task`, and the state epoch that began it (`epoch`)",
+    "asks": "the calls of its state to policies and handlers: `task`, what it calls (`call`), and the state epoch that "
+    "began it (`epoch`)",
     "data": "the fields of its record, by name",
     "times": "which of them are times",
 }
@@ -283,7 +284,8 @@ SHOWN_KEYS = {
     "refused": "the message of its state that a peer has refused, and why; or null",
     "handlers": "its handler calls that are under way",
     "leaves": "how its state is left: `event`, `from`, `to`",
-    "history": "its last transitions since the actor started: `at`, `transition`, `from`, `to`",
+    "history": "its last transitions since the actor started: `at`, `transition`, `from`, `to`; of one that time has "
+    "taken `unanswered`: what its state had asked of neighbours, `message` and `to`",
 }
 UNITS_KEYS = {
     "now": "the clock, in ticks",

@@ -63,6 +63,37 @@ def test_a_unit_that_is_lost_is_told_and_repaired(fleet: Fleet) -> None:
 
 
 @pytest.mark.long
+def test_a_lease_that_ended_because_its_site_was_down_says_so(fleet: Fleet) -> None:
+    lease = leasehold(fleet, "demand", "--units", "1", "--until", "10m", "--term", "3s").strip()
+    wait(lambda: active(fleet, lease))
+    fleet.kill(SITE)
+    wait(lambda: fleet.client(TENANT).get("leases", lease)[0]["state"] == "closed")
+    said = leasehold(fleet, "explain", lease)
+    assert "It is over, and will be forgotten: its time was over when it was extending_lease" in said
+    assert "ago; site had not answered extend_lease." in said
+    assert "It has 1 unit" not in said
+    fleet.kill(TENANT)
+    fleet.start(TENANT)
+    wait(lambda: fleet.about(TENANT) is not None)
+    said = leasehold(fleet, "explain", lease)  # what happened before the restart is in the record alone
+    assert "It is over, and will be forgotten: its time was over." in said
+    fleet.start(SITE)
+    wait(lambda: states(fleet, lease) == {"service_manager": "closed", "broker": "closed", "authority": "closed"})
+
+
+@pytest.mark.long
+def test_who_waits_for_a_policy_says_so(fleet: Fleet) -> None:
+    first = leasehold(fleet, "demand", "--units", "3", *TERMS).strip()
+    wait(lambda: active(fleet, first))
+    second = leasehold(fleet, "demand", "--units", "3", *TERMS).strip()
+    wait(lambda: states(fleet, second).get("broker") == "ticketing")
+    assert "  It waits for its policy to decide: allocate.\n" in leasehold(fleet, "explain", second)
+    for lease in (first, second):
+        leasehold(fleet, "close", lease)
+        wait(lambda: states(fleet, lease).get("service_manager") == "closed")  # noqa: B023
+
+
+@pytest.mark.long
 def test_a_request_that_is_denied_keeps_its_reason(fleet: Fleet) -> None:
     lease = leasehold(fleet, "demand", "--units", "1", *TERMS, "--type", "gold").strip()
     wait(lambda: states(fleet, lease).get("service_manager") == "failed")
