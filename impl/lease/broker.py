@@ -257,10 +257,10 @@ class FirstComeFirstServed:
         wanted = lease.data["type"]
         if wanted and wanted != self.type:
             return f"this broker has units of type {self.type}, and not of {str(wanted)[:60]}"
+        if lease.state == "extending":  # of more units than there are it gets those that it has, as of others
+            return "the ticket has ended" if now >= lease.data["term_end"] else ""
         if asked.units > self.capacity:
             return f"there are {self.capacity} units of type {self.type}, and {asked.units} were asked for"
-        if lease.state == "extending":
-            return "the ticket has ended" if now >= lease.data["term_end"] else ""
         if now >= asked.end:
             return "the term that was asked for has ended"
         return "" if asked.start < asked.end else f"a term cannot begin at {asked.start} and end at {asked.end}"

@@ -406,14 +406,17 @@ def denied(name: str) -> tuple[str, str, int]:
         (waits("a", 1, end=9), 8, [granted("a", 1)]),
         (waits("a", 1, end=9), 9, [denied("a")]),
         (grows("a", 1, UNITS), 0, [granted("a", UNITS)]),
-        (grows("a", 1, UNITS + 1), 0, [denied("a")]),
+        (grows("a", 1, UNITS + 1), 0, [granted("a", 1)]),
         (grows("a", 1, 1, term_end=9, end=20), 8, [granted("a", 1)]),
         (grows("a", 1, 1, term_end=9, end=20), 9, [denied("a")]),
         (grows("a", 1, 1, term_end=9, end=5), 8, [granted("a", 1)]),
     ],
 )
 def test_what_is_granted_to_who_is_alone(lease: Lease, now: int, said: list[Any]) -> None:
-    """As many as there are; a request until its end, an extension until the end of the term that its holder has."""
+    """As many as there are; a request until its end, an extension until the end of the term that its holder has.
+
+    Who has units and asks for more than there are keeps those: a mistake must not end the lease.
+    """
     assert ask(broker(), lease, now) == said
 
 
