@@ -130,6 +130,9 @@ class FixedDemand:
             raise DemandError(
                 "guests wait for other leases only where the constant `held_joins` is true; set it, alike at all actors"
             )
+        for other in after:
+            if other not in self._wishes and other not in self._leases:
+                raise DemandError(f"there is no lease {other[:60]!r} to wait for here, or it is over; leave it out")
         self._set(
             lease,
             LeaseDemand(

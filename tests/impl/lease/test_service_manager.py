@@ -879,3 +879,14 @@ def test_guests_do_not_wait_for_a_lease_that_is_over() -> None:
 def test_guests_cannot_wait_where_the_machine_does_not_ask() -> None:
     with pytest.raises(DemandError, match="only where the constant `held_joins` is true"):
         FixedDemand().demand("b", 1, 100, 50, now=0, after=["a"])
+
+
+def test_guests_cannot_wait_for_a_lease_that_is_not_there() -> None:
+    """A mistyped name would keep nobody waiting; so leases cannot wait for each other in a circle either."""
+    policy = FixedDemand(held_joins=True)
+    list(policy.demand("a", 1, 100, 50, now=0))
+    list(policy.changed(record("closed", "a"), 1))
+    for after in (["a"], ["b"], ["nobody:7"]):
+        with pytest.raises(DemandError, match=f"there is no lease '{after[0]}' to wait for here, or it is over"):
+            policy.demand("b", 1, 100, 50, now=2, after=after)
+    assert policy.wish("b") is None
