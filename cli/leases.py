@@ -113,7 +113,7 @@ def explained(machine: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> Iter
         yield from (f"  {words}" for words in _held(machine))
     reason = machine["data"].get("reason")
     if isinstance(reason, str) and reason:
-        yield f"  It was told: {reason}."
+        yield f"  It was told{'' if machine['over'] else ' when it was denied something last'}: {reason}."
     for message in machine["messages"]:
         yield f"  {_message(message, machine['over'])}"
     if machine["refused"]:
