@@ -18,9 +18,10 @@ from leasehold.impl.server.subscribers import History
 from leasehold.impl.store.store import RecordKey
 from leasehold.spec import System
 from leasehold.spec.language.model import Send
-from leasehold.spec.language.types import TIME, show
+from leasehold.spec.language.types import TIME, Map, Value, members, show
 
 LAST = 6  # of what has happened to a unit
+SEVERAL = 4  # cells of a map that are counted and not shown
 
 
 class Views:
@@ -153,7 +154,7 @@ class Views:
 
     def _shown(self, held: MachineInstance) -> dict[str, str]:
         """Its data in the words of the specification."""
-        return {f.name: show(f.type, held.record[at]) for at, f in self._fields(held)}
+        return {f.name: shown(f, held.record[at]) for at, f in self._fields(held)}
 
     def _doc(self, held: MachineInstance) -> str:
         """What the specification says of its state."""
@@ -229,6 +230,18 @@ class Views:
                 message = None if event in role.events else self.system.messages.get(event)
                 origin = message.sender if message is not None else "the clock" if event == "tick" else "here"
                 yield {"event": event, "from": origin, "to": sorted(set(targets))}
+
+
+def shown(field: Field, value: Value) -> str:
+    """A value of a field as the language writes it; of a map, cells that are as at first are only counted."""
+    if not isinstance(field.type, Map):
+        return show(field.type, value)
+    (first, *others), key, of = field.initial, field.type.key, field.type.of
+    changed = [f"{show(key, k)}: {show(of, v)}" for k, v in zip(members(key), value, strict=True) if v != first]
+    left = len(value) - len(changed)
+    if left < SEVERAL or any(other != first for other in others):
+        return show(field.type, value)
+    return "{" + ", ".join([*changed, f"{left} others: {show(of, first)}"]) + "}"
 
 
 def _plain(wish: bytes) -> Any:

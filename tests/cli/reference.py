@@ -276,7 +276,7 @@ MACHINE_KEYS = {
 }
 SHOWN_KEYS = {
     "doc": "what the specification says of its state",
-    "shown": "the fields of its record, as the language writes them",
+    "shown": "the fields of its record, as the language writes them; of a map, cells that are as at first are counted",
     "peers": "who plays its neighbours",
     "wish": "what a client wants of it, or null",
     "units": "its units: `unit`, `state`, `since`, `facts`, `handlers`, `doc`, `history`",
@@ -295,7 +295,7 @@ UNITS_KEYS = {
 UNIT_KEYS = {
     "unit": "its persistent name",
     "doc": "what the specification says of its state",
-    "shown": "the fields of its record, as the language writes them",
+    "shown": "the fields of its record, as the language writes them; of a map, cells that are as at first are counted",
     "facts": "what its handler has said of it",
     "history": "what has happened to it last, since the actor started: `at`, and `transition`, `from`, `to`, or "
     "`failure`, `words`",
