@@ -207,7 +207,7 @@ def _told(action: HandlerAction) -> dict[str, Any]:
         "verb": action.verb, "lease": action.lease, "unit": action.unit, "number": action.number,
         "task": action.task, "incarnation": action.incarnation, "answers": action.answers,
         "lease_data": action.lease_data, "unit_data": action.unit_data, "properties": action.properties,
-        "index": action.index,
+        "index": action.index, "told": action.told,
     }  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from leasehold.impl.handlers.handler import Done, HandlerAction, HandlerError, S
 
 def action(verb: str = "setup", number: int = 1, unit: str = "u-0", lease: str = "tenant:1") -> HandlerAction:
     data = {"end": 7, "assigned": frozenset({2, 0})}
-    return HandlerAction(verb, lease, unit, number, data, {"state": "priming"}, {"cpus": 2})
+    return HandlerAction(verb, lease, unit, number, data, {"state": "priming"}, {"cpus": 2}, told={"address": "a"})
 
 
 def act(handler: CommandHandler, one: HandlerAction) -> Done:
@@ -56,7 +56,7 @@ def test_what_it_is_told_and_what_it_says(tmp_path: Path) -> None:
     assert json.loads(told.read_text()) == {
         "verb": "setup", "lease": "tenant:1", "unit": "u-0", "number": 1,
         "lease_data": {"end": 7, "assigned": [0, 2]}, "unit_data": {"state": "priming"}, "properties": {"cpus": 2},
-        "task": "", "incarnation": 0, "answers": [], "index": 0,
+        "task": "", "incarnation": 0, "answers": [], "index": 0, "told": {"address": "a"},
     }  # fmt: skip
 
 
