@@ -62,7 +62,17 @@ def test_a_duplicate_is_not_executed_again_but_its_reply_is(walk):
     assert (step.kind, step.transition, step.driven) == ("duplicate", None, ())
     assert (w.control, w.data) == (before, data)
     assert [(m.message, dict(m.fields)) for m in step.sent] == [
-        ("update_lease", {"units": "{unit[0]}", "lost": "{}", "end": "1", "properties": "{unit[0]: 0}", "reason": "0"})
+        (
+            "update_lease",
+            {
+                "units": "{unit[0]}",
+                "lost": "{}",
+                "renewed": "{}",
+                "end": "1",
+                "properties": "{unit[0]: 0}",
+                "reason": "0",
+            },
+        )
     ]
     step = w.take("service_manager: update_lease(end=1) from authority (received again)")
     assert (step.transition, step.sent) == (None, ())  # the reply came before, so it is a duplicate itself
@@ -87,7 +97,8 @@ def test_a_request_that_its_cancellation_has_overtaken_is_dropped(walk, ways):
     assert w.under_way == ["close()", "redeem(units=1, start=0, end=1, type=0, properties=0, configuration=0)"]
     w.take("authority: close")
     assert w.control["authority"] == "closed"
-    assert w.under_way == ["update_lease(units={}, lost={}, end=0, properties={unit[0]: 0, unit[1]: 0}, reason=0)"]
+    told = "update_lease(units={}, lost={}, renewed={}, end=0, properties={unit[0]: 0, unit[1]: 0}, reason=0)"
+    assert w.under_way == [told]
 
 
 def test_duplicates_and_overtaking_reach_no_new_cell(timeless, lease):
