@@ -1,0 +1,54 @@
+"""Why a lease is denied, smaller or over: what a policy or a handler has said reaches the holder, and what is old goes."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from leasehold.impl.actor.environment import ActorOptions, RetryPolicy
+from leasehold.impl.handlers.handler import HandlerAction
+from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
+from leasehold.impl.lease.cluster import Cluster
+from leasehold.impl.store.store import RecordKey
+from tests.impl.virtual import virtual
+
+ONCE = ActorOptions(seed=0, retry=RetryPolicy(tries=1, pause=0.0))
+BROKEN = "HandlerError: setup of unit-1 failed, as the simulation wanted"
+
+
+def broken(*units: str) -> SimulatedHandler:
+    """No setup of these units ends well."""
+
+    def fails(action: HandlerAction, chance: random.Random) -> bool:
+        return action.verb in ("setup", "modify") and action.unit in units
+
+    return SimulatedHandler(SimulatedUnits(fails=fails))
+
+
+def at_holder(cluster: Cluster, lease: str) -> dict[str, Any]:
+    """The holder's record of a lease."""
+    held = cluster.tenant.table.instances[RecordKey(lease, "service_manager")]
+    return held.core.view(held.record)
+
+
+def test_a_holder_hears_why_no_unit_could_be_set_up() -> None:
+    async def run() -> None:
+        async with Cluster(units=2, handler=broken("unit-1"), options=ONCE) as cluster:
+            lease = await cluster.lease(2, until=40)
+            assert cluster.state(lease)[0] == "failed"
+            assert at_holder(cluster, lease)["reason"] == BROKEN
+
+    virtual(run())
+
+
+def test_a_holder_hears_why_its_lease_does_not_grow() -> None:
+    async def run() -> None:
+        async with Cluster(units=2, handler=broken("unit-1"), options=ONCE) as cluster:
+            lease = await cluster.lease(1, until=40)
+            await cluster.tenant.command("service_manager", "flex", lease, 2, soon=True)
+            await cluster.settle()
+            assert at_holder(cluster, lease)["lease_units"] == {0}
+            site = cluster.site.table.instances[RecordKey(lease, "authority")]
+            assert site.core.view(site.record)["reason"] == BROKEN
+
+    virtual(run())
