@@ -111,9 +111,7 @@ def explained(machine: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> Iter
         yield f"  {_wish(machine['wish'], now, tick)}"
     if not machine["over"]:
         yield from (f"  {words}" for words in _held(machine))
-    reason = machine["data"].get("reason")
-    if isinstance(reason, str) and reason:
-        yield f"  It was told{'' if machine['over'] else ' when it was denied something last'}: {reason}."
+    yield from (f"  {words}" for words in _reasons(machine["data"]))
     for message in machine["messages"]:
         yield f"  {_message(message, machine['over'])}"
     if machine["refused"]:
@@ -169,6 +167,21 @@ def _held(machine: dict[str, Any]) -> Iterator[str]:
     missing = machine["data"].get("lost")
     if isinstance(missing, list) and missing:
         yield f"Lost, and being set up again: {machine['shown']['lost']}."
+
+
+# What the reasons in records of a lease are about, by field.
+_REASONS = {
+    "ticket_reason": "Its broker said of the ticket",
+    "lease_reason": "Its site said of the lease",
+    "reason": "It said",
+}
+
+
+def _reasons(data: dict[str, Any]) -> Iterator[str]:
+    """What was said of what is denied, smaller than wanted, or over."""
+    for name, words in _REASONS.items():
+        if isinstance(data.get(name), str) and data[name]:
+            yield f"{words}: {data[name]}."
 
 
 _ENDS = ("closing", "closed", "failed")

@@ -98,7 +98,9 @@ def test_a_request_that_is_denied_keeps_its_reason(fleet: Fleet) -> None:
     lease = leasehold(fleet, "demand", "--units", "1", *TERMS, "--type", "gold").strip()
     wait(lambda: states(fleet, lease).get("service_manager") == "failed")
     said = leasehold(fleet, "explain", lease)
-    assert said.count("It was told: this broker has units of type unit, and not of gold.") == 2  # broker and holder
+    why = "this broker has units of type unit, and not of gold"
+    assert f"  Its broker said of the ticket: {why}.\n" in said
+    assert f"  It said: {why}.\n" in said  # the broker
     no = leasehold(fleet, "demand", "--units", "4", *TERMS, code=1)
     assert "units is 4; 3 is the most that can ever be had" in no
 

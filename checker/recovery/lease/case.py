@@ -279,5 +279,5 @@ class LeaseCaseRun(CaseRun[LeaseSimulation], LeaseRun):
 
 def _told(machine: str, data: Mapping[str, Any]) -> dict[str, Any]:
     """Data of a record without what handlers say: the script's answer and the handler's own differ."""
-    said = {"reason", "properties"} if machine.startswith("unit") else {"reason", "unit_properties"}
+    said = {"reason", "lease_reason", "properties" if machine.startswith("unit") else "unit_properties"}
     return {name: value for name, value in data.items() if name not in said}
