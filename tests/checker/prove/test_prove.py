@@ -158,7 +158,7 @@ def test_a_number_of_instances_that_is_fixed() -> None:
 
 def _cli(*words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "leasehold", "prove", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=1800, check=False)
 
 
 def test_the_command() -> None:
