@@ -32,6 +32,7 @@ from leasehold.impl.policy.policy import Decision, Lease, Question
 
 NONE: frozenset[int] = frozenset()
 _OVER = ("nascent", "closed")
+_KEPT = ("failed", "kept")  # units that are not free, and that no lease has up
 _WAITS = {"priming", "modifying"}
 
 
@@ -42,7 +43,7 @@ class _View:
     Attributes:
         lease: its record.
         held: units that no other lease may get.
-        failed: those of them whose machine has failed.
+        failed: those of them whose machine has failed, or that an operator keeps back.
         question: which waits; None where none was asked in this incarnation.
     """
 
@@ -80,7 +81,8 @@ class _View:
 
     @property
     def quarantined(self) -> frozenset[int]:
-        return frozenset(n for (_, n), machine in self.lease.units.items() if machine.get("quarantined"))
+        units = self.lease.units.items()
+        return frozenset(n for (_, n), unit in units if unit.get("quarantined") or unit["state"] == "kept")
 
     @property
     def asks(self) -> bool:
@@ -186,7 +188,7 @@ class FirstFit:
         """Takes a lease as its record says; returns None where nothing of it counts any more."""
         down = {n: machine["state"] for (_, n), machine in lease.units.items()}
         held = frozenset(lease.data["assigned"]) | {n for n, s in down.items() if s not in ("idle", "closed")}
-        failed = frozenset(n for n, state in down.items() if state == "failed")
+        failed = frozenset(n for n, state in down.items() if state in _KEPT)
         view = self._views.setdefault(lease.name, _View(lease))
         before, view.lease, view.held, view.failed = view.held, lease, held, failed
         self._hold(held - before, 1)
@@ -246,7 +248,7 @@ class FirstFit:
             return f"of {len(self.inventory.numbers(type))} units of type {type}, {usable} can be used"
         if not view.repairs:
             return ""
-        going = [n for n in view.given_up if view.state_of(n) not in ("idle", "closed", "failed")]
+        going = [n for n in view.given_up if view.state_of(n) not in ("idle", "closed", *_KEPT)]
         free = 0 if short else len(self._free[type])
         if going and max(free, len(view.down) + len(going)) >= more:
             return ""  # its own units are on their way down, which takes no longer than their handlers may

@@ -124,7 +124,7 @@ def test_an_operator_keeps_a_unit_back(fleet: Fleet) -> None:
     lease = leasehold(fleet, "demand", "--units", "2", *TERMS).strip()
     wait(lambda: active(fleet, lease))
     assert fleet.client(TENANT).get("leases", lease)[0]["data"]["lease_units"] == [1, 2]
-    assert "#repaired" in leasehold(fleet, "tell", "unit-0", "repaired")
+    assert "#returned" in leasehold(fleet, "tell", "unit-0", "returned")
     leasehold(fleet, "close", lease)
     wait(lambda: states(fleet, lease).get("service_manager") == "closed")
 

@@ -114,11 +114,7 @@ def newer(folder: Path, rules: str = RULES, name: str = "newer") -> Path:
     for file in ("invariants", "expected", "mutation", "crash", "lemmas", "migrations"):
         (made / f"{file}.yaml").unlink()
     change(made / "roles/unit.yaml", (r"\bactive\b", "lent"), (r"\bdeadline\b", "give_up_at"))
-    change(
-        made / "roles/authority.yaml",
-        (r"\b(u|it)\.state (.)= active", r"\1.state \2= lent"),
-        (r"\{active, f", "{lent, f"),
-    )
+    change(made / "roles/authority.yaml", (r"\b(u|it)\.state (.)= active", r"\1.state \2= lent"))
     change(
         made / "roles/broker.yaml",
         (r"\bclosed\b", "ended"),
