@@ -31,6 +31,7 @@ from leasehold.impl.actor.ready import (
 )
 from leasehold.impl.actor.session import ChannelFull
 from leasehold.impl.actor.table import BELOW, MEMBERSHIP, MachineInstance, MachinesOfActor, RowCodec, origin_of
+from leasehold.impl.core.codec import CoreError
 from leasehold.impl.core.work import TICK, CallWork, DriveWork, Event, Outcome, Record, SendWork, Work, local
 from leasehold.impl.identity import membership
 from leasehold.impl.identity.signed import Refusal
@@ -290,7 +291,8 @@ class Stepper:
     def step(self, ready: Ready, instance: MachineInstance, event: Event, outside: bool = False) -> Outcome:
         """One event at one machine, and what follows from it at subsidiary machines within the same turn.
 
-        An event from `outside`, of a policy, a handler or a client, is held to its contract.
+        An event from `outside`, of a policy, a handler or a client, is held to its contract, and refused where a number of
+        the record would leave its type's range.
 
         Raises:
             ChannelFull: it would send into a full channel, and has changed nothing.
@@ -304,8 +306,15 @@ class Stepper:
         if outcome.taken and self.program.bounded:
             session.check_room(self.program, instance, outcome.work)
         if record is not before:
-            self.codecs[core.role].check(record)
-            self._set(ready, instance, record)
+            try:
+                self.codecs[core.role].check(record)
+            except CoreError as error:
+                if not outside:
+                    raise
+                words = str(error).partition(";")[0]  # what is given from outside, and not the specification, is at fault
+                record, outcome = before, Outcome("refused", event[0], reason=words)
+            else:
+                self._set(ready, instance, record)
         kind = outcome.kind
         self.counts[kind] += 1
         taken = kind == "taken"

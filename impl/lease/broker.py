@@ -276,7 +276,7 @@ class FirstComeFirstServed:
             fits = request.units + self._booked.most(request.start, request.end, now) <= self.capacity
             if question is not None and fits and (first is None or self._goes_before(request, first, now)):
                 served.append(name)
-                decisions.append(self._promise(question.lease, self._grant(question, request.units)))
+                decisions.append(self._promise(question.lease, _grant(question, request.units, self.type)))
             else:
                 first = first or request
                 if not self._backfill:
@@ -298,7 +298,11 @@ class FirstComeFirstServed:
         wanted = min(asked.units, held) if self._waiting or asked.units > room else asked.units
         if max(wanted, held) > room:  # a smaller ticket counts as before, as the site may not hear of it in time
             return _deny(question, f"all units of type {self.type} are promised to others before {asked.end}")
-        return self._promise(lease, self._grant(question, wanted))
+        reason = ""
+        if wanted < asked.units:
+            few = "others wait for units" if self._waiting else f"{room} units are free until {asked.end}"
+            reason = f"{asked.units} units of type {self.type} were asked for, and {few}"
+        return self._promise(lease, _grant(question, wanted, self.type, reason))
 
     def _promise(self, lease: Lease, decision: Decision) -> Decision:
         data, units = lease.data, decision.fields["units"]
@@ -314,10 +318,12 @@ class FirstComeFirstServed:
         self._booked.put(lease.name, self.calendar.holding(lease.name))
         return decision
 
-    def _grant(self, question: Question, units: int) -> Decision:
-        before = properties_of(question.lease.data["properties"]).get("ticket", 0)
-        told = {"ticket": before + 1, "type": self.type}
-        return question.answer("granted", units=units, properties=told)
+
+def _grant(question: Question, units: int, type: str, reason: str = "") -> Decision:
+    """A ticket for the term that was asked for."""
+    before = properties_of(question.lease.data["properties"]).get("ticket", 0)
+    told = {"ticket": before + 1, "type": type}
+    return question.answer("granted", units=units, later=0, longer=0, properties=told, reason=reason)
 
 
 def _deny(question: Question, reason: str) -> Decision:
