@@ -234,6 +234,8 @@ def extend(lease: str, until: str | None, units: int | None, soon: bool, at: Pat
     """
     if until is None and units is None:
         raise click.UsageError("give --until, --units or both")
+    if soon and units is None:
+        raise click.UsageError("--soon is about --units, which is missing; a later end needs no hurry")
     client, about = taker(at, lease)
     if until is not None:
         client.post("leases", lease, "prolong", until=moment(until, about, "--until"))
