@@ -10,17 +10,16 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from random import Random
 from typing import Any, TypeAlias
 
 import click
 import z3
 
-from leasehold.checker.prove.decide.set_aside import map_in_workers
+from leasehold.checker.prove.decide.set_aside import GIVEN_UP, map_in_workers, worker_pool
 from leasehold.cli.progress import Status
 from tests.checker.prove.differential import Judged, compared, draw, judge
 from tests.checker.prove.wrong_encodings import ERRORS, seeded
@@ -123,13 +122,15 @@ class Hunt:
     kinds: str = ""
 
 
+Wanted: TypeAlias = tuple[int, Sequence[str]]  # the seed of a system, and the errors that are looked for in it
 Found: TypeAlias = dict[str, str]  # errors that a system shows: kinds of steps whose claims are proved and violated
 
 
-def shown(names: Sequence[str], seed: int) -> tuple[Found, float]:
-    """Which errors in the relation the system of a seed shows, and the seconds that it takes."""
+def shown(wanted: Wanted) -> tuple[Found, float]:
+    """Which errors in the relation a system shows, and the seconds that it takes."""
     z3.z3.Z3_DEBUG = False
     found, began = Found(), time.process_time()
+    seed, names = wanted
     rng = Random(seed)
     drawn = draw(rng)
     state = rng.getstate()
@@ -148,7 +149,7 @@ class Hunted:
 
     Attributes:
         each: by name.
-        given_up: seeds of systems that took too long.
+        given_up: seeds of systems that took longer than `LONGEST`.
         cpu_seconds: of the processes.
     """
 
@@ -163,25 +164,29 @@ class Hunted:
 
 def hunts(seeds: range, jobs: int, names: Sequence[str], tell: bool) -> Hunted:
     """Looks for each of some errors until a system shows it."""
-    result, begun = Hunted({}), 0
+    result = Hunted({})
     found = result.each
-    while begun < len(seeds) and len(found) < len(names):
-        left = [name for name in names if name not in found]
-        some = seeds[begun : begun + max(jobs, min(begun, 4 * jobs))]  # what is found then is looked for no longer
-        begun += len(some)
-        limit = LONGEST + len(left) * LONGEST / 10
-        with closing(map_in_workers(partial(shown, left), some, limit, jobs)) as answers:
-            for seed, answer in answers:
-                if answer is None:
-                    result.given_up.append(seed)
-                    continue
-                result.cpu_seconds += answer[1]
-                for name, kinds in answer[0].items():
-                    if tell:
-                        print(f"{name}: seed {seed}, system {seeds.index(seed) + 1}, {kinds}", flush=True)
-                    if name not in found or seed < (found[name].seed or 0):
-                        found[name] = Hunt(seed, seeds.index(seed) + 1, kinds)
-    found |= {name: Hunt(None, begun) for name in names if name not in found}
+
+    def wanted() -> Iterator[Wanted]:
+        for seed in seeds:
+            if left := [name for name in names if name not in found]:  # what is found then is looked for no longer
+                yield seed, left
+
+    with Status() as status, worker_pool(LONGEST, jobs) as workers:
+        for n, ((seed, _), future) in enumerate(workers.asked(shown, wanted()), 1):
+            status.show(f"{n:,} systems", f"{len(found)} of {len(names)} errors found")
+            try:
+                shows, seconds = future.result()
+            except GIVEN_UP:
+                result.given_up.append(seed)
+                continue
+            result.cpu_seconds += seconds
+            for name, kinds in shows.items():
+                if tell:
+                    print(f"{name}: seed {seed}, system {seeds.index(seed) + 1}, {kinds}", flush=True)
+                if name not in found or seed < (found[name].seed or 0):
+                    found[name] = Hunt(seed, seeds.index(seed) + 1, kinds)
+    found |= {name: Hunt(None, len(seeds)) for name in names if name not in found}
     return result
 
 
