@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import click
 import z3
 
-from leasehold.checker.prove.decide.set_aside import GIVEN_UP, map_in_workers, worker_pool
+from leasehold.checker.prove.decide.set_aside import map_in_workers
 from leasehold.cli.progress import Status
 from tests.checker.prove.differential import Judged, compared, draw, judge
 from tests.checker.prove.wrong_encodings import ERRORS, seeded
@@ -172,20 +172,19 @@ def hunts(seeds: range, jobs: int, names: Sequence[str], tell: bool) -> Hunted:
             if left := [name for name in names if name not in found]:  # what is found then is looked for no longer
                 yield seed, left
 
-    with Status() as status, worker_pool(LONGEST, jobs) as workers:
-        for n, ((seed, _), future) in enumerate(workers.asked(shown, wanted()), 1):
-            status.show(f"{n:,} systems", f"{len(found)} of {len(names)} errors found")
-            try:
-                shows, seconds = future.result()
-            except GIVEN_UP:
+    with Status() as status, closing(map_in_workers(shown, wanted(), LONGEST, jobs)) as answers:
+        for n, ((seed, _), answer) in enumerate(answers, 1):
+            if answer is None:
                 result.given_up.append(seed)
                 continue
+            shows, seconds = answer
             result.cpu_seconds += seconds
             for name, kinds in shows.items():
                 if tell:
                     print(f"{name}: seed {seed}, system {seeds.index(seed) + 1}, {kinds}", flush=True)
                 if name not in found or seed < (found[name].seed or 0):
                     found[name] = Hunt(seed, seeds.index(seed) + 1, kinds)
+            status.show(f"{n:,} systems", f"{len(found)} of {len(names)} errors found")
     found |= {name: Hunt(None, len(seeds)) for name in names if name not in found}
     return result
 

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
+from operator import length_hint
 from signal import SIG_IGN, SIGINT, SIGTERM, set_wakeup_fd, signal
 from threading import Thread
 from typing import Any, TypeVar
@@ -174,7 +175,7 @@ def _begin(begin: Callable[..., None] | None, *known: Any) -> None:
 
 def map_in_workers(
     function: Callable[[Work], Result],
-    works: Sequence[Work],
+    works: Iterable[Work],
     seconds: float,
     jobs: int | None = None,
     *,
@@ -184,14 +185,15 @@ def map_in_workers(
 
     Args:
         function: of a module, as it goes to another process by its name.
-        works: the values.
+        works: the values; each is taken when a process is free for it.
         seconds: for each.
         jobs: processes; left out: one for each processor.
         until: the end of all of them, as `time.perf_counter` counts; None: no end.
     """
     if not works:
         return
-    with worker_pool(seconds, min(len(works), jobs or os.cpu_count() or 1), until=until) as processes:
+    count = jobs or os.cpu_count() or 1
+    with worker_pool(seconds, min(length_hint(works, count), count), until=until) as processes:
         for work, future in processes.asked(function, works):
             try:
                 yield work, future.result()
