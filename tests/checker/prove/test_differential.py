@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from leasehold.checker.prove.decide.induction import ANY
 from tests.campaigns.prover import Hunt, Totals, hunts
-from tests.checker.prove.differential import Judged, judge
+from tests.checker.prove.differential import Judged, draw, judge
 from tests.checker.prove.wrong_encodings import ERRORS, seeded
 from tests.checker.prove.wrong_shared import OF_SHARED
 
-HARD_TO_SEE = {"OnlyTheFirstMachinesLose", "OnlyTheFirstMessageIsLost", "all_machines_are_the_declared_ones"}
 # docs/reference/prover.md says why.
+HARD_TO_SEE = {"OnlyTheFirstMachinesLose", "OnlyTheFirstMessageIsLost", "all_machines_are_the_declared_ones"}
+MISSED = pytest.mark.xfail(strict=True, reason="no system of these seeds shows it")
 
 
 @pytest.mark.parametrize(
@@ -65,7 +68,10 @@ def test_totals_are_json() -> None:
     [
         ("no_local_events", range(1)),
         ("nobody_recovers", range(5, 6)),
-        *(pytest.param(name, range(450), marks=pytest.mark.slow) for name in ERRORS if name not in HARD_TO_SEE),
+        *(
+            pytest.param(name, range(441), marks=[pytest.mark.slow, *([MISSED] if name in HARD_TO_SEE else [])])
+            for name in ERRORS
+        ),
     ],
 )
 def test_a_seeded_error_is_found(name: str, seeds: range) -> None:
@@ -75,14 +81,24 @@ def test_a_seeded_error_is_found(name: str, seeds: range) -> None:
 
 
 @pytest.mark.long
-def test_an_error_is_looked_for_until_a_system_shows_it() -> None:
+def test_an_error_is_looked_for_until_a_system_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
     """`python -m tests.campaigns.prover --errors` says after how many systems each is found."""
-    hunted = hunts(range(5, 8), 1, ["nobody_recovers", "all_machines_are_the_declared_ones"], tell=False)
+    hunted = hunts(range(5, 8), 1, ["nobody_recovers", "all_machines_are_the_declared_ones"], tell=True)
     shown = hunted.each["nobody_recovers"]
     assert (shown.seed, shown.systems) == (5, 1)
     assert shown.kinds
     assert hunted.each["all_machines_are_the_declared_ones"] == Hunt(None, 3)
     assert hunted.missed == ["all_machines_are_the_declared_ones"]
+    assert capsys.readouterr().out == f"nobody_recovers: seed 5, system 1, {shown.kinds}\n"  # not looked for again
+
+
+def test_every_error_can_be_seeded_where_variables_are_shared() -> None:
+    drawn = draw(Random(0), share=1.0)
+    assert not isinstance(drawn, str)
+    for name in ERRORS:
+        with seeded(name) as relation:
+            encoding = replace(ANY, relation=relation).encoding(drawn.system)
+            assert any(encoding.relation.steps(encoding.before)), name
 
 
 @pytest.mark.parametrize(

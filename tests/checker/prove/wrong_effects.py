@@ -56,7 +56,7 @@ class RecordsAreShared(TransitionRelation):
 
     def _committed(self, s: SymbolicState, role: Role, choice: Choice, me: Term, frame: Bindings) -> SymbolicState:
         after = super()._committed(s, role, choice, me, frame)
-        for update in choice.updates:
+        for update in (u for u in choice.updates if not u.shared):
             key = ("data", role.name, update.name)
             value = after.read(key, *self.schema.at(role, me))
             after = after.write(key, lambda *at: z3.BoolVal(True), lambda *at, value=value: value)
