@@ -321,9 +321,36 @@ def test_ctrl_c_reports_what_is_known(tap: Path, monkeypatch: pytest.MonkeyPatch
     real = campaign.judged
     monkeypatch.setattr(campaign, "judged", judged)
     found = tried(tap)
-    assert ([m.name for m, _ in found.kills], found.survivors, found.undecided) == (
-        ["shift_comparison tap/open#drip level < 2 -> level <= 2"], [], 20,
-    )  # fmt: skip
+    assert [(o.mutation.name, o.refused[:5]) for o in found.outcomes] == [
+        ("drop_guard tap/open#drip", "LH412"), ("shift_comparison tap/open#drip level < 2 -> level <= 2", ""),
+    ]  # fmt: skip
+    assert (len(found.kills), found.survivors, found.undecided) == (1, [], 19)
+
+
+def test_survivors_are_said_as_soon_as_they_are_known(tap: Path) -> None:
+    said: list[campaign.MutationProgress] = []
+    loader = SystemLoader(tap)
+    found = mutate(loader, mutations(loader()), Battery((Trial(),)), progress=said.append)
+    stages = {p.survivor.mutation.name: p.stage for p in said if p.survivor is not None}
+    assert list(stages) == [
+        o.mutation.name for o in sorted(found.survivors, key=lambda o: stages[o.mutation.name] != "mutant")
+    ]
+    assert {name for name, stage in stages.items() if stage != "mutant"} == {"add_conjunct tap/shut#turn level < 2"}
+    first = next(p for p in said if p.survivor is not None)
+    assert (first.stage, first.tried, first.left, first.killed) == ("mutant", 3, 21, 1)
+    assert said[-1].stage == "equivalent in trial 1 of 1"
+
+
+def test_trials_in_which_nothing_is_changed_come_last(tap: Path) -> None:
+    """Nothing drips in the first trial, so an error in what a drop does is looked for in the second one."""
+    (tap / "system.yaml").write_text(
+        "system: tap\nroles: {tap: {}}\nconstants: {wet: {type: bool, value: false}}\n"
+        "environment: {turn: {to: tap}, drip: {to: tap, when: wet}}\n"
+    )
+    dry, wet = Trial((("wet", "false"),)), Trial((("wet", "true"),))
+    some = [named(load(tap), n) for n in ("swap_target tap/open#drip -> shut", "swap_target tap/open#turn -> open")]
+    found = mutate(SystemLoader(tap), some, Battery((dry, wet)))
+    assert {m.subject: k.trial for m, k in found.kills} == {"tap/open#drip": wet, "tap/open#turn": dry}
 
 
 # The explorer stops
