@@ -120,12 +120,19 @@ def length(words: str, about: dict[str, Any], option: str) -> int:
 @click.option("--type", "kind", help="The type of the units; needed where the broker has several.")
 @click.option("--property", "properties", metavar="NAME=VALUE", multiple=True, help="For the broker's policy.")
 @click.option("--configuration", metavar="NAME=VALUE", multiple=True, help="For the site: what the units are for.")
+@click.option(
+    "--local",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="For the holder's own policies and handlers; no other actor sees it.",
+)
 @click.option("--after", multiple=True, metavar="LEASE", help="Guests do not join before this lease is active.")
 @click.option("--lease", help="The lease's name, TENANT:NUMBER; default: a new one.")
 @at_options
 def demand(
     units: int, until: str, term: str, start: str | None, kind: str | None, properties: tuple[str, ...],
-    configuration: tuple[str, ...], after: tuple[str, ...], lease: str | None, at: Path, as_json: bool,
+    configuration: tuple[str, ...], local: tuple[str, ...], after: tuple[str, ...], lease: str | None,
+    at: Path, as_json: bool,
 ) -> None:  # fmt: skip
     """Ask for units: a new lease, which is renewed until the demand is over.
 
@@ -141,7 +148,7 @@ def demand(
         "demand", units=units, until=moment(until, about, "--until"), term=length(term, about, "--term"),
         start=moment(start, about, "--start") if start else None, lease=lease, type=kind,
         properties=fields_given(properties) or None, configuration=fields_given(configuration) or None,
-        after=list(after) or None,
+        local=fields_given(local) or None, after=list(after) or None,
     )  # fmt: skip
     told(as_json, found, found["lease"])
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.ready import Observe, Ready, Tell
 from leasehold.impl.actor.table import BELOW, MachineInstance
-from leasehold.impl.core.values import ValueFault, check_sizes, named_fields
+from leasehold.impl.core.values import ValueFault, check_sizes, given_fields
 from leasehold.impl.core.work import Event, Outcome, local
 from leasehold.impl.store.store import RecordKey
 
@@ -78,7 +78,7 @@ def local_event(instance: MachineInstance, event: str, fields: Mapping[str, Any]
         known = ", ".join(instance.core.events)
         raise ActorError(f"{instance.core.role} has no event {event[:60]!r}; it has {known}")
     try:
-        values = named_fields(shape, fields)
+        values = given_fields(shape, fields)
         check_sizes(shape, values)
     except ValueFault as fault:
         raise ActorError(f"{event}: {fault}") from None

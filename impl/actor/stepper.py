@@ -291,8 +291,8 @@ class Stepper:
     def step(self, ready: Ready, instance: MachineInstance, event: Event, outside: bool = False) -> Outcome:
         """One event at one machine, and what follows from it at subsidiary machines within the same turn.
 
-        An event from `outside`, of a policy, a handler or a client, is held to its contract, and refused where a number of
-        the record would leave its type's range.
+        An event from `outside`, of a policy, a handler or a client, is held to its contract, and refused where a
+        number of the record would leave its type's range.
 
         Raises:
             ChannelFull: it would send into a full channel, and has changed nothing.
@@ -311,7 +311,7 @@ class Stepper:
             except CoreError as error:
                 if not outside:
                     raise
-                words = str(error).partition(";")[0]  # what is given from outside, and not the specification, is at fault
+                words = str(error).partition(";")[0]  # the event is at fault, not the specification
                 record, outcome = before, Outcome("refused", event[0], reason=words)
             else:
                 self._set(ready, instance, record)

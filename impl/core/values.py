@@ -132,6 +132,16 @@ def named_fields(fields: tuple[tuple[str, t.Type], ...], given: Mapping[str, Any
     return tuple(found)
 
 
+def given_fields(fields: tuple[tuple[str, t.Type], ...], given: Mapping[str, Any]) -> tuple[t.Value, ...]:
+    """The fields of an event of a policy, a client or a handler: what is opaque need not be said, and is empty then.
+
+    Raises:
+        ValueFault: as `named_fields`.
+    """
+    unsaid = {name: t.default(kind) for name, kind in fields if isinstance(kind, t.Opaque)}
+    return named_fields(fields, {**unsaid, **given})
+
+
 def check_sizes(fields: tuple[tuple[str, t.Type], ...], values: tuple[t.Value, ...]) -> None:
     """Whether opaque values, of what the world outside gives, are small enough for all messages that may carry them.
 

@@ -25,7 +25,7 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from leasehold.impl.core.core import Named
-from leasehold.impl.core.values import ValueFault, check_sizes, from_plain, named_fields
+from leasehold.impl.core.values import ValueFault, check_sizes, from_plain, given_fields
 from leasehold.impl.core.work import CallWork
 from leasehold.spec.language import types as t
 
@@ -165,7 +165,7 @@ def answer_of(
     if "properties" in opaque:
         given["properties"] = _properties(given.get("properties", done.properties), action)
     try:
-        values = named_fields(events[event], given)
+        values = given_fields(events[event], given)
         check_sizes(events[event], values)
     except ValueFault as fault:
         raise HandlerError(f"its answer `{event}` does not fit the specification: {fault}") from None

@@ -55,6 +55,7 @@ class LeaseDemand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         type: of the units; empty where the broker has one type only.
         properties: for the broker's policy (request properties).
         configuration: for the site: what the units are for.
+        local: for the holder itself, whose policies and handlers see it; no other actor does (local properties).
         after: the guests do not join before these leases are active.
         victims: the numbers of units that are given back where the lease shrinks next.
     """
@@ -67,6 +68,7 @@ class LeaseDemand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     type: str = ""
     properties: dict[str, Any] = {}
     configuration: dict[str, Any] = {}
+    local: dict[str, Any] = {}
     after: tuple[str, ...] = ()
     victims: tuple[int, ...] = ()
 
@@ -106,7 +108,7 @@ class FixedDemand:
     def demand(
         self, lease: str, units: int, until: int, term: int, *, now: int, start: int = 0, type: str = "",
         properties: Mapping[str, Any] | None = None, configuration: Mapping[str, Any] | None = None,
-        after: Collection[str] = (),
+        local: Mapping[str, Any] | None = None, after: Collection[str] = (),
     ) -> Iterable[Decision]:  # fmt: skip
         """Units are wanted.
 
@@ -123,7 +125,12 @@ class FixedDemand:
         _number("start", start, 0, "a time")
         if start >= until:
             raise DemandError(f"start is {start}, and the demand is over at {until}; let it start earlier")
-        for name, value in (("type", type), ("properties", properties), ("configuration", configuration)):
+        for name, value in (
+            ("type", type),
+            ("properties", properties),
+            ("configuration", configuration),
+            ("local", local),
+        ):
             if (size := len(msgspec.json.encode(value))) > OPAQUE_BYTES:
                 raise DemandError(f"{name} has {size} bytes; {OPAQUE_BYTES} are the most")
         if after and not self._held_joins:
@@ -136,7 +143,16 @@ class FixedDemand:
         self._set(
             lease,
             LeaseDemand(
-                units, until, term, start, False, type, dict(properties or {}), dict(configuration or {}), tuple(after)
+                units,
+                until,
+                term,
+                start,
+                False,
+                type,
+                dict(properties or {}),
+                dict(configuration or {}),
+                dict(local or {}),
+                tuple(after),
             ),
         )
         demanded = self._demand(lease, now)
@@ -375,8 +391,7 @@ class FixedDemand:
         self._asked[lease.name] = now
         if wish.soon:
             self._set(lease.name, replace(wish, soon=False))
-        told = {"units": wish.units, "end": end, "properties": wish.properties, "configuration": wish.configuration}
-        return [self._say(lease.name, "extend", told)]
+        return [self._say(lease.name, "extend", {"units": wish.units, "end": end, **_property_lists(wish)})]
 
     def _early(self, lease: str, now: int) -> bool:
         """Whether it was asked for a moment ago."""
@@ -387,8 +402,7 @@ class FixedDemand:
         self._asked[lease] = now
         end = min(max(now, wish.start) + wish.term, wish.until)
         told = {"units": wish.units, "start": wish.start, "end": end, "type": wish.type}
-        told |= {"properties": wish.properties, "configuration": wish.configuration}
-        return self._say(lease, "demand", told)
+        return self._say(lease, "demand", told | _property_lists(wish))
 
     @staticmethod
     def _say(lease: str, event: str, fields: dict[str, Any]) -> Decision:
@@ -408,6 +422,10 @@ class FixedDemand:
         del self._wishes[lease]
         self._asked.pop(lease, None)
         self._dirty.add(lease)
+
+
+def _property_lists(wish: LeaseDemand) -> dict[str, Any]:
+    return {"properties": wish.properties, "configuration": wish.configuration, "local": wish.local}
 
 
 def _victims(lease: Lease, wish: LeaseDemand | None) -> frozenset[int]:

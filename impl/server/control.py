@@ -16,7 +16,7 @@ A service manager takes the demands of clients for leases as well:
 
 | request | does |
 |---|---|
-| `POST /demand` | `{units, until, term, start?, type?, properties?, configuration?, after?, lease?}`: a new lease |
+| `POST /demand` | `{units, until, term, start?, type?, properties?, configuration?, local?, after?, lease?}`: a lease |
 | `POST /leases/NAME/flex` | `{units, soon?, victims?}`: another number of units, and which are given back |
 | `POST /leases/NAME/prolong` | `{until}`: a later end, or an earlier one |
 
@@ -109,7 +109,15 @@ PROBE_SECONDS = 2.0
 DEMANDS: dict[str, tuple[dict[str, type], dict[str, type]]] = {
     "demand": (
         {"units": int, "until": int, "term": int},
-        {"start": int, "type": str, "properties": dict, "configuration": dict, "after": list, "lease": str},
+        {
+            "start": int,
+            "type": str,
+            "properties": dict,
+            "configuration": dict,
+            "local": dict,
+            "after": list,
+            "lease": str,
+        },
     ),
     "flex": ({"units": int}, {"soon": bool, "victims": list}),
     "prolong": ({"until": int}, {}),

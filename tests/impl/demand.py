@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-UNSAID: dict[str, Any] = {"properties": {}, "configuration": {}}
+UNSAID: dict[str, Any] = {"properties": {}, "configuration": {}, "local": {}}
 
 
 def demand(units: Any, end: int, start: int = 0) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Core, Program
-from leasehold.impl.core.values import named_fields
+from leasehold.impl.core.values import given_fields
 from leasehold.impl.core.work import TICK, Event, Machines, Outcome, Record, Work, local, message
 from leasehold.spec import load
 from leasehold.spec.language import types as t
@@ -72,7 +72,7 @@ class Machine:
             elif isinstance(kind, t.Set | t.Map) and name != "units":
                 cells = len(t.members(kind.key)) if isinstance(kind, t.Map) else 0
                 values.setdefault(name, [0] * cells)
-        return named_fields(shape, values)
+        return given_fields(shape, values)
 
     def _message(self, name: str, number: int, values: dict[str, Any]) -> Event:
         shape = self.program.messages[name]

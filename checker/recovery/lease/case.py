@@ -157,7 +157,12 @@ class LeaseCaseRun(CaseRun[LeaseSimulation], LeaseRun):
         if self.sim.time.now >= data["lease_end"]:
             return
         self.sim.network.holds = True
-        self.tell(SERVICE_MANAGER, LEASE, "extend", {"units": 1, "end": end, "properties": {}, "configuration": {}})
+        self.tell(
+            SERVICE_MANAGER,
+            LEASE,
+            "extend",
+            {"units": 1, "end": end, "properties": {}, "configuration": {}, "local": {}},
+        )
         self.redeliver()
         self.sim.loop.call(self.sim.network.release)
         self.sim.loop.advance(SETTLE)

@@ -83,12 +83,16 @@ def test_a_ticket_that_could_not_be_sent_is_not_granted(caplog: pytest.LogCaptur
     async def story() -> None:
         async with Cluster(units=1) as c:
             policy: dict[str, Any] = c.broker.environment.policies
-            policy["broker"] = Answers("granted", {"units": 1, "properties": {"a": "x" * OPAQUE_BYTES}})
+            policy["broker"] = Answers(
+                "granted", {"units": 1, "later": 0, "longer": 0, "properties": {"a": "x" * OPAQUE_BYTES}}
+            )
             with caplog.at_level(logging.ERROR):
                 lease = await c.lease(1, until=60, term=30)
             assert "granted: field `properties`: it has 16392 bytes, and 16384 are the most" in caplog.text
             assert c.state(lease)[:2] == ("ticketing", "ticketing")
-            policy["broker"] = Answers("granted", {"units": 1, "properties": {"a": "x" * (OPAQUE_BYTES - 8)}})
+            policy["broker"] = Answers(
+                "granted", {"units": 1, "later": 0, "longer": 0, "properties": {"a": "x" * (OPAQUE_BYTES - 8)}}
+            )
             await c.broker.recover(lease, "broker")
             await c.settle()
             assert c.state(lease) == ("active", "ticketed", "active")
@@ -122,7 +126,7 @@ def test_a_broker_gives_no_more_than_its_inventory(units: int) -> None:
     async def story() -> None:
         async with Cluster(units=4) as c:
             c.broker.environment.policies["broker"] = Answers(
-                "granted", {"units": units, "properties": {"type": "unit"}}
+                "granted", {"units": units, "later": 0, "longer": 0, "properties": {"type": "unit"}}
             )
             lease = await c.lease(1, until=60, term=30)
             assert c.state(lease) == ("ticketing", "ticketing", None)

@@ -188,7 +188,7 @@ def test_leases_of_contention_share_the_units_of_their_site(granted: int, placed
 
     def made(name: str) -> Environment:
         answers = {
-            "broker": Answers("granted", {"units": granted, "properties": 0}),
+            "broker": Answers("granted", {"units": granted, "later": 0, "longer": 0, "properties": 0}),
             "authority": Answers("placed", {"units": placed}),
             "service_manager": Answers("redeem_now", {}),
         }

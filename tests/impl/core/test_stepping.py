@@ -41,7 +41,7 @@ def asked() -> Record:
 
 
 def granted() -> Record:
-    record, outcome = BROKER.step(asked(), local("granted", (2, "p"), state_epoch=1), 0)
+    record, outcome = BROKER.step(asked(), local("granted", (2, 0, 0, "p", 0, ""), state_epoch=1), 0)
     assert outcome.taken
     return record
 

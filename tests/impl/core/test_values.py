@@ -19,6 +19,7 @@ from leasehold.impl.core.values import (
     check_sizes,
     checked_plain,
     from_plain,
+    given_fields,
     named_fields,
     to_plain,
 )  # fmt: skip
@@ -127,6 +128,16 @@ FIELDS = (("units", t.Int(low=1)), ("end", t.Time()))
 def test_fields_by_name_come_in_their_order() -> None:
     assert named_fields(FIELDS, {"end": 9, "units": 2}) == (2, 9)
     assert named_fields((), {}) == ()
+
+
+def test_what_is_opaque_need_not_be_said_by_a_policy_and_must_be_by_a_peer() -> None:
+    fields = (*FIELDS, ("reason", t.OPAQUE))
+    assert given_fields(fields, {"units": 2, "end": 9}) == (2, 9, 0)
+    assert given_fields(fields, {"units": 2, "end": 9, "reason": "few"}) == (2, 9, "few")
+    with pytest.raises(ValueFault, match="field `end` is missing"):
+        given_fields(fields, {"units": 2})
+    with pytest.raises(ValueFault, match="field `reason` is missing"):
+        named_fields(fields, {"units": 2, "end": 9})
 
 
 @pytest.mark.parametrize(

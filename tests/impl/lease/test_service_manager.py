@@ -18,7 +18,7 @@ DATA = {
     "requested_units": 0, "requested_start": 0, "requested_end": 0, "ticket_units": 0, "ticket_start": 0,
     "ticket_end": 0, "lease_units": frozenset(), "lease_lost": frozenset(), "lease_end": 0,
 }  # fmt: skip
-UNSAID: dict[str, Any] = {"properties": {}, "configuration": {}}
+UNSAID: dict[str, Any] = {"properties": {}, "configuration": {}, "local": {}}
 RUNS = ("active", "active_ticketed", "extending_ticket", "extending_lease", "joining")
 
 
@@ -771,15 +771,22 @@ def test_what_is_over_is_forgotten() -> None:
 def test_a_demand_says_what_is_wanted_and_what_for() -> None:
     policy = FixedDemand()
     said = policy.demand(
-        "l", 2, 100, 5, now=0, type="node", properties={"rack": 3}, configuration={"image": "web"}
+        "l", 2, 100, 5, now=0, type="node", properties={"rack": 3}, configuration={"image": "web"},
+        local={"team": "blue"},
     )  # fmt: skip
     told = {"units": 2, "start": 0, "end": 5, "type": "node"}
-    assert words(said) == [("demand", told | {"properties": {"rack": 3}, "configuration": {"image": "web"}})]
+    assert words(said) == [
+        ("demand", told | {"properties": {"rack": 3}, "configuration": {"image": "web"}, "local": {"team": "blue"}})
+    ]
     later = FixedDemand()
     later.restore("l", policy.wishes("l"))
     later.recovered(active(10))
     ((_, fields),) = words(later.tick(9))
-    assert (fields["properties"], fields["configuration"]) == ({"rack": 3}, {"image": "web"})
+    assert (fields["properties"], fields["configuration"], fields["local"]) == (
+        {"rack": 3},
+        {"image": "web"},
+        {"team": "blue"},
+    )
 
 
 def test_a_ticket_for_a_term_that_begins_later_is_redeemed_when_it_begins() -> None:

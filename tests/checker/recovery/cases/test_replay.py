@@ -140,9 +140,11 @@ def test_numbers_of_units_are_one_more_and_opaque_values_are_other_than_the_firs
         "service_manager", "broker", "authority", "unit[1]", "unit[2]"
     ]  # fmt: skip
     core = PROGRAM.roles["authority"]
-    assert replay.fields(core.events["placed"], (frozenset({0, 1}),)) == (frozenset({1, 2}),)
+    assert replay.fields(core.events["placed"], (frozenset({0, 1}), 0)) == (frozenset({1, 2}), {"script": 0})
     broker = PROGRAM.roles["broker"]
-    assert replay.fields(broker.events["granted"], (2, 0)) == (2, {"script": 0})
+    assert replay.fields(broker.events["granted"], (2, 1, 0, 0, 0, 0)) == (
+        2, 1, 0, {"script": 0}, {"script": 0}, {"script": 0}
+    )  # fmt: skip
 
 
 def test_time_passes_by_a_tick(sim: Sim) -> None:
@@ -194,14 +196,14 @@ def test_a_message_is_lost_where_it_is_under_way(sim: Sim) -> None:
 
 def test_the_first_event_begins_the_lease_and_later_ones_are_of_the_states_epoch(sim: Sim) -> None:
     replay = replayer(sim)
-    replay._do(step("local", SM, "demand", (*SAID, 0)))
+    replay._do(step("local", SM, "demand", (*SAID, 0, 0)))
     assert acts(sim) == [
         ("begin", "service_manager", LEASE, "service_manager", "demand",
-         {**TICKET, "configuration": 0}, sim.player)
+         {**TICKET, "configuration": 0, "local": 0}, sim.player)
     ]  # fmt: skip
     sim.told.clear()
     sim.states = {"authority": "priming", "service_manager": "ticketed"}
-    replay._do(step("local", SITE, "placed", (frozenset({0}),)))
+    replay._do(step("local", SITE, "placed", (frozenset({0}), 0)))
     replay._do(step("tick", SM, "tick"))
     (_, actor, machine, event), (_, _, other, tick) = acts(sim)
     assert (actor, machine, other) == ("site", "authority", "service_manager")
@@ -224,7 +226,7 @@ def test_only_the_origin_of_a_lease_may_begin_a_machine_of_it(sim: Sim) -> None:
     with pytest.raises(Unplayable, match="authority has not heard of service_manager:2 yet, and takes reclaim in the"):
         replay._do(step("local", SITE, "reclaim"))
     with pytest.raises(ReplayDiverged, match="there is no broker to take granted"):  # no first state takes that
-        replay._do(step("local", BROKER, "granted", (1, 0)))
+        replay._do(step("local", BROKER, "granted", (1, 0, 0, 0, 0, 0)))
     assert sim.told == []
 
 
@@ -300,7 +302,7 @@ def test_after_some_tasks_only_their_work_is_done_and_nothing_of_other_machines(
     sim.states = {"authority": "priming"}
     actor = sim.actors["site"]
     point = "crash:authority/priming#after-some-setup@alive"
-    replayer(sim)._crash(step("crash", SITE, "local placed", (frozenset({0}),), point=point, done=("some-place",)))
+    replayer(sim)._crash(step("crash", SITE, "local placed", (frozenset({0}), 0), point=point, done=("some-place",)))
     (only,) = actor.heard
     only(Notice(Kind.COMMIT, "site", machine="authority"))
     only(Notice(Kind.CALL, "site", machine="authority", name="policy.place"))
