@@ -8,9 +8,10 @@ nowhere is *equivalent* if it has exactly the states and steps of the system in 
 property is missing.
 
 Mutants go one after the other, or in parallel, and each through the trials until one kills it: in the battery's order,
-but for trials in which the system never takes the changed transition, which come last. So what becomes of a mutant
-depends on no other, and is said as soon as it is known. Whether those that have as many states as the system in every
-trial are the system itself takes longest, so that is asked at the end.
+but for trials in which the system never takes the changed transition. These come last, and where the change is in what
+the transition does they are left out, as the mutant is the system itself there. So what becomes of a mutant depends on
+no other, and is said as soon as it is known. Whether those that have as many states as the system in every trial are
+the system itself takes longest, so that is asked at the end.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import TypeVar
 from leasehold.checker.host.workers import deaf_children, ended_by_signals, follow_parent
 from leasehold.checker.mutation.battery import Battery, Settings, SystemLoader, Trial, known_survivors
 from leasehold.checker.mutation.judge import Baseline, ReachableGraph, Verdict, baseline_of, judged
-from leasehold.checker.mutation.operators import RULES, Mutation, refused
+from leasehold.checker.mutation.operators import EFFECTS, RULES, Mutation, refused
 from leasehold.spec import System
 
 _R = TypeVar("_R")
@@ -253,8 +254,8 @@ def _tried(mutation: Mutation) -> tuple[MutantOutcome, bool]:
     """The outcome of a mutant in all trials, and whether it may be the system itself."""
     outcome, same = MutantOutcome(mutation, refused=refused(_systems[()], mutation.applied(_systems[()]))), True
     for trial in sorted(_baselines, key=lambda t: mutation.subject in _baselines[t].unvisited):
-        if not outcome.survives:
-            break
+        if not outcome.survives or _is_never_met(mutation, trial):
+            break  # those in which it is met come first
         started = time.perf_counter()
         verdict = judged(mutation.applied(_systems[trial.settings]), trial, _baselines[trial])
         outcome = _after(outcome, replace(verdict, seconds=time.perf_counter() - started), trial)
@@ -262,7 +263,14 @@ def _tried(mutation: Mutation) -> tuple[MutantOutcome, bool]:
     return outcome, same and outcome.survives
 
 
+def _is_never_met(mutation: Mutation, trial: Trial) -> bool:
+    """Whether a mutant differs only in what a transition does that the system never takes in a trial."""
+    return mutation.rule in EFFECTS and mutation.subject in _baselines[trial].unvisited
+
+
 def _is_the_system(mutation: Mutation, trial: Trial) -> bool:
+    if _is_never_met(mutation, trial):
+        return True
     system = _systems[trial.settings]
     if trial not in _graphs:
         _graphs.clear()  # trials come one after the other

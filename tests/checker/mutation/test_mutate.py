@@ -18,7 +18,7 @@ from leasehold.checker.mutation import mutate as campaign
 from leasehold.checker.mutation.battery import DEFAULT, Battery, SystemLoader, Trial, battery_of
 from leasehold.checker.mutation.judge import MutationError
 from leasehold.checker.mutation.mutate import MutationReport, RuleScore, mutate
-from leasehold.checker.mutation.operators import RULES, Mutation, mutations
+from leasehold.checker.mutation.operators import EFFECTS, RULES, Mutation, mutations
 from leasehold.faults import DEFAULT as MANY
 from leasehold.spec import SpecError, System
 from leasehold.spec.language.expression import TRUE
@@ -307,6 +307,19 @@ def test_the_lease() -> None:
     assert found.out_of_date == ()
     printed = "\n".join(module.page(found, battery)) + "\n"
     assert (ROOT / "docs/mutation.md").read_text() == printed, "run python tests/mutation_page.py > docs/mutation.md"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", [11, 14])
+def test_what_is_never_met_is_the_system_itself(number: int) -> None:
+    loader = SystemLoader("lease")
+    trial = battery_of(loader).trials[number]
+    system = loader(trial.settings)
+    baseline, graph = judge.baseline_of(system, trial), judge.ReachableGraph(system, trial)
+    never = [m for m in mutations(loader()) if m.rule in EFFECTS and m.subject in baseline.unvisited]
+    assert len(never) > 100
+    for mutation in random.Random(4).sample(never, 8):
+        assert graph.is_of(mutation.applied(system)), mutation.name
 
 
 def test_ctrl_c_reports_what_is_known(tap: Path, monkeypatch: pytest.MonkeyPatch) -> None:
