@@ -6,8 +6,9 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 from types import FrameType
 
 ENDING = (signal.SIGTERM, signal.SIGINT)
@@ -48,6 +49,12 @@ def deaf_children() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def end_children(but: Collection[BaseProcess]) -> None:
+    """Ends the processes that this one has started, but for some, without waiting for what they do."""
+    for process in set(multiprocessing.active_children()) - set(but):
+        process.terminate()
 
 
 def follow_parent() -> None:

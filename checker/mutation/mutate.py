@@ -24,7 +24,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from leasehold.checker.host.workers import deaf_children, ended_by_signals, follow_parent
+from leasehold.checker.host.workers import deaf_children, end_children, ended_by_signals, follow_parent
 from leasehold.checker.mutation.battery import Battery, Settings, SystemLoader, Trial, known_survivors
 from leasehold.checker.mutation.judge import Baseline, ReachableGraph, Verdict, baseline_of, judged
 from leasehold.checker.mutation.operators import EFFECTS, RULES, Mutation, refused
@@ -313,5 +313,4 @@ class _Pool:
     def stop(self) -> None:
         """Ends what still runs, without waiting for it."""
         if self.pool is not None:
-            for process in set(multiprocessing.active_children()) - self.others:
-                process.terminate()
+            end_children(but=self.others)
