@@ -8,6 +8,7 @@ some of every kind; it names those that it has not played.
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import shutil
 import tempfile
@@ -21,7 +22,6 @@ from pathlib import Path
 from leasehold.checker.recovery.campaign import Campaign, CaseOutcome, Finding, UnknownCase, Watch, completed
 from leasehold.checker.recovery.lease.processes.cases import QUICK, ProcessCase, ReferenceRun, fixed_names, play
 
-LIMIT_SECONDS = 29 * 60.0
 NO_TIME = "no time was left for it"
 STRIDE = 0.6180339887  # of the golden ratio: neighbours in the list come far from each other
 FOUND_OUT = ("kill", "call")  # kinds of which a reference tells the cases
@@ -46,7 +46,7 @@ class ProcessCampaign(Campaign):
 
 def campaign(
     *, only: str | None = None, quick: bool = False, jobs: int | None = None, watch: Watch | None = None,
-    limit_seconds: float = LIMIT_SECONDS,
+    limit_seconds: float = math.inf,
 ) -> ProcessCampaign:  # fmt: skip
     """Plays cases.
 
