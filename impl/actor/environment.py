@@ -221,7 +221,7 @@ class Environment:
 
     Attributes:
         policies: by role.
-        handlers: by verb: `setup`, `join`.
+        handlers: by verb, `setup`, or by role and verb, `guest.modify`, where an actor has several of that verb.
         peers: who plays which machine: the neighbours of one that a policy begins. It is looked at anew each time, and
             may change.
         units: the subsidiary machines of the actor.
@@ -247,6 +247,11 @@ class Environment:
         if machine.core.of_run:
             return "/".join(machine.key)
         return (self.units.name(machine.number) if self.units is not None else None) or machine.key.machine
+
+    def handler(self, role: str, target: str) -> Handler | None:
+        """The handler that a role's tasks call by `handler.VERB`."""
+        kind, _, verb = target.partition(".")
+        return (self.handlers.get(f"{role}.{verb}") or self.handlers.get(verb)) if kind == "handler" else None
 
     def each_handler(self) -> list[Handler]:
         """The handlers, each once: one may serve several verbs."""

@@ -35,7 +35,7 @@ def lease_environment(
     for role in roles:
         if role == "service_manager":
             peers = {peer: player[peer] for peer in ("broker", "authority")}
-            acts = dict.fromkeys(("join", "modify", "leave"), handler(role))
+            acts = dict.fromkeys(("join", "guest.modify", "leave"), handler(role))
             made = replace(made, handlers={**made.handlers, **acts}, peers=peers)
             constants = program.constants
             made.policies[role] = FixedDemand(
@@ -45,7 +45,7 @@ def lease_environment(
             made = replace(made, peers={"authority": player["authority"]}, units=inventory)
             made.policies[role] = FirstComeFirstServed(inventory)
         elif role == "authority":
-            acts = dict.fromkeys(("setup", "modify", "teardown"), handler(role))
-            made = replace(made, handlers=acts, units=inventory)
+            acts = dict.fromkeys(("setup", "unit.modify", "teardown"), handler(role))
+            made = replace(made, handlers={**made.handlers, **acts}, units=inventory)
             made.policies[role] = FirstFit(inventory, lazy=bool(program.constants.get("lazy_close", True)))
     return replace(made, credentials=TicketCredentials(program, identity, made.peers))
