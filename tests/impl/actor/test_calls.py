@@ -51,7 +51,9 @@ class Site:
     def __init__(self, does: Callable[[HandlerAction], Coroutine[Any, Any, Any]]) -> None:
         self._does, self.said, self.begun = does, list[tuple[float, str, int]](), list[float]()
         self.answers: list[tuple[str, str, int, Done]] = []
-        self.calls = HandlerCalls(lambda *call: self, self._answered, RETRY)
+        self.calls = HandlerCalls(
+            lambda role, target: None if target == "handler.modify" else self, self._answered, RETRY
+        )
 
     def _answered(self, end: Complete) -> None:
         self.answers.append((end.key.machine, end.event, end.epoch, end.done))
