@@ -13,6 +13,7 @@ from leasehold.impl.actor.messages import EnvelopeCodec, Outgoing
 from leasehold.impl.actor.outbox import Outbox, PendingSend
 from leasehold.impl.actor.ready import (
     Acknowledge,
+    AskAgain,
     DropMessage,
     Effect,
     Ready,
@@ -121,6 +122,8 @@ class EffectRunner:
                     outgoing.append(message)
             case DropMessage(key, neighbour):
                 self.outbox.drop(key, neighbour)
+            case AskAgain(question):
+                self.upcalls.begin_again(question)
             case StartCall():
                 self._call(effect)
             case TellPolicy(key):

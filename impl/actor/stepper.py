@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -12,6 +12,7 @@ from leasehold.impl.actor.environment import ActorContext, ActorError
 from leasehold.impl.actor.outside import local_event
 from leasehold.impl.actor.ready import (
     Acknowledge,
+    AskAgain,
     Begin,
     Complete,
     Consume,
@@ -236,6 +237,14 @@ class Stepper:
             if instance is not None and (outcome := self.step(ready, instance, event, True)).kind == "refused":
                 self.counts["policy errors"] += 1
                 log.error("the policy of %s answers wrongly: %s: %s", decision.machine, event[0], outcome.reason)
+                ready.effects += map(AskAgain, self._asked(instance, decision))
+
+    def _asked(self, instance: MachineInstance, decision: Decision) -> Iterator[StartCall]:
+        """The question of its present state that a decision answers."""
+        if decision.state_epoch == instance.state_epoch:
+            for call in instance.core.work[instance.state](instance.record):
+                if isinstance(call, CallWork) and decision.event in call.answers:
+                    yield StartCall(instance.key, call, instance.state_epoch)
 
     def complete(self, ready: Ready, request: Complete) -> None:
         """A handler call has ended."""

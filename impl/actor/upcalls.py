@@ -188,6 +188,11 @@ class Upcalls:
         elif (policy := self._quick(role)) is not None:
             self._ask(policy, self._begins(effect))
 
+    def begin_again(self, effect: StartCall) -> None:
+        """The question, later; a quick policy hears of what changes and of the clock, and answers again by itself."""
+        if (desk := self._desk(self.table.instances[effect.key].core.role)) is not None:
+            desk.put_later(*self._question(effect))
+
     def _question(self, effect: StartCall) -> tuple[Hashable, Job]:
         return ("begin", *effect.key, effect.call.task), Job(lambda: self._begins(effect), again=True)
 

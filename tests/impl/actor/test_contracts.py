@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from contextlib import nullcontext, suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,29 @@ class Answers:
         pass
 
 
+def test_a_question_whose_answer_was_refused_is_asked_again_after_pauses_that_double() -> None:
+    async def story() -> None:
+        async with Cluster(units=2) as c:
+            c.site.environment.policies["authority"] = policy = Answers("placed", {"units": [0]})
+            first = await c.lease(1, until=500, term=400)
+            second = await c.lease(1, until=500, term=400)
+            assert (c.state(first)[2], c.state(second)[2]) == ("active", "priming")
+            pause = c.site.context.options.deciding.pause
+            times = []
+            for _ in range(100):
+                before = len(policy.asked)
+                await asyncio.sleep(pause / 2)
+                times += [asyncio.get_running_loop().time()] * (len(policy.asked) - before)
+            gaps = [round((b - a) / pause) for a, b in pairwise(times)]
+            assert gaps[:4] == [2, 4, 8, 16]
+            assert c.site.counts["policy errors"] == len(policy.asked) - 1
+            policy.fields = {"units": [1]}
+            await asyncio.sleep(64 * pause)
+            assert c.state(second)[2] == "active"
+
+    virtual(story())
+
+
 def test_a_unit_is_not_given_out_twice_whatever_the_policy_says(caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
         async with Cluster(units=2, options=ActorOptions(seed=0, backoff=Backoff(first=0.01, longest=0.05))) as c:
@@ -69,7 +93,7 @@ def test_a_unit_is_not_given_out_twice_whatever_the_policy_says(caplog: pytest.L
             )
             assert c.site.counts["policy errors"] == 1
             c.site.environment.policies["authority"] = policy = Answers("placed", {"units": [0]})
-            await c.site.recover(second, "authority")  # an operator has mended the policy
+            await asyncio.sleep(4)  # an operator has mended the policy, which is asked again by itself
             await c.settle()
             assert c.state(second) == ("active", "ticketed", "active")
             assert c.handler.world.on() == {"unit-0", "unit-1"}
