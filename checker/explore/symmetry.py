@@ -292,8 +292,12 @@ class _Reader:
 
 
 def _of_others(e: x.Expression) -> bool:
-    """Whether it reads another machine than its own, or messages."""
-    return x.reads_messages(e) or (isinstance(e, x.Data | x.ControlState) and e.owner is not None)
+    """Whether it reads another machine than its own or the one that is driven (`it`), or messages."""
+    if isinstance(e, x.Quantifier):
+        return e.variable == "it"  # then `it` is not always the machine that is driven
+    if not isinstance(e, x.Data | x.ControlState):
+        return x.reads_messages(e)
+    return not (e.owner is None or (isinstance(e.owner, x.BoundVariable) and e.owner.name == "it"))
 
 
 def _matched(e: x.Expression) -> tuple[t.Instance, t.Instance] | None:

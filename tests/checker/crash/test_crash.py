@@ -138,7 +138,7 @@ def test_the_lease_without_time() -> None:
     """Without time no term ends, so no restart finds it over."""
     report = crash(load("lease", {"expiry": False, "max_units": 1, "last_end": 2}), Budget(crash=1))
     assert report.holds
-    assert (len(report.cases), len(report.tried), len(report.points)) == (642, 131, 209)
+    assert (len(report.cases), len(report.tried), len(report.points)) == (642, 131, 211)
     assert {mode for _, _, mode in report.cases} == {"alive"}
     assert report.modes == ("alive", "over")
     assert len(report.cells) == 39
@@ -192,7 +192,10 @@ def test_every_point_of_the_lease_is_met_or_explained(lease: CrashReport) -> Non
     missed = unmet(lease, explanations("lease", lease.system))
     assert len(lease.points) - len(missed) == 135
     assert [one.name for one in missed if not one.reason] == []
-    assert {one.reason for one in missed if not one.pattern} == {"it takes a second crash, during recovery"}
+    assert {one.reason for one in missed if not one.pattern} == {
+        "it takes a second crash, during recovery", "its machine never comes to this state"
+    }  # fmt: skip
+    assert {one.name.partition("#")[0] for one in missed if one.reason.startswith("its machine")} == {"crash:unit/kept"}
     assert list(differences(missed, explanations("lease", lease.system))) == []
 
 

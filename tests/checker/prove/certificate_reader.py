@@ -59,8 +59,12 @@ def _transitions(
     received = {message for message, ends in messages.items() if ends["to"] == name}
     outside = {given.get("event", known) for known, given in system["environment"].items() if given["to"] == name}
     answers = {event for task in role.get("tasks", {}).values() for event in task.get("answers", ())}
-    for state, body in role["states"].items():
-        for event, ways in body.get("on", {}).items():
+    on = {state: dict(body.get("on", {})) for state, body in role["states"].items()}
+    for shared in role.get("shared", ()):
+        for state in shared["in"]:
+            on[state] |= shared["on"]
+    for state, events in on.items():
+        for event, ways in events.items():
             if event in received | outside | answers | {"tick"}:
                 count = len(ways) if isinstance(ways, list) else 1
                 yield from (f"{name}/{state}#{event}" + (f".{n}" if n > 1 else "") for n in range(1, count + 1))
