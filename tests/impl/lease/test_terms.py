@@ -31,9 +31,9 @@ class OtherTerms(FirstComeFirstServed):
 
 
 class Deferring(Cluster):
-    def __init__(self, **terms: dict[str, Any]) -> None:
+    def __init__(self, other_terms: bool = True, **terms: dict[str, Any]) -> None:
         self.terms = terms
-        super().__init__(units=2)
+        super().__init__(units=2, settings={"other_terms": other_terms})
 
     def _environment(self, name: str) -> Environment:
         made = super()._environment(name)
@@ -86,6 +86,17 @@ def test_an_extension_to_no_longer_term_is_refused(terms: dict[str, Any]) -> Non
             lease = await cluster.lease(1, until=30, term=10)
             await cluster.advance(8)
             assert cluster.state(lease)[1] == "extending"
+            assert cluster.broker.counts["policy errors"] == 1
+
+    virtual(run())
+
+
+@pytest.mark.parametrize("terms", [{"later": 1}, {"longer": 1}, {"longer": -1}])
+def test_another_term_is_refused_where_the_settings_say_so(terms: dict[str, Any]) -> None:
+    async def run() -> None:
+        async with Deferring(other_terms=False, allocate=terms) as cluster:
+            lease = await cluster.lease(1, until=10, term=10)
+            assert cluster.state(lease)[:2] == ("ticketing", "ticketing")
             assert cluster.broker.counts["policy errors"] == 1
 
     virtual(run())
