@@ -2,8 +2,8 @@
 
 Theory of operation (paper, section 5.1: a field that silently began anew is how recovery goes wrong). A value whose
 name is in both specifications is carried over, if the new type takes it. All other values need a rule: a removed state,
-a new field, a dropped field. Sequence numbers follow their neighbours, and the state epoch stays, so that the actor
-recognises a message or an answer that was under way when it comes again.
+a new field, a dropped field. Sequence numbers and the messages of sessions follow their neighbours, and the state epoch
+stays, so that the actor recognises a message or an answer that was under way when it comes again.
 
 A mistake in the rules is reported with its place in migrations.yaml; a value that no rule covers is reported with its
 record, and only once for a role where it concerns all of its records.
@@ -17,9 +17,10 @@ from typing import Any
 
 import msgspec
 
+from leasehold.impl.actor.session import SESSIONS
 from leasehold.impl.core.codec import VERSION, Codec, CoreError, RecordError, read_head
 from leasehold.impl.core.core import Core, Field, Program
-from leasehold.impl.core.values import ValueFault, from_plain, to_plain
+from leasehold.impl.core.values import ValueFault, from_plain, named_fields, to_plain
 from leasehold.impl.migrate.schema import FieldSchema, RecordSchema, RoleSchema, neighbour_name, type_text
 from leasehold.impl.store.store import RecordKey
 from leasehold.impl.words import did_you_mean
@@ -129,7 +130,7 @@ class Mapper:
                 what = f"the new specification has {count} machines of `{core.role}`, and this one is {before}; {more}"
                 raise UnmappableRecord([Problem(*key, "", what)])
             return Mapped(None, b"", core.role, before, "")
-        problems = [Problem(*key, name, what) for name, what in mapper.problems(named)]
+        problems = [Problem(*key, name, what) for name, what in (*mapper.problems(named), *mapper.unsendable(papers))]
         if core.role not in self._told:
             self._told.add(core.role)
             all_of = f" (and so every record of `{core.role}`)"
@@ -140,7 +141,7 @@ class Mapper:
             body = mapper.write(named)
         except CoreError as error:
             raise UnmappableRecord([Problem(*key, "", str(error))]) from None
-        row = _encode([body, mapper.in_order(peers), papers])
+        row = _encode([body, mapper.in_order(peers), mapper.with_sessions(papers)])
         machine = RecordKey(key.lease, core.machine(instance))
         return Mapped(machine, row, core.role, before, mapper.state(before) or before)
 
@@ -156,7 +157,7 @@ class RoleMapper:
         self, old: RoleSchema, program: Program, core: Core, rules: MigratedRole, names: Mapping[str, str]
     ) -> None:  # fmt: skip
         self.old, self.core, self.rules = old, core, rules
-        self.codec = Codec(program, core)
+        self.program, self.codec = program, Codec(program, core)
         self.digest = bytes.fromhex(program.digest)
         self.before = {f.name: f for f in old.fields}
         here = [_renamed(name, names) for name in old.neighbours]
@@ -281,6 +282,41 @@ class RoleMapper:
         if isinstance(of_neighbours, dict):
             return {_renamed(name, self.names): value for name, value in of_neighbours.items()}
         return [of_neighbours[at] for at in self.order]
+
+    # Sessions keep messages by the position of their neighbour (impl/actor/session.py).
+
+    def position(self, before: int) -> int:
+        """The new position of an old neighbour."""
+        dynamic = before - len(self.old.neighbours)
+        if dynamic < 0:
+            return self.order.index(before)
+        number, role = divmod(dynamic, len(self.dynamic))
+        found = self.core.position(self.dynamic[role], number, 0)
+        assert found is not None
+        return found
+
+    def with_sessions(self, papers: Mapping[str, Any]) -> dict[str, Any]:
+        """What is kept with a record, the messages of its sessions at the new positions."""
+        sessions = {str(self.position(int(at))): kept for at, kept in papers.get(SESSIONS, {}).items()}
+        return {**papers, **({SESSIONS: sessions} if sessions else {})}
+
+    def unsendable(self, papers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """The messages of sessions that the new specification does not have in this form, each with the reason."""
+        if self.silent:
+            return  # of neighbours, perhaps
+        for at, kept in papers.get(SESSIONS, {}).items():
+            receiver, _ = self.core.neighbour(self.position(int(at)))
+            for number, name, fields in kept:
+                shape, wrong = self.program.messages.get(name), ""
+                if shape is None or not shape.ordered or (shape.sender, shape.receiver) != (self.core.role, receiver):
+                    wrong = f"no channel of the new specification keeps a `{name}` from {self.core.role} to {receiver}"
+                else:
+                    try:
+                        named_fields(shape.fields, fields)
+                    except ValueFault as fault:
+                        wrong = f"`{name}`: {fault}"
+                if wrong:
+                    yield "sent", f"message {number} waits to be taken, and {wrong}; let it be taken first"
 
     def write(self, named: Mapping[str, Any]) -> bytes:
         """The new record, read once by the new codec.

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leasehold.impl.actor.session import SESSIONS, neighbours, queued
 from leasehold.impl.actor.table import BELOW, MachineInstance, RowCodec
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.values import bounds
+from leasehold.impl.core.work import local
 from leasehold.impl.migrate.mapping import Mapped, Mapper, UnmappableRecord
 from leasehold.impl.migrate.schema import RecordSchema
 from leasehold.impl.store.store import RecordKey
@@ -566,3 +568,86 @@ def mapped_or_not(mapper: Mapper, key: RecordKey, row: bytes) -> Mapped | Unmapp
         return mapper.map(key, row)
     except UnmappableRecord as misfit:
         return misfit
+
+
+# A letter is kept until it is taken, for each of two desks (impl/actor/session.py).
+OFFICE = {
+    "system.yaml": """
+system: office
+roles: {ROLES}
+channels:
+  north: {from: clerk, to: left, kind: fifo}
+  south: {from: clerk, to: right, kind: KIND}
+environment: {write: {to: clerk}}
+""",
+    "messages.yaml": """
+messages:
+  note: {from: clerk, to: left, fields: {at: int}}
+  LETTER: {from: clerk, to: right, fields: {FIELD: int}}
+""",
+    "roles/left.yaml": "role: left\nstates: {here: {initial: true, on: {note: {to: here}}}}\n",
+    "roles/right.yaml": "role: right\nstates: {here: {initial: true, on: {LETTER: {to: here}}}}\n",
+    "roles/clerk.yaml": """
+role: clerk
+events: {write: There is something to say.}
+tasks: {a: {send: note, to: left, with: {at: 1}}, b: {send: LETTER, to: right, with: {FIELD: 2}}}
+states: {busy: {initial: true, tasks: [a, b], on: {write: {to: busy}}}}
+""",
+}
+
+
+def office(folder: Path, *order: str, letter: str = "letter", field: str = "to", kind: str = "fifo") -> Any:
+    roles = ", ".join(f"{role}: {{}}" for role in order)
+    words = {"ROLES": roles, "LETTER": letter, "FIELD": field, "KIND": kind}
+    for name, text in OFFICE.items():
+        for old, new in words.items():
+            text = text.replace(old, new)
+        write(folder, {name: text})
+    return compiled(folder)
+
+
+def clerk_with_letters(program: Program) -> tuple[RecordKey, bytes]:
+    """A clerk to whom nobody has listened since it has written twice to each."""
+    key, core = RecordKey("tenant:1", "clerk"), program.roles["clerk"]
+    positions = {role: core.positions[role, 0] for role in ("left", "right")}
+    peers = [f"at the {role}" for role, _ in core.neighbours]
+    held = MachineInstance(key, core, core.step(core.first(), local("write"), 0)[0], peers, {})
+    for number in (1, 2):
+        for role, message, fields in (("left", "note", {"at": number}), ("right", "letter", {"to": 10 * number})):
+            kept = held.metadata.setdefault(SESSIONS, {}).setdefault(str(positions[role]), [])
+            kept.append([number, message, fields])
+    return key, RowCodec(program).write(held)
+
+
+def test_messages_of_sessions_follow_their_neighbours(tmp_path: Path) -> None:
+    """What waits for the one desk is not handed to the other, in whatever order the roles stand."""
+    old, new = office(tmp_path / "old", "clerk", "left", "right")[1], office(tmp_path / "new", "right", "left", "clerk")
+    after = mapped(old, new, clerk_with_letters(old))
+    assert [role for role, _ in after.core.neighbours] == ["right", "left"]
+    found = {}
+    for at in neighbours(after):
+        kept = [(one.number, one.message, one.values(new[1])) for one in queued(after, at)]
+        found[after.peers[at], after.core.neighbours[at][0]] = kept
+    assert found == {
+        ("at the left", "left"): [(1, "note", (1,)), (2, "note", (2,))],
+        ("at the right", "right"): [(1, "letter", (10,)), (2, "letter", (20,))],
+    }
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"letter": "card"}, "no channel of the new specification keeps a `letter` from clerk to right"),
+        ({"kind": "mailbox"}, "no channel of the new specification keeps a `letter` from clerk to right"),
+        ({"field": "whom"}, "`letter`: there is no field 'to'; it has whom"),
+    ],
+)
+def test_a_message_that_waits_and_could_never_be_sent_is_said(tmp_path: Path, changed: Any, why: str) -> None:
+    """It would be kept, and lost, and all that comes after it would wait for it."""
+    old = office(tmp_path / "old", "clerk", "left", "right")[1]
+    new = office(tmp_path / "new", "clerk", "left", "right", **changed)
+    said = misfits(old, new, clerk_with_letters(old))
+    assert said.split("; tenant:1")[0] == (
+        f"tenant:1 clerk, sent: message 1 waits to be taken, and {why}; let it be taken first"
+    )
+    assert said.count("waits to be taken") == 2
