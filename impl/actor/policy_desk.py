@@ -66,6 +66,7 @@ class _Mute:
     times: int
     timer: asyncio.TimerHandle | None
     job: Job | None
+    forget: asyncio.TimerHandle | None = None
 
 
 class PolicyDesk:
@@ -138,8 +139,9 @@ class PolicyDesk:
         if self._task is not None:
             self._task.cancel()
         for muted in self._muted.values():
-            if muted.timer is not None:
-                muted.timer.cancel()
+            for timer in (muted.timer, muted.forget):
+                if timer is not None:
+                    timer.cancel()
         self._refuse_commands("the actor has stopped or recovers")
         self._thread.abandon()
         self.busy = False
@@ -213,7 +215,7 @@ class PolicyDesk:
         if _recovers(key):  # it would be the first to be told again
             pause = self._pause(self._failed)
             self._failed += 1
-        else:
+        elif job.reply is None:  # a client's command comes once
             self._mute(key, job if job.again else None)
         if self.made is None:
             if self._late is not None:
@@ -247,12 +249,19 @@ class PolicyDesk:
         self._muted[key] = _Mute(times + 1, timer, job)
 
     def _unmute(self, key: Hashable) -> None:
-        """The pause is over; how long it was is forgotten once the policy has answered."""
+        """The pause is over; how long it was is forgotten once the policy has answered, or has not been told again."""
         muted = self._muted[key]
         muted.timer = None
         if muted.job is not None:
             self._line[key], muted.job = muted.job, None
             self._wake()
+        else:
+            muted.forget = asyncio.get_running_loop().call_later(self._pause(LONGEST), self._forget, key, muted)
+
+    def _forget(self, key: Hashable, muted: _Mute) -> None:
+        """Forgets a word that was not told again for long: perhaps its lease is forgotten as well."""
+        if self._muted.get(key) is muted and key not in self._line:
+            del self._muted[key]
 
     def _refuse_commands(self, reason: str) -> None:
         for key, job in tuple(self._line.items()):
