@@ -188,7 +188,8 @@ class DurabilityMonitor:
 
     Recovery may step at once what a lease drives, so its store is asked before it commits anything. A machine that has
     taken no step until the actor has recovered must have its record in memory, too. Of a commit that was begun and not
-    acknowledged all is there, or nothing.
+    acknowledged all is there, or nothing. What the actor keeps about itself (peers' incarnations, wishes, units, leases
+    that are forgotten) is after every commit in its store as it is in memory: a restart loses what is in memory alone.
 
     Attributes:
         lost: what it does not find, in words.
@@ -208,8 +209,10 @@ class DurabilityMonitor:
             return
         if notice.kind is Kind.COMMIT and actor.running:
             self._begun[notice.actor] = _machines(actor)
-        elif notice.kind is Kind.COMMITTED and actor.running:
-            self._last[notice.actor] = self._begun.pop(notice.actor)
+        elif notice.kind is Kind.COMMITTED:
+            self._compare_metadata(notice.actor, actor)
+            if actor.running:
+                self._last[notice.actor] = self._begun.pop(notice.actor)
         elif notice.kind is Kind.COMMIT:
             self._compare(notice.actor, actor)
         elif notice.kind is Kind.TRANSITION:
@@ -221,6 +224,19 @@ class DurabilityMonitor:
                 if held is not None and (words := _differ(before, _durable(held))):
                     self.lost.append(f"{notice.actor} begins with another {key.machine} of {key.lease}: {words}"[:400])
             self._last[notice.actor] = _machines(actor)
+            self._compare_metadata(notice.actor, actor)
+
+    def _compare_metadata(self, name: str, actor: Actor) -> None:
+        """Nothing waits for a commit at this moment, so memory and store have the same."""
+        memory, stored = actor.table.metadata, self.sim.disks[name].metadata
+        for word in sorted(memory.keys() | stored.keys()):
+            if memory.get(word) != stored.get(word):
+                there = (
+                    "otherwise in memory than in its store"
+                    if word in memory and word in stored
+                    else ("in memory alone" if word in memory else "in its store alone")
+                )
+                self.lost.append(f"{name} has what it keeps as `{word[:80]}` {there}")
 
     def _compare(self, name: str, actor: Actor) -> None:
         """An actor recovers; its store is asked once."""

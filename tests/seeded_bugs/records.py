@@ -8,9 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from leasehold.impl.actor.actor import Actor
+from leasehold.impl.actor.messages import MessageHandler
 from leasehold.impl.actor.ready import Deliver, Ready, Request, StartCall
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import BELOW, MachineInstance, RowCodec
+from leasehold.impl.actor.upcalls import INVENTORY, Upcalls
 from leasehold.impl.core.codec import Codec
 from leasehold.impl.core.core import Core
 from leasehold.impl.core.stepping import with_cell
@@ -21,6 +23,7 @@ from leasehold.impl.store.store import Batch
 from tests.seeded_bugs.bug import EVERY, PAPER, TODAY, Planted, bug, patched, together
 from tests.seeded_bugs.messages import giving_up
 
+MEMORY = "a mistake that no record shows"
 _FAILS_EVERY = 4  # of the writes of one incarnation
 
 
@@ -148,6 +151,36 @@ def lease_of_a_unit_not_saved() -> Planted:
 def neighbours_not_saved() -> Planted:
     """A record is written without the names of the actors that the machine talks with."""
     return rows(lambda held: replace(held, peers=[""] * len(held.peers)))
+
+
+@bug("checkpointing", MEMORY)
+def units_known_in_memory_alone() -> Planted:
+    """Recovery notes which unit has which number, and does not commit it, so that nobody misses one that is gone."""
+
+    def make(check: Any) -> Any:
+        def forgetful(upcalls: Upcalls) -> None:
+            check(upcalls)
+            upcalls._kept.pop(INVENTORY, None)
+
+        return forgetful
+
+    return patched(Upcalls, "_check_units", make)
+
+
+@bug("checkpointing", MEMORY)
+def peers_known_in_memory_alone() -> Planted:
+    """The incarnations and addresses of peers are noted, and not committed; an older store is believed later."""
+
+    def make(note: Any) -> Any:
+        def forgetful(handler: MessageHandler, ready: Ready, *of: Any) -> None:
+            before = dict(ready.metadata)
+            note(handler, ready, *of)
+            ready.metadata.clear()
+            ready.metadata.update(before)
+
+        return forgetful
+
+    return patched(MessageHandler, "_note", make)
 
 
 @bug("serialization")

@@ -29,7 +29,10 @@ CHECKS = {
     "invariant": "Every property of the specification that can be evaluated on records holds throughout.",
     "model": "Each record state that is committed is one that the explored graph has.",
     "step": "Each step that an actor commits is one of the specification, with its messages and calls.",
-    "record": "An actor restarts with the records that it had committed, and with all that belongs to them.",
+    "record": (
+        "An actor restarts with the records that it had committed, and with all that belongs to them; what it keeps "
+        "about itself is in its store as it is in memory."
+    ),
     "progress": (
         "After each step, no machine of an actor at rest owes what its state asks for: a timer's event, a handler's "
         "call, or a message. Where nothing is possible any more, no property that leads to something waits for it."

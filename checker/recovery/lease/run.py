@@ -28,7 +28,10 @@ CHECKS = {
         "over."
     ),
     "step": "Each step that an actor commits is one of the specification, with its messages and calls.",
-    "record": "An actor restarts with the records that it had committed, and with all that belongs to them.",
+    "record": (
+        "An actor restarts with the records that it had committed, and with all that belongs to them; what it keeps "
+        "about itself is in its store as it is in memory."
+    ),
     "error": "No exception is left unhandled.",
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -336,3 +336,24 @@ def test_what_recovery_commits_at_once_is_compared_before(sim: LeaseSimulation) 
     assert held.state == "closed"
     assert monitor.lost == []
     assert key in sim.disks["broker"].records
+
+
+@pytest.mark.parametrize(
+    ("spoil", "where"),
+    [
+        (lambda memory, stored: memory.update(word=b"new"), "in memory alone"),
+        (lambda memory, stored: stored.update(word=b"old"), "in its store alone"),
+        (lambda memory, stored: (memory.update(word=b"new"), stored.update(word=b"old")), "otherwise in memory than"),
+    ],
+)
+def test_what_an_actor_keeps_about_itself_is_in_its_store_as_in_memory(
+    sim: LeaseSimulation, spoil: Callable[[dict[str, bytes], dict[str, bytes]], object], where: str
+) -> None:
+    """It is compared after every commit, and not only where the actor restarts."""
+    monitor, _ = committed(sim)
+    assert sim.actors["broker"].table.metadata == sim.disks["broker"].metadata
+    spoil(sim.actors["broker"].table.metadata, sim.disks["broker"].metadata)
+    for _ in range(2):  # until it is extended
+        sim.tick(1.0)
+    assert monitor.lost
+    assert all(words.startswith(f"broker has what it keeps as `word` {where}") for words in monitor.lost)

@@ -20,7 +20,7 @@ from leasehold.impl.identity.trust import Trust
 from leasehold.impl.lease.authority import FirstFit
 from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.observe.watch import watch
-from leasehold.impl.policy.policy import Decision, Lease
+from leasehold.impl.policy.policy import Decision, Lease, Question
 from leasehold.impl.server.subscribers import History
 from leasehold.impl.transport.memory import FrameOutcome
 from tests.impl.actor.mentions import mentions
@@ -177,15 +177,22 @@ def test_what_is_still_remembered_is_found_everywhere() -> None:
 
 
 class Slow(FirstFit):
-    """A policy that does not answer in time when it is told of some leases first; copies share which."""
+    """A policy that does not answer in time when something is said of a lease first; copies share what."""
 
-    on: set[str] = set()  # noqa: RUF012 - shared
+    on: set[tuple[str, str]] = set()  # noqa: RUF012 - shared
+
+    def begin(self, question: Question, now: int) -> Iterable[Decision]:
+        self._wait(question.lease)
+        return super().begin(question, now)
 
     def changed(self, lease: Lease, now: int) -> Iterable[Decision]:
-        if lease.name in self.on and lease.state == "closed":
-            self.on.discard(lease.name)
-            time.sleep(0.5)
+        self._wait(lease)
         return super().changed(lease, now)
+
+    def _wait(self, lease: Lease) -> None:
+        if (word := (lease.name, lease.state)) in self.on:
+            self.on.discard(word)
+            time.sleep(0.5)
 
     def late(self, lease: str, now: int) -> Iterable[Decision]:
         """A client's command that is not answered in time."""
@@ -208,15 +215,16 @@ class Patient(Observed):
 
 
 def test_nothing_names_a_lease_about_which_a_policy_was_too_late() -> None:
-    """With threads, and so on real time: the last word about the lease is one that the policy does not answer."""
+    """With threads, and so on real time: a question, and the last word about the lease, are not answered at first."""
 
     async def story() -> None:
         async with Patient() as c:
-            Slow.on.add("tenant:101")
+            Slow.on |= {("tenant:101", "priming"), ("tenant:101", "closed")}
             await c.tenant.command("service_manager", "demand", "tenant:101", 1, 40, 20)
             await until(lambda: c.state("tenant:101") == ("active", "ticketed", "active"))
+            assert c.site.counts["policy timeouts"] == 1
             await c.tenant.tell("tenant:101", "service_manager", "close")
-            await until(lambda: c.site.counts["policy timeouts"])
+            await until(lambda: c.site.counts["policy timeouts"] == 2)
             with pytest.raises(ActorError, match="has not answered"):
                 await c.site.command("authority", "late", "tenant:101")
             await c.tenant.command("service_manager", "demand", "tenant:999", 1, 40, 20)
