@@ -13,8 +13,10 @@ from aiohttp import web
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from prometheus_client.parser import text_string_to_metric_families
 
+from leasehold.impl.actor.environment import ActorOptions
 from leasehold.impl.lease.fleet import SITE
 from leasehold.impl.observe.watch import Watch, WatchError, watch
+from leasehold.impl.transport.transport import Delivery
 
 
 def free_port() -> int:
@@ -108,3 +110,37 @@ def test_traces_go_to_where_the_environment_says(watched: Any, monkeypatch: pyte
 
     asyncio.run(story())
     assert {"lease", "send redeem", "receive redeem", "handler.setup", "authority/nascent#redeem"} <= names
+
+
+def test_an_actor_is_said_to_be_ready_exactly_while_it_takes_messages(watched: Any) -> None:
+    """Before its start, while it serves, while its store has failed, afterwards, and when it has stopped."""
+    watches: dict[str, Watch] = {}
+
+    async def takes(c: Any) -> bool:
+        reply = await c.site.receive(b"no frame")
+        return bool(reply.answer is not Delivery.UNREACHABLE)
+
+    async def phase(c: Any) -> tuple[bool, bool]:
+        return await takes(c), not watches[SITE].readiness
+
+    async def story() -> None:
+        cluster = watched(
+            lambda actor: watches.update({actor.identity.name: watch(actor)}),
+            options=ActorOptions(seed=0, reopen_pause=0.2),
+        )
+        phases = []
+        async with cluster as c:
+            phases.append(await phase(c))
+            await c.site.store.close()
+            await c.lease(1, until=30)
+            while c.site.running:
+                await asyncio.sleep(0.01)
+            phases.append(await phase(c))
+            while not c.site.running:
+                await asyncio.sleep(0.01)
+            phases.append(await phase(c))
+            await c.site.stop()
+            phases.append(await phase(c))
+        assert phases == [(True, True), (False, False), (True, True), (False, False)]
+
+    asyncio.run(story())
