@@ -259,6 +259,8 @@ def extend(
         raise click.UsageError("give --until, --units or both")
     if victims is not None and units is None:
         raise click.UsageError("--victims says which units are given back; say with --units how many are kept")
+    if soon and units is None:
+        raise click.UsageError("--soon is about --units, which is missing; a later end needs no hurry")
     client, about = taker(at, lease)
     given = numbers_of(client, lease, victims.split(",")) if victims else None
     if until is not None:

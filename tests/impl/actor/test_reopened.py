@@ -28,7 +28,7 @@ from leasehold.impl.store.store import Batch, Transient
 from tests.impl.virtual import virtual
 from tests.systems import load
 
-OPTIONS = ActorOptions(seed=0, reopen_pause=0.01, backoff=Backoff(0.1, 0.5, 0.5))
+OPTIONS = ActorOptions(retire_after=2, seed=0, reopen_pause=0.01, backoff=Backoff(0.1, 0.5, 0.5))
 
 
 class FailsOnce(MemoryStore):
@@ -68,6 +68,7 @@ def face(actor: Actor) -> dict[str, Any]:
         "messages": {(p.key, p.neighbour, p.message, p.number) for key in table.instances for p in outbox.of(key)},
         "calls": {(key, task) for key in table.instances for task in actor.calls.of(key)},
         "owed": table.unaddressed,
+        "forgotten": table.pruned._of,
         "due": {key: held.core.wake(held.record) for key, held in table.instances.items()},
         "probes": len(actor.probes._loops),
         "policies": sorted(actor.environment.policies),
@@ -150,6 +151,8 @@ async def played(make: Callable[..., SystemCluster], story: Story, failing: str,
         await c.settle()
         commits = disks[failing].commits
         before = {name: face(actor) for name, actor in c.actors.items()}
+        for name, actor in c.actors.items():
+            assert actor.table.metadata == c.disks[name].metadata, (failing, number, name)
         for name in c.disks:
             await c.kill(name)
             await started(c, name)
