@@ -1,4 +1,4 @@
-"""What machines owe: whether running actors, at rest, have left undone what the specification makes them do.
+"""What machines owe: whether actors, at rest, have left undone what the specification makes them do, or do too much.
 
 Theory of operation. An actor is at rest when no request waits for a turn. Then, by the specification alone:
 
@@ -8,7 +8,9 @@ Theory of operation. An actor is at rest when no request waits for a turn. Then,
 - no answer of a machine's subsidiaries has come true that the machine would take, as it is taken within the turn;
 - for each message that a machine's state sends until it is answered, the outbox has a message of that machine, unless a
   peer has refused it;
-- for each session (a `fifo`) with messages that are not acknowledged, the outbox has one of them.
+- for each session (a `fifo`) with messages that are not acknowledged, the outbox has one of them;
+- the outbox says nothing again that a machine's state does not say: what a state has said that was left is given up,
+  or said until it is taken, where it was left in the same turn.
 
 The guards are those of the explorer's reference, evaluated on the records: so what the specification asks for is
 compared with the actor's own books of timers, calls and messages.
@@ -25,7 +27,7 @@ from leasehold.faults.simulation.simulation import ControlledActor, Simulation
 from leasehold.impl.actor import session
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.table import MachineInstance
-from leasehold.impl.core.work import local
+from leasehold.impl.core.work import SendWork, local
 from leasehold.spec.language.model import Call
 
 
@@ -57,6 +59,10 @@ def owed(sim: Simulation, properties: MonitoredProperties, lease: str, state: Se
         under_way = {pending.neighbour for pending in actor.outbox.of(held.key)}
         for neighbour in set(session.neighbours(held)) - under_way if all(who for _, who in held.addressed) else ():
             yield f"{where}, and {session.queued(held, neighbour)[0].message} is not sent any more"
+        said = {w.neighbour for w in held.core.work[held.state](held.record) if isinstance(w, SendWork)}
+        for pending in actor.outbox.of(held.key):
+            if not (pending.ordered or pending.last) and pending.neighbour not in said:
+                yield f"{where}, and {pending.message} is said again, which its state does not say"
         if held.core.over(held.state) or actor.outbox.of(held.key) or held.key in actor.outbox.refusals:
             continue  # a machine at its end waits for no answer
         asked = (w for w in machine.work[held.state] if w.lane is not None and w.wanted(state, (), -1))

@@ -25,6 +25,7 @@ from leasehold.impl.actor.ready import (
     TickPolicies,
 )
 from leasehold.impl.actor.session import queued
+from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.actor.upcalls import Upcalls
 from leasehold.impl.core.work import SendWork
 from leasehold.impl.identity.signed import Refusal
@@ -178,7 +179,7 @@ class EffectRunner:
             if isinstance(sealed, Refusal):
                 log.error("%s %s: %s", instance.key.lease, send.message, sealed)
                 continue
-            last = send.answer or instance.core.over(instance.state)
+            last = send.answer or instance.core.over(instance.state) or not _says(instance, send.neighbour)
             peer = instance.peers[send.neighbour]
             ordered = self.codec.program.messages[send.message].ordered
             frame, pages = sealed
@@ -209,3 +210,9 @@ class EffectRunner:
     def _refused(self, pending: PendingSend, reason: str) -> None:
         log.warning("%s %s: %s was refused: %s", pending.key.lease, pending.key.machine, pending.message, reason)
         self.context.counts["refused by peers"] += 1
+
+
+def _says(instance: MachineInstance, neighbour: int) -> bool:
+    """Whether a machine's state says anything to a neighbour; one may have left the state that did in the same turn."""
+    work = instance.core.work[instance.state](instance.record)
+    return any(isinstance(piece, SendWork) and piece.neighbour == neighbour for piece in work)

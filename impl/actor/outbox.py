@@ -7,8 +7,8 @@ request is said again, ever more rarely, and the more rarely the more of them wa
 waits for the answer, as the answer may have been lost with its sender; a machine at its end waits for none. A message
 that the receiver refuses is not sent again; one that it does not trust is, after the longest pause, as it may be told
 to, and so is each of a session. When the machine moves on to a state that says nothing to that neighbour, it is
-dropped: the receiver would skip its number. Nothing here is durable: recovery says again what every state says, and
-sessions are kept with the record.
+dropped: the receiver would skip its number. What a state says that is left in the same turn is sent until it is taken.
+Nothing here is durable: recovery says again what every state says, and sessions are kept with the record.
 """
 
 from __future__ import annotations
