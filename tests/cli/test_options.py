@@ -30,7 +30,7 @@ ROW = {
 OVER = {**ROW, "lease": "tenant:2", "over": True}
 MACHINE = {
     **ROW, "machine": "broker", "since": None, "doc": "", "wish": None, "messages": [], "refused": None, "handlers": [],
-    "units": [], "leaves": [], "history": [], "peers": {}, "shown": {}, "asks": [],
+    "units": [], "leaves": [], "history": [], "peers": {}, "shown": {"lease_units": "4"}, "asks": [],
 }  # fmt: skip
 UNIT = {**MACHINE, "unit": "node-a"}
 
