@@ -12,7 +12,7 @@ import pytest
 from leasehold.checker.explore import explore
 from leasehold.checker.recovery.cases.campaign import campaign
 from leasehold.faults import Budget
-from leasehold.impl.actor.environment import Environment
+from leasehold.impl.actor.environment import ActorOptions, Backoff, Environment
 from leasehold.impl.actor.session import SESSIONS, ChannelFull, queued
 from leasehold.impl.cluster import SystemCluster
 from leasehold.impl.compiler.program import NotRunnable, compile_system
@@ -196,3 +196,57 @@ def test_a_fifo_that_declares_faults_does_not_run(tmp_path: Path) -> None:
     files["system.yaml"] = files["system.yaml"].replace("fifo(2)", "fifo(2), lose: any")
     with pytest.raises(NotRunnable, match="channel `pipe` is a fifo that declares faults: lose"):
         compile_system(written(tmp_path, files))
+
+
+LETTERS = {
+    "system.yaml": """
+system: letters
+roles: {writer: {}, reader: {}}
+channels: {post: {from: writer, to: reader, kind: fifo}}
+environment: {write: {to: writer}, finish: {to: writer}}
+""",
+    "messages.yaml": "messages: {letter: {from: writer, to: reader, fields: {at: int}}}\n",
+    "roles/writer.yaml": """
+role: writer
+data: {written: {type: int, min: 0}}
+events: {write: There is another letter., finish: There is none any more.}
+tasks: {put: {send: letter, to: reader, with: {at: written}}}
+states:
+  idle: {initial: true, on: {write: {to: busy, set: {written: written + 1}}}, ignore: {finish: nothing was written}}
+  busy: {tasks: [put], on: {write: {to: busy, set: {written: written + 1}}, finish: {to: done}}}
+  done: {ignore: {write: it is over, finish: it is over}}
+""",
+    "roles/reader.yaml": """
+role: reader
+data: {read: {type: int, min: 0}}
+states: {reading: {initial: true, on: {letter: {to: reading, set: {read: msg.at}}}}}
+""",
+}
+
+
+def test_a_run_is_not_forgotten_before_its_last_message_is_taken(tmp_path: Path) -> None:
+    """However long its receiver is away; then the run goes as any other."""
+    program = program_of(tmp_path, LETTERS)
+    options = ActorOptions(retire_after=3, seed=0, backoff=Backoff(0.1, 0.5, 0.5))
+
+    async def story() -> None:
+        async with SystemCluster(program, options=options) as c:
+            await c.kill("reader")
+            writer, reader = c.actors["writer"], c.players["reader"]
+            await writer.begin("writer:1", "writer", "write", {}, {"reader": reader})
+            for event in ("write", "finish"):
+                await writer.tell("writer:1", "writer", event)
+            for _ in range(20):
+                await c.clock.advance()
+            held = c.held("writer:1", "writer")
+            assert held is not None
+            assert (held.state, len(queued(held, 0))) == ("done", 2)
+            await c.start("reader")
+            await asyncio.sleep(10)
+            found = c.held("writer:1", "reader")
+            assert found is not None
+            assert found.core.view(found.record) == {"read": 2}
+            await c.advance(8)
+            assert c.held("writer:1", "writer") is None
+
+    virtual(story())

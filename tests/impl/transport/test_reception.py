@@ -223,3 +223,19 @@ def test_a_receiver_that_answers_no_reply_is_reported_to_the_loop():
 
     asyncio.run(story())
     assert [type(error) for error in told] == [TypeError]
+
+
+def test_a_frame_that_takes_longer_than_anybody_waits_is_received_to_its_end():
+    """Its sender hears nothing in time, and sends it again; what is under way, a commit perhaps, is not broken off."""
+
+    async def story():
+        r = Received(replace(STRICT, answer_seconds=1))
+        assert await r.answers(b"wait", b"good") == ["unreachable", "taken"]
+        await asyncio.sleep(10)
+        assert r.ends == []
+        r.gate.set()
+        await asyncio.sleep(0.1)
+        assert r.ends == [b"wait"]
+        assert not r.reception._running
+
+    virtual(story())
