@@ -16,6 +16,7 @@ Planted = AbstractContextManager[None]
 
 PAPER = "paper, section 5.1"
 TODAY = "seen today"
+RUNTIME = "a mistake that the runtime's own rules exclude"
 LEASE = ("lease",)
 EVERY = (*LEASE, "pipe", "register", "ring")  # of what any system does: its records, messages and recovery
 

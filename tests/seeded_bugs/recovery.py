@@ -8,12 +8,12 @@ from typing import Any
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.ready import Ready
 from leasehold.impl.actor.stepper import Stepper
-from leasehold.impl.actor.table import BELOW, MachineInstance
+from leasehold.impl.actor.table import BELOW, MachineInstance, MachineTable
 from leasehold.impl.core.stepping import UNKNOWN
 from leasehold.impl.core.work import Event, Outcome, SendWork, Work, message
 from leasehold.impl.store.owned import OwnedStore
 from leasehold.impl.store.store import RecordKey
-from tests.seeded_bugs.bug import EVERY, TODAY, Planted, bug, patched, together
+from tests.seeded_bugs.bug import EVERY, RUNTIME, TODAY, Planted, bug, patched, together
 
 
 def recovering(keeps: Callable[[MachineInstance, Work], bool]) -> Planted:
@@ -182,3 +182,67 @@ def stale_loop_variable() -> Planted:
         return late
 
     return together(patched(Stepper, "start_again", make), patched(Actor, "_carry_out", follow))
+
+
+# Recovery that is not whole: found by tests, as no campaign has a thousand machines, or a store that fails at the start
+
+
+@bug(
+    "recovery", RUNTIME, systems=(),
+    tests="tests/impl/actor/test_recovery_in_parts.py::test_the_work_of_every_machine_is_begun",
+)  # fmt: skip
+def a_piece_of_much_work_left_out() -> Planted:
+    """Where there is more work than recovery begins itself, the first piece of the rest is begun by nobody."""
+
+    def make(start: Any) -> Any:
+        async def rest(actor: Actor, effects: list[Any]) -> None:
+            await start(actor, effects[1:])
+
+        return rest
+
+    return patched(Actor, "_start_the_rest", make)
+
+
+@bug(
+    "recovery", RUNTIME, systems=(),
+    tests="tests/impl/actor/test_recovery_in_parts.py::test_nothing_is_begun_any_more_once_the_actor_has_ended",
+)  # fmt: skip
+def recovery_goes_on_after_the_end() -> Planted:
+    """What recovery begins between the turns is begun on when the actor has ended, or recovers once more."""
+
+    def make(quiet: Any) -> Any:
+        async def loud(actor: Actor) -> None:
+            actor._starting = None
+            await quiet(actor)
+
+        return loud
+
+    return patched(Actor, "_quiet", make)
+
+
+@bug(
+    "recovery", RUNTIME, systems=(),
+    tests="tests/impl/actor/test_reopened.py::"
+    "test_an_actor_that_recovers_in_its_process_is_as_one_that_was_restarted[pipe]",
+)  # fmt: skip
+def settings_taken_for_followed() -> Planted:
+    """A machine whose first commit failed counts as made, and is not made when the store is open again."""
+    return patched(Stepper, "forget_settings", lambda forget: lambda stepper: None)
+
+
+@bug(
+    "recovery", RUNTIME, systems=(),
+    tests="tests/impl/actor/test_reopened.py::"
+    "test_an_actor_that_recovers_in_its_process_is_as_one_that_was_restarted[lease]",
+)  # fmt: skip
+def forgotten_in_memory_alone() -> Planted:
+    """That a lease is forgotten is not committed; after a restart a late duplicate of its first message begins it."""
+
+    def make(forget: Any) -> Any:
+        def unsaid(table: MachineTable, instance: MachineInstance) -> dict[str, bytes]:
+            forget(table, instance)
+            return {}
+
+        return unsaid
+
+    return patched(MachineTable, "forget", make)

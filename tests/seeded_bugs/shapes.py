@@ -9,7 +9,9 @@ from typing import Any
 from leasehold.impl.actor import session
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.calls import HandlerCalls
+from leasehold.impl.actor.environment import CredentialRequest
 from leasehold.impl.actor.messages import MessageHandler
+from leasehold.impl.actor.outbox import Outbox
 from leasehold.impl.actor.policy_desk import PolicyDesk
 from leasehold.impl.actor.ready import Deliver, Ready, Request
 from leasehold.impl.actor.stepper import Stepper
@@ -17,11 +19,11 @@ from leasehold.impl.actor.table import MEMBERSHIP, MachineInstance
 from leasehold.impl.actor.upcalls import Upcalls
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.work import SendWork
+from leasehold.impl.lease.credentials import AUTHORITY, TicketCredentials
 from leasehold.impl.store.store import RecordKey
-from tests.seeded_bugs.bug import Planted, bug, patched
+from tests.seeded_bugs.bug import RUNTIME, Planted, bug, patched
 from tests.seeded_bugs.records import rows
 
-RUNTIME = "a mistake that the runtime's own rules exclude"
 LATE = 1_000  # times the limit
 
 
@@ -257,3 +259,43 @@ def _addressing(wrong: Callable[[int, int], int]) -> Planted:
 
 def _without(metadata: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in metadata.items() if key != name}
+
+
+# What is forgotten too early, or never
+
+
+@bug(
+    "sessions", RUNTIME, systems=(),
+    tests="tests/impl/actor/test_session.py::test_a_run_is_not_forgotten_before_its_last_message_is_taken",
+)  # fmt: skip
+def session_forgotten_with_its_run() -> Planted:
+    """A run is forgotten though its last messages are not taken yet."""
+    return patched(Stepper, "_may_forget", lambda may: lambda *given: True)
+
+
+@bug(
+    "communication", RUNTIME, systems=(),
+    tests="tests/impl/actor/test_left_in_one_turn.py::"
+    "test_what_was_said_is_given_up_also_where_the_last_transition_of_the_turn_leaves_no_state",
+)  # fmt: skip
+def left_states_said_on() -> Planted:
+    """What a state has said is said again also when it was left, for as long as nobody takes it."""
+    return patched(Outbox, "keep", lambda keep: lambda *given: None)
+
+
+@bug(
+    "contracts", RUNTIME, systems=(),
+    tests="tests/impl/lease/test_settings_change.py::"
+    "test_a_lease_stays_at_its_site_when_its_broker_is_to_send_others_elsewhere",
+)  # fmt: skip
+def renewals_for_another_site() -> Planted:
+    """A broker that is set to another site renews the leases of the old one for the new one."""
+
+    def make(credential: Any) -> Any:
+        def moved(tickets: TicketCredentials, request: CredentialRequest) -> Any:
+            kept = {name: value for name, value in request.metadata.items() if name != AUTHORITY}
+            return credential(tickets, request._replace(metadata=kept))
+
+        return moved
+
+    return patched(TicketCredentials, "_credential", make)

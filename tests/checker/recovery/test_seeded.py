@@ -20,13 +20,14 @@ from leasehold.impl.actor.outbox import Outbox
 from leasehold.impl.actor.policy_desk import PolicyDesk
 from leasehold.impl.actor.ready import Ready
 from leasehold.impl.actor.stepper import Stepper
-from leasehold.impl.actor.table import RowCodec
+from leasehold.impl.actor.table import MachineTable, RowCodec
 from leasehold.impl.actor.upcalls import Upcalls
 from leasehold.impl.core.codec import Codec
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.handlers.simulated import SimulatedUnits
 from leasehold.impl.lease.authority import FirstFit
 from leasehold.impl.lease.broker import FirstComeFirstServed
+from leasehold.impl.lease.credentials import TicketCredentials
 from leasehold.impl.lease.service_manager import FixedDemand
 from leasehold.impl.store.memory import MemoryStore
 from leasehold.impl.store.owned import OwnedStore
@@ -39,7 +40,8 @@ from tests.systems import lease_cases, load
 
 CHANGED = (
     Actor, Codec, Core, FirstComeFirstServed, FirstFit, FixedDemand, HandlerCalls, MemoryStore, MessageHandler, Outbox,
-    OwnedStore, PolicyDesk, Program, Ready, RowCodec, Stepper, Upcalls, SimulatedUnits, session,
+    OwnedStore, PolicyDesk, Program, Ready, RowCodec, Stepper, Upcalls, SimulatedUnits, session, MachineTable,
+    TicketCredentials,
 )  # fmt: skip
 
 
