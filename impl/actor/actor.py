@@ -428,7 +428,7 @@ class Actor:
             proven = message.envelope.sender
             await self.put(message)
         except Refusal as refusal:
-            self.counts["refused"] += 1
+            self.counts["messages refused"] += 1
             try:
                 self._tell(Kind.REFUSED, reason=refusal.reason)
             except SimulatedCrash as crash:  # neither of the actor's loops could hear it here

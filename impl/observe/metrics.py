@@ -107,7 +107,7 @@ class Metrics(Collector):
         yield self._of_probes()
         counts = self.actor.counts
         for name, value in (
-            ("messages_refused", counts.get("refused", 0)),
+            ("messages_refused", counts.get("messages refused", 0)),
             ("messages_refused_by_peers", counts.get("refused by peers", 0)),
             ("policy_errors", counts.get("policy errors", 0)),
             ("policy_timeouts", counts.get("policy timeouts", 0)),

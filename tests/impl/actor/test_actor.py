@@ -483,7 +483,7 @@ def test_peers_with_other_constants_do_not_talk_until_they_agree() -> None:
         await c.start(BROKER)
         lease = await c.lease(1, until=50)
         assert c.state(lease) == ("ticketing", None, None)
-        assert c.broker.counts["refused"]
+        assert c.broker.counts["messages refused"]
         await c.kill(BROKER)
         c.program = right
         await c.start(BROKER)

@@ -382,7 +382,7 @@ def test_a_message_for_a_machine_that_the_actor_does_not_play_is_refused() -> No
                 assert reply.answer is Delivery.REFUSED
                 assert f"this actor has no machine {machine}" in reply.reason
             assert (held.state, c.disks[SITE].records) == ("active", before)
-            assert c.site.counts["refused"] == len(refused) == 5
+            assert c.site.counts["messages refused"] == len(refused) == 5
             assert len(set(refused)) == 5
             with pytest.raises(ActorError, match="no machine broker"):
                 await c.site.begin("tenant:9", "broker", "close", {}, {})

@@ -207,7 +207,7 @@ def test_an_actor_that_was_started_too_early_goes_on_when_its_peers_are_migrated
         await c.tenant.tell(lease, "service_manager", "close")
         await c.settle()
         assert c.state(lease) == ("closing", "ticketed", "active")
-        assert c.site.counts["refused"] > 0
+        assert c.site.counts["messages refused"] > 0
         c.program = new
         for name in (BROKER, SITE):
             await c.actors[name].stop()

@@ -17,9 +17,11 @@ from leasehold.impl.actor.environment import ActorOptions, Probe, RetryPolicy
 from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
 from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
+from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.observe import metrics as module
 from leasehold.impl.observe.metrics import Metrics
 from leasehold.impl.observe.watchdog import Watchdog
+from leasehold.impl.policy.policy import Decision
 from leasehold.impl.store.memory import MemoryStore
 from leasehold.impl.store.store import Batch, StoreError
 from tests.impl.virtual import virtual
@@ -110,6 +112,26 @@ def test_what_is_under_way_is_counted_as_it_is_now(watched: Any) -> None:
             c.tenant.counts["policy timeouts"] += 2
             samples = w.read(TENANT)
             assert (value(samples, "policy_errors_total"), value(samples, "policy_timeouts_total")) == (3, 2)
+
+    virtual(story())
+
+
+def test_decisions_that_are_refused_are_no_messages(watched: Any) -> None:
+    w = Watched(watched)
+
+    async def story() -> None:
+        async with w.cluster as c:
+            refused: list[str] = []
+            c.site.notices.subscribe(
+                lambda notice: refused.append(notice.name) if notice.kind is Kind.REFUSED else None
+            )
+            lease = await c.lease(1, until=30)
+            c.site.upcalls.decided([Decision(lease, "authority", "reclaim", {})])  # its term is not over
+            await c.settle()
+            assert c.site.counts["refused"] == 1
+            assert value(w.read(SITE), "messages_refused_total") == len(refused) == 0
+            await c.site.receive(b"forged")
+            assert value(w.read(SITE), "messages_refused_total") == len(refused) == 1
 
     virtual(story())
 
