@@ -17,7 +17,7 @@ from leasehold.impl.actor.environment import ActorOptions, Probe, RetryPolicy
 from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
 from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
-from leasehold.impl.notices import Kind, Notice
+from leasehold.impl.notices import Kind
 from leasehold.impl.observe import metrics as module
 from leasehold.impl.observe.metrics import Metrics
 from leasehold.impl.observe.watchdog import Watchdog
@@ -121,10 +121,8 @@ def test_decisions_that_are_refused_are_no_messages(watched: Any) -> None:
 
     async def story() -> None:
         async with w.cluster as c:
-            refused: list[str] = []
-            c.site.notices.subscribe(
-                lambda notice: refused.append(notice.name) if notice.kind is Kind.REFUSED else None
-            )
+            refused: list[Kind] = []
+            c.site.notices.subscribe(lambda said: refused.append(said.kind) if said.kind is Kind.REFUSED else None)
             lease = await c.lease(1, until=30)
             c.site.upcalls.decided([Decision(lease, "authority", "reclaim", {})])  # its term is not over
             await c.settle()
