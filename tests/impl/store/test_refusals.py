@@ -446,6 +446,25 @@ def test_postgresql_whose_table_of_versions_is_empty(place: Any) -> None:
     assert "its tables are not those of Leasehold (leasehold_schema is empty)" in refusal(place.store())
 
 
+@pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
+def test_how_long_an_earlier_owner_is_waited_for_is_no_limit_of_commits(place: Any) -> None:
+    """A row that a dump or another's statement holds for longer is waited for; the store does not fail."""
+
+    async def run() -> None:
+        store = place.store(patience=0.1)
+        await store.open("site")
+        await store.commit(Batch(puts={RecordKey("a", "m"): b"1"}))
+        async with place.row_held():
+            committed = asyncio.ensure_future(store.commit(Batch(puts={RecordKey("a", "m"): b"2"})))
+            await asyncio.sleep(1)
+            assert not committed.done()
+        await committed
+        assert [body async for _, body in store.records()] == [b"2"]
+        await store.close()
+
+    asyncio.run(run())
+
+
 @MARIADB
 def test_mariadb_that_does_not_answer_is_taken_for_lost(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver waits for ever where the other end is gone without a word."""
