@@ -170,8 +170,10 @@ def _contents(folder: Path, index: Mapping[str, Any], text: str) -> list[str]:
         wrong += ["has other constants"] if script.values("constants ") != first.values("constants ") else []
         wrong += [f"{n} has other members" for n, m in script.members.items() if first.members.get(n, m) != m]
         wrong += (
-            ["has an axiom that is not about sizes"]
-            if not all(any(re.match("(size|sum)!", leaf) for leaf in terms.leaves(n)) for n in script.values("axiom "))
+            ["has an axiom that is not about sizes, sums or the least and greatest"]
+            if not all(
+                any(re.match("(size|sum|best)!", leaf) for leaf in terms.leaves(n)) for n in script.values("axiom ")
+            )
             else []
         )
         wrong += wrong_step(folder, condition, script)
