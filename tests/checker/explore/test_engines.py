@@ -346,7 +346,7 @@ def test_the_graph_of_a_search_that_is_interrupted(monkeypatch: pytest.MonkeyPat
     wanted = 0
     monkeypatch.setattr(search, "interrupts", when_told)
     monkeypatch.setattr(packed, "PackedSearch", Search)
-    for number in range(2, 9):
+    for number in range(2, 40):
         wanted = number
         found = explore(system, budget=Budget(crash=1, duplicate=1), engine="packed")
         assert found.why_incomplete == "interrupted"

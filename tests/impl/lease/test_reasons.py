@@ -1,4 +1,4 @@
-"""Why a lease is denied, cut or over: what a policy or handler has said reaches the holder, and goes when it is old."""
+"""Why a lease is denied, cut or over: what policies and handlers say reaches the holder, and goes when it is old."""
 
 from __future__ import annotations
 
