@@ -20,6 +20,7 @@ from leasehold.spec.language.types import (
     Instance,
     Int,
     Map,
+    MessageType,
     Opaque,
     Option,
     Set,
@@ -241,6 +242,8 @@ class Operators(Inference):
             return self.error("opaque_read", tree, source=self.words(tree))
         if not (agrees(a, b) or agrees(b, a)):
             return self.error("compared_types", tree, source=self.words(tree), left=a, right=b)
+        if isinstance(a, MessageType) and not all(isinstance(side, x.BoundVariable) for side in (left, right)):
+            return self.error("compared_messages", tree, source=self.words(tree))
         for side in (a, b):
             if op not in ("==", "!=") and not isinstance(side, (Int, Time, Set)):
                 return self.error("unordered_type", tree, near="`==`", op=op, side=side)
