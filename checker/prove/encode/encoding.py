@@ -181,7 +181,7 @@ class Encoding:
 
     def first(self, s: SymbolicState) -> Term:
         """That a state is an initial one."""
-        begins = []
+        begins: list[Term] = []
         for role in self.system.roles.values():
             # One formula for each datum: other solvers are slow where quantifiers are nested.
             begins += parts(self.sorts.for_all(self.schema.index(role), partial(self._begins, s, role)))
