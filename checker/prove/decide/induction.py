@@ -28,9 +28,10 @@ import z3
 from leasehold.checker.prove.decide.obligation import FIRST_SECONDS, SIDE_CONDITION, ProofObligation
 from leasehold.checker.prove.decide.set_aside import GIVEN_UP, worker_pool
 from leasehold.checker.prove.encode.encoding import SLOWEST, Claim, Encoding, MakesRelation
+from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.checker.prove.encode.properties import claims as claims_of
 from leasehold.checker.prove.encode.properties import steps_read_messages
-from leasehold.checker.prove.encode.transitions import FaultScope, TransitionRelation
+from leasehold.checker.prove.encode.transitions import TransitionRelation
 from leasehold.spec.language.model import System
 
 LIMIT_SECONDS = 30.0

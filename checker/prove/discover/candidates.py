@@ -21,8 +21,8 @@ from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.layout import State as Cells
 from leasehold.checker.prove.decide.cti import explored_within
 from leasehold.checker.prove.discover.attributes import Attribute, Value, Values, Vocabulary
+from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.checker.prove.encode.lemma import CandidateLemma
-from leasehold.checker.prove.encode.transitions import FaultScope
 from leasehold.spec.language.model import Role, System
 from leasehold.spec.language.source import MAX_NAME
 

@@ -11,10 +11,11 @@ from typing import Any, Literal
 
 import z3
 
+from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.checker.prove.encode.formulas import Term, conjunction, disjunction, parts
 from leasehold.checker.prove.encode.state import Key, StateSchema, SymbolicState
 from leasehold.checker.prove.encode.terms import Bindings, StepLabel, term
-from leasehold.checker.prove.encode.transitions import FaultScope, SymbolicStep, TransitionRelation
+from leasehold.checker.prove.encode.transitions import SymbolicStep, TransitionRelation
 from leasehold.checker.prove.encode.values import Sorts
 from leasehold.spec.language import types as t
 from leasehold.spec.language.expression import SHARED
