@@ -231,11 +231,12 @@ class DurabilityMonitor:
         memory, stored = actor.table.metadata, self.sim.disks[name].metadata
         for word in sorted(memory.keys() | stored.keys()):
             if memory.get(word) != stored.get(word):
-                there = (
-                    "otherwise in memory than in its store"
-                    if word in memory and word in stored
-                    else ("in memory alone" if word in memory else "in its store alone")
-                )
+                if word not in stored:
+                    there = "in memory alone"
+                elif word not in memory:
+                    there = "in its store alone"
+                else:
+                    there = "otherwise in memory than in its store"
                 self.lost.append(f"{name} has what it keeps as `{word[:80]}` {there}")
 
     def _compare(self, name: str, actor: Actor) -> None:

@@ -25,9 +25,8 @@ from leasehold.impl.actor.ready import (
     TickPolicies,
 )
 from leasehold.impl.actor.session import queued
-from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.actor.upcalls import Upcalls
-from leasehold.impl.core.work import SendWork
+from leasehold.impl.core.work import SendWork, sends_to
 from leasehold.impl.identity.signed import Refusal
 from leasehold.impl.notices import Kind
 from leasehold.impl.transport.transport import Transport
@@ -89,7 +88,7 @@ class EffectRunner:
             work = instance.core.work[instance.state](instance.record)
             calls.keep(key, frozenset(piece.task for piece in work))
             if left:
-                outbox.keep(key, frozenset(piece.neighbour for piece in work if isinstance(piece, SendWork)))
+                outbox.keep(key, sends_to(work))
 
     def start(self, effects: Iterable[Effect]) -> None:
         """Sends and starts, in order; the mistakes of one effect harm no other.
@@ -179,7 +178,8 @@ class EffectRunner:
             if isinstance(sealed, Refusal):
                 log.error("%s %s: %s", instance.key.lease, send.message, sealed)
                 continue
-            last = send.answer or instance.core.over(instance.state) or not _says(instance, send.neighbour)
+            core, state = instance.core, instance.state  # which it may have come to later in the turn
+            last = send.answer or core.over(state) or send.neighbour not in sends_to(core.work[state](instance.record))
             peer = instance.peers[send.neighbour]
             ordered = self.codec.program.messages[send.message].ordered
             frame, pages = sealed
@@ -210,9 +210,3 @@ class EffectRunner:
     def _refused(self, pending: PendingSend, reason: str) -> None:
         log.warning("%s %s: %s was refused: %s", pending.key.lease, pending.key.machine, pending.message, reason)
         self.context.counts["refused by peers"] += 1
-
-
-def _says(instance: MachineInstance, neighbour: int) -> bool:
-    """Whether a machine's state says anything to a neighbour; one may have left the state that did in the same turn."""
-    work = instance.core.work[instance.state](instance.record)
-    return any(isinstance(piece, SendWork) and piece.neighbour == neighbour for piece in work)

@@ -14,7 +14,7 @@ work of a transition is a constant, and a message is built from the committed re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -69,6 +69,11 @@ class DriveWork:
 
 
 Work: TypeAlias = SendWork | CallWork | DriveWork
+
+
+def sends_to(work: Iterable[Work]) -> frozenset[int]:
+    """The positions of the neighbours that work sends messages to."""
+    return frozenset(piece.neighbour for piece in work if isinstance(piece, SendWork))
 
 
 class Pieces(dict[int, SendWork]):

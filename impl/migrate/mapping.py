@@ -298,7 +298,7 @@ class RoleMapper:
     def with_sessions(self, papers: Mapping[str, Any]) -> dict[str, Any]:
         """What is kept with a record, the messages of its sessions at the new positions."""
         sessions = {str(self.position(int(at))): kept for at, kept in papers.get(SESSIONS, {}).items()}
-        return {**papers, **({SESSIONS: sessions} if sessions else {})}
+        return {**papers, SESSIONS: sessions} if sessions else dict(papers)
 
     def unsendable(self, papers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """The messages of sessions that the new specification does not have in this form, each with the reason."""

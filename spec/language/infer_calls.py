@@ -209,9 +209,9 @@ class Typing(Operators):
         domain = self.infer(clause.iter, scope)
         if isinstance(domain.type, UnknownType):
             return domain
-        if isinstance(domain.type, MessageType) and not isinstance(domain, x.Pending):
-            return self.error("messages_by_way_of", clause.iter, source=self.words(clause.iter))
         if isinstance(domain.type, MessageType):
+            if not isinstance(domain, x.Pending):
+                return self.error("messages_by_way_of", clause.iter, source=self.words(clause.iter))
             bound: Type = domain.type
         elif isinstance(domain.type, Set) and domain.type.of is not None:
             bound = domain.type.of
