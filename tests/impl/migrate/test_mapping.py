@@ -651,3 +651,15 @@ def test_a_message_that_waits_and_could_never_be_sent_is_said(tmp_path: Path, ch
         f"tenant:1 clerk, sent: message 1 waits to be taken, and {why}; let it be taken first"
     )
     assert said.count("waits to be taken") == 2
+
+
+def test_a_message_that_waits_for_another_receiver_than_the_new_one_is_said(tmp_path: Path) -> None:
+    """The new specification has both messages, each to the other desk."""
+    old = office(tmp_path / "old", "clerk", "left", "right")[1]
+    office(tmp_path / "new", "clerk", "left", "right", letter="kept")
+    for file in (tmp_path / "new").rglob("*.yaml"):
+        file.write_text(file.read_text().replace("note", "letter").replace("kept", "note"))
+    said = misfits(old, compiled(tmp_path / "new"), clerk_with_letters(old))
+    for message, receiver in (("note", "left"), ("letter", "right")):
+        assert f"no channel of the new specification keeps a `{message}` from clerk to {receiver}" in said
+    assert said.count("waits to be taken") == 4
