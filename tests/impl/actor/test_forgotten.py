@@ -203,9 +203,9 @@ class Slow(FirstFit):
 class Patient(Observed):
     """Its site has such a policy, with short pauses."""
 
-    def __init__(self) -> None:
+    def __init__(self, pause: float = 0.005) -> None:
         super().__init__(SimulatedUnits())
-        self.options = replace(OPTIONS, deciding=DecisionLimits(longest=0.2, pause=0.005))
+        self.options = replace(OPTIONS, deciding=DecisionLimits(longest=0.2, pause=pause))
 
     def _environment(self, name: str) -> Environment:
         made = super()._environment(name)
@@ -233,5 +233,21 @@ def test_nothing_names_a_lease_about_which_a_policy_was_too_late() -> None:
                 await c.clock.advance()
             await until(lambda: c.state("tenant:101") == (None, None, None))
             await until(lambda: not c.left("tenant:101"))
+
+    asyncio.run(story())
+
+
+def test_what_a_desk_would_forget_later_is_not_waited_for_once_it_is_closed() -> None:
+    async def story() -> None:
+        async with Patient(pause=0.1) as c:  # long enough to be stopped in between
+            await c.tenant.command("service_manager", "demand", "tenant:101", 1, 40, 20)
+            await until(lambda: c.state("tenant:101") == ("active", "ticketed", "active"))
+            Slow.on |= {("tenant:101", "closed")}
+            await c.tenant.tell("tenant:101", "service_manager", "close")
+            (desk,) = c.site.upcalls._desks.values()
+            await until(lambda: any(muted.forget is not None for muted in desk._muted.values()))
+            timers = [muted.forget for muted in desk._muted.values() if muted.forget is not None]
+            await c.site.stop()
+            assert all(timer.cancelled() for timer in timers)
 
     asyncio.run(story())
