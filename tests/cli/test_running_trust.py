@@ -159,10 +159,10 @@ def test_keys_are_changed_and_revoked_while_a_lease_lasts(fleet: Fleet) -> None:
     flex(fleet, lease, 2)
     wait(lambda: is_active(fleet, lease, 2))
     # Whoever has the old key speaks to nobody any more.
-    refused = fleet.about(BROKER)["counts"].get("refused", 0)  # type: ignore[index]
+    refused = fleet.about(BROKER)["counts"].get("messages refused", 0)  # type: ignore[index]
     restart(fleet, TENANT, key="tenant.key")
     flex(fleet, lease, 4)
-    wait(lambda: fleet.about(BROKER)["counts"].get("refused", 0) > refused)  # type: ignore[index]
+    wait(lambda: fleet.about(BROKER)["counts"].get("messages refused", 0) > refused)  # type: ignore[index]
     wait(lambda: said(fleet, TENANT, f"the key {old} of tenant is revoked"))
     assert f"the key {old} of tenant is revoked" in leasehold("explain", lease)
     assert machine(fleet, TENANT, lease)["state"] == "extending_ticket"
