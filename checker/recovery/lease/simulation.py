@@ -57,7 +57,7 @@ class LeaseSimulation(Simulation):
 
     def repair(self, unit: str) -> None:
         """An operator sees to it that nothing is left of a unit."""
-        self.units.units[unit].on = False
+        self.units.lose(unit)
 
     def strays(self) -> list[str]:
         """The remains of units that are not up, in words; simulated units leave none."""

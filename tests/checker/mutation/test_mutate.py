@@ -137,7 +137,12 @@ def test_a_mutant_differs_in_no_more_than_its_place() -> None:
         assert {r for r in system.roles if changed.roles[r] != system.roles[r]} == {role}
         before, after = system.roles[role].states, changed.roles[role].states
         changed_states = {s for s in before if after[s] != before[s]}
-        assert changed_states == (set() if mutation.rule == "change_field" else {state})
+        if mutation.rule == "change_field":
+            assert changed_states == set()
+        elif state in before:
+            assert changed_states == {state}
+        else:  # a definition: what it says is one text in all guards that use it
+            assert changed_states
 
 
 def test_names_are_unique_and_fit_every_setting() -> None:
@@ -275,7 +280,7 @@ def test_processes_find_the_same() -> None:
 @pytest.mark.long
 def test_a_sample_of_the_lease() -> None:
     loader = SystemLoader("lease")
-    chosen = random.Random(1).sample(mutations(loader()), 12)
+    chosen = random.Random(1).sample(mutations(loader()), 24)
     cheap = Battery(battery_of(loader).trials[:3])
     found = mutate(loader, chosen, cheap)
     assert 2 * found.total.killed >= found.total.others > 6, [o.mutation.name for o in found.survivors]
