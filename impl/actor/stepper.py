@@ -480,11 +480,8 @@ class Stepper:
             below = self.table.instances[key] = MachineInstance(key, core, first, [])
         elif not below.serves:  # a policy has heard of it as one that no lease has
             self._tell_policy(ready, RecordKey("", instance.core.role))
-        if below.serves != instance.key.lease:
-            ready.change(below)  # whom it serves from now on is kept also where the event moves nothing
-        self.table.drive(below, instance.key.lease)
-        if core.of_actor:
-            self.table.drivers.setdefault(key, set()).add(instance.key)
+        if self.table.drive(below, instance.key):
+            ready.change(below)  # who has it from now on is kept also where the event moves nothing
         self.step(ready, below, event)
 
     def start_again(self, ready: Ready, instance: MachineInstance) -> None:

@@ -19,6 +19,7 @@ from leasehold.impl.store.store import RecordKey
 
 BELOW = "-"  # in place of a lease, in the keys of subsidiary machines that belong to the actor
 MEMBERSHIP = "membership"  # metadata of a machine: that of its run, as the run's origin has signed it
+DRIVERS = "drivers"  # metadata of one that belongs to the actor: who has driven it, unless its lease says it all
 PRUNED = "pruned of "  # metadata: the leases of an origin that are forgotten
 _LEASE = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,99}):([1-9][0-9]{0,17})")
 _encode, _decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder().decode
@@ -146,7 +147,8 @@ class MachineTable:
     Attributes:
         instances: by key.
         below: the records of subsidiary machines of the actor by role and number, as all leases see them.
-        drivers: for each subsidiary machine of the actor, the machines that have driven it and may wait for it.
+        drivers: for each subsidiary machine of the actor, the machines that have driven it and are not over: they may
+            wait for it. The last to drive it is last.
         driven: for each lease, its own subsidiary machines, and those of the actor that it was the last to drive; for
             "" those of the actor that no lease has driven yet.
         held: answers of tasks that wait for room in a channel.
@@ -169,7 +171,7 @@ class MachineTable:
         self.instances: dict[RecordKey, MachineInstance] = {}
         shared = (core for role in self.parents if (core := self.program.roles[role]).of_actor)
         self.below = {core.role: Machines(core.first) for core in shared}
-        self.drivers: dict[RecordKey, set[RecordKey]] = {}
+        self.drivers: dict[RecordKey, list[RecordKey]] = {}
         self.driven: dict[str, set[RecordKey]] = {}
         self.unaddressed: dict[RecordKey, set[int]] = {}
         self.held: list[Any] = []
@@ -196,7 +198,9 @@ class MachineTable:
         if instance.core.of_actor:
             self.see(instance, instance.record)
         if instance.core.subsidiary:
-            self.drive(instance, instance.serves)
+            self._serve(instance, instance.serves)
+        if instance.core.of_actor:
+            self._remember_drivers(instance)
         self.wake_later(instance)
         over = instance.metadata.pop("over", now)
         self._note_end(instance, over)
@@ -218,12 +222,48 @@ class MachineTable:
         """A subsidiary machine of the actor has another record."""
         self.below[instance.core.role][instance.number] = record
 
-    def drive(self, instance: MachineInstance, lease: str) -> None:
-        """A lease drives a subsidiary machine: its own, or one of the actor, and is from now on the last to do so."""
+    def drive(self, instance: MachineInstance, driver: RecordKey) -> bool:
+        """A machine drives a subsidiary one: its lease's own, or one of the actor, and is now the last to do so.
+
+        Returns:
+            Whether what is kept with the subsidiary machine has changed.
+        """
+        lease, metadata = instance.serves, instance.metadata
+        self._serve(instance, driver.lease)
+        if not instance.core.of_actor:
+            return False
+        waiting = [key for key in self.drivers.get(instance.key, ()) if key != driver and self._may_wait(key)]
+        self.drivers[instance.key] = [*waiting, driver]
+        before = metadata.pop(DRIVERS, None)
+        if waiting or self._parents(instance) != [driver]:
+            metadata[DRIVERS] = [list(key) for key in self.drivers[instance.key]]
+        return bool(lease != driver.lease or before != metadata.get(DRIVERS))
+
+    def own(self, instance: MachineInstance) -> None:
+        """A subsidiary machine of the actor moves before any lease has driven it."""
+        self._serve(instance, "")
+
+    def _serve(self, instance: MachineInstance, lease: str) -> None:
+        """A lease has a subsidiary machine, and of one of the actor it is from now on the only one that has it."""
         if instance.core.of_actor:
             self._pass_on(instance)
             instance.metadata["lease"] = lease
         self.driven.setdefault(lease, set()).add(instance.key)
+
+    def _remember_drivers(self, instance: MachineInstance) -> None:
+        """Who has driven a machine that was read from a store; which of them wait their records say."""
+        kept = [RecordKey(*key) for key in instance.metadata.get(DRIVERS, ())]
+        self.drivers[instance.key] = kept or self._parents(instance)
+
+    def _parents(self, instance: MachineInstance) -> list[RecordKey]:
+        """The machines that can have driven a machine for the lease that it serves, whether they are there or not."""
+        parent = self.program.roles[self.parents[instance.core.role]]
+        return [RecordKey(instance.serves, parent.machine(n)) for n in range(parent.count)] if instance.serves else []
+
+    def _may_wait(self, key: RecordKey) -> bool:
+        """Whether a machine is there, and not over."""
+        found = self.instances.get(key)
+        return found is not None and found.state not in found.core.ends
 
     def _pass_on(self, instance: MachineInstance) -> None:
         """No lease has a subsidiary machine any more."""
@@ -279,9 +319,7 @@ class MachineTable:
 
     def above(self, instance: MachineInstance) -> Iterator[MachineInstance]:
         """The machines of the lease that a subsidiary machine serves which are of its parent's role."""
-        parent = self.program.roles[self.parents[instance.core.role]]
-        keys = (RecordKey(instance.serves, parent.machine(n)) for n in range(parent.count))
-        return (found for key in keys if (found := self.instances.get(key)) is not None)
+        return (found for key in self._parents(instance) if (found := self.instances.get(key)) is not None)
 
     def waiting_for(self, key: RecordKey) -> Iterator[MachineInstance]:
         """The machines that wait for a subsidiary machine."""
@@ -289,12 +327,12 @@ class MachineTable:
         if below is not None and below.core.of_run:
             yield from (parent for parent in self.above(below) if parent.state in parent.core.answers)
             return
-        drivers = self.drivers.get(key, set())
-        for driver in tuple(drivers):
-            parent = self.instances.get(driver)
-            if parent is None or parent.state not in parent.core.answers:
-                drivers.discard(driver)
-            else:
+        drivers = [driver for driver in self.drivers.pop(key, ()) if self._may_wait(driver)]
+        if drivers:
+            self.drivers[key] = drivers
+        for driver in drivers:
+            parent = self.instances[driver]
+            if parent.state in parent.core.answers:
                 yield parent
 
     # Time

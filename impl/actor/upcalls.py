@@ -290,7 +290,7 @@ class Upcalls:
         units, lease = self.environment.units if core.of_actor else None, instance.serves
         drivers = self.table.above(instance)
         if core.of_actor:
-            driving = (k for k in self.table.drivers.get(instance.key, ()) if k.lease == lease)
+            driving = (k for k in reversed(self.table.drivers.get(instance.key, [])) if k.lease == lease)
             drivers = filter(None, map(self.table.instances.get, driving))
         parent = next(drivers, None)
         above = parent.core.view(parent.record) if parent is not None else {}

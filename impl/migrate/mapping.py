@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from leasehold.impl.actor.session import SESSIONS
+from leasehold.impl.actor.table import DRIVERS
 from leasehold.impl.core.codec import VERSION, Codec, CoreError, RecordError, read_head
 from leasehold.impl.core.core import Core, Field, Program
 from leasehold.impl.core.values import ValueFault, from_plain, named_fields, to_plain
@@ -141,7 +142,7 @@ class Mapper:
             body = mapper.write(named)
         except CoreError as error:
             raise UnmappableRecord([Problem(*key, "", str(error))]) from None
-        row = _encode([body, mapper.in_order(peers), mapper.with_sessions(papers)])
+        row = _encode([body, mapper.in_order(peers), mapper.with_papers(papers)])
         machine = RecordKey(key.lease, core.machine(instance))
         return Mapped(machine, row, core.role, before, mapper.state(before) or before)
 
@@ -295,10 +296,14 @@ class RoleMapper:
         assert found is not None
         return found
 
-    def with_sessions(self, papers: Mapping[str, Any]) -> dict[str, Any]:
-        """What is kept with a record, the messages of its sessions at the new positions."""
-        sessions = {str(self.position(int(at))): kept for at, kept in papers.get(SESSIONS, {}).items()}
-        return {**papers, SESSIONS: sessions} if sessions else dict(papers)
+    def with_papers(self, papers: Mapping[str, Any]) -> dict[str, Any]:
+        """What is kept with a record: messages of sessions at the new positions, and drivers by their new names."""
+        found = dict(papers)
+        if SESSIONS in papers:
+            found[SESSIONS] = {str(self.position(int(at))): kept for at, kept in papers[SESSIONS].items()}
+        if DRIVERS in papers:
+            found[DRIVERS] = [[lease, _renamed(machine, self.names)] for lease, machine in papers[DRIVERS]]
+        return found
 
     def unsendable(self, papers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """The messages of sessions that the new specification does not have in this form, each with the reason."""

@@ -408,7 +408,7 @@ def test_whom_an_action_is_for(tmp_path: Path) -> None:
             await asyncio.sleep(1)
         assert [(a.verb, a.lease, a.unit, a.answers) for a in seen] == [("burn", "own:1", "lamp[0]", ("out",))]
         lamp = RecordKey("-", "lamp[0]")
-        assert actor.table.drivers[lamp] == {RecordKey(f"own:{n}", "keeper") for n in (1, 2)}
+        assert actor.table.drivers[lamp] == [RecordKey(f"own:{n}", "keeper") for n in (1, 2)]
         assert actor.table.instances[lamp].metadata["lease"] == "own:2"
         await actor.recover(*lamp)
         await asyncio.sleep(1)
