@@ -14,9 +14,10 @@ from msgspec.structs import replace
 
 from leasehold.impl.actor.environment import ActorError, CredentialRequest, Credentials
 from leasehold.impl.actor.kept_values import KeptPages, lacks
+from leasehold.impl.actor.pruned import origin_of
 from leasehold.impl.actor.ready import Deliver, Ready
 from leasehold.impl.actor.stepper import Stepper
-from leasehold.impl.actor.table import MEMBERSHIP, MachineInstance, origin_of
+from leasehold.impl.actor.table import MEMBERSHIP, MachineInstance
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.values import ValueFault, named_fields, to_plain
 from leasehold.impl.core.work import Event, Outcome, SendWork

@@ -10,6 +10,7 @@ from typing import Any
 from leasehold.impl.actor import outside, session
 from leasehold.impl.actor.environment import ActorContext, ActorError
 from leasehold.impl.actor.outside import local_event
+from leasehold.impl.actor.pruned import origin_of
 from leasehold.impl.actor.ready import (
     Acknowledge,
     AskAgain,
@@ -31,7 +32,7 @@ from leasehold.impl.actor.ready import (
     TickPolicies,
 )
 from leasehold.impl.actor.session import ChannelFull
-from leasehold.impl.actor.table import BELOW, MEMBERSHIP, MachineInstance, MachinesOfActor, RowCodec, origin_of
+from leasehold.impl.actor.table import BELOW, MEMBERSHIP, MachineInstance, MachinesOfActor, RowCodec
 from leasehold.impl.core.codec import CoreError
 from leasehold.impl.core.work import TICK, CallWork, DriveWork, Event, Outcome, Record, SendWork, Work, local
 from leasehold.impl.identity import membership

@@ -42,7 +42,8 @@ from aiohttp import web
 
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorError
-from leasehold.impl.actor.table import BELOW, origin_of
+from leasehold.impl.actor.pruned import origin_of
+from leasehold.impl.actor.table import BELOW
 from leasehold.impl.identity.signed import Refusal
 from leasehold.impl.server.config import ConfigError
 from leasehold.impl.server.views import Views

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.impl.actor.table import BELOW, MachineInstance, MachineTable, Pruned, RowCodec, origin_of
+from leasehold.impl.actor.pruned import Pruned, origin_of
+from leasehold.impl.actor.table import BELOW, MachineInstance, MachineTable, RowCodec
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.codec import RecordError
 from leasehold.impl.core.stepping import with_cell
@@ -241,6 +242,20 @@ def test_a_machine_waits_for_a_unit_that_it_drove_while_its_state_asks_for_it() 
     assert list(table.waiting_for(room.key)) == [waits]
     assert table.drivers[room.key] == [waits.key]  # the others are not asked again
     assert list(table.waiting_for(RecordKey(BELOW, "unit[0]"))) == []
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_who_waits_for_a_unit_is_known_after_a_restart(several: bool) -> None:
+    table, rows, after = site(), RowCodec(LEASE), site()
+    first, second = (held(table, f"tenant:{n}", "priming") for n in (1, 2))
+    room = unit(table, 1, "tenant:2")
+    if several:
+        assert table.drive(room, first.key)
+    assert ("drivers" in room.metadata) == several  # the lease that it serves says it else
+    for made in (first, second, room):
+        after.admit(rows.read(made.key, rows.write(made), after.below_of(made.key.lease)), 0)
+    waiting = [machine.key for machine in after.waiting_for(room.key)]
+    assert waiting == [machine.key for machine in table.waiting_for(room.key)] == [second.key, first.key][: 1 + several]
 
 
 def test_names_that_are_given_out() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leasehold.impl.actor.session import SESSIONS, neighbours, queued
-from leasehold.impl.actor.table import BELOW, MachineInstance, RowCodec
+from leasehold.impl.actor.table import BELOW, DRIVERS, MachineInstance, RowCodec
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.values import bounds
@@ -293,10 +293,12 @@ def test_a_role_may_have_another_name(tmp_path: Path) -> None:
     after = RowCodec(new[1]).read(found.key, found.row, {})
     assert after.record == RowCodec(old).read(key, row, {}).record
     clerk = MachineInstance(
-        RecordKey("tenant:1", "clerk[1]"), old.roles["clerk"], ("told", 1, "red", (4,), (5,), 6), ["site"], {}
-    )
+        RecordKey("tenant:1", "clerk[1]"), old.roles["clerk"], ("told", 1, "red", (4,), (5,), 6), ["site"],
+        {DRIVERS: [["tenant:1", "till"], ["tenant:2", "clerk[0]"]]},
+    )  # fmt: skip
     after = mapped(old, new, (clerk.key, RowCodec(old).write(clerk)))
     assert (after.record, after.peers, after.core.neighbours) == (clerk.record, ["site"], (("desk", 0),))
+    assert after.metadata == {DRIVERS: [["tenant:1", "desk"], ["tenant:2", "clerk[0]"]]}
 
 
 def test_numbers_and_peers_follow_their_neighbours(tmp_path: Path) -> None:
