@@ -39,6 +39,26 @@ def ended_by_signals() -> Iterator[None]:
 
 
 @contextmanager
+def signals_deferred() -> Iterator[None]:
+    """What would end the work waits for the end of the block, in which actors would take it for an error of theirs.
+
+    For the main thread; in another one nothing changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = {number: signal.signal(number, lambda number, frame: came.append(number)) for number in ENDING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if came:
+        signal.raise_signal(came[0])
+
+
+@contextmanager
 def deaf_children() -> Iterator[None]:
     """Processes that this thread starts in the block never hear Ctrl-C, from their first moment on: it is its own."""
     if not hasattr(signal, "pthread_sigmask"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -109,6 +110,23 @@ def test_findings_of_a_case_are_few_and_differ() -> None:
 @pytest.mark.parametrize("jobs", [0, 1])  # in this process, and in another
 def test_work_is_done_wherever(jobs: int) -> None:
     assert sorted(in_processes(abs, [-1, 2, -3], jobs)) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_amid_a_case_in_this_process_ends_the_campaign_and_no_actor(number: signal.Signals) -> None:
+    """An actor takes an interrupt within one of its turns for an error, so nothing but the case would end."""
+    found, swallowed = Campaign(), []
+
+    def case(n: int) -> list[tuple[int, CaseOutcome]]:
+        try:
+            signal.raise_signal(number)
+        except BaseException as error:
+            swallowed.append(error)
+        return [(n, CaseOutcome(str(n)))]
+
+    with found.timed():
+        found.collect(in_processes(case, range(3), 0))
+    assert (found.interrupted, found.played, swallowed) == (True, 0, [])
 
 
 def test_work_that_nobody_waits_for_is_stopped() -> None:
