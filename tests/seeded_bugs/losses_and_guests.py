@@ -267,8 +267,7 @@ def denied_without_a_reason() -> Planted:
 
 @bug(
     "policies", systems=(),
-    tests="tests/impl/lease/test_service_manager.py::"
-    "test_what_is_denied_is_not_asked_for_without_a_pause",
+    tests="tests/impl/lease/test_terms.py::test_a_lease_is_renewed_before_the_end_that_was_granted[-2]",
 )  # fmt: skip
 def renewed_by_what_was_asked_for() -> Planted:
     """A lease is renewed before the end that its holder asked for, though the broker has granted a shorter term."""
