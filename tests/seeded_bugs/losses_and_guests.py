@@ -274,7 +274,8 @@ def renewed_by_what_was_asked_for() -> Planted:
     asked: WeakKeyDictionary[FixedDemand, dict[str, int]] = WeakKeyDictionary()
 
     def end_of(policy: FixedDemand, lease: Lease) -> int:
-        return asked.get(policy, {}).get(lease.name, lease.data["lease_end"])
+        granted: int = lease.data["lease_end"]
+        return asked.get(policy, {}).get(lease.name, granted)
 
     def note(policy: FixedDemand, decisions: list[Decision]) -> list[Decision]:
         for d in decisions:
