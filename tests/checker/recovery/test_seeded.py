@@ -12,9 +12,10 @@ import yaml
 from leasehold.checker.recovery.cases.steps import Script
 from leasehold.checker.recovery.lease.run import CHECKS
 from leasehold.checker.recovery.lease.runner import LeaseCaseRunner
-from leasehold.impl.actor import session
+from leasehold.impl.actor import outside, session
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.calls import HandlerCalls
+from leasehold.impl.actor.kept_values import ValueSender
 from leasehold.impl.actor.messages import MessageHandler
 from leasehold.impl.actor.outbox import Outbox
 from leasehold.impl.actor.policy_desk import PolicyDesk
@@ -24,7 +25,9 @@ from leasehold.impl.actor.table import MachineTable, RowCodec
 from leasehold.impl.actor.upcalls import Upcalls
 from leasehold.impl.core.codec import Codec
 from leasehold.impl.core.core import Core, Program
+from leasehold.impl.handlers import handler
 from leasehold.impl.handlers.simulated import SimulatedUnits
+from leasehold.impl.lease import authority, broker, credentials
 from leasehold.impl.lease.authority import FirstFit
 from leasehold.impl.lease.broker import FirstComeFirstServed
 from leasehold.impl.lease.credentials import TicketCredentials
@@ -41,7 +44,7 @@ from tests.systems import lease_cases, load
 CHANGED = (
     Actor, Codec, Core, FirstComeFirstServed, FirstFit, FixedDemand, HandlerCalls, MemoryStore, MessageHandler, Outbox,
     OwnedStore, PolicyDesk, Program, Ready, RowCodec, Stepper, Upcalls, SimulatedUnits, session, MachineTable,
-    TicketCredentials,
+    TicketCredentials, ValueSender, authority, broker, credentials, handler, outside,
 )  # fmt: skip
 
 

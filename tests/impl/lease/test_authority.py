@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from leasehold.impl.lease.authority import FirstFit
 from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.policy.policy import Decision, Lease, Question
+from leasehold.spec import load
 
 UNITS = 4
 BUSY = {"priming": "active", "modifying": "active", "closing": "closed"}
@@ -738,6 +739,27 @@ def test_there_is_no_room_only_where_waiting_would_not_help(other: Lease, words:
     list(policy.changed(other, 0))
     assert ask(policy, lease("a", wanted=2)) == words
     assert ask(policy, lease("b", wanted=1)) == ([placed("b", 1)] if words else [])
+
+
+UNIT_STATES = {
+    **dict.fromkeys(("idle", "closed"), "placed"),
+    **dict.fromkeys(("priming", "active", "modifying", "closing"), "waits"),
+    **dict.fromkeys(("failed", "kept"), "no_room"),
+}
+
+
+def test_every_state_of_a_unit_is_free_or_waited_for_or_out_of_reach() -> None:
+    """Also of one that no lease has had, as an operator may keep it back, or that a lease has had which is over."""
+    assert UNIT_STATES.keys() == set(load("lease").roles["unit"].states)
+    for state, said in UNIT_STATES.items():
+        for name in ("", "o"):
+            policy = site(2)
+            list(policy.changed(lease(name, "closed", units={0: state}), 0))
+            told = ask(policy, lease("a", wanted=2))
+            assert (told[0][1] if told else "waits", policy.free() >= {0}) == (said, False), (state, name)
+            policy = site(2)
+            policy.recovered(lease(name, "closed", units={0: state}))
+            assert (0 in policy.free()) == (said == "placed"), (state, name)
 
 
 def test_its_own_failed_unit_is_not_missing_to_a_lease_that_grows() -> None:

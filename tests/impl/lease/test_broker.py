@@ -387,6 +387,9 @@ def note(policy: FirstComeFirstServed, *leases: Lease, now: int = 0) -> list[tup
 
 
 def words(decisions: Iterable[Decision]) -> list[tuple[str, str, int]]:
+    """Decisions in short; whoever is denied is told why."""
+    decisions = list(decisions)
+    assert [d.lease for d in decisions if d.event == "denied" and not d.fields["reason"]] == []
     return [(d.lease, d.event, d.fields.get("units", 0)) for d in decisions]
 
 

@@ -710,6 +710,18 @@ def test_a_wish_is_the_same_after_a_restart() -> None:
     assert later.wish("m") is None
 
 
+def test_nothing_of_a_wish_is_lost_in_a_restart() -> None:
+    """Each field, those that the next version adds as well."""
+    wish = LeaseDemand(2, 100, 5, 4, True, "disk", {"a": 1}, {"b": [2]}, {"c": {}}, ("other:1",), (7,))
+    plain = LeaseDemand(1, 1, 1)
+    assert [name for name in wish.__struct_fields__ if getattr(wish, name) == getattr(plain, name)] == []
+    policy, later = FixedDemand(), FixedDemand()
+    policy._set("l", wish)
+    for kept in (policy.wishes("l"), policy.changed_wishes()["l"]):
+        later.restore("l", kept)
+        assert later.wish("l") == wish
+
+
 def test_a_demand_that_has_no_record_after_a_restart_is_asked_for_at_once() -> None:
     policy = FixedDemand()
     policy.restore("l", wanting().wishes("l"))

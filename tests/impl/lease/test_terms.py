@@ -57,6 +57,25 @@ def test_a_term_is_moved_and_cut_and_its_holder_keeps_to_it() -> None:
     virtual(run())
 
 
+@pytest.mark.parametrize("longer", [-2, 0, 3])
+def test_a_lease_is_renewed_before_the_end_that_was_granted(longer: int) -> None:
+    """Whatever end was asked for, and again for each term."""
+
+    async def run() -> None:
+        terms = {"longer": longer}
+        async with Deferring(allocate=terms, extend=terms) as cluster:
+            lease = await cluster.lease(1, until=60, term=5)
+            ends = set()
+            for _ in range(24):
+                assert cluster.state(lease)[0] == "active", cluster.clock.now()
+                ends.add(at_holder(cluster, lease)["lease_end"])
+                await cluster.advance(1)
+            assert len(ends) >= 4
+            assert min(ends) == 5 + longer
+
+    virtual(run())
+
+
 def test_an_extension_is_longer_than_was_asked_for() -> None:
     async def run() -> None:
         async with Deferring(extend={"longer": 5}) as cluster:
