@@ -331,3 +331,12 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
             inner = [f"{node.module}.{alias.name}" for alias in node.names]
             graph.add_edges_from((name, m if m in modules else node.module) for m in inner)
     assert [c for c in networkx.strongly_connected_components(graph) if len(c) > 1] == []
+
+
+def test_text_is_compiled_before_it_is_run() -> None:
+    """Where Ctrl-C comes while `eval` or `exec` runs a text, CPython ends the process by SIGINT, whoever catches it."""
+    for name, module in _modules().items():
+        for node in ast.walk(module):
+            match node:
+                case ast.Call(func=ast.Name(id="eval" | "exec"), args=[first, *_]):
+                    assert ast.unparse(first).startswith("compile("), f"{name}:{node.lineno}"
