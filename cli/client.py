@@ -13,8 +13,9 @@ from typing import Any
 import click
 
 from leasehold.cli.common import Exit, F, console, json_option, print_json, verb
-from leasehold.cli.leases import explained, lease_table, one_lease, unit_table
+from leasehold.cli.leases import explained, lease_table, one_lease, unit_table, units_of
 from leasehold.impl.server.client import Client, ClientError, NotFound, Unreachable, sockets
+from leasehold.impl.words import choices
 
 LIMIT_SECONDS = 5.0  # a hung actor should not make the others wait
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -116,20 +117,38 @@ def length(words: str, about: dict[str, Any], option: str) -> int:
 @click.option("--until", help="The end of the demand: 2h, 2031-01-31T12:00Z, or a tick.", required=True)
 @click.option("--term", default="60s", show_default=True, help="The length of a term; the lease is renewed in time.")
 @click.option("--start", help="When the units are needed first; default: now.")
+@click.option("--type", "kind", help="The type of the units; needed where the broker has several.")
+@click.option("--property", "properties", metavar="NAME=VALUE", multiple=True, help="For the broker's policy.")
+@click.option("--configuration", metavar="NAME=VALUE", multiple=True, help="For the site: what the units are for.")
+@click.option(
+    "--local",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="For the holder's own policies and handlers; no other actor sees it.",
+)
+@click.option("--after", multiple=True, metavar="LEASE", help="Guests do not join before this lease is active.")
 @click.option("--lease", help="The lease's name, TENANT:NUMBER; default: a new one.")
 @at_options
-def demand(units: int, until: str, term: str, start: str | None, lease: str | None, at: Path, as_json: bool) -> None:
+def demand(
+    units: int, until: str, term: str, start: str | None, kind: str | None, properties: tuple[str, ...],
+    configuration: tuple[str, ...], local: tuple[str, ...], after: tuple[str, ...], lease: str | None,
+    at: Path, as_json: bool,
+) -> None:  # fmt: skip
     """Ask for units: a new lease, which is renewed until the demand is over.
 
-    Returns when the demand is durable; `leasehold show` follows the lease.
+    Returns when the demand is durable; `leasehold show` follows the lease. With --start the units are
+    reserved for a term that begins then.
 
     Example:  leasehold demand --units 2 --until 2h
               leasehold demand --units 4 --until 30m --term 5m --at tenant.sock
+              leasehold demand --units 1 --start 1h --until 3h --type gpu --configuration image=web
     """
     client, about = taker(at)
     found = client.post(
         "demand", units=units, until=moment(until, about, "--until"), term=length(term, about, "--term"),
-        start=moment(start, about, "--start") if start else None, lease=lease,
+        start=moment(start, about, "--start") if start else None, lease=lease, type=kind,
+        properties=fields_given(properties) or None, configuration=fields_given(configuration) or None,
+        local=fields_given(local) or None, after=list(after) or None,
     )  # fmt: skip
     told(as_json, found, found["lease"])
 
@@ -225,23 +244,48 @@ def explain(lease: str, at: Path, as_json: bool) -> None:
 @click.option("--until", help="The new end of the demand: 2h, a time, or a tick.")
 @click.option("--units", type=click.IntRange(1), help="Another number of units.")
 @click.option("--soon", is_flag=True, help="Ask for the units now, not at the next renewal.")
+@click.option("--victims", metavar="UNIT,...", help="Which units are given back, by name or number.")
 @at_options
-def extend(lease: str, until: str | None, units: int | None, soon: bool, at: Path, as_json: bool) -> None:
+def extend(
+    lease: str, until: str | None, units: int | None, soon: bool, victims: str | None, at: Path, as_json: bool
+) -> None:  # fmt: skip
     """Extend the demand for a lease, or change its number of units (flex).
 
     Example:  leasehold extend tenant:1 --until 4h
               leasehold extend tenant:1 --units 3 --soon
+              leasehold extend tenant:1 --units 2 --victims node-3 --soon
     """
     if until is None and units is None:
         raise click.UsageError("give --until, --units or both")
+    if victims is not None and units is None:
+        raise click.UsageError("--victims says which units are given back; say with --units how many are kept")
     if soon and units is None:
         raise click.UsageError("--soon is about --units, which is missing; a later end needs no hurry")
     client, about = taker(at, lease)
+    given = numbers_of(client, lease, victims.split(",")) if victims else None
     if until is not None:
         client.post("leases", lease, "prolong", until=moment(until, about, "--until"))
     if units is not None:
-        client.post("leases", lease, "flex", units=units, soon=soon)
+        client.post("leases", lease, "flex", units=units, soon=soon, victims=given)
     told(as_json, {"lease": lease}, f"{lease}: noted; `leasehold show {lease}` tells what becomes of it")
+
+
+def numbers_of(client: Client, lease: str, units: list[str]) -> list[int]:
+    """The numbers of units of a lease, which a client names as their site does, or by number.
+
+    Raises:
+        ClientError: the lease has no such unit.
+    """
+    (held, *_) = client.get("leases", lease)
+    known = {unit["name"]: unit["number"] for unit in units_of(held)}
+    numbers = {str(number): number for number in known.values()}
+    found = []
+    for word in map(str.strip, units):
+        number = known.get(word, numbers.get(word))
+        if number is None:
+            raise ClientError(f"{lease} has no unit {word[:60]!r}{choices(word, list(known))}")
+        found.append(number)
+    return found
 
 
 @client_verb()

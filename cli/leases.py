@@ -109,11 +109,17 @@ def explained(machine: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> Iter
         yield f"  {machine['doc']}"
     if machine["wish"]:
         yield f"  {_wish(machine['wish'], now, tick)}"
+    if not machine["over"]:
+        yield from (f"  {words}" for words in _held(machine))
+    yield from (f"  {words}" for words in _reasons(machine["data"]))
     for message in machine["messages"]:
         yield f"  {_message(message, machine['over'])}"
     if machine["refused"]:
         message, reason = machine["refused"]
         yield f"  Its {message} was refused: {reason}."
+    for asked in machine["asks"]:
+        if asked["call"].startswith("policy."):
+            yield f"  It waits for its policy to decide: {asked['task']}."
     for task in machine["handlers"]:
         yield f"  Its handler is at work: {task}."
     for unit in machine["units"]:
@@ -123,7 +129,7 @@ def explained(machine: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> Iter
         failures = [step for step in unit["history"] if "failure" in step]
         yield from (f"    {span(now - step['at'], tick)} ago: {_step(step)}" for step in failures[-2:])
     if machine["over"]:
-        yield "  It is over, and will be forgotten."
+        yield f"  It is over, and will be forgotten{_why(machine, now, tick)}."
     elif machine["leaves"]:
         stays = all(one["to"] == [machine["state"]] for one in machine["leaves"])
         yield "  It stays in this state, and takes:" if stays else "  It leaves this state by:"
@@ -131,6 +137,79 @@ def explained(machine: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> Iter
     if machine["history"]:
         yield "  Before:"
         yield from (f"    {span(now - step['at'], tick)} ago: {_step(step)}" for step in machine["history"][-6:])
+
+
+def units_of(machine: dict[str, Any]) -> list[dict[str, Any]]:
+    """The units that a holder knows it has: number, name, site, and whether each is lost."""
+    data = machine["data"]
+    if not isinstance(data.get("lease_units"), list):
+        return []
+    told = data.get("unit_properties", [])
+    found = []
+    for number in data["lease_units"]:
+        said = told[number] if number < len(told) and isinstance(told[number], dict) else {}
+        found.append(
+            {
+                "number": number, "name": said.get("name", str(number)), "site": said.get("site", ""),
+                "lost": number in data.get("lease_lost", ()),
+            }
+        )  # fmt: skip
+    return found
+
+
+def _held(machine: dict[str, Any]) -> Iterator[str]:
+    """Which units a lease has, as its holder or its site knows."""
+    units = units_of(machine)
+    if units:
+        lost = ", ".join(unit["name"] for unit in units if unit["lost"])
+        also = f"; lost, and not repaired yet: {lost}" if lost else ""
+        yield f"It has {counted(len(units), 'unit')}: {', '.join(unit['name'] for unit in units)}{also}."
+    missing = machine["data"].get("lost")
+    if isinstance(missing, list) and missing:
+        yield f"Lost, and being set up again: {machine['shown']['lost']}."
+
+
+# What the reasons in records of a lease are about, by field.
+_REASONS = {
+    "ticket_reason": "Its broker said of the ticket",
+    "lease_reason": "Its site said of the lease",
+    "reason": "It said",
+}
+
+
+def _reasons(data: dict[str, Any]) -> Iterator[str]:
+    """What was said of what is denied, smaller than wanted, or over."""
+    for name, words in _REASONS.items():
+        if isinstance(data.get(name), str) and data[name]:
+            yield f"{words}: {data[name]}."
+
+
+_ENDS = ("closing", "closed", "failed")
+
+
+def _why(machine: dict[str, Any], now: int, tick: float) -> str:
+    """What brought a machine to its end, as far as its actor knows since it started: `: ...`."""
+    steps = [step for step in machine["history"] if "transition" in step]
+    cause = None
+    for step in reversed(steps):
+        if step["to"] not in _ENDS:
+            break
+        cause = step
+    if cause is None:
+        end = max((machine["data"][name] for name in machine["times"]), default=0)
+        return ": its time was over" if end and machine["since"] is not None and machine["since"] >= end else ""
+    event = cause["transition"].partition("#")[2].partition(".")[0]
+    came = {"tick": "its time was over", "close": "it was closed"}.get(event, f"{event} came")
+    silent = _silent(cause, machine) or ("" if cause is steps[-1] else _silent(steps[-1], machine))
+    return f": {came} when it was {cause['from']}, {span(now - cause['at'], tick)} ago{silent}"
+
+
+def _silent(step: dict[str, Any], machine: dict[str, Any]) -> str:
+    """Who had not answered when time went on."""
+    unanswered = step.get("unanswered", ())
+    return "".join(
+        f"; {machine['peers'].get(one['to']) or one['to']} had not answered {one['message']}" for one in unanswered
+    )
 
 
 def clock_of(machine: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> tuple[int, float]:
@@ -151,7 +230,11 @@ def span(ticks: int, tick_seconds: float) -> str:
 
 def _wish(wish: dict[str, Any], now: int, tick: float) -> str:
     left = f"for another {span(wish['until'] - now, tick)}" if wish["until"] > now else "no longer"
-    return f"Somebody wants {counted(wish['units'], 'unit')} {left}, in terms of {span(wish['term'], tick)}."
+    kind = f" of type {wish['type']}" if wish.get("type") else ""
+    later = f", from {_time(wish['start'], now, tick)} on" if wish.get("start", 0) > now else ""
+    waits = f", and its guests wait for {', '.join(wish['after'])}" if wish.get("after") else ""
+    units = counted(wish["units"], "unit")
+    return f"Somebody wants {units}{kind} {left}, in terms of {span(wish['term'], tick)}{later}{waits}."
 
 
 def _message(message: dict[str, Any], over: bool) -> str:

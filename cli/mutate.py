@@ -13,7 +13,7 @@ from rich.text import Text
 from leasehold.checker.explore.expectations import fits_pattern
 from leasehold.checker.mutation.battery import SystemLoader, battery_of
 from leasehold.checker.mutation.judge import MutationError
-from leasehold.checker.mutation.mutate import MutantOutcome, MutationReport, RuleScore
+from leasehold.checker.mutation.mutate import MutantOutcome, MutationProgress, MutationReport, RuleScore
 from leasehold.checker.mutation.mutate import mutate as campaign
 from leasehold.checker.mutation.operators import RULES, Mutation, mutations, sampled
 from leasehold.cli.common import Exit, console, print_json, system_options, verb
@@ -42,7 +42,7 @@ def mutate(
     faults. Mutants that are no specification, and those that have exactly the states and steps of SYSTEM in every
     trial, are counted apart. SYSTEM's mutation.yaml lists the trials of each mutant, and explains known survivors;
     without that file each is tried with the declared constants, without faults, with crash=1 and with the default
-    faults.
+    faults. Survivors are named on the standard error as soon as they are known.
 
     The exit code is 0 when every survivor is explained.
 
@@ -62,12 +62,16 @@ def mutate(
     whole: tuple[Mutation, ...] = () if settings else every
     try:
         with Status("preparing trials") as status:
-            found = campaign(
-                loader, mutants, battery, jobs=jobs or os.cpu_count() or 1, whole=whole,
-                progress=lambda p: status.show(
-                    f"{p.stage}: {p.tried} of {p.left}", f"{p.killed} of {p.mutants} killed",
-                ),
-            )  # fmt: skip
+
+            def show(progress: MutationProgress) -> None:
+                if (survivor := progress.survivor) is not None:
+                    status.say(
+                        f"survives{', as is explained' if survivor.explanation else ''}: {survivor.mutation.name}"
+                    )
+                at = f"{progress.stage} {progress.tried:,} of {progress.left:,}"
+                status.show(at, f"{progress.killed:,} of {progress.mutants:,} killed")
+
+            found = campaign(loader, mutants, battery, jobs=jobs or os.cpu_count() or 1, progress=show, whole=whole)
     except MutationError as error:
         click.echo(f"the system itself cannot be explored to the end: {error}", err=True)
         sys.exit(Exit.BAD_SPEC)

@@ -117,8 +117,8 @@ def _refuse_units(fleet: SystemFleet) -> None:
     driven = [role.name for role in fleet.model.roles.values() if role.parent is not None]
     if driven:
         raise click.UsageError(
-            f"{fleet.program.system} has units ({', '.join(driven)}), which need an inventory and handlers; "
-            "`leasehold demo` runs the lease, and docs/reference/running.md has the configurations of others"
+            f"{fleet.program.system} has subsidiary machines ({', '.join(driven)}), which need handlers, and units an "
+            "inventory; `leasehold demo` runs the lease, and docs/reference/running.md has the configurations of others"
         )
 
 

@@ -9,6 +9,7 @@ SETTINGS = [
     ("b", "No time passes; any lease may be closed", {"expiry": "false"}),
     ("c", "Time passes; any lease may be closed; expired leases are kept (lazy close)", {}),
     ("d", "Time passes; any lease may be closed; expired leases are closed (eager close)", {"lazy_close": "false"}),
+    ("e", "The same as c, and one unit, which may be lost", {"losses": "true", "max_units": "1"}),
 ]
 
 

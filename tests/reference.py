@@ -8,9 +8,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from leasehold.checker.crash.analysis import crash
 from leasehold.checker.crash.unmet import FILE as UNMET
-from leasehold.checker.crash.unmet import explanations
-from leasehold.faults import DEFAULT, crash_points
+from leasehold.faults import DEFAULT, Budget
 from leasehold.faults.catalogue import catalogue
 from leasehold.faults.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING
 from leasehold.spec import load
@@ -159,12 +159,9 @@ POINTS = (
 
 
 def met(name: str) -> Iterator[str]:
-    """The crash points of a system with the constants that it sets for faults, but for those that are explained."""
-    system = load(name, load(name).faults.settings)
-    known = explanations(name, system)
-    for point in crash_points(system):
-        if not any(e.fits(point.name) for e in known):
-            yield point.name
+    """The crash points of a system at which an actor stops, with one crash and the constants set for faults."""
+    report = crash(load(name, load(name).faults.settings), Budget(crash=1))
+    return (point.name for point in report.points if point.name in report.tried)
 
 
 def faults() -> Iterator[str]:

@@ -55,11 +55,17 @@ def explanations(name_or_folder: str | Path, system: System) -> tuple[Explanatio
 
 
 def unmet(report: CrashReport, known: Iterable[Explanation] = ()) -> tuple[Unmet, ...]:
-    """The points at which nothing stopped, each with its reason."""
+    """The points at which nothing stopped, each with its reason.
+
+    What keeps a state from being left after some of its tasks keeps its recovery from it too, which does them anew.
+    """
     known, seen = tuple(known), _seen(report)
+    missing = frozenset(report.unmet)
     found = []
     for name in report.unmet:
-        told = next((e for e in known if e.fits(name)), None)
+        first = name.replace(f"#{RECOVERING}-", "#")
+        names = {name, first} & missing
+        told = next((e for e in known if any(map(e.fits, names))), None)
         if name in seen or told is None:
             found.append(Unmet(name, seen.get(name, "")))
         else:

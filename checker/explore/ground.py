@@ -17,7 +17,7 @@ from leasehold.spec.language import types as t
 from leasehold.spec.language.build_fields import constant_value
 from leasehold.spec.language.lower import Choice, Offer, Piece, Relation
 from leasehold.spec.language.model import Datum, Role, Transition, Update
-from leasehold.spec.language.python_source import BUILTINS, Frame, source
+from leasehold.spec.language.python_source import Frame, evaluated, source
 
 QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""  # a string in source
 _NAMES = re.compile(rf"{QUOTED}|(?<![\w.])([a-z])\b(?:\[(\d+)\])?")  # of one letter; a cell, where it is a state
@@ -198,13 +198,13 @@ class GroundMachine:
 
 def function(words: str) -> Function:
     """Source over `s` (state), `e` (event fields) and `b` (sender) to a function."""
-    made: Function = eval(f"lambda s, e, b: {words}", {"__builtins__": BUILTINS})
+    made: Function = evaluated(f"lambda s, e, b: {words}")
     return made
 
 
 def step_function(words: str) -> Callable[[Any, Any, Any], Any]:
     """Source over `o` (state before), `s` (state after) and `a` (action) to a function."""
-    made: Callable[[Any, Any, Any], Any] = eval(f"lambda o, s, a: {words}", {"__builtins__": BUILTINS})
+    made: Callable[[Any, Any, Any], Any] = evaluated(f"lambda o, s, a: {words}")
     return made
 
 

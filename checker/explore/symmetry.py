@@ -4,7 +4,7 @@ Theory of operation (Ip and Dill, "Better verification through symmetry", 1996: 
 alike if their numbers are only compared for equality, looked up, put into sets, counted over, sent to and heard from.
 Then every permutation of the numbers is an automorphism: it takes first states to first states, steps to steps, and
 leaves what is claimed as it was. So one state of each orbit is enough. Roles whose numbers are paired (a channel with
-`pairs: same`, `index(a) == index(b)`) are permuted together: they are one group.
+`pairs: same`, `index(a) == index(b)`, `b[index(a)]`) are permuted together: they are one group.
 
 What tells instances apart is found in the text: every expression is walked, and all that it may consist of is listed in
 `_Reader.read`; what is not listed there tells apart. Besides expressions, numbers occur in first values, in the ends of
@@ -255,9 +255,9 @@ class _Reader:
                 for side in operands:
                     if not isinstance(side.type, t.Set):
                         self._in(side.type, f"{does}: `{x.text(e)}`", site, e.place)
-            case x.InstanceAt():
+            case x.InstanceAt() if matched is None:
                 self._in(e.type, f"takes by number: `{x.text(e)}`", site, e.place)
-            case x.Apply():
+            case x.Apply() | x.InstanceAt():
                 pass
             case _ if type(e) not in _HARMLESS:
                 for group in dict.fromkeys(self.group_of.values()):
@@ -292,18 +292,25 @@ class _Reader:
 
 
 def _of_others(e: x.Expression) -> bool:
-    """Whether it reads another machine than its own, or messages."""
-    return x.reads_messages(e) or (isinstance(e, x.Data | x.ControlState) and e.owner is not None)
+    """Whether it reads another machine than its own or the one that is driven (`it`), or messages."""
+    if isinstance(e, x.Quantifier):
+        return e.variable == "it"  # then `it` is not always the machine that is driven
+    if not isinstance(e, x.Data | x.ControlState):
+        return x.reads_messages(e)
+    return not (e.owner is None or (isinstance(e.owner, x.BoundVariable) and e.owner.name == "it"))
 
 
 def _matched(e: x.Expression) -> tuple[t.Instance, t.Instance] | None:
-    """Of what types two instances are of which it is asked if they have one number, as `index(a) == index(b)`."""
+    """Of what types two instances of one number are: `index(a) == index(b)` asks for them, `b[index(a)]` takes one."""
     match e:
         case x.Apply(
             op="==" | "!=", operands=(x.Apply(op="index", operands=(left,)), x.Apply(op="index", operands=(right,)))
         ):
             if isinstance(left.type, t.Instance) and isinstance(right.type, t.Instance):
                 return left.type, right.type
+        case x.InstanceAt(type=t.Instance() as taken, number=x.Apply(op="index", operands=(of,))):
+            if isinstance(of.type, t.Instance):
+                return taken, of.type
     return None
 
 

@@ -19,11 +19,12 @@ import z3
 
 from leasehold.checker.prove.encode.effects import Content, Done, PartialStep
 from leasehold.checker.prove.encode.encoding import Encoding
+from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.checker.prove.encode.formulas import Term, Unencodable, conjunction, disjunction
 from leasehold.checker.prove.encode.messages import MessageValue
 from leasehold.checker.prove.encode.state import NUMBER, Function, Key, StateSchema, SymbolicState, is_name
 from leasehold.checker.prove.encode.terms import Bindings, term
-from leasehold.checker.prove.encode.transitions import FaultScope, SymbolicStep, TransitionRelation
+from leasehold.checker.prove.encode.transitions import SymbolicStep, TransitionRelation
 from leasehold.checker.prove.encode.values import SetValue, Sorts
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Choice, Offer, Passage

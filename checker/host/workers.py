@@ -6,8 +6,9 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 from types import FrameType
 
 ENDING = (signal.SIGTERM, signal.SIGINT)
@@ -38,6 +39,26 @@ def ended_by_signals() -> Iterator[None]:
 
 
 @contextmanager
+def signals_deferred() -> Iterator[None]:
+    """What would end the work waits for the end of the block, in which actors would take it for an error of theirs.
+
+    For the main thread; in another one nothing changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = {number: signal.signal(number, lambda number, frame: came.append(number)) for number in ENDING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if came:
+        signal.raise_signal(came[0])
+
+
+@contextmanager
 def deaf_children() -> Iterator[None]:
     """Processes that this thread starts in the block never hear Ctrl-C, from their first moment on: it is its own."""
     if not hasattr(signal, "pthread_sigmask"):
@@ -48,6 +69,12 @@ def deaf_children() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def end_children(but: Collection[BaseProcess]) -> None:
+    """Ends the processes that this one has started, but for some, without waiting for what they do."""
+    for process in set(multiprocessing.active_children()) - set(but):
+        process.terminate()
 
 
 def follow_parent() -> None:

@@ -33,6 +33,7 @@ class Baseline:
     holds: frozenset[str]
     vacuous: frozenset[str]
     converges: bool
+    unvisited: frozenset[str]  # transitions that are never taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,8 @@ def baseline_of(system: System, trial: Trial) -> Baseline:
             raise MutationError(f"{system.name} with {trial}: {exploration.why_incomplete}")
     holds = frozenset(p.name for p in found.properties if p.verdict in ("exhausted", "witnessed"))
     converges = trial.budget is not None and convergence(legal, found).converges is True
-    return Baseline(found.distinct, legal.distinct, holds, frozenset(found.vacuous), converges)
+    unvisited = frozenset(found.unvisited_transitions)
+    return Baseline(found.distinct, legal.distinct, holds, frozenset(found.vacuous), converges, unvisited)
 
 
 def judged(mutant: System, trial: Trial, baseline: Baseline) -> Verdict:
@@ -126,8 +128,9 @@ class ReachableGraph:
         found = _explored(replace(system, properties={}, ends=None), Limits(), trial)
         self.world: Reference = found.paths.world
         states, labels = found.paths.states, found.paths.labels
-        self.labels: list[tuple[State, Left]] = [
-            (states[n], left) for n, left in zip(labels.states, labels.lefts, strict=True)
+        self.steps: list[tuple[State, Left, _Steps]] = [
+            (states[n], left, _steps(self.world, states[n], left))
+            for n, left in zip(labels.states, labels.lefts, strict=True)
         ]
 
     def is_of(self, mutant: System) -> bool:
@@ -140,7 +143,7 @@ class ReachableGraph:
         if world.initial_states() != self.world.initial_states():
             return False
         try:
-            return all(_steps(world, *label) == _steps(self.world, *label) for label in self.labels)
+            return all(_steps(world, state, left) == steps for state, left, steps in self.steps)
         except SpecFault:
             return False
 

@@ -7,8 +7,11 @@ linter refuses, or in which two guards hold at once, is *refused*: it is no spec
 nowhere is *equivalent* if it has exactly the states and steps of the system in every trial; else it *survives*, and a
 property is missing.
 
-Trials go one after the other, and in each all mutants that are left, in parallel. So cheap trials come first for all,
-and when the campaign is interrupted it is known of every mutant what it has survived.
+Mutants go one after the other, or in parallel, and each through the trials until one kills it: in the battery's order,
+but for trials in which the system never takes the changed transition. These come last, and where the change is in what
+the transition does they are left out, as the mutant is the system itself there. So what becomes of a mutant depends on
+no other, and is said as soon as it is known. Whether those that have as many states as the system in every trial are
+the system itself takes longest, so that is asked at the end.
 """
 
 from __future__ import annotations
@@ -21,10 +24,10 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from leasehold.checker.host.workers import deaf_children, ended_by_signals, follow_parent
+from leasehold.checker.host.workers import deaf_children, end_children, ended_by_signals, follow_parent
 from leasehold.checker.mutation.battery import Battery, Settings, SystemLoader, Trial, known_survivors
 from leasehold.checker.mutation.judge import Baseline, ReachableGraph, Verdict, baseline_of, judged
-from leasehold.checker.mutation.operators import RULES, Mutation, refused
+from leasehold.checker.mutation.operators import EFFECTS, RULES, Mutation, refused
 from leasehold.spec import System
 
 _R = TypeVar("_R")
@@ -136,7 +139,7 @@ def _score(outcomes: Sequence[MutantOutcome]) -> RuleScore:
 
 @dataclass(frozen=True, slots=True)
 class MutationProgress:
-    """How far a campaign has come: in a stage, `tried` of `left` mutants."""
+    """How far a campaign has come: in a stage, `tried` of `left`; `survivor` is one that has just been found."""
 
     stage: str
     tried: int
@@ -144,6 +147,7 @@ class MutationProgress:
     killed: int
     mutants: int
     seconds: float
+    survivor: MutantOutcome | None = None
 
 
 def mutate(
@@ -166,46 +170,51 @@ def mutate(
         SpecError: a trial's constants are wrong.
     """
     started = time.perf_counter()
-    outcomes = {m.name: MutantOutcome(m) for m in mutants}
+    outcomes: dict[str, MutantOutcome] = {}  # those that are decided, but for `alike`
+    alike: dict[str, MutantOutcome] = {}  # not killed, and with as many states as the system in every trial
     systems = {(): loader()} | {t.settings: loader(t.settings) for t in battery.trials}
-    differ: set[str] = set()  # mutants that have another number of states than the system in some trial
+    baselines: dict[Trial, Baseline] = {}
 
-    def told(stage: str, results: Iterable[tuple[Mutation, _R]], left: int) -> Iterator[tuple[MutantOutcome, _R]]:
-        for tried, (mutation, result) in enumerate(results, 1):
-            yield outcomes[mutation.name], result
-            if progress is not None:
-                killed, seconds = sum(o.kill is not None for o in outcomes.values()), time.perf_counter() - started
-                progress(MutationProgress(stage, tried, left, killed, len(mutants), seconds))
+    def tell(stage: str, tried: int, left: int, survivor: MutantOutcome | None = None) -> None:
+        if progress is not None:
+            killed, seconds = sum(o.kill is not None for o in outcomes.values()), time.perf_counter() - started
+            progress(MutationProgress(stage, tried, left, killed, len(mutants), seconds, survivor))
 
-    with ended_by_signals(), _Pool(systems, jobs if len(mutants) > 1 else 1) as pool:
-        try:
-            for before, error in told("lint", pool.of_each(mutants, _refused), len(mutants)):
-                outcomes[before.mutation.name] = replace(before, refused=error)
-            for number, trial in enumerate(battery.trials, 1):
-                left = [o.mutation for o in outcomes.values() if o.survives]
-                if not left:
-                    break
-                baseline = baseline_of(systems[trial.settings], trial)
-                stage = f"trial {number} of {len(battery.trials)}"
-                for before, verdict in told(stage, pool.of_each(left, _attempt, trial, baseline), len(left)):
-                    name = before.mutation.name
-                    outcomes[name] = _after(before, verdict, trial)
-                    differ |= set() if verdict.states else {name}
-            left = [o.mutation for o in outcomes.values() if o.survives and o.mutation.name not in differ]
-            for trial in battery.trials:
-                stage = f"equivalent with {trial}"
-                for before, same in told(stage, pool.of_each(left, _is_the_system, trial), len(left)):
-                    outcomes[before.mutation.name] = replace(before, equivalent=same)
-                left = [m for m in left if outcomes[m.name].equivalent]
-        except KeyboardInterrupt:
-            pool.stop()
-            known = tuple(o for o in outcomes.values() if o.kill is not None)
-            return MutationReport(known, time.perf_counter() - started, (), len(outcomes) - len(known))
-    found = tuple(replace(o, explanation=battery.reason(n) if o.survives else "") for n, o in outcomes.items())
+    def decide(outcome: MutantOutcome) -> MutantOutcome | None:
+        """Keeps an outcome that is final; one that survives is returned."""
+        name = outcome.mutation.name
+        outcomes[name] = replace(outcome, explanation=battery.reason(name) if outcome.survives else "")
+        return outcomes[name] if outcome.survives else None
+
+    try:
+        with ended_by_signals():
+            for number, trial in enumerate(battery.trials):
+                tell("the system itself, trial", number, len(battery.trials))
+                baselines[trial] = baseline_of(systems[trial.settings], trial)
+            with _Pool(systems, baselines, jobs if len(mutants) > 1 else 1) as pool:
+                try:
+                    for tried, (_, (outcome, same)) in enumerate(pool.of_each(mutants, _tried), 1):
+                        if same:
+                            alike[outcome.mutation.name] = outcome
+                        tell("mutant", tried, len(mutants), None if same else decide(outcome))
+                    for number, trial in enumerate(battery.trials, 1):
+                        left = [o.mutation for o in alike.values()]
+                        stage = f"equivalent in trial {number} of {len(battery.trials)}"
+                        for tried, (mutation, same) in enumerate(pool.of_each(left, _is_the_system, trial), 1):
+                            tell(stage, tried, len(left), None if same else decide(alike.pop(mutation.name)))
+                except KeyboardInterrupt:
+                    pool.stop()
+                    raise
+            for outcome in alike.values():
+                decide(replace(outcome, equivalent=True))
+    except KeyboardInterrupt:
+        pass
+    found = tuple(outcomes[m.name] for m in mutants if m.name in outcomes)
+    undecided = len(mutants) - len(found)
     alive = {o.mutation.name for o in found if o.survives}
     spoken_of = known_survivors(battery, mutants if whole is None else whole)
     stale = [p for p, names in spoken_of.items() if names and alive.isdisjoint(names) and outcomes.keys() >= set(names)]
-    return MutationReport(found, time.perf_counter() - started, tuple(stale))
+    return MutationReport(found, time.perf_counter() - started, tuple(stale), undecided)
 
 
 def _after(before: MutantOutcome, verdict: Verdict, trial: Trial) -> MutantOutcome:
@@ -224,31 +233,44 @@ def _after(before: MutantOutcome, verdict: Verdict, trial: Trial) -> MutantOutco
 # Processes
 
 _systems: dict[Settings, System] = {}  # of this process
+_baselines: dict[Trial, Baseline] = {}
 _graphs: dict[Trial, ReachableGraph] = {}
 
 
-def _start_worker(systems: Mapping[Settings, System]) -> None:
+def _start_worker(systems: Mapping[Settings, System], baselines: Mapping[Trial, Baseline]) -> None:
     follow_parent()
-    _begin(systems)
+    _begin(systems, baselines)
 
 
-def _begin(systems: Mapping[Settings, System]) -> None:
+def _begin(systems: Mapping[Settings, System], baselines: Mapping[Trial, Baseline]) -> None:
     _systems.clear()
+    _baselines.clear()
     _graphs.clear()
     _systems.update(systems)
+    _baselines.update(baselines)
 
 
-def _refused(mutation: Mutation) -> str:
-    return refused(_systems[()], mutation.applied(_systems[()]))
+def _tried(mutation: Mutation) -> tuple[MutantOutcome, bool]:
+    """The outcome of a mutant in all trials, and whether it may be the system itself."""
+    outcome, same = MutantOutcome(mutation, refused=refused(_systems[()], mutation.applied(_systems[()]))), True
+    for trial in sorted(_baselines, key=lambda t: mutation.subject in _baselines[t].unvisited):
+        if not outcome.survives or _is_never_met(mutation, trial):
+            break  # those in which it is met come first
+        started = time.perf_counter()
+        verdict = judged(mutation.applied(_systems[trial.settings]), trial, _baselines[trial])
+        outcome = _after(outcome, replace(verdict, seconds=time.perf_counter() - started), trial)
+        same = same and verdict.states
+    return outcome, same and outcome.survives
 
 
-def _attempt(mutation: Mutation, trial: Trial, baseline: Baseline) -> Verdict:
-    started = time.perf_counter()
-    verdict = judged(mutation.applied(_systems[trial.settings]), trial, baseline)
-    return replace(verdict, seconds=time.perf_counter() - started)
+def _is_never_met(mutation: Mutation, trial: Trial) -> bool:
+    """Whether a mutant differs only in what a transition does that the system never takes in a trial."""
+    return mutation.rule in EFFECTS and mutation.subject in _baselines[trial].unvisited
 
 
 def _is_the_system(mutation: Mutation, trial: Trial) -> bool:
+    if _is_never_met(mutation, trial):
+        return True
     system = _systems[trial.settings]
     if trial not in _graphs:
         _graphs.clear()  # trials come one after the other
@@ -259,14 +281,14 @@ def _is_the_system(mutation: Mutation, trial: Trial) -> bool:
 class _Pool:
     """Works on mutants in this process or in several."""
 
-    def __init__(self, systems: Mapping[Settings, System], jobs: int) -> None:
-        _begin(systems)
+    def __init__(self, systems: Mapping[Settings, System], baselines: Mapping[Trial, Baseline], jobs: int) -> None:
+        _begin(systems, baselines)
         self.others = set(multiprocessing.active_children())
         self.pool: ProcessPoolExecutor | None = None
         if jobs > 1:
             # Not forked: the parent may have threads.
             context = multiprocessing.get_context("spawn")
-            self.pool = ProcessPoolExecutor(jobs, context, initializer=_start_worker, initargs=(systems,))
+            self.pool = ProcessPoolExecutor(jobs, context, initializer=_start_worker, initargs=(systems, baselines))
 
     def __enter__(self) -> _Pool:
         return self
@@ -291,5 +313,4 @@ class _Pool:
     def stop(self) -> None:
         """Ends what still runs, without waiting for it."""
         if self.pool is not None:
-            for process in set(multiprocessing.active_children()) - self.others:
-                process.terminate()
+            end_children(but=self.others)

@@ -49,6 +49,9 @@ RULES: Mapping[str, MutationOperator] = {
     "change_field": MutationOperator("a message with another value in a field", edits.change_field),
 }
 
+# The rules that change what a transition does, and not when it is taken.
+EFFECTS = frozenset({"swap_target", "drop_update", "change_update"})
+
 
 @dataclass(frozen=True, slots=True)
 class Mutation:

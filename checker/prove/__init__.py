@@ -10,9 +10,9 @@ from leasehold.checker.prove.decide.proof import ClaimVerdict, Proof
 from leasehold.checker.prove.decide.proof_store import StoredProof, store, stored
 from leasehold.checker.prove.decide.set_aside import stopped_by_signals
 from leasehold.checker.prove.encode.encoding import NoSuchNumbers, known_sizes
+from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.checker.prove.encode.formulas import Unencodable
 from leasehold.checker.prove.encode.lemma import lemmas_yaml
-from leasehold.checker.prove.encode.transitions import FaultScope
 from leasehold.checker.prove.prover import prove
 
 __all__ = [

@@ -18,7 +18,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from leasehold.checker.explore.result import Path
-from leasehold.checker.host.workers import deaf_children, ended_by_signals, follow_parent
+from leasehold.checker.host.workers import (
+    deaf_children,
+    end_children,
+    ended_by_signals,
+    follow_parent,
+    signals_deferred,
+)
 
 W = TypeVar("W")
 R = TypeVar("R")
@@ -178,14 +184,15 @@ def in_processes(
     if jobs == 0:
         begin(*arguments)
         for piece in work:
-            with silent():
+            with silent(), signals_deferred():
                 done_here = do(piece)
             yield done_here
         return
     jobs = jobs or os.cpu_count() or 1
+    others = multiprocessing.active_children()
     context = multiprocessing.get_context("spawn")  # not forked: the parent may have threads
     pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(begin, arguments))
-    yield from completed(pool, do, work, 2 * jobs)
+    yield from completed(pool, do, work, 2 * jobs, lambda: end_children(but=others))
 
 
 def completed(

@@ -22,7 +22,7 @@ from leasehold.faults import Budget
 from leasehold.faults.lowering import DOWN, UP
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.table import MachineInstance
+from leasehold.impl.actor.table import BELOW, MachineInstance
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.store.store import RecordKey
 from leasehold.spec.language.model import Drive, System
@@ -86,7 +86,13 @@ class PropertyMonitor:
         simulation.subscribers.append(self._hear)
 
     def _hear(self, notice: Notice) -> None:
-        if notice.kind is Kind.COMMITTED:
+        actor = self.sim.actors.get(notice.actor)
+        if notice.kind is Kind.COMMIT and actor is not None and not actor.running:
+            self.settle()
+            found = self._look(notice.actor, self._stored)  # by a commit of which nobody has told
+            if found != self._state:
+                self._ask(self._state, found, None)
+        elif notice.kind is Kind.COMMITTED:
             self.settle()
             self._after = self._look(notice.actor)  # now, as the actor may stop before it tells of its steps
         elif notice.kind is Kind.RECOVERED:  # what a commit has left of which the actor had to think that it failed
@@ -110,7 +116,9 @@ class PropertyMonitor:
         self._moved, self._after = [], None
         if not moved and after == before:
             return
-        own = [n for n in moved if n.lease == self.lease]
+        roles = self.sim.program.roles
+        below = [roles[n.machine.partition("[")[0]].subsidiary for n in moved]  # what is driven has its driver's step
+        own = [n for at, n in enumerate(moved) if n.lease == self.lease and not (at and below[at])]
         driven = all(event_of(notice) in self.properties.driven for notice in moved[1:])
         passed_on, self._passed_on = self._passed_on, False  # a unit to another lease, which is no step of this one
         one = moved and driven and not passed_on and (own == moved[:1] or (not own and len(moved) == 1))
@@ -148,15 +156,25 @@ class PropertyMonitor:
         )  # fmt: skip
         return Action(kind, role, int(rest.rstrip("]") or 0), event, transition=transition)
 
-    def _look(self, committed: str) -> list[Any]:
-        """The global state, in which one actor has committed what it has in memory."""
+    def _stored(self, lease: str, machine: str) -> MachineInstance | None:
+        """A machine as its actor's store has it."""
+        name = self.sim.player[machine]
+        actor, records = self.sim.actors[name], self.sim.disks[name].records
+        key = RecordKey(BELOW if self.sim.program.machines[machine][0].of_actor else lease, machine)
+        return actor.rows.read(key, records[key], actor.table.below_of(lease)) if key in records else None
+
+    def _look(
+        self, committed: str, held_of: Callable[[str, str], MachineInstance | None] | None = None
+    ) -> list[Any]:  # fmt: skip
+        """The global state, in which one actor has committed what it has in memory, or elsewhere."""
+        held_of = held_of or self.sim.held
         layout, found = self.properties.layout, list(self._state)
         for role, instance, _ in layout.machines():
             core = self.sim.program.roles[role.name]
             machine = core.machine(instance)
             if self.sim.player[machine] != committed:
                 continue
-            held = self.sim.held(self.lease, machine)
+            held = held_of(self.lease, machine)
             record = held.record if held is not None else core.first(instance)
             at = layout.at(role.name, instance, None)
             if core.of_actor and held is not None and held.serves != self.lease:

@@ -15,6 +15,22 @@ from leasehold.impl.notices import SimulatedCrash
 
 S = TypeVar("S", bound=Simulation)
 
+# What is checked in every run, whatever the system.
+CHECKS = {
+    "drive": "The actors come to each state of the script as the model does.",
+    "invariant": "Every property of the specification that can be evaluated on records holds throughout.",
+    "step": "Each step that an actor commits is one of the specification, with its messages and calls.",
+    "record": (
+        "An actor restarts with the records that it had committed, and with all that belongs to them; what it keeps "
+        "about itself is in its store as it is in memory."
+    ),
+    "progress": (
+        "No machine at rest owes what its state asks for: a timer's event, a handler's call, an answer of its "
+        "subsidiaries that has come true, or a message; and none says again what its state does not say."
+    ),
+    "error": "No exception is left unhandled.",
+}
+
 
 class SimulatedRun(Generic[S]):
     """What all runs in simulation share.

@@ -23,7 +23,9 @@ from rich.table import Table
 from rich.text import Text
 
 from leasehold.cli.common import Exit, console, end_as_interrupted, print_json, verb
-from leasehold.cli.lease.story import Story
+from leasehold.cli.lease import losses
+from leasehold.cli.lease.losses import Losses, StartCounter
+from leasehold.cli.lease.story import LASTING_TERMS, TERMS, Story
 from leasehold.cli.lease.watch import DemoMonitor
 from leasehold.impl.fleet import FleetError
 from leasehold.impl.lease.fleet import ROLES, SITE, TENANT, Fleet
@@ -33,6 +35,8 @@ NEWS = 10
 LOOK_SECONDS = 0.15
 RESTART_SECONDS = 1.0
 PATIENCE_SECONDS = 120.0  # without any progress
+UNITS, REBOOT_UNITS, REBOOT_LEASES, REBOOTS = 6, 30, 12, 2
+WITHIN_SECONDS = 15.0
 
 
 @dataclass(slots=True)
@@ -41,6 +45,8 @@ class Demo:
 
     Attributes:
         kills: the moments at which actors are to be killed, in seconds from the beginning.
+        losses: of units, if any are to be lost.
+        starts: counts how many units are being started at once.
         crashes: how often each actor has died.
         news: what happened, with the second at which it did.
     """
@@ -49,6 +55,8 @@ class Demo:
     story: Story
     watcher: DemoMonitor
     kills: list[tuple[float, str]] = field(default_factory=list)
+    losses: Losses | None = None
+    starts: StartCounter | None = None
     crashes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ROLES, 0))
     news: list[tuple[float, str]] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
@@ -67,6 +75,9 @@ class Demo:
         look = self.watcher.observe()
         if look.now:
             self.story.go_on(look.now, {lease for lease in self.story.plans if self.watcher.over(lease)})
+        if self.losses is not None:
+            all_up = not self._down and not self._back
+            self.losses.step(self.seconds, all_up, no_more=self.story.all_asked)
         while self.story.said:
             self.say(self.story.said.pop(0))
 
@@ -105,6 +116,16 @@ class Demo:
         quiet = not self.kills and not self._down and not self._back
         return quiet and self.story.all_asked and all(self.watcher.over(lease) for lease in self.story.plans)
 
+    def at_the_end(self) -> None:
+        """Checks what is left when all is over."""
+        self.watcher.observe()
+        self.watcher.at_the_end()
+        if self.losses is not None:
+            self.losses.judge(self.watcher.last, 0.0)
+            self.losses.at_the_end()
+        if self.starts is not None and self.starts.most > losses.STARTS:
+            self.watcher.say(f"{self.starts.most} units were being started at once, and {losses.STARTS} are the most")
+
     def summary(self) -> dict[str, Any]:
         closes = sum(self.watcher.over(lease) for lease in self.story.plans)
         return {
@@ -113,6 +134,7 @@ class Demo:
             "closes": closes,
             "crashes": sum(self.crashes.values()),
             "crashes_of": dict(self.crashes),
+            **(self.losses.summary(self.starts.most if self.starts is not None else 0) if self.losses else {}),
             "violations": self.watcher.violations,
             "seconds": round(self.seconds, 1),
         }
@@ -122,7 +144,20 @@ class Demo:
 @click.option("--json", "as_json", is_flag=True, help="Run unattended, and print a summary as JSON.")
 @click.option("--crash", is_flag=True, help="Kill each actor once, at a random moment.")
 @click.option("--leases", "most", type=click.IntRange(1), help="Leases in all; unattended 6, else without end.")
-@click.option("--units", type=click.IntRange(3, 100), default=6, show_default=True, help="Units of the site.")
+@click.option(
+    "--lose-units", "lose", is_flag=True, help="Kill units at random moments, and judge what becomes of each."
+)
+@click.option("--reboot", is_flag=True, help="Kill all units at once, twice, while there are many leases.")
+@click.option(
+    "--within",
+    type=click.FloatRange(1),
+    default=WITHIN_SECONDS,
+    show_default=True,
+    help="Seconds in which a unit is repaired or replaced.",
+)
+@click.option(
+    "--units", type=click.IntRange(3, 100), help=f"Units of the site; default: {UNITS}, with --reboot {REBOOT_UNITS}."
+)
 @click.option("--seed", type=int, help="Seed of all random choices; default: a new one each time.")
 @click.option(
     "--dir",
@@ -130,7 +165,10 @@ class Demo:
     type=click.Path(path_type=Path, file_okay=False),
     help="Keep everything there; default: a temporary folder, removed at the end.",
 )
-def demo(as_json: bool, crash: bool, most: int | None, units: int, seed: int | None, folder: Path | None) -> Exit:
+def demo(
+    as_json: bool, crash: bool, most: int | None, lose: bool, reboot: bool, within: float, units: int | None,
+    seed: int | None, folder: Path | None,
+) -> Exit:  # fmt: skip
     """Lease a few units from three actors on this machine, and watch them survive.
 
     Service manager, broker and site run as processes of their own, with SQLite files and signed
@@ -138,20 +176,31 @@ def demo(as_json: bool, crash: bool, most: int | None, units: int, seed: int | N
     an actor whenever you like, with its key (t, b, s) or `kill -9` from elsewhere: leases and units
     live on, the actor is started again and recovers by itself. q ends the demo.
 
+    With --lose-units units die at random moments, by SIGKILL from outside. Each is set up again, or
+    another takes its place, and its holder is told, within the time that --within says; /proc shows
+    whether it is so, and that nothing is left behind. With --reboot all die at once.
+
     Example:  leasehold demo
               leasehold demo --json --crash
+              leasehold demo --lose-units --leases 20
     """
     seed = random.SystemRandom().randrange(10**9) if seed is None else seed
     attended = not as_json and sys.stdout.isatty()
-    most = most if most is not None or attended else 6
+    most = most if most is not None or attended else REBOOT_LEASES if reboot else 6
     kept = folder is not None
     base = folder or Path(tempfile.mkdtemp(prefix="leasehold-demo-"))
-    fleet, used = Fleet(base, units), (base / "trust.yaml").exists()
+    units = units or (REBOOT_UNITS if reboot else UNITS)
+    fleet = losses.fleet(base, units) if lose or reboot else Fleet(base, units)
+    used = (base / "trust.yaml").exists()
     end_as_interrupted()
     try:
-        with fleet:
-            story = Story(fleet, seed, most, first=int(time.time()) if used else 1)
-            made = Demo(fleet, story, DemoMonitor(fleet))
+        with fleet, StartCounter(fleet) if reboot else nullcontext() as starts:
+            together, terms = (REBOOT_LEASES if reboot else 4), (LASTING_TERMS if lose or reboot else TERMS)
+            story = Story(fleet, seed, most, together, int(time.time()) if used else 1, terms)
+            made = Demo(fleet, story, DemoMonitor(fleet), starts=starts)
+            if lose or reboot:
+                reboots = REBOOTS if reboot else 0
+                made.losses = Losses(fleet, made.watcher, seed, within, lose, reboots, say=made.say)
             if crash:
                 made.kills = _moments(seed, most or 6)
             ended = _run(made, attended, quiet=as_json)
@@ -196,8 +245,7 @@ def _run(made: Demo, attended: bool, quiet: bool) -> bool:
                 made.watcher.violations.append(f"nothing has moved for {PATIENCE_SECONDS:.0f} s")
                 return True
             time.sleep(LOOK_SECONDS)
-        made.watcher.observe()
-        made.watcher.at_the_end()
+        made.at_the_end()
         return True
     return False
 
@@ -245,6 +293,8 @@ def _how(code: int) -> str:
 def _counts(summary: dict[str, Any]) -> tuple[str, str]:
     """The figures, and of them the violations."""
     counts = "{leases} leases, {extensions} extensions, {closes} ended, {crashes} crashes, ".format(**summary)
+    if "lost" in summary:
+        counts += "{lost} units lost, {repaired} repaired, {replaced} replaced, {let_go} let go, ".format(**summary)
     return counts, f"{len(summary['violations'])} violations"
 
 

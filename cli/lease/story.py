@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from leasehold.impl.lease.fleet import TENANT, Fleet
 from leasehold.impl.server.client import Client, ClientError, Unreachable
 from leasehold.impl.words import counted
 
-TERM_TICKS = (6, 8, 10)
+TERMS = (6, 8, 10)  # ticks
+LASTING_TERMS = (16, 20, 30)
 
 
 @dataclass(slots=True)
@@ -32,10 +34,14 @@ class Story:
         most: leases in all; None: without end.
         together: leases that are wanted at a time.
         first: the number of the first lease; others of the folder may have been there before.
+        terms: of leases, in ticks.
     """
 
-    def __init__(self, fleet: Fleet, seed: int, most: int | None, together: int = 4, first: int = 1) -> None:
-        self.fleet, self.most, self.together = fleet, most, together
+    def __init__(
+        self, fleet: Fleet, seed: int, most: int | None, together: int = 4, first: int = 1,
+        terms: Sequence[int] = TERMS,
+    ) -> None:  # fmt: skip
+        self.fleet, self.most, self.together, self._terms = fleet, most, together, terms
         self.plans: dict[str, Plan] = {}
         self.said: list[str] = []  # actions of the story, for people
         self._random = random.Random(seed)
@@ -66,7 +72,7 @@ class Story:
         if self.all_asked or len(self._open) >= self.together or now < self._next_at:
             return
         pick = self._random
-        units, term = pick.randint(1, 3), pick.choice(TERM_TICKS)
+        units, term = pick.randint(1, 3), pick.choice(self._terms)
         until = now + term * pick.randint(2, 4) + pick.randint(0, 3)
         # With a name of its own, a demand that is said twice is one demand.
         lease = f"{TENANT}:{self._first + len(self.plans)}"

@@ -55,7 +55,7 @@ class NoCredentials:
     def issue(self, requests: Sequence[CredentialRequest]) -> list[str | Refusal | None]:
         return [None] * len(requests)
 
-    def accept(self, envelope: Envelope, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    def accept(self, envelope: Envelope, metadata: Mapping[str, Any], now: int) -> dict[str, Any]:
         return {}
 
 

@@ -106,6 +106,7 @@ class LoggedStepper(Stepper):
     def _drive(self, ready: Ready, instance: MachineInstance, piece: DriveWork, record: Record) -> None:
         self._drives = True
         super()._drive(ready, instance, piece, record)
+        self._drives = False  # also where nothing has happened
 
 
 class _Logged:

@@ -38,8 +38,8 @@ class HandlerCalls:
         waiting: how many of them wait, as the most tries at once are under way.
     """
 
-    def __init__(self, handlers: Mapping[str, Handler], answered: Answered, retry: RetryPolicy) -> None:
-        self._handlers, self._answered, self.retry = handlers, answered, retry
+    def __init__(self, handler: Callable[[str, str], Handler | None], answered: Answered, retry: RetryPolicy) -> None:
+        self._handler, self._answered, self.retry = handler, answered, retry
         # By machine, and task or "" for a unit's: the last, and before it those that were cancelled and have not ended.
         self._runs: dict[tuple[RecordKey, str], list[asyncio.Task[None]]] = {}
         # The state epochs at which those that outlive a state began.
@@ -53,8 +53,7 @@ class HandlerCalls:
         One that outlives its state goes on, and is not begun by a state that only remembers it; except `anew`, as an
         operator recovers a machine for the reason that it hangs.
         """
-        verb = call.target.partition(".")[2]
-        handler = self._handlers.get(verb)
+        handler = self._handler(instance.core.role, call.target)
         if handler is None:
             log.error("%s %s: no handler for %s", instance.key.lease, instance.key.machine, call.target)
             return
@@ -107,7 +106,7 @@ class HandlerCalls:
                 await asyncio.sleep(self.retry.pause)
             await self._enter()
             try:
-                done = _fitting(call, events, await self._once(handler, action))
+                done = _fitting(call, events, await self._once(handler, action), action)
             finally:
                 self._places.release()
             if done.well:
@@ -116,7 +115,7 @@ class HandlerCalls:
         if not call.answers:
             return
         try:
-            event, fields = answer_of(call, events, done)
+            event, fields = answer_of(call, events, done, action)
         except HandlerError as error:
             log.error("%s of %s has no answer: %s", action.verb, action.unit or action.lease, error)
             return
@@ -156,12 +155,12 @@ class HandlerCalls:
             raise error
 
 
-def _fitting(call: CallWork, events: Mapping[str, Named], done: Done) -> Done:
+def _fitting(call: CallWork, events: Mapping[str, Named], done: Done, action: HandlerAction) -> Done:
     """A result whose answer fits the specification; else a failure, which says why."""
     if not call.answers or (not done.well and not done.answer):
         return done
     try:
-        answer_of(call, events, done)
+        answer_of(call, events, done, action)
     except HandlerError as error:
         return Done(False, str(error), done.facts)
     return done

@@ -13,6 +13,7 @@ from leasehold.impl.actor.messages import EnvelopeCodec, Outgoing
 from leasehold.impl.actor.outbox import Outbox, PendingSend
 from leasehold.impl.actor.ready import (
     Acknowledge,
+    AskAgain,
     DropMessage,
     Effect,
     Ready,
@@ -61,7 +62,7 @@ class EffectRunner:
         self.outbox = Outbox(
             transport, self._address_of, self._refused, self._taken, options.backoff, self.rng, self.codec.identity.name
         )  # fmt: skip
-        self.calls = HandlerCalls(self.context.environment.handlers, self._put, options.retry)
+        self.calls = HandlerCalls(self.context.environment.handler, self._put, options.retry)
 
     async def close(self) -> None:
         """Sends nothing more, and waits for no handler."""
@@ -121,6 +122,8 @@ class EffectRunner:
                     outgoing.append(message)
             case DropMessage(key, neighbour):
                 self.outbox.drop(key, neighbour)
+            case AskAgain(question):
+                self.upcalls.begin_again(question)
             case StartCall():
                 self._call(effect)
             case TellPolicy(key):

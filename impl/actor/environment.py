@@ -66,10 +66,16 @@ class Credentials(Protocol):
         """
         ...
 
-    def accept(self, envelope: Envelope, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    def accept(self, envelope: Envelope, metadata: Mapping[str, Any], now: int) -> dict[str, Any]:
         """Checks what a message shows; returns what is to be kept with the record once the message is consumed.
 
+        Args:
+            envelope: the message.
+            metadata: of the machine that it is for.
+            now: the actor's clock.
+
         Raises:
+            Early: it is of use later.
             Refusal: it shows what nobody has signed for it.
         """
         ...
@@ -215,10 +221,12 @@ class Environment:
 
     Attributes:
         policies: by role.
-        handlers: by verb: `setup`, `join`.
+        handlers: by verb, `setup`, or by role and verb, `guest.modify`, where an actor has several of that verb.
         peers: who plays which machine: the neighbours of one that a policy begins. It is looked at anew each time, and
             may change.
-        units: the subsidiary machines.
+        units: the subsidiary machines of the actor.
+        properties_in: for a subsidiary role, the field of the parent's record, a map, that has what is known of each of
+            its machines.
         credentials: needed where messages of the system carry others.
         probes: of what is up.
     """
@@ -227,6 +235,7 @@ class Environment:
     handlers: Mapping[str, Handler] = field(default_factory=dict)
     peers: Mapping[str, str] = field(default_factory=dict)
     units: Units | None = None
+    properties_in: Mapping[str, str] = field(default_factory=dict)
     credentials: Credentials | None = None
     probes: tuple[Probe, ...] = ()
 
@@ -238,6 +247,11 @@ class Environment:
         if machine.core.of_run:
             return "/".join(machine.key)
         return (self.units.name(machine.number) if self.units is not None else None) or machine.key.machine
+
+    def handler(self, role: str, target: str) -> Handler | None:
+        """The handler that a role's tasks call by `handler.VERB`."""
+        kind, _, verb = target.partition(".")
+        return (self.handlers.get(f"{role}.{verb}") or self.handlers.get(verb)) if kind == "handler" else None
 
     def each_handler(self) -> list[Handler]:
         """The handlers, each once: one may serve several verbs."""

@@ -14,9 +14,10 @@ from msgspec.structs import replace
 
 from leasehold.impl.actor.environment import ActorError, CredentialRequest, Credentials
 from leasehold.impl.actor.kept_values import KeptPages, lacks
+from leasehold.impl.actor.pruned import origin_of
 from leasehold.impl.actor.ready import Deliver, Ready
 from leasehold.impl.actor.stepper import Stepper
-from leasehold.impl.actor.table import MEMBERSHIP, MachineInstance, origin_of
+from leasehold.impl.actor.table import MEMBERSHIP, MachineInstance
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.values import ValueFault, named_fields, to_plain
 from leasehold.impl.core.work import Event, Outcome, SendWork
@@ -25,6 +26,7 @@ from leasehold.impl.identity.envelope import FINGERPRINT, Envelope, body_of, fra
 from leasehold.impl.identity.keys import Purpose
 from leasehold.impl.identity.pages import Lacking
 from leasehold.impl.identity.signed import (
+    Early,
     Forged,
     Malformed,
     OlderStore,
@@ -335,7 +337,8 @@ class MessageHandler:
                 raise UnknownMember(f"nobody is known yet to play {envelope.sending_machine} of {key.lease[:80]}")
         if peer and peer != envelope.sender:
             raise Refusal(f"{envelope.sending_machine} of {key.lease[:80]} is not played by {envelope.sender}")
-        kept = codec.credentials.accept(envelope, instance.metadata) if codec.credentials is not None else {}
+        credentials = codec.credentials
+        kept = credentials.accept(envelope, instance.metadata, ready.now) if credentials is not None else {}
         if fresh and envelope.membership is not None:
             kept[MEMBERSHIP] = envelope.membership
         if self.notices.subscribers:
@@ -463,8 +466,8 @@ def check_origin(envelope: Envelope, trust: Trust, begun_by: Collection[str], re
 
 
 def answer_to(refusal: Refusal) -> Delivery:
-    """The answer to the sender: to stop, or, where an operator may cure it, to send it again later."""
-    if isinstance(refusal, OtherSpecification | UnknownMember):
+    """The answer to the sender: to stop, or, where time or an operator may cure it, to send it again later."""
+    if isinstance(refusal, OtherSpecification | UnknownMember | Early):
         return Delivery.BUSY
     untrusted = isinstance(refusal, UnknownSender | Forged | OlderStore)
     return Delivery.UNTRUSTED if untrusted else Delivery.REFUSED

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.ready import Observe, Ready, Tell
 from leasehold.impl.actor.table import BELOW, MachineInstance
-from leasehold.impl.core.values import ValueFault, named_fields
+from leasehold.impl.core.values import ValueFault, check_sizes, given_fields
 from leasehold.impl.core.work import Event, Outcome, local
 from leasehold.impl.store.store import RecordKey
 
@@ -29,14 +29,15 @@ def tell(stepper: Stepper, ready: Ready, request: Tell) -> Outcome:
     instances = stepper.table.instances
     fresh = key.lease == BELOW and key not in instances
     instance = _new_below(stepper, key) if fresh else stepper.find(key)  # one of a run is there once it was driven
-    heard = local_event(instance, event, fields, -1)
-    if instance.core.subsidiary and event not in (known := stepper.program.from_outside[instance.core.role]):
+    known = stepper.program.from_outside[instance.core.role] if instance.core.subsidiary else instance.core.events
+    if event in instance.core.events and event not in known:
         words = f"{event} comes from what drives {key.machine} or from its handlers, and not from outside"
         raise ActorError(f"{words}; from there come: {', '.join(known) or 'none'}")
+    heard = local_event(instance, event, fields, -1)
     instances[key] = instance
     outcome = stepper.step(ready, instance, heard, outside=True)
     if fresh and outcome.taken:
-        stepper.table.drive(instance, "")
+        stepper.table.own(instance)
     elif fresh:
         del instances[key]  # nothing has happened to it yet
     if not outcome.taken and outcome.kind != "ignored":
@@ -70,13 +71,15 @@ def local_event(instance: MachineInstance, event: str, fields: Mapping[str, Any]
     """A local event of a machine, its fields by name.
 
     Raises:
-        ActorError: the machine has no such event, or it has other fields.
+        ActorError: the machine has no such event, or it has other fields, or larger ones.
     """
     shape = instance.core.events.get(event)
     if shape is None:
         known = ", ".join(instance.core.events)
         raise ActorError(f"{instance.core.role} has no event {event[:60]!r}; it has {known}")
     try:
-        return local(event, named_fields(shape, fields), epoch)
+        values = given_fields(shape, fields)
+        check_sizes(shape, values)
     except ValueFault as fault:
         raise ActorError(f"{event}: {fault}") from None
+    return local(event, values, epoch)

@@ -93,6 +93,7 @@ class PolicyDesk:
         self._who = f"the policy of {role} at {context.identity.name}"
         self._line: Line = {}
         self._muted: dict[Hashable, _Mute] = {}
+        self._wrong: dict[Hashable, int] = {}  # how often each question was answered by what the core refuses
         self._commands = count()
         self._more = asyncio.Event()
         self._late: asyncio.Future[Answer] | None = None  # the last answer, where it has not come in time
@@ -117,6 +118,12 @@ class PolicyDesk:
             return
         self._line[key] = job
         self._wake()
+
+    def put_later(self, key: Hashable, job: Job) -> None:
+        """Asks a question again whose answer was refused, after a pause that doubles with every time."""
+        times = self._wrong.get(key, 0)
+        self._wrong[key] = times + 1
+        self._mute(key, job, times)
 
     def command(self, told: Told) -> asyncio.Future[None]:
         """A client's command; the future is done when what it has changed is durable.
@@ -167,6 +174,7 @@ class PolicyDesk:
                 await self._tell(key, job, told)
             else:
                 self._muted.pop(key, None)
+                self._wrong.pop(key, None)
 
     async def _tell(self, key: Hashable, job: Job, told: Told) -> None:
         answer = await self._ask(told)
@@ -231,10 +239,12 @@ class PolicyDesk:
     def _pause(self, times: int) -> float:
         return self._limits.pause * min(LONGEST, 1 << min(times, 6))
 
-    def _mute(self, key: Hashable, job: Job | None) -> None:
+    def _mute(self, key: Hashable, job: Job | None, times: int = 0) -> None:
         """Puts a word again after a pause, which doubles with every time."""
-        before = self._muted.get(key)
-        times = 0 if before is None else before.times
+        if (before := self._muted.get(key)) is not None:
+            times = max(times, before.times)
+            if before.timer is not None:
+                before.timer.cancel()
         timer = asyncio.get_running_loop().call_later(self._pause(times), self._unmute, key)
         self._muted[key] = _Mute(times + 1, timer, job)
 

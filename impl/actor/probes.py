@@ -235,12 +235,10 @@ class UnitProbes:
     def _handlers(self, held: MachineInstance) -> Iterator[SaysWhatIsUp]:
         """The handlers that a machine calls and that can say what is up, each once."""
         calls = (piece for state in held.core.states for piece in held.core.work[state](held.record))
-        verbs = (piece.target for piece in calls if isinstance(piece, CallWork))
-        handlers = self.context.environment.handlers
+        targets = (piece.target for piece in calls if isinstance(piece, CallWork))
         found: dict[int, SaysWhatIsUp] = {}
-        for verb in verbs:
-            kind, _, name = verb.partition(".")
-            handler: Any = handlers.get(name) if kind == "handler" else None
+        for target in targets:
+            handler: Any = self.context.environment.handler(held.core.role, target)
             if isinstance(handler, SaysWhatIsUp):
                 found[id(handler)] = handler
         yield from found.values()

@@ -181,6 +181,12 @@ class DropMessage(NamedTuple):
     neighbour: int
 
 
+class AskAgain(NamedTuple):
+    """A policy's answer was refused, so its question is put again."""
+
+    question: StartCall
+
+
 class StartCall(NamedTuple):
     """A call of a policy or handler, for a state that was entered at a state epoch; `anew` also if it is under way."""
 
@@ -202,7 +208,7 @@ class TickPolicies(NamedTuple):
     now: int
 
 
-Effect: TypeAlias = SendMessage | SendNext | DropMessage | StartCall | TellPolicy | TickPolicies
+Effect: TypeAlias = SendMessage | SendNext | DropMessage | StartCall | AskAgain | TellPolicy | TickPolicies
 
 
 @dataclass(slots=True)

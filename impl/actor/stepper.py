@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from leasehold.impl.actor import outside, session
 from leasehold.impl.actor.environment import ActorContext, ActorError
 from leasehold.impl.actor.outside import local_event
+from leasehold.impl.actor.pruned import origin_of
 from leasehold.impl.actor.ready import (
     Acknowledge,
+    AskAgain,
     Begin,
     Complete,
     Consume,
@@ -30,7 +32,8 @@ from leasehold.impl.actor.ready import (
     TickPolicies,
 )
 from leasehold.impl.actor.session import ChannelFull
-from leasehold.impl.actor.table import BELOW, MEMBERSHIP, MachineInstance, MachinesOfActor, RowCodec, origin_of
+from leasehold.impl.actor.table import BELOW, MEMBERSHIP, MachineInstance, MachinesOfActor, RowCodec
+from leasehold.impl.core.codec import CoreError
 from leasehold.impl.core.work import TICK, CallWork, DriveWork, Event, Outcome, Record, SendWork, Work, local
 from leasehold.impl.identity import membership
 from leasehold.impl.identity.signed import Refusal
@@ -235,6 +238,14 @@ class Stepper:
             if instance is not None and (outcome := self.step(ready, instance, event, True)).kind == "refused":
                 self.counts["policy errors"] += 1
                 log.error("the policy of %s answers wrongly: %s: %s", decision.machine, event[0], outcome.reason)
+                ready.effects += map(AskAgain, self._asked(instance, decision))
+
+    def _asked(self, instance: MachineInstance, decision: Decision) -> Iterator[StartCall]:
+        """The question of its present state that a decision answers."""
+        if decision.state_epoch == instance.state_epoch:
+            for call in instance.core.work[instance.state](instance.record):
+                if isinstance(call, CallWork) and decision.event in call.answers:
+                    yield StartCall(instance.key, call, instance.state_epoch)
 
     def complete(self, ready: Ready, request: Complete) -> None:
         """A handler call has ended."""
@@ -290,7 +301,8 @@ class Stepper:
     def step(self, ready: Ready, instance: MachineInstance, event: Event, outside: bool = False) -> Outcome:
         """One event at one machine, and what follows from it at subsidiary machines within the same turn.
 
-        An event from `outside`, of a policy, a handler or a client, is held to its contract.
+        An event from `outside`, of a policy, a handler or a client, is held to its contract, and refused where a
+        number of the record would leave its type's range.
 
         Raises:
             ChannelFull: it would send into a full channel, and has changed nothing.
@@ -304,8 +316,15 @@ class Stepper:
         if outcome.taken and self.program.bounded:
             session.check_room(self.program, instance, outcome.work)
         if record is not before:
-            self.codecs[core.role].check(record)
-            self._set(ready, instance, record)
+            try:
+                self.codecs[core.role].check(record)
+            except CoreError as error:
+                if not outside:
+                    raise
+                words = str(error).partition(";")[0]  # the event is at fault, not the specification
+                record, outcome = before, Outcome("refused", event[0], reason=words)
+            else:
+                self._set(ready, instance, record)
         kind = outcome.kind
         self.counts[kind] += 1
         taken = kind == "taken"
@@ -454,17 +473,17 @@ class Stepper:
         role, index = piece.machine
         core = self.program.roles[role]
         key = RecordKey(instance.key.lease if core.of_run else BELOW, core.machine(index))
-        below = self.table.instances.get(key)
+        below, event = self.table.instances.get(key), local(piece.event, piece.fields(record))
         if below is None:
-            below = self.table.instances[key] = MachineInstance(key, core, core.first(index), [])
+            first = core.first(index)
+            if core.of_run and not core.step(first, event, ready.now)[1].taken:
+                return  # it is at its beginning, and stays there: a run has as many of them as any run may need
+            below = self.table.instances[key] = MachineInstance(key, core, first, [])
         elif not below.serves:  # a policy has heard of it as one that no lease has
             self._tell_policy(ready, RecordKey("", instance.core.role))
-        if below.serves != instance.key.lease:
-            ready.change(below)  # whom it serves from now on is kept also where the event moves nothing
-        self.table.drive(below, instance.key.lease)
-        if core.of_actor:
-            self.table.drivers.setdefault(key, set()).add(instance.key)
-        self.step(ready, below, local(piece.event, piece.fields(record)))
+        if self.table.drive(below, instance.key):
+            ready.change(below)  # who has it from now on is kept also where the event moves nothing
+        self.step(ready, below, event)
 
     def start_again(self, ready: Ready, instance: MachineInstance) -> None:
         """Recovery of one machine: its record stays, and its work begins anew (paper, section 3.3)."""

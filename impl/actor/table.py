@@ -1,9 +1,7 @@
-"""The machines of an actor in memory, the indexes over them, and the leases that are forgotten."""
+"""The machines of an actor in memory, and the indexes over them."""
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -11,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from leasehold.impl.actor.pruned import PRUNED, Pruned, origin_of
 from leasehold.impl.core.codec import Codec, RecordError
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.work import Machines, Record
@@ -19,8 +18,7 @@ from leasehold.impl.store.store import RecordKey
 
 BELOW = "-"  # in place of a lease, in the keys of subsidiary machines that belong to the actor
 MEMBERSHIP = "membership"  # metadata of a machine: that of its run, as the run's origin has signed it
-PRUNED = "pruned of "  # metadata: the leases of an origin that are forgotten
-_LEASE = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,99}):([1-9][0-9]{0,17})")
+DRIVERS = "drivers"  # metadata of one that belongs to the actor: who has driven it, unless its lease says it all
 _encode, _decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder().decode
 
 
@@ -146,7 +144,8 @@ class MachineTable:
     Attributes:
         instances: by key.
         below: the records of subsidiary machines of the actor by role and number, as all leases see them.
-        drivers: for each subsidiary machine of the actor, the machines that have driven it and may wait for it.
+        drivers: for each subsidiary machine of the actor, the machines that have driven it and are not over: they may
+            wait for it. The last to drive it is last.
         driven: for each lease, its own subsidiary machines, and those of the actor that it was the last to drive; for
             "" those of the actor that no lease has driven yet.
         held: answers of tasks that wait for room in a channel.
@@ -169,7 +168,7 @@ class MachineTable:
         self.instances: dict[RecordKey, MachineInstance] = {}
         shared = (core for role in self.parents if (core := self.program.roles[role]).of_actor)
         self.below = {core.role: Machines(core.first) for core in shared}
-        self.drivers: dict[RecordKey, set[RecordKey]] = {}
+        self.drivers: dict[RecordKey, list[RecordKey]] = {}
         self.driven: dict[str, set[RecordKey]] = {}
         self.unaddressed: dict[RecordKey, set[int]] = {}
         self.held: list[Any] = []
@@ -196,7 +195,9 @@ class MachineTable:
         if instance.core.of_actor:
             self.see(instance, instance.record)
         if instance.core.subsidiary:
-            self.drive(instance, instance.serves)
+            self._serve(instance, instance.serves)
+        if instance.core.of_actor:
+            self._remember_drivers(instance)
         self.wake_later(instance)
         over = instance.metadata.pop("over", now)
         self._note_end(instance, over)
@@ -218,12 +219,48 @@ class MachineTable:
         """A subsidiary machine of the actor has another record."""
         self.below[instance.core.role][instance.number] = record
 
-    def drive(self, instance: MachineInstance, lease: str) -> None:
-        """A lease drives a subsidiary machine: its own, or one of the actor, and is from now on the last to do so."""
+    def drive(self, instance: MachineInstance, driver: RecordKey) -> bool:
+        """A machine drives a subsidiary one: its lease's own, or one of the actor, and is now the last to do so.
+
+        Returns:
+            Whether what is kept with the subsidiary machine has changed.
+        """
+        lease, metadata = instance.serves, instance.metadata
+        self._serve(instance, driver.lease)
+        if not instance.core.of_actor:
+            return False
+        waiting = [key for key in self.drivers.get(instance.key, ()) if key != driver and self._may_wait(key)]
+        self.drivers[instance.key] = [*waiting, driver]
+        before = metadata.pop(DRIVERS, None)
+        if waiting or self._parents(instance) != [driver]:
+            metadata[DRIVERS] = [list(key) for key in self.drivers[instance.key]]
+        return bool(lease != driver.lease or before != metadata.get(DRIVERS))
+
+    def own(self, instance: MachineInstance) -> None:
+        """A subsidiary machine of the actor moves before any lease has driven it."""
+        self._serve(instance, "")
+
+    def _serve(self, instance: MachineInstance, lease: str) -> None:
+        """A lease has a subsidiary machine, and of one of the actor it is from now on the only one that has it."""
         if instance.core.of_actor:
             self._pass_on(instance)
             instance.metadata["lease"] = lease
         self.driven.setdefault(lease, set()).add(instance.key)
+
+    def _remember_drivers(self, instance: MachineInstance) -> None:
+        """Who has driven a machine that was read from a store; which of them wait their records say."""
+        kept = [RecordKey(*key) for key in instance.metadata.get(DRIVERS, ())]
+        self.drivers[instance.key] = kept or self._parents(instance)
+
+    def _parents(self, instance: MachineInstance) -> list[RecordKey]:
+        """The machines that can have driven a machine for the lease that it serves, whether they are there or not."""
+        parent = self.program.roles[self.parents[instance.core.role]]
+        return [RecordKey(instance.serves, parent.machine(n)) for n in range(parent.count)] if instance.serves else []
+
+    def _may_wait(self, key: RecordKey) -> bool:
+        """Whether a machine is there, and not over."""
+        found = self.instances.get(key)
+        return found is not None and found.state not in found.core.ends
 
     def _pass_on(self, instance: MachineInstance) -> None:
         """No lease has a subsidiary machine any more."""
@@ -279,9 +316,7 @@ class MachineTable:
 
     def above(self, instance: MachineInstance) -> Iterator[MachineInstance]:
         """The machines of the lease that a subsidiary machine serves which are of its parent's role."""
-        parent = self.program.roles[self.parents[instance.core.role]]
-        keys = (RecordKey(instance.serves, parent.machine(n)) for n in range(parent.count))
-        return (found for key in keys if (found := self.instances.get(key)) is not None)
+        return (found for key in self._parents(instance) if (found := self.instances.get(key)) is not None)
 
     def waiting_for(self, key: RecordKey) -> Iterator[MachineInstance]:
         """The machines that wait for a subsidiary machine."""
@@ -289,12 +324,12 @@ class MachineTable:
         if below is not None and below.core.of_run:
             yield from (parent for parent in self.above(below) if parent.state in parent.core.answers)
             return
-        drivers = self.drivers.get(key, set())
-        for driver in tuple(drivers):
-            parent = self.instances.get(driver)
-            if parent is None or parent.state not in parent.core.answers:
-                drivers.discard(driver)
-            else:
+        drivers = [driver for driver in self.drivers.pop(key, ()) if self._may_wait(driver)]
+        if drivers:
+            self.drivers[key] = drivers
+        for driver in drivers:
+            parent = self.instances[driver]
+            if parent.state in parent.core.answers:
                 yield parent
 
     # Time
@@ -432,63 +467,3 @@ class MachinesOfActor:
         """The record of a role's only machine in the run of the machine itself; its first one, if it is not there."""
         instance = self._table.instances.get(RecordKey(self._instance.key.lease, role))
         return self._table.program.roles[role].first() if instance is None else instance.record
-
-
-def origin_of(lease: str) -> tuple[str, int] | None:
-    """The actor that began a lease, and the lease's number; None where the name does not have that form."""
-    found = _LEASE.fullmatch(lease)
-    return None if found is None else (found[1], int(found[2]))
-
-
-class Pruned:
-    """Leases that are over and forgotten, so that a late duplicate of a lease's first message creates nothing.
-
-    A lease is named by who began it and a number, `tenant:17`. What is forgotten is kept as intervals of numbers by
-    origin: exact, and as short as the leases that are still remembered lie scattered.
-    """
-
-    def __init__(self) -> None:
-        self._of: dict[str, list[list[int]]] = {}  # by origin: intervals, both ends included, in order and apart
-
-    def __contains__(self, lease: str) -> bool:
-        named = origin_of(lease)
-        if named is None:
-            return False
-        intervals = self._of.get(named[0], [])
-        at = bisect_right(intervals, [named[1] + 1]) - 1
-        return at >= 0 and intervals[at][0] <= named[1] <= intervals[at][1]
-
-    def __len__(self) -> int:
-        """The number of intervals."""
-        return sum(map(len, self._of.values()))
-
-    def newest(self, origin: str) -> int:
-        """The highest number of an origin's leases that is forgotten; 0: none is."""
-        intervals = self._of.get(origin)
-        return intervals[-1][1] if intervals else 0
-
-    def add(self, lease: str) -> str:
-        """Forgets a lease; returns its origin, whose intervals have changed."""
-        named = origin_of(lease)
-        if named is None:
-            raise ValueError(f"a lease is named ORIGIN:NUMBER, not {lease[:60]!r}")
-        origin, number = named
-        intervals = self._of.setdefault(origin, [])
-        if lease in self:
-            return origin
-        at = bisect_right(intervals, [number])
-        intervals.insert(at, [number, number])
-        if at + 1 < len(intervals) and intervals[at + 1][0] == number + 1:
-            intervals[at][1] = intervals.pop(at + 1)[1]
-        if at and intervals[at - 1][1] == number - 1:
-            intervals[at - 1][1] = intervals.pop(at)[1]
-        return origin
-
-    def write(self, origin: str) -> bytes:
-        """The intervals of an origin."""
-        body: bytes = msgspec.msgpack.encode(self._of.get(origin, []))
-        return body
-
-    def read(self, origin: str, body: bytes) -> None:
-        """Takes the intervals of an origin."""
-        self._of[origin] = msgspec.msgpack.decode(body, type=list[list[int]])

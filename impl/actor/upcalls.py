@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 from leasehold.impl.actor.environment import ActorContext, ActorError
@@ -188,6 +188,11 @@ class Upcalls:
         elif (policy := self._quick(role)) is not None:
             self._ask(policy, self._begins(effect))
 
+    def begin_again(self, effect: StartCall) -> None:
+        """The question, later; a quick policy hears of what changes and of the clock, and answers again by itself."""
+        if (desk := self._desk(self.table.instances[effect.key].core.role)) is not None:
+            desk.put_later(*self._question(effect))
+
     def _question(self, effect: StartCall) -> tuple[Hashable, Job]:
         return ("begin", *effect.key, effect.call.task), Job(lambda: self._begins(effect), again=True)
 
@@ -278,18 +283,29 @@ class Upcalls:
         scope = self.context.identity.name if core.of_actor else instance.key.lease
         task = f"{scope}/{instance.key.machine}/{call.task}/{core.began(instance.record, call.task)}"
         if not core.subsidiary:
-            return HandlerAction(verb, scope, "", number, own, answers=call.answers, task=task, incarnation=epoch)
+            return HandlerAction(
+                verb, scope, "", number, own, answers=call.answers, task=task, incarnation=epoch,
+                actor=self.context.identity.name,
+            )  # fmt: skip
         units, lease = self.environment.units if core.of_actor else None, instance.serves
         drivers = self.table.above(instance)
         if core.of_actor:
-            driving = (k for k in self.table.drivers.get(instance.key, ()) if k.lease == lease)
+            driving = (k for k in reversed(self.table.drivers.get(instance.key, [])) if k.lease == lease)
             drivers = filter(None, map(self.table.instances.get, driving))
         parent = next(drivers, None)
+        above = parent.core.view(parent.record) if parent is not None else {}
+        told = self._told_of(instance, above)
+        properties = units.properties(instance.number) if units is not None else told
         return HandlerAction(
-            verb, lease, self.environment.unit_name(instance), number,
-            parent.core.view(parent.record) if parent is not None else {}, own,
-            units.properties(instance.number) if units is not None else {}, call.answers, task, epoch,
+            verb, lease, self.environment.unit_name(instance), number, above, own, properties, call.answers, task,
+            epoch, instance.number, self.context.identity.name, told,
         )  # fmt: skip
+
+    def _told_of(self, instance: MachineInstance, above: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What the parent's record has of a subsidiary machine."""
+        told = above.get(self.environment.properties_in.get(instance.core.role, ""), ())
+        found = told[instance.number] if instance.number < len(told) else None
+        return found if isinstance(found, Mapping) else {}
 
 
 def _recovers(lease: Lease) -> Told:

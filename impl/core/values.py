@@ -6,14 +6,17 @@ value. All others are plain already.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+import msgspec
 
 from leasehold.spec.language import types as t
 from leasehold.spec.language.diagnostics import listed, near_miss
 
 Plain = Any
 DEEPEST = 20  # nesting of opaque values
+OPAQUE_BYTES = 16 * 1024  # of an opaque value that comes from outside: signed messages carry several, in base64
 LARGEST = 2**63 - 1  # what every store and peer can hold
 
 
@@ -127,6 +130,40 @@ def named_fields(fields: tuple[tuple[str, t.Type], ...], given: Mapping[str, Any
         except ValueFault as fault:
             raise ValueFault(f"field `{name}`: {fault}") from None
     return tuple(found)
+
+
+def given_fields(fields: tuple[tuple[str, t.Type], ...], given: Mapping[str, Any]) -> tuple[t.Value, ...]:
+    """The fields of an event of a policy, a client or a handler: what is opaque need not be said, and is empty then.
+
+    Raises:
+        ValueFault: as `named_fields`.
+    """
+    unsaid = {name: t.default(kind) for name, kind in fields if isinstance(kind, t.Opaque)}
+    return named_fields(fields, {**unsaid, **given})
+
+
+def check_sizes(fields: tuple[tuple[str, t.Type], ...], values: tuple[t.Value, ...]) -> None:
+    """Whether opaque values, of what the world outside gives, are small enough for all messages that may carry them.
+
+    Raises:
+        ValueFault: one is too large.
+    """
+    for (name, kind), value in zip(fields, values, strict=True):
+        for opaque in _opaque_in(kind, value):
+            size = len(msgspec.json.encode(opaque))
+            if size > OPAQUE_BYTES:
+                raise ValueFault(f"field `{name}`: it has {size} bytes, and {OPAQUE_BYTES} are the most")
+
+
+def _opaque_in(kind: t.Type, value: t.Value) -> Iterator[Plain]:
+    match kind:
+        case t.Opaque():
+            yield value
+        case t.Map(of=of):
+            for one in value:
+                yield from _opaque_in(of, one)
+        case t.Option(of=of) if of is not None and value is not None:
+            yield from _opaque_in(of, value)
 
 
 def _opaque(plain: Plain, deep: int) -> Plain:

@@ -6,15 +6,18 @@
 
 Theory of operation. The command reads the action as JSON from standard input, and its main parts from environment
 variables (LEASEHOLD_VERB, LEASEHOLD_LEASE, LEASEHOLD_UNIT, LEASEHOLD_TASK, LEASEHOLD_INCARNATION, LEASEHOLD_NUMBER,
-LEASEHOLD_TERM_END). Exit code 0 means success. The last line of output may be a JSON object with facts about the unit;
-in it, `answer` names the event by which the task ends, and `fields` has the event's fields by name. All other output
+LEASEHOLD_TERM_END, LEASEHOLD_INDEX, LEASEHOLD_PROPERTIES). Exit code 0 means success. The last line of output may be a
+JSON object with facts about the unit; in it, `answer` names the event by which the task ends, `fields` has the event's
+fields by name, and `properties` what the holder of the lease is told of the unit, such as its address. All other output
 goes to the log. A probe ends with 0 if the unit is up, and with 1, 2 or 3 if it is not, as init scripts do at
 `status`; any other exit code, or a signal, means that it cannot say.
 
 An action that is cancelled, because of its time limit or a newer action, is killed with its process group and waited
 for. An actor that dies leaves its executable running. With a `directory` the executable, and every process that it
 starts, holds a lock there while it runs. So the next incarnation finds and kills it, and no two are ever at work on one
-unit. The directory also has the number of the newest action, and older actions are refused. A process that is to stay
+unit. The directory also has the number of the newest action, and older actions are refused; for what a holder runs on a
+unit it is known by the unit's site and name, and by the fence that the site has told, so that an action for a lease
+that is over does nothing to the guest of the next one. A process that is to stay
 in the background should close its open files and begin a session, as daemons do. Without a `directory` the executable
 has to do both checks itself, with the number.
 """
@@ -81,13 +84,13 @@ class CommandHandler:
             if lock is not None:
                 os.close(lock)
         facts, words = _read(output)
-        answer, fields = facts.pop("answer", ""), facts.pop("fields", {})
+        answer, fields, told = facts.pop("answer", ""), facts.pop("fields", {}), facts.pop("properties", {})
         if code:
             said = errors.strip().splitlines()[-1:] or words.strip().splitlines()[-1:] or ["nothing"]
             return Done(
                 False, f"{action.verb} ended with {_code(code)}; it said: {said[0][:500]}", facts, answer, fields
             )
-        return Done(True, words.strip()[-500:], facts, answer, fields)
+        return Done(True, words.strip()[-500:], facts, answer, fields, told)
 
     async def probe(self, unit: str) -> Mapping[str, Any] | None:
         """The facts that the command `probe` prints about a unit; None also without such a command."""
@@ -204,6 +207,7 @@ def _told(action: HandlerAction) -> dict[str, Any]:
         "verb": action.verb, "lease": action.lease, "unit": action.unit, "number": action.number,
         "task": action.task, "incarnation": action.incarnation, "answers": action.answers,
         "lease_data": action.lease_data, "unit_data": action.unit_data, "properties": action.properties,
+        "index": action.index, "told": action.told,
     }  # fmt: skip
 
 
@@ -215,7 +219,9 @@ def _variables(action: HandlerAction) -> dict[str, str]:
         "LEASEHOLD_TASK": action.task,
         "LEASEHOLD_INCARNATION": str(action.incarnation),
         LOCK: action.on,
-        "LEASEHOLD_TERM_END": str(action.lease_data.get("end", action.lease_data.get("lease_end", 0))),
+        "LEASEHOLD_TERM_END": str(action.term_end),
+        "LEASEHOLD_INDEX": str(action.index),
+        "LEASEHOLD_PROPERTIES": msgspec.json.encode(action.properties, enc_hook=_plain, order="deterministic").decode(),
     }
 
 

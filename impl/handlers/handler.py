@@ -1,7 +1,8 @@
 """The interface of handlers.
 
 Theory of operation (paper, section 4.3.2). A handler does one action on one unit (`setup`, `modify`, `teardown` at the
-site) or for one lease (`join`, `leave` at the service manager); its result becomes an event of the specification.
+site) or for what its holder runs there (`join`, `modify`, `leave`), or for a lease as a whole, where its own machine
+asks for it; its result becomes an event of the specification.
 Recovery starts the tasks of a state again, so an action may be repeated at any time: it must be idempotent, and the
 things that it makes must have a *persistent name*, by which a later incarnation finds them and does not make them
 twice. Units are on or off (the toggle principle): the last action counts.
@@ -24,11 +25,13 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from leasehold.impl.core.core import Named
-from leasehold.impl.core.values import ValueFault, from_plain, named_fields
+from leasehold.impl.core.values import ValueFault, check_sizes, from_plain, given_fields
 from leasehold.impl.core.work import CallWork
 from leasehold.spec.language import types as t
 
 FACTS = 64 * 1024  # bytes of one unit's facts, at most
+PROPERTIES = 2 * 1024  # bytes of what others are told of one unit, at most; a message has those of all units of a lease
+MOST_WORDS = 500  # letters of a reason
 UNIT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # it becomes the name of a directory
 
 
@@ -44,11 +47,15 @@ class HandlerAction:
         number: rises with every action on this unit (or lease); recovery gives a repeated action a new one.
         lease_data: the record of the lease, by field.
         unit_data: the record of the unit's machine, by field.
-        properties: of the unit, from the site's inventory.
+        properties: of the unit: from the site's inventory, or, of a machine that belongs to its run, what the actor has
+            been told of it.
         answers: the events by which it may end: the first means success, the last failure.
         task: the identifier of the task's start, alike in every incarnation: RUN/MACHINE/TASK/STATE EPOCH, for a unit
             that belongs to the actor with the actor in place of the run.
         incarnation: of the actor; it rises with every restart.
+        index: the unit's number.
+        actor: the name of the actor that asks.
+        told: what others have been told of the unit for this lease.
     """
 
     verb: str
@@ -61,11 +68,32 @@ class HandlerAction:
     answers: tuple[str, ...] = ()
     task: str = ""
     incarnation: int = 0
+    index: int = 0
+    actor: str = ""
+    told: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def on(self) -> str:
-        """The unit, or else the lease, that it acts on."""
+        """The unit, or else the lease, that it acts on.
+
+        What runs on a unit that another actor has leased out is known by that unit, whose number may be another's in
+        another lease, if its site has told its name.
+        """
+        site, name = self.properties.get("site"), self.properties.get("name")
+        if "/" in self.unit and isinstance(site, str) and isinstance(name, str):
+            return f"{site}/{name}"
         return self.unit or self.lease
+
+    @property
+    def term_end(self) -> int:
+        """The end of the lease's term, as the record of the lease has it; 0 where it has none."""
+        return int(self.lease_data.get("end", self.lease_data.get("lease_end", 0)))
+
+    @property
+    def fence(self) -> int:
+        """Rises over the actions of all leases on one unit, as its site has told it."""
+        told = self.properties.get("fence")
+        return told if "/" in self.unit and type(told) is int else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +106,8 @@ class Done:
         facts: about the unit (a process, an address), which are kept with its record and shown to operators.
         answer: the event by which the task ends, one of its `answers`; empty: the first if it succeeded, else the last.
         fields: the fields of that event by name, as plain data (a set is a list, an option null or its value).
+        properties: what others are told of the unit, such as an address, where the event has such a field; none: what
+            they were told before stays.
     """
 
     well: bool
@@ -85,6 +115,7 @@ class Done:
     facts: Mapping[str, Any] = field(default_factory=dict)
     answer: str = ""
     fields: Mapping[str, Any] = field(default_factory=dict)
+    properties: Mapping[str, Any] = field(default_factory=dict)
 
 
 def checked(result: object) -> Done:
@@ -103,16 +134,23 @@ def checked(result: object) -> Done:
     fields: Any = result.fields
     if not isinstance(answer, str) or not isinstance(fields, Mapping):
         return Done(False, f"its answer is {answer!r:.60} with {fields!r:.60}; it needs a name and a mapping", facts)
-    return Done(result.well, result.words.encode(errors="replace").decode(), facts, answer, fields)
+    words = result.words.encode(errors="replace").decode()
+    return Done(result.well, words, facts, answer, fields, result.properties)
 
 
-def answer_of(call: CallWork, events: Mapping[str, Named], done: Done) -> tuple[str, tuple[Any, ...]]:
+def answer_of(
+    call: CallWork, events: Mapping[str, Named], done: Done, action: HandlerAction | None = None
+) -> tuple[str, tuple[Any, ...]]:
     """The event by which a result ends a call, and its fields in their order, of the specification's types.
+
+    Two opaque fields need not be given: `reason`, which is then the result's words, and `properties`, what others are
+    told of the unit, which always have its `name`, its `site` and the `fence` of the action beside what is given.
 
     Args:
         call: with one answer or more.
         events: of the machine's role, with their fields.
         done: the result.
+        action: what was asked for; None: nothing is added to the properties.
 
     Raises:
         HandlerError: the result names no answer of the call, or its fields are not those of the event.
@@ -120,10 +158,38 @@ def answer_of(call: CallWork, events: Mapping[str, Named], done: Done) -> tuple[
     event = done.answer or call.answers[0 if done.well else -1]
     if event not in call.answers:
         raise HandlerError(f"it answered {event[:60]!r}, and {call.target} ends by {', '.join(call.answers)}")
+    given = dict(done.fields)
+    opaque = {name for name, kind in events[event] if kind == t.OPAQUE}
+    if "reason" in opaque:
+        given.setdefault("reason", done.words[:MOST_WORDS])
+    if "properties" in opaque:
+        given["properties"] = _properties(given.get("properties", done.properties), action)
     try:
-        return event, named_fields(events[event], done.fields)
+        values = given_fields(events[event], given)
+        check_sizes(events[event], values)
     except ValueFault as fault:
         raise HandlerError(f"its answer `{event}` does not fit the specification: {fault}") from None
+    return event, values
+
+
+def _properties(given: object, action: HandlerAction | None) -> dict[str, Any]:
+    """What others are told of a unit.
+
+    Raises:
+        HandlerError: it is no mapping, or too large for a message of many units.
+    """
+    if not isinstance(given, Mapping):
+        raise HandlerError(f"its properties are {given!r:.60}; they need names and values")
+    own = {"name": action.unit, "site": action.actor, "fence": action.number} if action is not None else {}
+    before = action.told if action is not None else {}
+    found = {**(given or before), **own}
+    try:
+        size = len(msgspec.msgpack.encode(from_plain(t.OPAQUE, found)))
+    except (ValueFault, ValueError, TypeError, RecursionError) as error:
+        raise HandlerError(f"its properties cannot be told: {error}") from None
+    if size > PROPERTIES:
+        raise HandlerError(f"its properties have {size} bytes; {PROPERTIES} are the most for one unit")
+    return found
 
 
 class HandlerError(Exception):

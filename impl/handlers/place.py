@@ -180,10 +180,13 @@ def want(file: Path, action: HandlerAction) -> None:
     Raises:
         Stale: there was a newer one.
     """
-    newest = read_file(file).get("number", action.number)
-    if newest > action.number:
+    seen = read_file(file)
+    newest = seen.get("number", action.number)
+    if (seen.get("fence", 0), newest) > (action.fence, action.number):
         raise Stale(f"action {action.number} on {action.on} is older than action {newest}, which it has seen")
     task = {"task": action.task, "incarnation": action.incarnation}
+    if action.fence:
+        task["fence"] = action.fence
     write_file(file, {"number": action.number, "verb": action.verb, "lease": action.lease, **task})
 
 

@@ -18,7 +18,8 @@ each other, also between incarnations.
 unit (processes.py).
 
 A unit is up while its first process runs. `setup` and `modify` both bring it up, `teardown` removes it; each may be
-repeated, from any state. A process that left the session, the environment and the lock is beyond this handler; that
+repeated, from any state. For what a holder runs on its units, `join`, `modify` and `leave` do the same; each lease has
+folders of its own then. A process that left the session, the environment and the lock is beyond this handler; that
 would take a container.
 """
 
@@ -27,8 +28,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import resource
 import signal
+import socket
 import string
 import subprocess
 import sys
@@ -45,7 +48,9 @@ from leasehold.impl.handlers.place import TOKEN, Cancelled, UnitDirectory, pause
 from leasehold.impl.handlers.starter import LIMITS
 
 IDLE = ("sleep", "infinity")
-PLACEHOLDERS = ("unit", "lease", "term_end", "directory")
+_OF_RUN = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]*):([0-9]+)/([a-z_]+)\[([0-9]+)\]")  # ORIGIN:NUMBER/ROLE[NUMBER]
+PLACEHOLDERS = ("unit", "lease", "term_end", "directory", "index")
+UP, DOWN = ("setup", "modify", "join"), ("teardown", "leave")
 POINTS = ("guarded", "wanted", "locked", "started", "kept", "asked", "cleared", "removed")
 STARTER = Path(__file__).with_name("starter.py")
 GUARD_LIMIT, START_LIMIT, KILL_LIMIT, BIRTH_LIMIT = 30.0, 15.0, 10.0, 1.0
@@ -56,7 +61,8 @@ class ProcessHandler:
 
     Args:
         directory: of the units' folders; made with access for its owner alone.
-        command: of a unit, as a list of words; `{unit}`, `{lease}`, `{term_end}` and `{directory}` are replaced.
+        command: of a unit, as a list of words; `{unit}`, its number `{index}`, `{lease}`, `{term_end}` and
+            `{directory}` are replaced.
         limits: of each process of a unit: `cpu_seconds`, `memory_bytes`, `files`, `processes` (those of its user). A
             unit's property `limits` has precedence.
         environment: variables for the command, beside PATH, HOME and those that name the unit, lease and term.
@@ -109,27 +115,29 @@ class ProcessHandler:
         await asyncio.to_thread(self._pool.shutdown)
 
     def _place(self, unit: str) -> UnitDirectory:
-        if not UNIT_NAME.fullmatch(unit):
+        folder = _folder_of(unit)
+        if not UNIT_NAME.fullmatch(folder):
             raise HandlerError(f"{unit[:80]!r} cannot be the name of a directory, so no unit may have it")
-        return UnitDirectory(self._base / unit)
+        return UnitDirectory(self._base / folder)
 
     def _do(self, action: HandlerAction, stop: threading.Event) -> Done:
-        if action.verb not in ("setup", "modify", "teardown"):
-            raise HandlerError(f"units that are processes know setup, modify and teardown, not {action.verb!r}")
+        if action.verb not in (*UP, *DOWN):
+            raise HandlerError(f"units that are processes know {', '.join((*UP, *DOWN))}, not {action.verb!r}")
         place = self._place(action.unit)
         place.make()
         with place.guarded(stop, GUARD_LIMIT):
             self._point("guarded", stop)
             want(place.wanted, action)
             self._point("wanted", stop)
-            if action.verb == "teardown":
+            if action.verb in DOWN:
                 self._down(place, stop)
-                return Done(True, "nothing is left of it")
+                return Done(True, "nothing is left of it", {"alive": False})
             kept = self._up(place, action, stop)
             facts = _facts(place)  # while nobody else can act on it
             if facts is None or not facts["alive"]:
                 raise HandlerError(f"the command has ended at once; its last words: {_last_words(place)}")
-        return Done(True, "it runs on" if kept else "it was started", facts)
+        told = {"host": socket.gethostname(), "pid": facts["pid"]}
+        return Done(True, "it runs on" if kept else "it was started", facts, properties=told)
 
     def _point(self, name: str, stop: threading.Event) -> None:
         self._at(name)
@@ -139,7 +147,7 @@ class ProcessHandler:
     def _up(self, place: UnitDirectory, action: HandlerAction, stop: threading.Event) -> bool:
         """Makes the unit run for a lease; returns whether it did already."""
         limits = {**self._limits, **_checked_limits(action.properties.get("limits", {}), f"limits of {action.unit}")}
-        told = {"lease": action.lease, "term_end": action.lease_data.get("end", 0)}
+        told = {"lease": action.lease, "term_end": action.term_end}
         self._await_birth(place, stop)
         if place.alive() and place.birth().get("lease") == action.lease:
             write_file(place.lease, told)
@@ -171,8 +179,9 @@ class ProcessHandler:
             pause(stop, 0.01)
 
     def _start(self, place: UnitDirectory, action: HandlerAction, limits: Mapping[str, int], lock: int) -> None:
-        end = str(action.lease_data.get("end", 0))
+        end, index = str(action.term_end), str(action.index)
         words = {"unit": action.unit, "lease": action.lease, "term_end": end, "directory": str(place.work)}
+        words["index"] = index
         command = [part.format_map(words) for part in self._command]
         birth = {"boot": processes.boot(), "number": action.number, "lease": action.lease, "command": command}
         birth |= {"task": action.task, "incarnation": action.incarnation}
@@ -183,7 +192,8 @@ class ProcessHandler:
         environment = {
             "HOME": str(place.work), **self._environment, "LEASEHOLD_UNIT": action.unit,
             "LEASEHOLD_LEASE": action.lease, "LEASEHOLD_TERM_END": end, "LEASEHOLD_TASK": action.task,
-            "LEASEHOLD_INCARNATION": str(action.incarnation), TOKEN: place.token,
+            "LEASEHOLD_INCARNATION": str(action.incarnation), TOKEN: place.token, "LEASEHOLD_INDEX": index,
+            "LEASEHOLD_PROPERTIES": json.dumps(dict(action.properties), default=str),
         }  # fmt: skip
         try:
             done = subprocess.run(
@@ -228,6 +238,12 @@ class ProcessHandler:
                     processes.send(member, signal.SIGCONT)  # a stopped process hears nothing else
             self._point("asked", stop)
             pause(stop, 0.01 if waited < 0.5 else 0.05)
+
+
+def _folder_of(unit: str) -> str:
+    """The folder of a unit: its name, or of a machine of a run that in letters that a folder may have."""
+    found = _OF_RUN.fullmatch(unit)
+    return unit if found is None else f"{found[1]}_{found[2]}.{found[3]}-{found[4]}"
 
 
 def _facts(place: UnitDirectory) -> dict[str, Any] | None:

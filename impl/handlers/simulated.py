@@ -63,8 +63,9 @@ class SimulatedUnits:
         return {name for name, state in self.units.items() if state.on}
 
     def lose(self, name: str) -> None:
-        """A unit that is up is not any more, and nobody is told."""
-        self.units[name].on = False
+        """A unit that may be up is not any more, and nobody is told."""
+        if name in self.units:
+            self.units[name].on = False
 
     def moved(self, now: int) -> None:
         """Moves the clock; actions that are due end."""

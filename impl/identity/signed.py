@@ -94,6 +94,10 @@ class UnknownMember(Refusal):
     """Its receiver's settings do not name the actor of a machine: until they do, and no longer."""
 
 
+class Early(Refusal):
+    """It is of use later, and not yet: the clocks of sender and receiver differ."""
+
+
 class OlderStore(Refusal):
     """Its sender has an older copy of its store, and has forgotten what it said: until the newest is put back."""
 

@@ -6,5 +6,7 @@ DEFAULT_POLICIES = {
     "broker": "first_come_first_served",
     "authority": "first_fit",
 }
+# Where the record of the parent of subsidiary machines has what its lease knows of each.
+PROPERTIES_IN = {"guest": "unit_properties", "unit": "unit_properties"}
 # What probes find, by role, where a configuration does not say and the specification has the event.
 DEFAULT_PROBES = {"unit": "lost"}

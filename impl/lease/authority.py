@@ -2,11 +2,14 @@
 
 Theory of operation. A unit is *held* by a lease that has it assigned, or whose machine for it is neither idle nor
 closed: it is being torn down, or its teardown failed and nobody knows what is left of it. A unit that nobody holds is
-free. A lease that shrinks keeps units that are up, one that grows keeps all that it has.
+free. A lease that shrinks keeps units that are up, one that grows keeps all that its holder does not give back; of
+those that it gives up, it may get the ones that are down, where no others are free.
 
 Leases that wait for units are served in the order in which they came, for each type of unit, and none overtakes: the
 broker has promised units to all of them, so room comes as others end. Only when too few units of the type are left that
-could ever come free (the rest failed, and were not torn down) would waiting not help: `no_room`.
+could ever come free (the rest failed, and were not torn down) would waiting not help: `no_room`. A lease that lost
+units does not wait for others to end, as its holder has to know what it has: it gets units that are free, or its own
+again that were torn down, and `no_room` if these are too few.
 
 Lazy close (paper, section 4.2.1): an expired lease keeps its units until another waits for them. Then as many leases as
 are needed are reclaimed, the one first whose end was first, counting what is on its way back already. A lease that has
@@ -29,6 +32,7 @@ from leasehold.impl.policy.policy import Decision, Lease, Question
 
 NONE: frozenset[int] = frozenset()
 _OVER = ("nascent", "closed")
+_KEPT = ("failed", "kept")  # units that are not free, and that no lease has up
 _WAITS = {"priming", "modifying"}
 
 
@@ -39,7 +43,7 @@ class _View:
     Attributes:
         lease: its record.
         held: units that no other lease may get.
-        failed: those of them whose machine has failed.
+        failed: those of them whose machine has failed, or that an operator keeps back.
         question: which waits; None where none was asked in this incarnation.
     """
 
@@ -53,8 +57,32 @@ class _View:
         return frozenset(self.lease.data["assigned"])
 
     @property
+    def chosen(self) -> frozenset[int]:
+        return frozenset(self.lease.data["chosen"])
+
+    @property
+    def given_up(self) -> frozenset[int]:
+        """The units that the lease holds and is not to have any more."""
+        return self.assigned - self.chosen
+
+    @property
+    def down(self) -> frozenset[int]:
+        """Those of them that are down, so that it may get them again."""
+        return frozenset(n for n in self.given_up if self.state_of(n) in ("idle", "closed"))
+
+    @property
+    def repairs(self) -> bool:
+        return self.lease.state == "modifying" and bool(self.lease.data["repairing"])
+
+    def state_of(self, n: int) -> str:
+        """The state of a unit's machine."""
+        machine = self.lease.units.get(("unit", n))
+        return "idle" if machine is None else str(machine["state"])
+
+    @property
     def quarantined(self) -> frozenset[int]:
-        return frozenset(n for (_, n), machine in self.lease.units.items() if machine.get("quarantined"))
+        units = self.lease.units.items()
+        return frozenset(n for (_, n), unit in units if unit.get("quarantined") or unit["state"] == "kept")
 
     @property
     def asks(self) -> bool:
@@ -117,7 +145,8 @@ class FirstFit:
         view.question = question
         type = self._type(view)
         if type is None:
-            return [question.answer("no_room"), *self._serve(now)]
+            reason = f"this site has no units of the type {self._said_type(view)!r}"
+            return [question.answer("no_room", reason=reason), *self._serve(now)]
         self._queues[type].setdefault(name)
         return self._serve(now)
 
@@ -144,17 +173,22 @@ class FirstFit:
 
     def _type(self, view: _View) -> str | None:
         """The type of unit that a lease's ticket is for; None where this site has none of it."""
-        said = properties_of(view.lease.data["properties"]).get("type", "")
+        said = self._said_type(view)
         if said in self._free:
-            return str(said)
+            return said
         types = self.inventory.types
         return types[0] if not said and len(types) == 1 else None
+
+    @staticmethod
+    def _said_type(view: _View) -> str:
+        """The type that the ticket names, or else the broker's policy in its properties."""
+        return str(view.lease.data["type"] or properties_of(view.lease.data["properties"]).get("type", ""))[:80]
 
     def _note(self, lease: Lease) -> _View | None:
         """Takes a lease as its record says; returns None where nothing of it counts any more."""
         down = {n: machine["state"] for (_, n), machine in lease.units.items()}
         held = frozenset(lease.data["assigned"]) | {n for n, s in down.items() if s not in ("idle", "closed")}
-        failed = frozenset(n for n, state in down.items() if state == "failed")
+        failed = frozenset(n for n, state in down.items() if state in _KEPT)
         view = self._views.setdefault(lease.name, _View(lease))
         before, view.lease, view.held, view.failed = view.held, lease, held, failed
         self._hold(held - before, 1)
@@ -187,35 +221,51 @@ class FirstFit:
             short = 0
             for name in list(queue):
                 view = self._views[name]
-                wanted, assigned = view.lease.data["wanted"], view.assigned
-                more = wanted - len(assigned)
+                more = view.lease.data["wanted"] - len(view.chosen)
                 if more > 0 and view.expired(now):
-                    if self._lazy and not assigned:
+                    if self._lazy and not view.assigned:
                         decisions += self._reclaim(view, now)
-                elif more > 0 and (short or more > len(self._free[type])):
-                    if view.question is not None and self._usable(type, view) < wanted:
+                elif more > 0 and (short or more > len(self._free[type])) and more > len(view.down):
+                    if view.question is not None and (reason := self._no_room(type, view, short)):
                         del queue[name]
-                        decisions.append(view.question.answer("no_room"))
+                        decisions.append(view.question.answer("no_room", reason=reason))
                     else:
                         short += more
                 elif view.question is not None:
                     del queue[name]
-                    decisions.append(self._place(view.question, view, type))
+                    decisions.append(self._place(view.question, view, type, bool(short)))
                 else:
                     short += max(0, more)  # it will be asked again in a moment; until then its units are its own
             if short and self._lazy:
                 decisions += self._take_back(type, short, now)
         return decisions
 
-    def _place(self, question: Question, view: _View, type: str) -> Decision:
-        wanted, assigned = view.lease.data["wanted"], view.assigned
-        if wanted > len(assigned):
-            fresh = frozenset(heapq.nsmallest(wanted - len(assigned), self._free[type]))
-            units = assigned | fresh
+    def _no_room(self, type: str, view: _View, short: int) -> str:
+        """Why a lease that cannot be served now is not to wait; empty: it is."""
+        wanted, more = view.lease.data["wanted"], view.lease.data["wanted"] - len(view.chosen)
+        usable = self._usable(type, view)
+        if usable < wanted:
+            return f"of {len(self.inventory.numbers(type))} units of type {type}, {usable} can be used"
+        if not view.repairs:
+            return ""
+        going = [n for n in view.given_up if view.state_of(n) not in ("idle", "closed", *_KEPT)]
+        free = 0 if short else len(self._free[type])
+        if going and max(free, len(view.down) + len(going)) >= more:
+            return ""  # its own units are on their way down, which takes no longer than their handlers may
+        return f"no unit of type {type} is free for one that was lost"
+
+    def _place(self, question: Question, view: _View, type: str, short: bool) -> Decision:
+        wanted, chosen = view.lease.data["wanted"], view.chosen
+        fresh = NONE
+        if wanted > len(chosen):
+            more, free = wanted - len(chosen), self._free[type]
+            if short or more > len(free):
+                units = chosen | frozenset(heapq.nsmallest(more, view.down))
+            else:
+                fresh = frozenset(heapq.nsmallest(more, free))
+                units = chosen | fresh
         else:
-            states = {n: machine["state"] for (_, n), machine in view.lease.units.items()}
-            fresh = NONE
-            units = frozenset(sorted(assigned, key=lambda n: (states.get(n) != "active", n))[:wanted])
+            units = frozenset(sorted(chosen, key=lambda n: (view.state_of(n) != "active", n))[:wanted])
         decision = question.answer("placed", units=units)
         self._hold(fresh, 1)
         self._promised[question.lease.name] = _Promise(decision, fresh)
@@ -229,7 +279,7 @@ class FirstFit:
             for n in other.failed
             if n in other.quarantined or n not in other.assigned
         }
-        return sum(n not in lost or n in view.assigned for n in self.inventory.numbers(type))
+        return sum(n not in lost or n in view.chosen for n in self.inventory.numbers(type))
 
     def _take_back(self, type: str, short: int, now: int) -> list[Decision]:
         """Reclaims expired leases until what is free, or on its way back, is enough."""

@@ -37,22 +37,23 @@ class Cluster(SystemCluster):
         units: of the site.
         settings: constants of the lease's specification.
         handler: of the site's units; left out: a simulated world, `world`.
+        guest: the handler of what the holder runs on them; left out: it runs nothing.
         rest: as `SystemCluster` takes it.
     """
 
     def __init__(
         self, units: int = 4, settings: Mapping[str, int | bool] | None = None, hand: Hand | None = None,
         store: Callable[[str], Store] | None = None, options: ActorOptions | None = None, handler: Any = None,
-        transport: Callable[[str], Transport] | None = None,
+        transport: Callable[[str], Transport] | None = None, guest: Any = None,
     ) -> None:  # fmt: skip
         self.system, program = _compiled(**{"max_units": units, **(settings or {})})
         self.inventory = Inventory.parse({"units": [{"name": f"unit-{i}"} for i in range(units)]})
-        self.handler = handler or SimulatedHandler()
+        self.handler, self.guest = handler or SimulatedHandler(), guest or NullHandler()
         super().__init__(program, hand, store, options, transport, players={r: name for name, r in ROLES.items()})
         self._number = 0
 
     def _environment(self, name: str) -> Environment:
-        handlers = {"service_manager": NullHandler(), "authority": self.handler}
+        handlers = {"service_manager": self.guest, "authority": self.handler}
         return lease_environment(
             self.program, self._identities[name], self.roles(name), self.players, self.inventory, handlers.get
         )

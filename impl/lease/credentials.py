@@ -3,7 +3,8 @@
 Theory of operation. A message that `carries` another in the specification (`redeem` carries `update_ticket`) must bring
 that other actor's signed word for what it shows: the ticket. The broker signs one with every ticket message that
 promises units, the service manager keeps the last one with its record, and the site keeps what it redeemed. A site
-cannot change during a lease, so the broker keeps the name of the one that its tickets are for.
+cannot change during a lease, so the broker keeps the name of the one that its tickets are for. A ticket for a term that
+begins later may come too early, where the clock of the site is behind: its holder is told to come again.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from leasehold.impl.actor.environment import CredentialRequest
 from leasehold.impl.core.core import Program
 from leasehold.impl.identity.envelope import Envelope
 from leasehold.impl.identity.keys import PrivateKey, Purpose
-from leasehold.impl.identity.signed import Malformed, Refusal, Unauthorised
+from leasehold.impl.identity.signed import Early, Malformed, Refusal, Unauthorised
 from leasehold.impl.identity.trust import Identity
 from leasehold.impl.lease import ticket as tickets
 from leasehold.impl.lease.ticket import Redeemed, Ticket
 
 TICKET, REDEEMED, AUTHORITY = "ticket", "redeemed", "authority"  # names of a record's metadata
-GRANT = ("units", "end", "properties")  # the fields of a message that a ticket can be made for
+GRANT = ("units", "end", "properties")  # the fields of a message that a ticket can be made for, and says
+ALSO = {"start": 0, "type": 0}  # what it says besides, where the message has it; and what one says that does not
 
 
 class TicketCredentials:
@@ -38,7 +40,7 @@ class TicketCredentials:
         self.program, self.identity, self.peers = program, identity, peers
         messages = program.messages
         carried = {shape.carries for shape in messages.values() if shape.carries}
-        self.carried = {name for name in carried if tuple(field for field, _ in messages[name].fields) == GRANT}
+        self.carried = {name for name in carried if set(GRANT) <= {field for field, _ in messages[name].fields}}
         self._issuers = {messages[name].sender for name in self.carried}
 
     def issue(self, requests: Sequence[CredentialRequest]) -> list[str | Refusal | None]:
@@ -68,16 +70,17 @@ class TicketCredentials:
         return tickets.body_of(
             issuer=self.identity.name, authority=str(authority), holder=holder, lease=request.lease,
             serial=request.number, resource=str(properties.get("resource", "unit")), units=fields["units"],
-            end=fields["end"], properties={"of": fields["properties"]},
+            end=fields["end"],
+            properties={"of": fields["properties"], **{name: fields[name] for name in ALSO if name in fields}},
         )  # fmt: skip
 
-    def accept(self, envelope: Envelope, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    def accept(self, envelope: Envelope, metadata: Mapping[str, Any], now: int) -> dict[str, Any]:
         """Judges the ticket that a message brings or presents; returns what is to be kept with the record."""
         shape, text = self.program.messages[envelope.message], envelope.credential
         if envelope.message in self.carried:
             return self._promised(envelope)
         if shape.carries in self.carried:
-            return self._redeem(envelope, metadata)
+            return self._redeem(envelope, metadata, now)
         if text is not None:
             raise Malformed(f"{envelope.message} takes no ticket")
         if shape.receiver in self._issuers and AUTHORITY not in metadata and (site := self.peers.get("authority")):
@@ -102,14 +105,16 @@ class TicketCredentials:
         if envelope.credential is None:
             raise Unauthorised(f"{envelope.message} brings no ticket")
         found = tickets.read_ticket(envelope.credential, self.identity.trust)
-        for name, shown in (("units", found.units), ("end", found.end), ("properties", found.properties.get("of"))):
-            if envelope.fields.get(name) != shown:
+        said = {"units": found.units, "end": found.end, "properties": found.properties.get("of")}
+        said |= {name: found.properties.get(name, none) for name, none in ALSO.items()}
+        for name, shown in said.items():
+            if (name in GRANT or name in envelope.fields) and envelope.fields.get(name) != shown:
                 raise Unauthorised(
                     f"{envelope.message} says {name}={envelope.fields.get(name)!r}, the ticket {shown!r}"
                 )
         return found
 
-    def _redeem(self, envelope: Envelope, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    def _redeem(self, envelope: Envelope, metadata: Mapping[str, Any], now: int) -> dict[str, Any]:
         found = self._read(envelope)
         sender = self.identity.trust.sender(envelope.sender)
         redeemed = Redeemed.from_bytes(metadata[REDEEMED]) if REDEEMED in metadata else Redeemed()
@@ -117,6 +122,8 @@ class TicketCredentials:
         reason = redeemed.check(found, sender, envelope.lease, self.identity.name, now=-1, at=time.time())
         if reason:
             raise Unauthorised(reason)
+        if now < (start := envelope.fields.get("start", 0)):
+            raise Early(f"the ticket's term begins at {start}, and it is {now} here; come again then")
         return {REDEEMED: redeemed.after(found).to_bytes()}
 
 

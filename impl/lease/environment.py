@@ -9,6 +9,7 @@ from typing import Any
 from leasehold.impl.actor.environment import Environment
 from leasehold.impl.core.core import Program
 from leasehold.impl.identity.trust import Identity
+from leasehold.impl.lease import PROPERTIES_IN
 from leasehold.impl.lease.authority import FirstFit
 from leasehold.impl.lease.broker import FirstComeFirstServed
 from leasehold.impl.lease.credentials import TicketCredentials
@@ -30,17 +31,21 @@ def lease_environment(
         inventory: the units of the broker and the site.
         handler: makes the handler of a role.
     """
-    made = Environment()
+    made = Environment(properties_in=PROPERTIES_IN)
     for role in roles:
         if role == "service_manager":
-            acts, peers = dict.fromkeys(("join", "leave"), handler(role)), ("broker", "authority")
-            made = replace(made, handlers=acts, peers={peer: player[peer] for peer in peers})
-            made.policies[role] = FixedDemand(max_units=int(program.constants["max_units"]))
+            peers = {peer: player[peer] for peer in ("broker", "authority")}
+            acts = dict.fromkeys(("join", "guest.modify", "leave"), handler(role))
+            made = replace(made, handlers={**made.handlers, **acts}, peers=peers)
+            constants = program.constants
+            made.policies[role] = FixedDemand(
+                max_units=int(constants["max_units"]), held_joins=bool(constants.get("held_joins", False))
+            )
         elif role == "broker":
             made = replace(made, peers={"authority": player["authority"]}, units=inventory)
             made.policies[role] = FirstComeFirstServed(inventory)
         elif role == "authority":
-            acts = dict.fromkeys(("setup", "modify", "teardown"), handler(role))
-            made = replace(made, handlers=acts, units=inventory)
+            acts = dict.fromkeys(("setup", "unit.modify", "teardown"), handler(role))
+            made = replace(made, handlers={**made.handlers, **acts}, units=inventory)
             made.policies[role] = FirstFit(inventory, lazy=bool(program.constants.get("lazy_close", True)))
     return replace(made, credentials=TicketCredentials(program, identity, made.peers))

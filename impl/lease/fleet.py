@@ -23,23 +23,26 @@ class Fleet(SystemFleet):
         folder: where they keep everything.
         units: of the site.
         handler: of the site's units; left out: each unit is a process group.
+        guest: the handler of what the holder runs on them; left out: it runs nothing.
         rest: as `SystemFleet` takes it.
     """
 
     def __init__(
         self, folder: Path, units: int = 6, tick_seconds: float = 0.5, store: Callable[[str], str] | None = None,
         handler: Mapping[str, Any] | str | None = None, more: Mapping[str, Any] | None = None,
+        guest: Mapping[str, Any] | None = None, settings: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
-        settings = {"max_units": units, "handler_limit": round(HANDLER_SECONDS / tick_seconds)}
+        limit = round(HANDLER_SECONDS / tick_seconds)
+        settings = {"max_units": units, "handler_limit": limit, "guest_limit": limit, **(settings or {})}
         players = {role: name for name, role in ROLES.items()}
         super().__init__("lease", folder, settings, tick_seconds, store, more, players)
         self.units = units
-        self._handler = handler or {"name": "process", "directory": "units"}
+        self._handlers = {SITE: handler or {"name": "process", "directory": "units"}, TENANT: guest}
 
     def _plugs(self, name: str) -> dict[str, Any]:
         """The inventory and the handler; each role of the lease has a policy that it takes by itself."""
         units = {"inventory": {"units": [{"name": "unit", "count": self.units}]}} if name != TENANT else {}
-        handler = {"handler": self._handler if name == SITE else None} if name != BROKER else {}
+        handler = {"handler": self._handlers[name]} if name != BROKER else {}
         return units | handler
 
     def unit_places(self) -> list[UnitDirectory]:

@@ -7,7 +7,11 @@ seen again in the next observation with the same records. The rules, after the p
 1. a unit serves one lease at a time;
 2. the broker has promised no more units than there are;
 3. as long as a lease has its units, their processes live on: the same ones, whichever actor crashes meanwhile;
-4. while the holder says that its lease is active and its term lasts, all its units run.
+4. while the holder says that its lease is active and its term lasts, all its units run, but for those that it knows to
+   be lost.
+
+Who kills the process of a unit says so (`killed`): that unit may be without a process, or have another one. Whether it
+is set up again in time is judged elsewhere.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from typing import Any
 from leasehold.impl.handlers.handler import HandlerError
 from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT, Fleet
 from leasehold.impl.server.client import ClientError
+from leasehold.impl.words import counted
 
 
 @dataclass(slots=True)
@@ -64,12 +69,17 @@ class Observation:
 
 
 class FleetMonitor:
-    """Observes a fleet, and collects violations in sentences."""
+    """Observes a fleet, and collects violations in sentences.
+
+    Attributes:
+        killed: processes of units that were killed from outside, each by its number and start.
+    """
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
         self.last = Observation()
         self.violations: list[str] = []
+        self.killed: set[tuple[int, int]] = set()
         self._births: dict[tuple[str, str], tuple[int, int]] = {}
         self._suspects: dict[str, object] = {}
 
@@ -119,10 +129,15 @@ class FleetMonitor:
         births = {(unit["lease"], name): (unit["pid"], unit["start"]) for name, unit in seen.units.items()}
         for (lease, name), birth in births.items():
             before = self._births.get((lease, name))
-            if before is not None and before != birth:
+            if before is not None and before != birth and before not in self.killed:
                 self.say(f"{name} of {lease} was process {before[0]}, and is now {birth[0]}")
         # As long as the unit is the lease's, also while the site is away, it must be the process that it was.
-        kept = {key: birth for key, birth in self._births.items() if self._still_has(seen, *key)}
+        # A holder that has not heard yet that its site has let go of a unit that was killed cannot know better.
+        kept = {
+            key: birth
+            for key, birth in self._births.items()
+            if self._still_has(seen, *key) or (birth in self.killed and self._still_knows(seen, *key))
+        }
         self._births = {**kept, **births}
 
     def _still_has(self, seen: Observation, lease: str, unit: str) -> bool:
@@ -130,13 +145,20 @@ class FleetMonitor:
         has = row is not None and not row["over"] and int(unit.rpartition("-")[2]) in row["data"]["assigned"]
         return has or seen.leases[SITE] is None
 
+    def _still_knows(self, seen: Observation, lease: str, unit: str) -> bool:
+        row = seen.row(TENANT, lease)
+        knows = row is not None and not row["over"] and int(unit.rpartition("-")[2]) in row["data"]["lease_units"]
+        return knows or seen.leases[TENANT] is None
+
     def _run_while_active(self, seen: Observation) -> None:
         suspects: dict[str, object] = {}
         for lease, row in (seen.leases[TENANT] or {}).items():
             data = row["data"]
-            running = list(seen.running().values()).count(lease)
-            if row["state"] == "active" and seen.now < data["lease_end"] and running < data["lease_units"]:
-                words = f"{lease} is active with {data['lease_units']} units, and {running} run"
+            meant = {f"unit-{n}" for n in data["lease_units"] if n not in data["lease_lost"]}
+            meant -= {name for name in meant if self._births.get((lease, name)) in self.killed}
+            running = sum(of == lease for name, of in seen.running().items() if name in meant)
+            if row["state"] == "active" and seen.now < data["lease_end"] and running < len(meant):
+                words = f"{lease} is active with {counted(len(meant), 'unit')}, and {running} run"
                 suspects[words] = (data["lease_end"], row["since"])
                 if self._suspects.get(words) == suspects[words]:
                     self.say(words)

@@ -9,6 +9,11 @@ Wishes are the one thing here that is in no record, so they are handed out as by
 actor's durable words (`changed_wishes`) in the commit that takes the client's word, and given back after a restart
 (`restore`). A wish whose lease has no record after a restart was never asked for: it is asked for then.
 
+A holder that shrinks its lease may say which units it gives back (`victims`). The policy always names as many as the
+new ticket is smaller by, where too few were said lost ones first: a guest leaves the units that are named, and a unit
+that the site had to choose would be torn down below it. Guests may wait for other leases (`after`): they join when each
+of these is active.
+
 What was asked for and did not come is asked for again, but `retry_after` ticks later: a broker that denies, or a site
 that cannot give what the ticket says, would be asked without a pause. That is volatile; a restart asks once more.
 
@@ -18,18 +23,19 @@ decided of it: those that wait cost nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from heapq import heappop, heappush
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from leasehold.impl.core.values import LARGEST
+from leasehold.impl.core.values import LARGEST, OPAQUE_BYTES
 from leasehold.impl.policy.policy import Decision, Lease, Question
 
 MACHINE = "service_manager"
 _RUNS = ("active", "active_ticketed")
+_JOINED = ("active", "extending_ticket", "active_ticketed", "extending_lease")  # its guests run
 _OVER = ("closed", "failed")
 
 
@@ -44,8 +50,14 @@ class LeaseDemand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         units: how many.
         until: the time at which the demand is over.
         term: ticks of each term.
-        start: the time from which the units are of use; a ticket is not redeemed before.
+        start: the time from which the units are of use; the first ticket is for a term that begins then.
         soon: ask for the units now, not at the next renewal.
+        type: of the units; empty where the broker has one type only.
+        properties: for the broker's policy (request properties).
+        configuration: for the site: what the units are for.
+        local: for the holder itself, whose policies and handlers see it; no other actor does (local properties).
+        after: the guests do not join before these leases are active.
+        victims: the numbers of units that are given back where the lease shrinks next.
     """
 
     units: int
@@ -53,6 +65,12 @@ class LeaseDemand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     term: int
     start: int = 0
     soon: bool = False
+    type: str = ""
+    properties: dict[str, Any] = {}
+    configuration: dict[str, Any] = {}
+    local: dict[str, Any] = {}
+    after: tuple[str, ...] = ()
+    victims: tuple[int, ...] = ()
 
 
 class FixedDemand:
@@ -62,15 +80,19 @@ class FixedDemand:
         renew_before: ticks before the end of a lease at which it is renewed; shorter terms are renewed at half of them.
         retry_after: ticks after which something is asked for again.
         max_units: of a lease; the constant of the specification, which the server gives.
+        held_joins: whether guests wait for this policy; a constant of the specification as well.
     """
 
     quick = True
 
-    def __init__(self, *, renew_before: int = 2, retry_after: int = 1, max_units: int = LARGEST) -> None:
+    def __init__(
+        self, *, renew_before: int = 2, retry_after: int = 1, max_units: int = LARGEST, held_joins: bool = False
+    ) -> None:
         for name, value in (("renew_before", renew_before), ("retry_after", retry_after)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise DemandError(f"{name} is {value!r}; it needs a number of ticks, 1 or more")
         self._renew_before, self._retry_after, self._max_units = renew_before, retry_after, max_units
+        self._held_joins = held_joins
         self._wishes: dict[str, LeaseDemand] = {}
         self._leases: dict[str, Lease] = {}
         self._questions: dict[str, Question] = {}
@@ -83,7 +105,11 @@ class FixedDemand:
 
     # What clients say.
 
-    def demand(self, lease: str, units: int, until: int, term: int, *, now: int, start: int = 0) -> Iterable[Decision]:
+    def demand(
+        self, lease: str, units: int, until: int, term: int, *, now: int, start: int = 0, type: str = "",
+        properties: Mapping[str, Any] | None = None, configuration: Mapping[str, Any] | None = None,
+        local: Mapping[str, Any] | None = None, after: Collection[str] = (),
+    ) -> Iterable[Decision]:  # fmt: skip
         """Units are wanted.
 
         Raises:
@@ -99,13 +125,46 @@ class FixedDemand:
         _number("start", start, 0, "a time")
         if start >= until:
             raise DemandError(f"start is {start}, and the demand is over at {until}; let it start earlier")
-        self._set(lease, LeaseDemand(units, until, term, start))
+        for name, value in (
+            ("type", type),
+            ("properties", properties),
+            ("configuration", configuration),
+            ("local", local),
+        ):
+            if (size := len(msgspec.json.encode(value))) > OPAQUE_BYTES:
+                raise DemandError(f"{name} has {size} bytes; {OPAQUE_BYTES} are the most")
+        if after and not self._held_joins:
+            raise DemandError(
+                "guests wait for other leases only where the constant `held_joins` is true; set it, alike at all actors"
+            )
+        for other in after:
+            if other not in self._wishes and other not in self._leases:
+                raise DemandError(f"there is no lease {other[:60]!r} to wait for here, or it is over; leave it out")
+        self._set(
+            lease,
+            LeaseDemand(
+                units,
+                until,
+                term,
+                start,
+                False,
+                type,
+                dict(properties or {}),
+                dict(configuration or {}),
+                dict(local or {}),
+                tuple(after),
+            ),
+        )
         demanded = self._demand(lease, now)
         self._plan(lease, now)
         return [demanded]
 
-    def flex(self, lease: str, units: int, *, now: int, soon: bool = False) -> Iterable[Decision]:
+    def flex(
+        self, lease: str, units: int, *, now: int, soon: bool = False, victims: Collection[int] = ()
+    ) -> Iterable[Decision]:
         """Another number of units is wanted: from the next renewal on, or at once by an extension of the term.
+
+        `victims` are the numbers of units that the holder gives back.
 
         Raises:
             DemandError: there is no such demand, or the term cannot be extended any more.
@@ -118,7 +177,15 @@ class FixedDemand:
                 f"lease {lease!r} has its ticket until {view.data['ticket_end']}, and its demand ends at {wish.until}: "
                 "no term is left in which to change it; prolong the demand first"
             )
-        self._set(lease, replace(wish, units=units, soon=soon))
+        held = frozenset(view.data["lease_units"]) if view is not None else frozenset()
+        if strange := sorted(set(victims) - held):
+            raise DemandError(f"lease {lease!r} has no unit {strange[0]}; its units are {_listed(held)}")
+        if len(victims) > max(0, len(held) - units):
+            raise DemandError(
+                f"lease {lease!r} has {len(held)} units and is to have {units}, so it gives back "
+                f"{max(0, len(held) - units)} and not {len(victims)}"
+            )
+        self._set(lease, replace(wish, units=units, soon=soon, victims=tuple(sorted(victims))))
         return self._look(lease, now)
 
     def prolong(self, lease: str, until: int, *, now: int) -> Iterable[Decision]:
@@ -187,8 +254,18 @@ class FixedDemand:
         return self._look(question.lease.name, now)
 
     def changed(self, lease: Lease, now: int) -> Iterable[Decision]:
+        before = self._leases.get(lease.name)
         self._note(lease)
-        return self._look(lease.name, now)
+        found = self._look(lease.name, now)
+        if before is None or before.state != lease.state:
+            for other, question in tuple(self._questions.items()):  # those whose guests wait for this one
+                if question.call == "schedule_join" and lease.name in self._after(other):
+                    found += self._look(other, now)
+        return found
+
+    def _after(self, lease: str) -> tuple[str, ...]:
+        wish = self._wishes.get(lease)
+        return () if wish is None else wish.after
 
     def tick(self, now: int) -> Iterable[Decision]:
         self._ended.clear()
@@ -207,12 +284,21 @@ class FixedDemand:
             self._leases[lease.name] = lease
             if lease.state == "ticketing":
                 self._asked.pop(lease.name, None)  # the demand has come; an extension is another matter
+            self._given_back(lease)
             return
         self._leases.pop(lease.name, None)
         self._asked.pop(lease.name, None)
         self._tried.pop(lease.name, None)
         if self._wishes.pop(lease.name, None) is not None:
             self._dirty.add(lease.name)
+
+    def _given_back(self, lease: Lease) -> None:
+        """Units that the lease has no more are no victims of a later shrink."""
+        wish = self._wishes.get(lease.name)
+        if wish is not None and wish.victims and lease.state in _JOINED:
+            left = tuple(n for n in wish.victims if n in lease.data["lease_units"])
+            if left != wish.victims:
+                self._set(lease.name, replace(wish, victims=left))
 
     def _look(self, name: str, now: int) -> list[Decision]:
         """The decisions for a lease now."""
@@ -236,6 +322,8 @@ class FixedDemand:
         lease, wish = self._leases.get(name), self._wishes.get(name)
         if name in self._asked:
             yield self._asked[name] + self._retry_after
+        if name in self._questions and lease is not None:
+            yield lease.data["ticket_start"]
         if name in self._tried:
             yield self._tried[name][1] + self._retry_after
         if wish is not None:
@@ -267,18 +355,28 @@ class FixedDemand:
         question = self._questions.get(name)
         if question is None:
             return []
+        fields: dict[str, Any] = {}
         if question.call == "schedule_redeem":
-            if wish is not None and now < wish.start:
+            if now < max(lease.data["ticket_start"], wish.start if wish is not None else 0):
                 return []
             event = "redeem_now"
+        elif question.call == "schedule_join":
+            if not all(self._joined(other) for other in self._after(name)):
+                return []
+            event = "join_now"
         else:
             tried = self._tried.get(name)
             if tried and tried[0] == lease.data["ticket_end"] and now < tried[1] + self._retry_after:
                 return []
             self._tried[name] = lease.data["ticket_end"], now
-            event = "extend_now"
+            event, fields = "extend_now", {"victims": _victims(lease, wish)}
         del self._questions[name]
-        return [question.answer(event)]
+        return [question.answer(event, **fields)]
+
+    def _joined(self, lease: str) -> bool:
+        """Whether the guests of another lease run; one that is not known, or over, keeps nobody waiting for ever."""
+        view = self._leases.get(lease)
+        return lease not in self._wishes if view is None else view.state in _JOINED
 
     def _renew(self, lease: Lease, wish: LeaseDemand, now: int) -> list[Decision]:
         data = lease.data
@@ -293,7 +391,7 @@ class FixedDemand:
         self._asked[lease.name] = now
         if wish.soon:
             self._set(lease.name, replace(wish, soon=False))
-        return [self._say(lease.name, "extend", {"units": wish.units, "end": end})]
+        return [self._say(lease.name, "extend", {"units": wish.units, "end": end, **_property_lists(wish)})]
 
     def _early(self, lease: str, now: int) -> bool:
         """Whether it was asked for a moment ago."""
@@ -303,7 +401,8 @@ class FixedDemand:
         wish = self._wishes[lease]
         self._asked[lease] = now
         end = min(max(now, wish.start) + wish.term, wish.until)
-        return self._say(lease, "demand", {"units": wish.units, "end": end})
+        told = {"units": wish.units, "start": wish.start, "end": end, "type": wish.type}
+        return self._say(lease, "demand", told | _property_lists(wish))
 
     @staticmethod
     def _say(lease: str, event: str, fields: dict[str, Any]) -> Decision:
@@ -323,6 +422,25 @@ class FixedDemand:
         del self._wishes[lease]
         self._asked.pop(lease, None)
         self._dirty.add(lease)
+
+
+def _property_lists(wish: LeaseDemand) -> dict[str, Any]:
+    return {"properties": wish.properties, "configuration": wish.configuration, "local": wish.local}
+
+
+def _victims(lease: Lease, wish: LeaseDemand | None) -> frozenset[int]:
+    """The units that a lease gives back: as many as its ticket is smaller by."""
+    held, lost = frozenset(lease.data["lease_units"]), lease.data["lease_lost"]
+    fewer = len(held) - lease.data["ticket_units"]
+    named = [n for n in (wish.victims if wish is not None else ()) if n in held]
+    if fewer <= 0:
+        return frozenset()
+    others = sorted(held - set(named), key=lambda n: (n not in lost, -n))
+    return frozenset([*named, *others][:fewer])
+
+
+def _listed(units: Collection[int]) -> str:
+    return ", ".join(map(str, sorted(units))) or "none"
 
 
 def _number(name: str, value: object, least: int, words: str, most: int = LARGEST) -> None:

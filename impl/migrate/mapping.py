@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from leasehold.impl.actor.session import SESSIONS
+from leasehold.impl.actor.table import DRIVERS
 from leasehold.impl.core.codec import VERSION, Codec, CoreError, RecordError, read_head
 from leasehold.impl.core.core import Core, Field, Program
 from leasehold.impl.core.values import ValueFault, from_plain, named_fields, to_plain
@@ -27,7 +28,7 @@ from leasehold.impl.words import did_you_mean
 from leasehold.spec import SpecError, System
 from leasehold.spec.language.diagnostics import Place, Sink, listed, near_miss
 from leasehold.spec.language.migration_rules import MigratedField, MigratedRole, Migration
-from leasehold.spec.language.types import Map, members
+from leasehold.spec.language.types import Instance, Map, members
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[bytes, list[str] | dict[str, str], dict[str, Any]]).decode
@@ -141,7 +142,7 @@ class Mapper:
             body = mapper.write(named)
         except CoreError as error:
             raise UnmappableRecord([Problem(*key, "", str(error))]) from None
-        row = _encode([body, mapper.in_order(peers), mapper.with_sessions(papers)])
+        row = _encode([body, mapper.in_order(peers), mapper.with_papers(papers)])
         machine = RecordKey(key.lease, core.machine(instance))
         return Mapped(machine, row, core.role, before, mapper.state(before) or before)
 
@@ -219,6 +220,8 @@ class RoleMapper:
         cells = _cells_of(new)
         if bool(cells) != bool(old.cells):
             yield new.name, f"it was {old.type} and is {type_text(new.type)}; give it a `value`"
+        elif _by_machine(new):
+            return  # as many cells as there are machines: one of a new machine is as at first
         elif gone := [cell for cell in old.cells if cell not in cells]:
             yield new.name, f"the cells {listed(gone)} of the old map are gone; give it a `value`"
         elif (fresh := [cell for cell in cells if cell not in old.cells]) and (rule is None or not rule.filled):
@@ -244,11 +247,21 @@ class RoleMapper:
         for new in self.core.fields:
             source = self._source(new)
             if source is not None:
+                was = "" if source == new.name else f" (from `{source}`)"
+                if gone := self._lost_cells(new, named[f"field {source}"], self.before[source].cells):
+                    yield new.name, f"the cells {listed(gone)} are gone, and hold something{was}"
                 try:
                     from_plain(new.type, self._value(new, named))
                 except ValueFault as fault:
-                    was = "" if source == new.name else f" (from `{source}`)"
                     yield new.name, f"{fault}{was}"
+
+    @staticmethod
+    def _lost_cells(new: Field, value: Any, before: tuple[str, ...]) -> list[str]:
+        """The cells of machines that are there no more, and that are not as at first."""
+        if not _by_machine(new) or not isinstance(value, list) or not isinstance(new.type, Map):
+            return []
+        cells, first = _cells_of(new), _first_cell(new)
+        return [cell for cell, kept in zip(before, value, strict=False) if cell not in cells and kept != first]
 
     def _value(self, new: Field, named: Mapping[str, Any]) -> Any:
         rule, source = self.rules.fields.get(new.name), self._source(new)
@@ -259,8 +272,10 @@ class RoleMapper:
         cells = _cells_of(new)
         if not isinstance(new.type, Map) or cells == old.cells or not isinstance(value, list):
             return value
-        cell_of = dict(zip(old.cells, value, strict=False))
-        fill = to_plain(new.type.of, rule.cells) if rule is not None and rule.filled else None
+        if len(value) != len(old.cells):
+            raise ValueFault(f"it has {len(value)} cells, not {len(old.cells)}")
+        cell_of = dict(zip(old.cells, value, strict=True))
+        fill = to_plain(new.type.of, rule.cells) if rule is not None and rule.filled else _first_cell(new)
         return [cell_of.get(cell, fill) for cell in cells]
 
     def in_order(self, of_neighbours: Any) -> Any:
@@ -281,10 +296,14 @@ class RoleMapper:
         assert found is not None
         return found
 
-    def with_sessions(self, papers: Mapping[str, Any]) -> dict[str, Any]:
-        """What is kept with a record, the messages of its sessions at the new positions."""
-        sessions = {str(self.position(int(at))): kept for at, kept in papers.get(SESSIONS, {}).items()}
-        return {**papers, SESSIONS: sessions} if sessions else dict(papers)
+    def with_papers(self, papers: Mapping[str, Any]) -> dict[str, Any]:
+        """What is kept with a record: messages of sessions at the new positions, and drivers by their new names."""
+        found = dict(papers)
+        if SESSIONS in papers:
+            found[SESSIONS] = {str(self.position(int(at))): kept for at, kept in papers[SESSIONS].items()}
+        if DRIVERS in papers:
+            found[DRIVERS] = [[lease, _renamed(machine, self.names)] for lease, machine in papers[DRIVERS]]
+        return found
 
     def unsendable(self, papers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """The messages of sessions that the new specification does not have in this form, each with the reason."""
@@ -327,6 +346,17 @@ class RoleMapper:
 
 def _cells_of(new: Field) -> tuple[str, ...]:
     return tuple(map(str, members(new.type.key))) if isinstance(new.type, Map) else ()
+
+
+def _by_machine(new: Field) -> bool:
+    """Whether a field is a map with a cell for each machine of a role."""
+    return isinstance(new.type, Map) and isinstance(new.type.key, Instance)
+
+
+def _first_cell(new: Field) -> Any:
+    """The value of a cell of a new record's map, as plain data; None where that depends on the cell."""
+    first = to_plain(new.type, new.initial)
+    return first[0] if isinstance(first, list) and first and first.count(first[0]) == len(first) else None
 
 
 def _renamed(neighbour: str, names: Mapping[str, str]) -> str:

@@ -43,7 +43,7 @@ from opentelemetry.trace import (
 
 from leasehold import __version__
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.table import origin_of
+from leasehold.impl.actor.pruned import origin_of
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.observe.calls import CallInProgress, CallTracker, Result, lease_of
 

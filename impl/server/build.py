@@ -18,7 +18,7 @@ from leasehold.impl.handlers.handler import Handler
 from leasehold.impl.identity.keys import KeyFault, PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, TrustFault
 from leasehold.impl.identity.trust_file import TrustFile
-from leasehold.impl.lease import DEFAULT_POLICIES, DEFAULT_PROBES
+from leasehold.impl.lease import DEFAULT_POLICIES, DEFAULT_PROBES, PROPERTIES_IN
 from leasehold.impl.lease.credentials import TicketCredentials
 from leasehold.impl.lease.inventory import Inventory, InventoryError
 from leasehold.impl.observe.watch import host_and_port
@@ -86,7 +86,7 @@ def build(config: Config, roles: tuple[str, ...] = ()) -> Built:
         raise ConfigError(f"archive: {config.archive} is a folder, or in none; name a file")
     if config.metrics:
         host_and_port(config.metrics)
-    environment = Environment(policies, handlers, peers, inventory, credentials, probes)
+    environment = Environment(policies, handlers, peers, inventory, PROPERTIES_IN, credentials, probes)
     options = ActorOptions(
         retire_after=config.retire_after_ticks,
         reopen_pause=config.reopen_pause_seconds,
@@ -187,27 +187,33 @@ def _policies(
 
 def verbs(system: System, roles: tuple[str, ...], of: str = "handler") -> list[str]:
     """The verbs that the tasks of some roles call: `setup`, `modify`, `teardown` of handlers, or those of policies."""
-    wanted = []
+    return list(dict.fromkeys(verb for _, verb in _calls(system, roles, of)))
+
+
+def _calls(system: System, roles: tuple[str, ...], of: str) -> list[tuple[str, str]]:
+    """The same verbs, each with the role that calls it."""
+    found = []
     for role in system.roles.values():
         if role.name in roles or role.parent in roles:
             for task in role.tasks.values():
                 if isinstance(task, Call) and task.target.startswith(f"{of}."):
-                    wanted.append(task.target.partition(".")[2])
-    return list(dict.fromkeys(wanted))
+                    found.append((role.name, task.target.partition(".")[2]))
+    return list(dict.fromkeys(found))
 
 
 def _handlers(config: Config, system: System, roles: tuple[str, ...]) -> dict[str, Handler]:
-    wanted = verbs(system, roles)
-    for verb in config.handlers:
-        if verb not in wanted:
-            raise ConfigError(f"handlers: {', '.join(roles)} calls no handler {verb[:60]!r}{choices(verb, wanted)}")
-    rest = [verb for verb in wanted if verb not in config.handlers]
+    calls, given = _calls(system, roles, "handler"), config.handlers
+    names = [verb for _, verb in calls] + [f"{role}.{verb}" for role, verb in calls]
+    for name in given:
+        if name not in names:
+            raise ConfigError(f"handlers: {', '.join(roles)} calls no handler {name[:60]!r}{choices(name, names)}")
+    rest = list(dict.fromkeys(verb for role, verb in calls if verb not in given and f"{role}.{verb}" not in given))
     if rest and config.handler == "":
         raise ConfigError(
             f"handler: is missing, and {', '.join(roles)} calls {', '.join(rest)}; name one, as in "
             "{name: process, directory: units}, or null for one that does nothing"
         )
-    made = {verb: _handler(given, f"handlers: {verb}", [verb]) for verb, given in config.handlers.items()}
+    made = {name: _handler(one, f"handlers: {name}", [name.rpartition(".")[2]]) for name, one in given.items()}
     return {**dict.fromkeys(rest, _handler(config.handler, "handler", rest) if rest else None), **made}  # type: ignore[dict-item]
 
 

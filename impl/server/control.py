@@ -16,8 +16,8 @@ A service manager takes the demands of clients for leases as well:
 
 | request | does |
 |---|---|
-| `POST /demand` | `{units, until, term, start?, lease?}`: a new lease |
-| `POST /leases/NAME/flex` | `{units, soon?}`: another number of units |
+| `POST /demand` | `{units, until, term, start?, type?, properties?, configuration?, local?, after?, lease?}`: a lease |
+| `POST /leases/NAME/flex` | `{units, soon?, victims?}`: another number of units, and which are given back |
 | `POST /leases/NAME/prolong` | `{until}`: a later end, or an earlier one |
 
 Times are ticks of the actor's clock. An answer is given when what was asked for is committed. What cannot be is
@@ -42,12 +42,15 @@ from aiohttp import web
 
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorError
-from leasehold.impl.actor.table import BELOW, origin_of
+from leasehold.impl.actor.pruned import origin_of
+from leasehold.impl.actor.table import BELOW
 from leasehold.impl.identity.signed import Refusal
 from leasehold.impl.server.config import ConfigError
 from leasehold.impl.server.views import Views
 from leasehold.impl.store.store import RecordKey
 from leasehold.impl.words import choices, did_you_mean
+
+MEMBERS: dict[str, type] = {"after": str, "victims": int}  # what the lists of a request hold
 
 
 class Rejected(Exception):
@@ -76,6 +79,8 @@ async def read_body(request: web.Request, needed: dict[str, type], may: dict[str
             raise Rejected(400, f"there is no {name[:60]!r} here (there are: {', '.join(known)})")
         if type(value) is not known[name]:
             raise Rejected(400, f"`{name}` is {str(value)[:60]!r}, and not of type {known[name].__name__}")
+        if isinstance(value, list) and not all(type(one) is MEMBERS[name] for one in value):
+            raise Rejected(400, f"`{name}` is {str(value)[:60]!r}, and not a list of {MEMBERS[name].__name__}")
     for name in needed:
         if name not in given:
             raise Rejected(400, f"`{name}` is missing")
@@ -103,8 +108,19 @@ PROBE_SECONDS = 2.0
 
 # The demands of clients: which keys a request needs, and which it may have.
 DEMANDS: dict[str, tuple[dict[str, type], dict[str, type]]] = {
-    "demand": ({"units": int, "until": int, "term": int}, {"start": int, "lease": str}),
-    "flex": ({"units": int}, {"soon": bool}),
+    "demand": (
+        {"units": int, "until": int, "term": int},
+        {
+            "start": int,
+            "type": str,
+            "properties": dict,
+            "configuration": dict,
+            "local": dict,
+            "after": list,
+            "lease": str,
+        },
+    ),
+    "flex": ({"units": int}, {"soon": bool, "victims": list}),
     "prolong": ({"until": int}, {}),
 }
 

@@ -17,9 +17,11 @@ from leasehold.impl.core.work import CallWork, SendWork
 from leasehold.impl.server.subscribers import History
 from leasehold.impl.store.store import RecordKey
 from leasehold.spec import System
-from leasehold.spec.language.types import TIME, show
+from leasehold.spec.language.model import Send
+from leasehold.spec.language.types import TIME, Map, Value, members, show
 
 LAST = 6  # of what has happened to a unit
+SEVERAL = 4  # cells of a map that are counted and not shown
 
 
 class Views:
@@ -139,7 +141,7 @@ class Views:
             "since": held.metadata.get("since"),
             "over": held.core.over(held.state) and not self.actor.program.standing,
             "asks": [
-                {"task": piece.task, "epoch": held.core.began(held.record, piece.task)}
+                {"task": piece.task, "call": piece.target, "epoch": held.core.began(held.record, piece.task)}
                 for piece in held.core.work[held.state](held.record)
                 if isinstance(piece, CallWork)
             ],
@@ -152,7 +154,7 @@ class Views:
 
     def _shown(self, held: MachineInstance) -> dict[str, str]:
         """Its data in the words of the specification."""
-        return {f.name: show(f.type, held.record[at]) for at, f in self._fields(held)}
+        return {f.name: shown(f, held.record[at]) for at, f in self._fields(held)}
 
     def _doc(self, held: MachineInstance) -> str:
         """What the specification says of its state."""
@@ -175,7 +177,7 @@ class Views:
             "refused": self.actor.outbox.refusals.get(held.key),
             "handlers": sorted(self.actor.calls.of(held.key)),
             "leaves": list(self._leaves(held)),
-            "history": self.history.of(held.key),
+            "history": [{**step, **self._unanswered(held, step)} for step in self.history.of(held.key)],
         }
 
     def _driven(self, held: MachineInstance) -> list[dict[str, Any]]:
@@ -208,6 +210,16 @@ class Views:
                     "times": 0, "taken": False, "reason": f"nobody is known to play {machine}", "again_seconds": None,
                 }  # fmt: skip
 
+    def _unanswered(self, held: MachineInstance, step: dict[str, Any]) -> dict[str, Any]:
+        """Of a step that time has taken: what was asked of neighbours whose answers had not come."""
+        if step.get("transition", "").partition("#")[2].partition(".")[0] != "tick":
+            return {}
+        role = self.system.roles[held.core.role]
+        left = role.states[step["from"]]
+        awaited = {self.system.messages[event].sender for event in left.on if event in self.system.messages}
+        sends = [task for name in left.tasks if isinstance(task := role.tasks[name], Send)]
+        return {"unanswered": [{"message": s.message, "to": s.receiver} for s in sends if s.receiver in awaited]}
+
     def _leaves(self, held: MachineInstance) -> Iterator[dict[str, Any]]:
         """The events that a state takes, from the specification: where some lead out of it, these alone."""
         role = self.system.roles[held.core.role]
@@ -218,6 +230,18 @@ class Views:
                 message = None if event in role.events else self.system.messages.get(event)
                 origin = message.sender if message is not None else "the clock" if event == "tick" else "here"
                 yield {"event": event, "from": origin, "to": sorted(set(targets))}
+
+
+def shown(field: Field, value: Value) -> str:
+    """A value of a field as the language writes it; of a map, cells that are as at first are only counted."""
+    if not isinstance(field.type, Map):
+        return show(field.type, value)
+    (first, *others), key, of = field.initial, field.type.key, field.type.of
+    changed = [f"{show(key, k)}: {show(of, v)}" for k, v in zip(members(key), value, strict=True) if v != first]
+    left = len(value) - len(changed)
+    if left < SEVERAL or any(other != first for other in others):
+        return show(field.type, value)
+    return "{" + ", ".join([*changed, f"{left} others: {show(of, first)}"]) + "}"
 
 
 def _plain(wish: bytes) -> Any:

@@ -49,7 +49,12 @@ class FieldBuilder:
     # Fields
 
     def data(self, node: YamlNode | None) -> dict[str, m.Datum]:
+        """The data of a record."""
         return self._data(as_mapping(node).pairs())
+
+    def fields(self, node: YamlNode | None) -> dict[str, m.Datum]:
+        """The fields of an event or a message; the values to try may be given for the cells of a map, too."""
+        return {name: self._datum(name, place, decl, comes=True) for name, place, decl in as_mapping(node).pairs()}
 
     def shared(self) -> dict[str, m.Datum]:
         """The variables that all machines read and write."""
@@ -58,7 +63,7 @@ class FieldBuilder:
     def _data(self, declared: Iterable[tuple[str, Place, YamlNode]]) -> dict[str, m.Datum]:
         return {name: self._datum(name, place, decl) for name, place, decl in declared}
 
-    def _datum(self, name: str, place: Place, decl: YamlNode) -> m.Datum:
+    def _datum(self, name: str, place: Place, decl: YamlNode, *, comes: bool = False) -> m.Datum:
         kind = parse_type(type_node(decl), self.small, self.sink)
         if decl.kind == "text":
             return m.Datum(name, kind, None, default(kind), place=place)
@@ -70,7 +75,7 @@ class FieldBuilder:
             kind = bounded(kind, ends)
         elif low is not None or high is not None:
             self.sink.error("bounds_of_no_int", (low or high or decl).place, name=name, kind=kind)
-        explore = self._explore(name, kind, decl.get("explore"))
+        explore = self._explore(name, kind, decl.get("explore"), cells=comes)
         first = decl.get("initial")
         if first is None:
             return m.Datum(name, kind, explore, default(kind), doc=doc_of(decl), place=place)
@@ -85,11 +90,14 @@ class FieldBuilder:
             value = (value,) * len(kind.key.members if isinstance(kind.key, Enum) else range(kind.key.count))
         return m.Datum(name, kind, explore, value, doc=doc_of(decl), place=place)
 
-    def _explore(self, name: str, kind: Type, node: YamlNode | None) -> tuple[x.Expression, x.Expression] | None:
+    def _explore(
+        self, name: str, kind: Type, node: YamlNode | None, *, cells: bool
+    ) -> tuple[x.Expression, x.Expression] | None:
         if node is None:
             return None
         ends = list(node)
-        of = kind.of if isinstance(kind, Option) else kind
+        of: Type | None = kind.of if cells and isinstance(kind, Map) else kind
+        of = of.of if isinstance(of, Option) else of
         if not isinstance(of, Int | Time | Opaque | UnknownType):
             self.sink.error("explore_no_number", node.place, name=name, kind=kind)
             return None
@@ -107,7 +115,7 @@ class FieldBuilder:
             if decl.kind == "text":
                 found[name] = m.Event(name, (), " ".join(decl.text.split()), place)
             else:
-                found[name] = m.Event(name, tuple(self.data(decl.get("fields")).values()), doc_of(decl), place)
+                found[name] = m.Event(name, tuple(self.fields(decl.get("fields")).values()), doc_of(decl), place)
         return found
 
     def messages(self) -> dict[str, m.Message]:
@@ -115,7 +123,7 @@ class FieldBuilder:
         for name, place, node in entries(self.files.messages):
             sender = self._role(node.get("from"))
             receiver = self._role(node.get("to"))
-            fields = self.data(node.get("fields"))
+            fields = self.fields(node.get("fields"))
             if not fields.keys().isdisjoint(("number", "kind", "latest", "sender")):
                 self.sink.error("message_field_name", place, name=name)
             if sender and receiver:

@@ -13,7 +13,7 @@ from leasehold.spec.language.build import TICK
 from leasehold.spec.language.build_fields import constant_value
 from leasehold.spec.language.diagnostics import Place, Sink
 from leasehold.spec.language.model import Datum, Role, State, System, Transition
-from leasehold.spec.language.python_source import BUILTINS, Frame, SourceLayout, source
+from leasehold.spec.language.python_source import Frame, SourceLayout, evaluated, source
 from leasehold.spec.language.types import Instance, Int, Time, Type, UnknownType, Value, domain, show, size
 
 MAX_COMBINATIONS = 20_000
@@ -163,7 +163,7 @@ class _GuardCases:
         arguments = {name.removeprefix("event."): f"v[{name!r}]" for name in fields}
         frame = Frame(_Assigned(), self.constants, "v['self']", arguments, "v['event.sender']")
         return [
-            (t, eval(f"lambda v: {source(t.guard, frame)}", {"__builtins__": BUILTINS}))
+            (t, evaluated(f"lambda v: {source(t.guard, frame)}"))
             for t in self.choices if t.guard is not None
         ]  # fmt: skip
 

@@ -23,6 +23,15 @@ BUILTINS: Mapping[str, Callable[..., Any]] = {
 }
 
 
+def evaluated(words: str) -> Any:
+    """The value of source text, such as a lambda.
+
+    It is compiled first: where Ctrl-C comes while `eval` runs a text, CPython ends the process by SIGINT at its very
+    end, whoever has caught it (`exit_sigint` in Modules/main.c).
+    """
+    return eval(compile(words, "<expression>", "eval"), {"__builtins__": BUILTINS})
+
+
 class SourceLayout:
     """Where the parts of a global state lie in the tuple."""
 
@@ -104,7 +113,8 @@ def source(e: x.Expression, f: Frame) -> str:
         case x.Apply(op=op):
             return ROWS[op](e, f)
         case x.InstanceAt(type=of, number=number):
-            return f"({source(number, f)} % {of.count})"
+            text = source(number, f)
+            return str(int(text) % of.count) if text.isdecimal() else f"({text} % {of.count})"
         case x.Quantifier(domain=x.Pending(name=name)):
             return _over_messages(e, name, f)
         case x.Quantifier():

@@ -58,7 +58,7 @@ class Pattern:
 
 
 def _with_unit(event: Event, number: int) -> Event:
-    return ("placed", (frozenset({number}),), *event[2:]) if event[0] == "placed" else event
+    return ("placed", (frozenset({number}), *event[1][1:]), *event[2:]) if event[0] == "placed" else event
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,8 @@ async def _measure() -> Watch:
             envelope = Envelope(
                 version=1, system=program.system, digest=actor.codec.agreement, sender="tenant", receiver="broker",
                 lease=f"tenant:{number}", sending_machine="service_manager", receiving_machine="broker",
-                message="ticket", number=1, epoch=1, fields={"units": 1, "end": 10}, reply_to="http://127.0.0.1:9",
+                message="ticket", number=1, epoch=1, reply_to="http://127.0.0.1:9",
+                fields={"units": 1, "start": 0, "end": 10, "type": "", "properties": {}},
             )  # fmt: skip
             answer = await _post(address, seal(envelope, keys["tenant"]), watch)
             if b'"taken"' not in answer:

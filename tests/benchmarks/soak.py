@@ -124,7 +124,8 @@ def late_duplicate(fleet: Fleet, lease: str) -> str:
     envelope = Envelope(
         version=1, system=about["system"], digest=about["agreement"], sender=TENANT, receiver=BROKER, lease=lease,
         sending_machine="service_manager", receiving_machine="broker", message="ticket", number=1,
-        epoch=about["epoch"], fields={"units": 1, "end": about["now"] + 1000},
+        epoch=about["epoch"],
+        fields={"units": 1, "start": 0, "end": about["now"] + 1000, "type": "", "properties": {}},
     )  # fmt: skip
     frame = seal(envelope, PrivateKey.load(fleet.folder / f"{TENANT}.key"))
     url = f"{trust.find(BROKER).address}/parcels"

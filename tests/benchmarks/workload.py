@@ -79,9 +79,9 @@ async def work(program: Program, store: Store, leases: int, extensions: int = EX
     await actor.start()
     names = [f"tenant:{number}" for number in range(1, leases + 1)]
     begun = time.perf_counter()
-    await _say(actor, names, message("ticket", (1, 10), 0, 1))
+    await _say(actor, names, message("ticket", (1, 0, 10, "", {}), 0, 1))
     for turn in range(extensions):
-        await _say(actor, names, message("extend_ticket", (1, 20 + 10 * turn), 0, 2 + turn))
+        await _say(actor, names, message("extend_ticket", (1, 20 + 10 * turn, {}), 0, 2 + turn))
     await _say(actor, names, message("relinquish", (), 0, 2 + extensions))
     seconds = time.perf_counter() - begun
     taken, states = actor.counts.get("taken", 0), {held.state for held in actor.table.instances.values()}

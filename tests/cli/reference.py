@@ -247,6 +247,16 @@ DEMO_KEYS = {
     "seconds": "how long it took",
     "seed": "with which it can be repeated, but for the moments at which processes run",
 }
+LOSSES_KEYS = {
+    "lost": "how many units were killed",
+    "repaired": "how many of them were set up again",
+    "replaced": "how many others took the place of one",
+    "let_go": "how many were needed no more: their lease is over or smaller, or may have no other unit",
+    "told": "how many of those repaired or replaced their holder has heard of",
+    "worst_seconds": "until a unit was repaired or replaced and its holder told, at most",
+    "leaked": "processes that were left of units",
+    "starts_at_once": "units that were being started at one moment, at most (`--reboot`)",
+}
 LEASES_KEYS = {
     "now": "the clock, in ticks",
     "tick_seconds": "the length of a tick",
@@ -259,13 +269,14 @@ MACHINE_KEYS = {
     "state": "its control state",
     "since": "the tick at which it came there",
     "over": "whether it is at its end, and will be forgotten",
-    "asks": "the calls of its state to policies and handlers: `task`, and the state epoch that began it (`epoch`)",
+    "asks": "the calls of its state to policies and handlers: `task`, what it calls (`call`), and the state epoch that "
+    "began it (`epoch`)",
     "data": "the fields of its record, by name",
     "times": "which of them are times",
 }
 SHOWN_KEYS = {
     "doc": "what the specification says of its state",
-    "shown": "the fields of its record, as the language writes them",
+    "shown": "the fields of its record, as the language writes them; of a map, cells that are as at first are counted",
     "peers": "who plays its neighbours",
     "wish": "what a client wants of it, or null",
     "units": "its units: `unit`, `state`, `since`, `facts`, `handlers`, `doc`, `history`",
@@ -273,7 +284,8 @@ SHOWN_KEYS = {
     "refused": "the message of its state that a peer has refused, and why; or null",
     "handlers": "its handler calls that are under way",
     "leaves": "how its state is left: `event`, `from`, `to`",
-    "history": "its last transitions since the actor started: `at`, `transition`, `from`, `to`",
+    "history": "its last transitions since the actor started: `at`, `transition`, `from`, `to`; of one that time has "
+    "taken `unanswered`: what its state had asked of neighbours, `message` and `to`",
 }
 UNITS_KEYS = {
     "now": "the clock, in ticks",
@@ -283,7 +295,7 @@ UNITS_KEYS = {
 UNIT_KEYS = {
     "unit": "its persistent name",
     "doc": "what the specification says of its state",
-    "shown": "the fields of its record, as the language writes them",
+    "shown": "the fields of its record, as the language writes them; of a map, cells that are as at first are counted",
     "facts": "what its handler has said of it",
     "history": "what has happened to it last, since the actor started: `at`, and `transition`, `from`, `to`, or "
     "`failure`, `words`",
@@ -423,6 +435,9 @@ def page() -> Iterator[str]:
     yield "`demo --json`:"
     yield ""
     yield from table(DEMO_KEYS)
+    yield "With `--lose-units` or `--reboot`, besides:"
+    yield ""
+    yield from table(LOSSES_KEYS)
     yield "`leases --json`:"
     yield ""
     yield from table(LEASES_KEYS)

@@ -9,7 +9,7 @@ import pytest
 
 from leasehold.checker.prove import ClaimVerdict, Proof, StoredProof, store, stored
 from leasehold.checker.prove.decide.induction import ANY, Setting
-from leasehold.checker.prove.encode.transitions import FaultScope
+from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.spec import System, shipped_folder
 from tests.cli.conftest import Run, as_json
 from tests.systems import load

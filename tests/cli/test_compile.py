@@ -35,7 +35,7 @@ def test_it_is_written_to_a_file_and_counted(tmp_path: Path) -> None:
     code, output = run("lease", "--out", str(tmp_path / "core.py"), "--json")
     found = json.loads(output)
     assert code == 0
-    assert found["roles"] == ["service_manager", "broker", "authority", "unit"]
+    assert found["roles"] == ["service_manager", "broker", "authority", "unit", "guest"]
     assert found["lines"] == (tmp_path / "core.py").read_text().count("\n")
 
 

@@ -1,6 +1,8 @@
 """leasehold mutate: what it prints, and its exit codes."""
 
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,13 +29,19 @@ def lamp(tmp_path: Path) -> Path:
     return write(tmp_path / "lamp", LAMP)
 
 
+def found_by(done: subprocess.CompletedProcess[str]) -> Any:
+    """What a campaign printed as JSON; its progress names survivors as soon as they are known."""
+    assert all(line.startswith("leasehold: survives") for line in done.stderr.splitlines())
+    return as_json(subprocess.CompletedProcess(done.args, done.returncode, done.stdout, ""))
+
+
 def explain(lamp: Path, *lines: str) -> None:
     (lamp / "mutation.yaml").write_text("battery: [{}]\nexplained:\n" + "".join(f"  {line}\n" for line in lines))
 
 
 def test_a_survivor_is_1(run: Run, lamp: Path) -> None:
     done = run("mutate", "lamp", "--jobs", "1")
-    assert (done.returncode, done.stderr) == (1, "")
+    assert (done.returncode, done.stderr) == (1, f"leasehold: survives: {SURVIVOR}\n")
     lines = done.stdout.splitlines()
     assert lines[0].startswith("lamp  spec ")
     assert lines[1].startswith("1 of 2 killed (50.0 %), 2 refused, 0 equivalent, ")
@@ -52,7 +60,7 @@ def test_a_survivor_is_1(run: Run, lamp: Path) -> None:
 def test_what_is_explained_is_0(run: Run, lamp: Path) -> None:
     explain(lamp, f"{SURVIVOR}: nobody cares for the dark")
     done = run("mutate", "lamp")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, f"leasehold: survives, as is explained: {SURVIVOR}\n")
     assert "survivors (1, all explained)\n" in done.stdout
     assert "      explained: nobody cares for the dark\n" in done.stdout
 
@@ -70,7 +78,7 @@ def test_json(run: Run, lamp: Path) -> None:
     explain(lamp, "swap_target lamp/dark#*: it is killed")
     done = run("mutate", "lamp", "--json")
     assert done.returncode == 1
-    found = as_json(done)
+    found = found_by(done)
     _same(found, reference.MUTATE_KEYS)
     _same(found["survivors"][0], reference.SURVIVOR_KEYS)
     _same(found["kills"][0], reference.KILL_KEYS)
@@ -100,17 +108,17 @@ def test_json(run: Run, lamp: Path) -> None:
 @pytest.mark.long
 def test_some_of_the_mutants(run: Run) -> None:
     small = ("two_phase_commit", "--jobs", "1", "--json")
-    by_rule = as_json(run("mutate", *small, "--rule", "drop_task", "--rule", "drop_guard", "--only", "*coordinator*"))
+    by_rule = found_by(run("mutate", *small, "--rule", "drop_task", "--rule", "drop_guard", "--only", "*coordinator*"))
     some = [*by_rule["refused"], *by_rule["equivalent"], *(o["name"] for o in by_rule["kills"] + by_rule["survivors"])]
     assert {name.split("/")[0] for name in some} == {"drop_guard coordinator", "drop_task coordinator"}
-    samples = [as_json(run("mutate", *small, "--sample", "4", "--seed", seed)) for seed in ("1", "1", "2")]
+    samples = [found_by(run("mutate", *small, "--sample", "4", "--seed", seed)) for seed in ("1", "1", "2")]
     names = [{*s["refused"], *s["equivalent"], *(o["name"] for o in s["kills"] + s["survivors"])} for s in samples]
     assert names[0] == names[1] != names[2]
     assert {len(n) for n in names} == {4}
 
 
 def test_constants_go_into_every_trial(run: Run) -> None:
-    found = as_json(run("mutate", "two_phase_commit", "--set", "participants=1", "--rule", "drop_task", "--json"))
+    found = found_by(run("mutate", "two_phase_commit", "--set", "participants=1", "--rule", "drop_task", "--json"))
     assert {k["setting"]["participants"] for k in found["kills"]} == {"1"}
 
 

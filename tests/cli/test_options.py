@@ -24,11 +24,13 @@ OLD, NEW = PrivateKey.generate().public, PrivateKey.generate().public
 ABOUT = {
     "name": "tenant", "units": 1, "takes_demands": True, "now": 1_000, "tick_seconds": 1.0, "roles": ["coordinator"],
 }  # fmt: skip
-ROW = {"lease": "tenant:1", "actor": "tenant", "state": "active", "data": {}, "times": [], "over": False}
+ROW = {
+    "lease": "tenant:1", "actor": "tenant", "state": "active", "data": {"lease_units": [4]}, "times": [], "over": False,
+}  # fmt: skip
 OVER = {**ROW, "lease": "tenant:2", "over": True}
 MACHINE = {
     **ROW, "machine": "broker", "since": None, "doc": "", "wish": None, "messages": [], "refused": None, "handlers": [],
-    "units": [], "leaves": [], "history": [], "peers": {}, "shown": {},
+    "units": [], "leaves": [], "history": [], "peers": {}, "shown": {"lease_units": "4"}, "asks": [],
 }  # fmt: skip
 UNIT = {**MACHINE, "unit": "node-a"}
 
@@ -37,13 +39,15 @@ VERBS: dict[str, tuple[str, dict[str, str]]] = {
     "demand": (
         "--units 1 --until 100000",
         {"--units": "--units 2", "--until": "--until 2h", "--term": "--term 90s", "--start": "--start 1h",
-         "--lease": "--lease tenant:7"},
+         "--lease": "--lease tenant:7", "--type": "--type gpu", "--property": "--property rack=3",
+         "--configuration": "--configuration image=web", "--local": "--local team=blue", "--after": "--after tenant:1"},
     ),
     "leases": ("", {"--all": "--all"}),
     "show": ("tenant:1", {}),
     "explain": ("tenant:1", {}),
     "extend": (
-        "tenant:1 --units 2", {"--until": "--until 2h", "--units": "--units 3", "--soon": "--soon"},
+        "tenant:1 --units 2",
+        {"--until": "--until 2h", "--units": "--units 3", "--soon": "--soon", "--victims": "--victims 4"},
     ),
     "close": ("tenant:1", {}),
     "begin": ("coordinator begin", {"--lease": "--lease tenant:7"}),

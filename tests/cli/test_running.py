@@ -121,7 +121,7 @@ def test_the_scalpel(fleet: Fleet) -> None:
     wait(lambda: states(fleet, lease).get("service_manager") == "active")
     unit = fleet.client(SITE).get("leases", lease)[0]["units"][0]
     recovered = json.loads(leasehold(fleet, "recover", lease, "--json"))["recovered"]
-    assert {one["machine"] for one in recovered} == {"service_manager", "broker", "authority"}
+    assert {one["machine"] for one in recovered} == {"service_manager", "guest[0]", "broker", "authority"}
     assert unit["unit"] in leasehold(fleet, "recover", unit["unit"])
     assert leasehold(fleet, "recover", "unit-99", code=1).startswith(
         "leasehold: there is no unit 'unit-99' here; did you mean unit-"

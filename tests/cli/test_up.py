@@ -31,7 +31,7 @@ SYSTEMS = Path(__file__).parents[2] / "spec/systems"
         (["nothing_there"], "nothing_there"),
         (["two_phase_commit", "--set", "participants=0"], "participants"),
         (["two_phase_commit", "--tick", "0"], "--tick"),
-        (["lease"], "lease has units (unit), which need an inventory"),
+        (["lease"], "lease has subsidiary machines (unit, guest), which need handlers, and units an inventory"),
     ],
 )
 def test_what_cannot_be_started_is_told(words: list[str], told: str) -> None:

@@ -1,5 +1,7 @@
 """Crash points as the specification gives them (paper, sections 3.2 and 5.1)."""
 
+from itertools import product
+
 import pytest
 
 from leasehold.faults import CrashPoint, crash_points
@@ -68,23 +70,22 @@ def test_points_of_a_state_that_sends() -> None:
 def test_points_of_several_tasks_are_all_parts_of_the_work() -> None:
     """What the model does not see, a call of the policy, makes no difference to it."""
     found = described("authority", "modifying", max_units=2)
-    units = ("", "some-modify", "modify"), ("", "some-release", "release")
-    parts = {"+".join(filter(None, (a, m, r))) for a in ("", "place_extension") for m in units[0] for r in units[1]}
-    whole = "place_extension+modify+release"
+    call, driven = "place_extension", ("modify", "replace", "release")
+    levels = [("", call), *(("", f"some-{task}", task) for task in driven)]
+    whole = "+".join((call, *driven))
+    within = {"+".join(filter(None, chosen)) for chosen in product(*levels)} - {"", whole}
     assert {*found} == {
         "before-commit", "before-acknowledge", "after-commit", "recovering",
-        *(f"{head}-{part}" for part in parts - {"", whole} for head in ("after", "recovering-after")),
+        *(f"{head}-{part}" for part in within for head in ("after", "recovering-after")),
     }  # fmt: skip
-    for part in parts - {"", whole, "modify+release", "place_extension"}:
+    all_seen = "+".join(driven)
+    for part in within - {call, all_seen}:
         for head in ("after", "recovering-after"):
-            seen = part.removeprefix("place_extension+")
-            assert found[f"{head}-{part}"] == (f"{head}-{seen}",) if seen != "modify+release" else True
-    assert found["after-place_extension"] == ("after-commit",)
-    assert found["recovering-after-place_extension"] == ("recovering",)
-    assert {*found["after-modify+release"]} == {"before-acknowledge", "before-commit"}, (
-        "by a message, and by a unit's end"
-    )
-    assert found["recovering-after-modify+release"] == ("before-commit",)
+            assert found[f"{head}-{part}"] == (f"{head}-{part.removeprefix(f'{call}+')}",)
+    assert found[f"after-{call}"] == ("after-commit",)
+    assert found[f"recovering-after-{call}"] == ("recovering",)
+    assert {*found[f"after-{all_seen}"]} == {"before-acknowledge", "before-commit"}, "by a message, and by a unit's end"
+    assert found[f"recovering-after-{all_seen}"] == ("before-commit",)
 
 
 def test_points_of_one_unit_are_not_passed_in_part() -> None:

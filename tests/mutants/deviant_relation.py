@@ -24,10 +24,11 @@ import z3
 
 from leasehold.checker.prove.encode.effects import Content, Done, Lane, PartialStep
 from leasehold.checker.prove.encode.encoding import MakesRelation
+from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.checker.prove.encode.formulas import Term, Unencodable, conjunction
 from leasehold.checker.prove.encode.state import NUMBER, Key, StateSchema, SymbolicState
 from leasehold.checker.prove.encode.terms import StepLabel, term
-from leasehold.checker.prove.encode.transitions import FaultScope, SymbolicStep, TransitionRelation
+from leasehold.checker.prove.encode.transitions import SymbolicStep, TransitionRelation
 from leasehold.faults import Budget
 from leasehold.spec.language.lower import Choice
 from leasehold.spec.language.model import Channel, Message, Role

@@ -96,10 +96,13 @@ class Walk:
         return found
 
     def take(self, *titles: str) -> Step:
-        """Takes the steps with these titles, or their beginnings where only one fits; a copy must be asked for."""
+        """Takes the steps with these titles, or their beginnings where only one fits; a copy must be asked for.
+
+        Of the fields those that matter are enough: `demand(units=1, end=2)` says nothing of the start.
+        """
         for title in titles:
             here = self.possible()
-            fitting = [title] if title in here else [t for t in here if t.startswith(title) and "comes again" not in t]
+            fitting = [title] if title in here else [t for t in here if _fits(title, t)]
             assert len(fitting) == 1, f"{title!r} is not one of {sorted(here)}"
             _, self.state, step = here[fitting[0]]
             self.steps.append(step)
@@ -116,6 +119,19 @@ class Walk:
     @property
     def under_way(self) -> list[str]:
         return sorted(m for messages in self.paths.snapshot(self.state).channels.values() for m in messages)
+
+
+def _fits(title: str, found: str) -> bool:
+    """Whether a title, or its beginning, with some of the fields, is that of a step."""
+    head, _, fields = title.partition("(")
+    given, brackets, rest = fields.partition(")")
+    if "comes again" in found and "comes again" not in title:
+        return False
+    if not brackets:
+        return found.startswith(title)
+    name, _, all_fields = found.partition("(")
+    said, _, after = all_fields.partition(")")
+    return name == head and set(given.split(", ")) <= set(said.split(", ")) and after.startswith(rest)
 
 
 @pytest.fixture
@@ -164,7 +180,8 @@ TICKETED = [
 ]
 REDEEMED = [*TICKETED, "service_manager: redeem_now", "authority: redeem"]
 PLACED = [*REDEEMED, "authority: placed(units={unit[0]})"]
-ACTIVE = [*PLACED, "unit[0]: up", "authority: primed", "service_manager: update_lease", "service_manager: joined"]
+JOINED = ["service_manager: update_lease", "guest[0]: joined", "service_manager: joined"]
+ACTIVE = [*PLACED, "unit[0]: up", "authority: primed", *JOINED]
 TICKET_EXTENDED = [
     *ACTIVE,
     "service_manager: extend(units=1, end=2)",

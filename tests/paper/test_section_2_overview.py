@@ -14,6 +14,7 @@ EXPIRY = [
     "an_eager_site_closes_at_the_end",
     "extension_answered_before_the_end",
     "handlers_end_in_time",
+    "guests_end_in_time",
 ]
 # Of the text, as a specification that is refused has timers, too.
 TIMERS = [
@@ -53,7 +54,7 @@ def test_who_may_tell_whom_what(systems):
     for m in systems["lease"].messages.values():
         messages[m.sender, m.receiver].add(m.name)
     assert messages == {
-        ("service_manager", "broker"): {"ticket", "extend_ticket", "relinquish"},
+        ("service_manager", "broker"): {"ticket", "extend_ticket", "shrunk", "relinquish"},
         ("broker", "service_manager"): {"update_ticket"},
         ("service_manager", "authority"): {"redeem", "extend_lease", "close"},
         ("authority", "service_manager"): {"update_lease"},
@@ -68,7 +69,7 @@ def test_a_neighbour_that_is_silent_is_waited_for_while_the_ticket_lasts(walk, w
     assert not [t for t in w.possible() if "tick" in t]
     assert w.control["service_manager"] == "extending_lease"
     w.take("authority: extend_lease", "unit[0]: changed", "authority: modified", "service_manager: update_lease")
-    w.take("service_manager: joined")
+    w.take("guest[0]: changed", "service_manager: joined")
     assert (w.control["service_manager"], w.data["service_manager.lease_end"]) == ("active", "2")
 
 
@@ -109,8 +110,8 @@ def test_a_timer_that_is_left_out_is_found(changed, role, state):
 
 def test_every_role_has_timers():
     """Section 2.2: a service manager, a broker and a site end by the clock what they hold, and a unit its handlers."""
-    assert {role for role, _ in TIMERS} == {"service_manager", "broker", "authority", "unit"}
-    assert len(TIMERS) == 18
+    assert {role for role, _ in TIMERS} == {"service_manager", "broker", "authority", "unit", "guest"}
+    assert len(TIMERS) == 21
 
 
 def test_actors_share_nothing(systems):
@@ -119,6 +120,7 @@ def test_actors_share_nothing(systems):
     homes = {role: actor for actor, roles in actors.items() for role in roles}
     assert len({homes[r] for r in ("service_manager", "broker", "authority")}) == 3
     assert homes["unit"] == homes["authority"]
+    assert homes["guest"] == homes["service_manager"]
 
 
 def test_policies_decide_only_when_and_which(systems):
@@ -131,6 +133,7 @@ def test_policies_decide_only_when_and_which(systems):
     }
     assert calls == {
         ("service_manager", "policy.schedule_redeem"): ("redeem_now",),
+        ("service_manager", "policy.schedule_join"): ("join_now",),
         ("service_manager", "policy.schedule_extension"): ("extend_now",),
         ("broker", "policy.allocate"): ("granted", "denied"),
         ("broker", "policy.extend"): ("granted", "denied"),

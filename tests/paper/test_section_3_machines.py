@@ -99,7 +99,8 @@ def test_each_way_into_a_state_sends_what_the_state_sends(lease):
                 continue
             role = roles[step.transition.partition("/")[0]]
             tasks = [role.tasks[n] for n in role.states[step.after].tasks]
-            assert {m.message for m in step.sent} == {t.message for t in tasks if isinstance(t, Send)}, step.title
+            sent, sends = {m.message for m in step.sent}, [t for t in tasks if isinstance(t, Send)]
+            assert {t.message for t in sends if t.when is None} <= sent <= {t.message for t in sends}, step.title
             seen.add(step.transition)
     assert len(seen) > 30
 
@@ -109,7 +110,7 @@ def test_events_are_consumed_in_order(walk):
     w = walk()
     w.take("service_manager: demand(units=1, end=1)", "service_manager: close")
     assert [t for t in w.possible() if t.startswith("broker")] == [
-        "broker: ticket(units=1, end=1) from service_manager"
+        "broker: ticket(units=1, start=0, end=1, type=0, properties=0) from service_manager"
     ]
 
 
@@ -158,7 +159,8 @@ def test_the_record_is_committed_before_its_messages_go_out(walk, ways):
     w.take(*ways["ticketed"])
     granted = w.steps[-2]
     assert granted.event == "granted"
-    assert dict(granted.sent[0].fields) == {"units": "1", "end": "1", "properties": "0"}
+    said = {"units": "1", "start": "0", "end": "1", "type": "0", "properties": "0", "reason": "0"}
+    assert dict(granted.sent[0].fields) == said
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -10,7 +10,7 @@ SM, BROKER, SITE = "service_manager", "broker", "authority"
 
 def test_an_undisturbed_lease(walk):
     """Section 4.1, Figure 3: demand, ticket, redeem, join, active; then an extension of both; then the close."""
-    w = walk()
+    w = walk(last_end=3)
     w.take(
         "service_manager: demand(units=2, end=1)",
         "broker: ticket",
@@ -23,6 +23,8 @@ def test_an_undisturbed_lease(walk):
         "unit[1]: up",
         "authority: primed",
         "service_manager: update_lease",
+        "guest[0]: joined",
+        "guest[1]: joined",
         "service_manager: joined",
     )
     assert messages(w.steps) == [
@@ -31,7 +33,8 @@ def test_an_undisturbed_lease(walk):
         (SM, "redeem", SITE),
         (SITE, "update_lease", SM),
     ]
-    assert w.control == {SM: "active", BROKER: "ticketed", SITE: "active", "unit[0]": "active", "unit[1]": "active"}
+    below = dict.fromkeys(("unit[0]", "unit[1]", "guest[0]", "guest[1]"), "active")
+    assert w.control == {SM: "active", BROKER: "ticketed", SITE: "active", **below}
     assert w.under_way == []
 
     before = len(w.steps)
@@ -46,6 +49,8 @@ def test_an_undisturbed_lease(walk):
         "unit[1]: changed",
         "authority: modified",
         "service_manager: update_lease",
+        "guest[0]: changed",
+        "guest[1]: changed",
         "service_manager: joined",
     )
     assert messages(w.steps[before:]) == [
@@ -60,6 +65,9 @@ def test_an_undisturbed_lease(walk):
     before = len(w.steps)
     w.take(
         "service_manager: close",
+        "guest[0]: left",
+        "guest[1]: left",
+        "service_manager: left",
         "authority: close",
         "unit[0]: down",
         "unit[1]: down",
@@ -74,7 +82,7 @@ def test_an_undisturbed_lease(walk):
         (SM, "relinquish", BROKER),
         (BROKER, "update_ticket", SM),
     ]
-    assert set(w.control.values()) == {"closed"}
+    assert set(w.control.values()) == {"closed", "idle"}
     assert w.possible().keys() <= {"now 1"}
 
 
@@ -107,12 +115,12 @@ def test_a_lease_grows_and_its_guest_joins_the_new_units(walk, ways):
         "service_manager: update_lease",
     )
     assert w.control[SM] == "joining"
-    w.take("service_manager: joined")
-    assert w.data["service_manager.lease_units"] == "2"
+    w.take("guest[0]: changed", "guest[1]: joined", "service_manager: joined")
+    assert w.data["service_manager.lease_units"] == "{unit[0], unit[1]}"
 
 
 def test_a_guest_joins_whatever_units_there_are_after_an_extension(walk, ways):
-    """Section 4.1: as many units as before may be others, and a count does not say which."""
+    """Section 4.1: as many units as before may be others, and the site says which."""
     w = walk()
     w.take(
         *ways["active"],
@@ -131,7 +139,7 @@ def test_a_guest_joins_whatever_units_there_are_after_an_extension(walk, ways):
         "authority: modified",
         "service_manager: update_lease",
     )
-    assert (w.data["authority.assigned"], w.data["service_manager.lease_units"]) == ("{unit[1]}", "1")
+    assert (w.data["authority.assigned"], w.data["service_manager.lease_units"]) == ("{unit[1]}", "{unit[1]}")
     assert w.control[SM] == "joining"
 
 

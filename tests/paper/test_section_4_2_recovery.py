@@ -61,8 +61,20 @@ def test_a_duplicate_is_not_executed_again_but_its_reply_is(walk):
     step = w.take("authority: redeem(units=1, end=1, properties=0) from service_manager (received again)")
     assert (step.kind, step.transition, step.driven) == ("duplicate", None, ())
     assert (w.control, w.data) == (before, data)
-    assert [(m.message, dict(m.fields)) for m in step.sent] == [("update_lease", {"units": "1", "end": "1"})]
-    step = w.take("service_manager: update_lease(units=1, end=1) from authority (received again)")
+    assert [(m.message, dict(m.fields)) for m in step.sent] == [
+        (
+            "update_lease",
+            {
+                "units": "{unit[0]}",
+                "lost": "{}",
+                "renewed": "{}",
+                "end": "1",
+                "properties": "{unit[0]: 0}",
+                "reason": "0",
+            },
+        )
+    ]
+    step = w.take("service_manager: update_lease(end=1) from authority (received again)")
     assert (step.transition, step.sent) == (None, ())  # the reply came before, so it is a duplicate itself
     assert (w.control, w.data) == (before, data)
 
@@ -82,10 +94,11 @@ def test_a_request_that_its_cancellation_has_overtaken_is_dropped(walk, ways):
     """Section 4.2: delivery in order; a redeem behind the close that follows it has no effect."""
     w = walk(reorders=1, expiry=False)
     w.take(*ways["ticketed"], "service_manager: redeem_now", "service_manager: close")
-    assert w.under_way == ["close()", "redeem(units=1, end=1, properties=0)"]
+    assert w.under_way == ["close()", "redeem(units=1, start=0, end=1, type=0, properties=0, configuration=0)"]
     w.take("authority: close")
     assert w.control["authority"] == "closed"
-    assert w.under_way == ["update_lease(units=0, end=0)"]
+    told = "update_lease(units={}, lost={}, renewed={}, end=0, properties={unit[0]: 0, unit[1]: 0}, reason=0)"
+    assert w.under_way == [told]
 
 
 def test_duplicates_and_overtaking_reach_no_new_cell(timeless, lease):
@@ -145,7 +158,7 @@ def test_an_extension_that_comes_late_finds_the_lease_alive(walk, ways):
     w.take(*ways["extension asked"], "now 1", "authority: extend_lease")
     assert (w.control["authority"], w.data["authority.end"]) == ("modifying", "2")
     w.take("unit[0]: changed", "authority: modified", "service_manager: update_lease")
-    w.take("service_manager: joined")
+    w.take("guest[0]: changed", "service_manager: joined")
     assert (w.control["service_manager"], w.control["unit[0]"]) == ("active", "active")
 
 
@@ -161,8 +174,8 @@ def test_an_eager_site_ends_it(walk, ways):
 def test_a_kept_lease_ends_by_an_explicit_close(walk, ways):
     """Section 4.2.1: units are kept until a close comes ..."""
     w = walk()
-    w.take(*ways["active"], "now 1", "service_manager: tick", "authority: close")
-    w.take("unit[0]: down", "authority: torn_down")
+    w.take(*ways["active"], "now 1", "service_manager: tick", "guest[0]: left", "service_manager: left")
+    w.take("authority: close", "unit[0]: down", "authority: torn_down")
     assert w.control["authority"] == "closed"
 
 

@@ -5,14 +5,15 @@ from leasehold.spec.language.model import Call
 
 def test_extensions_answer_with_events_and_never_move_the_lease_themselves(systems):
     """Section 4.3: plugin tasks signal a local event on completion; what it leads to is the core's."""
-    called = {"service_manager": set(), "broker": set(), "authority": set(), "unit": set()}
+    called = {"service_manager": set(), "broker": set(), "authority": set(), "unit": set(), "guest": set()}
     for role in systems["lease"].roles.values():
         for task in role.tasks.values():
             if isinstance(task, Call):
                 called[role.name].add(task.target)
                 assert set(task.answers) <= role.events.keys()
     assert called == {
-        "service_manager": {"policy.schedule_redeem", "policy.schedule_extension", "handler.join", "handler.leave"},
+        "service_manager": {"policy.schedule_redeem", "policy.schedule_join", "policy.schedule_extension"},
+        "guest": {"handler.join", "handler.modify", "handler.leave"},
         "broker": {"policy.allocate", "policy.extend"},
         "authority": {"policy.place"},
         "unit": {"handler.setup", "handler.modify", "handler.teardown"},
@@ -35,7 +36,7 @@ def test_a_denied_request_is_answered_too(walk):
     """Section 4.3.1: a broker's policy grants or denies."""
     w = walk()
     w.take("service_manager: demand(units=1, end=1)", "broker: ticket")
-    w.take("broker: denied", "service_manager: update_ticket")
+    w.take("broker: denied(reason=0)", "service_manager: update_ticket")
     assert w.control["service_manager"] == "failed"
 
 
@@ -45,14 +46,18 @@ def test_an_undecided_request_stays_open(walk):
     w.take("service_manager: demand(units=2, end=1)", "broker: ticket")
     assert w.control["broker"] == "ticketing"
     assert (w.data["broker.requested_units"], w.data["broker.units"]) == ("2", "0")
-    assert {"broker: denied", "broker: granted(units=1, properties=0)"} <= w.possible().keys()
+    granted = "broker: granted(units=1, later=0, longer=0, properties=0, local=0, reason=0)"
+    assert {"broker: denied(reason=0)", granted} <= w.possible().keys()
 
 
 def test_the_site_s_policy_places_a_lease_on_units(walk, ways):
     """Section 4.3.1: the site's policy determines which units serve a ticket."""
     w = walk()
     w.take(*ways["redeemed"])
-    assert {"authority: placed(units={unit[0]})", "authority: placed(units={unit[1]})"} <= w.possible().keys()
+    assert {
+        "authority: placed(units={unit[0]}, local=0)",
+        "authority: placed(units={unit[1]}, local=0)",
+    } <= w.possible().keys()
 
 
 # 4.3.2, 4.3.3
@@ -64,8 +69,9 @@ def test_handlers_prepare_and_clear_units_at_both_ends_of_a_lease(systems):
     assert "run_setup" in roles["unit"].states["priming"].tasks
     assert "run_teardown" in roles["unit"].states["closing"].tasks
     assert "join" in roles["service_manager"].states["joining"].tasks
-    for state in ("closing", "closed", "failed"):
-        assert "leave" in roles["service_manager"].states[state].tasks
+    for state, task in (("closing", "leave_all"), ("closed", "leave"), ("failed", "leave")):
+        assert task in roles["service_manager"].states[state].tasks
+    assert "run_leave" in roles["guest"].states["leaving"].tasks
 
 
 def test_a_guest_that_has_joined_is_always_asked_to_leave(lease):
@@ -77,7 +83,7 @@ def test_a_guest_that_has_joined_is_always_asked_to_leave(lease):
         for t in role.transitions()
         if t.source in joined
         and t.target not in joined | {"joining"}
-        and "leave" not in role.states[t.target].tasks
+        and not {"leave", "leave_all"} & set(role.states[t.target].tasks)
         and lease.taken.get(t.name)
     }
     assert without == set()
@@ -86,7 +92,7 @@ def test_a_guest_that_has_joined_is_always_asked_to_leave(lease):
 def test_the_states_of_a_node(systems):
     """Section 4.3.3: a node's states say how far its handlers are."""
     unit = systems["lease"].roles["unit"]
-    assert list(unit.states) == ["idle", "priming", "active", "modifying", "closing", "closed", "failed"]
+    assert list(unit.states) == ["idle", "priming", "active", "modifying", "closing", "closed", "failed", "kept"]
     running = {name for name, s in unit.states.items() if any(isinstance(unit.tasks[t], Call) for t in s.tasks)}
     assert running == {"priming", "modifying", "closing"}
 
@@ -114,7 +120,7 @@ def test_the_last_action_of_the_lease_wins(walk, ways):
     w = walk()
     w.take(*ways["placed"], "service_manager: close", "authority: close")
     assert [(d.before, d.after) for d in w.steps[-1].driven] == [("priming", "closing")]
-    assert [t for t in w.possible() if t.startswith("unit[0]")] == ["unit[0]: down", "unit[0]: broken"]
+    assert [t for t in w.possible() if t.startswith("unit[0]")] == ["unit[0]: down", "unit[0]: broken(reason=0)"]
     w.take("unit[0]: down")
     assert w.control["unit[0]"] == "closed"
 
@@ -166,6 +172,7 @@ def test_a_policy_that_hands_out_a_unit_in_quarantine_is_found(changed, verdict)
         ("roles/unit.yaml", "states.failed.on.setup", {"to": "priming", "set": {"deadline": "now + handler_limit"}}),
         ("roles/unit.yaml", "states.failed.on.modify", {"to": "priming", "set": {"deadline": "now + handler_limit"}}),
         ("roles/unit.yaml", "states.failed.refuse", {"repaired": "it will be torn down by itself"}),
+        ("roles/unit.yaml", "states.failed.ignore", None),
         expiry=False,
     )
     assert verdict(found, "quarantine").verdict == "violated"

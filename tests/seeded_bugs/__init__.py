@@ -5,7 +5,7 @@ recovery checker must catch every one of them (tests/campaigns/seeded.py), or a 
 Mistakes in the specification are another thing: tests/mutants.
 """
 
-from tests.seeded_bugs import messages, policies, records, recovery, shapes, units  # noqa: F401 - each registers its own
+from tests.seeded_bugs import losses_and_guests, messages, policies, records, recovery, shapes, units  # noqa: F401 - each registers its own
 from tests.seeded_bugs.bug import CLASSES, Bug, UnknownBug, bugs, named
 
 __all__ = ["CLASSES", "Bug", "UnknownBug", "bugs", "named"]

@@ -9,9 +9,10 @@ import pytest
 
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Core, Program
-from leasehold.impl.core.values import named_fields
-from leasehold.impl.core.work import TICK, Event, Outcome, Record, Work, local, message
+from leasehold.impl.core.values import given_fields
+from leasehold.impl.core.work import TICK, Event, Machines, Outcome, Record, Work, local, message
 from leasehold.spec import load
+from leasehold.spec.language import types as t
 from tests.traces.driver import Command, check, files
 from tests.traces.words import data, word
 
@@ -40,7 +41,7 @@ class Machine:
             case "machine":
                 self.program = compile_system(load("lease", {"max_units": 2, **values}))
                 self.core = self.program.roles[command.words[0]]
-                self.record = self.core.first()
+                self.record = self.core.first(0, tuple(Machines(below.first) for below in self.core.below))
                 return [self.record[0]]
             case "record":
                 core, record = self.core, self.record
@@ -64,7 +65,14 @@ class Machine:
         raise ValueError(command.line)
 
     def _fields(self, shape: Any, values: dict[str, Any]) -> tuple[Any, ...]:
-        return named_fields(shape, values)
+        """What a command does not say of opaque values, sets, maps and the start of a term is nothing."""
+        for name, kind in shape:
+            if isinstance(kind, t.Opaque) or name == "start":
+                values.setdefault(name, 0)
+            elif isinstance(kind, t.Set | t.Map) and name != "units":
+                cells = len(t.members(kind.key)) if isinstance(kind, t.Map) else 0
+                values.setdefault(name, [0] * cells)
+        return given_fields(shape, values)
 
     def _message(self, name: str, number: int, values: dict[str, Any]) -> Event:
         shape = self.program.messages[name]

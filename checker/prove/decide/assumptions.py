@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from leasehold.checker.prove.decide.induction import Setting
 from leasehold.checker.prove.decide.k_induction import DEPTH
 from leasehold.checker.prove.encode.encoding import Encoding, known_sizes
-from leasehold.checker.prove.encode.transitions import FaultScope
+from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lint import linted_expressions

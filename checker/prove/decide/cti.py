@@ -177,7 +177,7 @@ def _asked(
         questions = [ProofObligation(encoding, step, known, [claim], side_conditions=False) for step in steps]
         asked = [
             (
-                [*q.assertions, *q.facts, *q.known.values(), *q.wrong.values()],
+                [*q.assertions, *q.breaks.values(), *q.facts, *q.known.values(), *q.wrong.values()],
                 q.step.whole if claim.about_steps else q.step.after,
             )
             for q in questions

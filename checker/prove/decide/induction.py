@@ -7,7 +7,8 @@ proof has used it is asked about again. The rest holds in every reachable state;
 them.
 
 There are several rounds, the easiest first (`ROUNDS`): each claim by itself, then those that do not mention messages,
-then all. The claims that a round has proved are known in the next.
+then all. The claims that a round has proved are known in the next. Where the last one has to be asked in any case, the
+one before it is left out: the last proves what it proves.
 
 Worker processes ask about steps, each with its own encoding of the system; their answers are names, as terms do not
 travel. A worker that crashes or hangs is replaced, and its question is asked again in parts.
@@ -27,9 +28,10 @@ import z3
 from leasehold.checker.prove.decide.obligation import FIRST_SECONDS, SIDE_CONDITION, ProofObligation
 from leasehold.checker.prove.decide.set_aside import GIVEN_UP, worker_pool
 from leasehold.checker.prove.encode.encoding import SLOWEST, Claim, Encoding, MakesRelation
+from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.checker.prove.encode.properties import claims as claims_of
 from leasehold.checker.prove.encode.properties import steps_read_messages
-from leasehold.checker.prove.encode.transitions import FaultScope, TransitionRelation
+from leasehold.checker.prove.encode.transitions import TransitionRelation
 from leasehold.spec.language.model import System
 
 LIMIT_SECONDS = 30.0
@@ -160,7 +162,7 @@ class _StepResult:
 
 def induct(
     system: System, setting: Setting = ANY, *, jobs: int | None = None, watch: Watch | None = None,
-    rounds: Sequence[Round] = ROUNDS, before: Induction | None = None,
+    rounds: Sequence[Round] | None = None, before: Induction | None = None,
 ) -> Induction:  # fmt: skip
     """Finds which claims of a system hold of all its states and steps.
 
@@ -169,7 +171,8 @@ def induct(
         setting: what it is about.
         jobs: processes; left out: one for each processor.
         watch: hears how far it is.
-        rounds: without the last, side conditions are not asked, and what is proved holds only if they do.
+        rounds: without the last, side conditions are not asked, and what is proved holds only if they do. Left out:
+            those that may be needed.
         before: what was found of the same system with fewer claims. It is known, and not asked again.
 
     Raises:
@@ -181,6 +184,8 @@ def induct(
     claims = claims_of(encoding)
     found.claims = {c.name: c for c in claims}
     found.undecided = {c.name: c.why_not for c in claims if c.why_not}
+    left_out = ROUNDS[1] if rounds is None and not _may_be_enough(system, claims) else None
+    rounds = [round_ for round_ in ROUNDS if round_ is not left_out] if rounds is None else rounds
     can = {c.name for c in claims if not c.why_not and any(round_.takes(c) for round_ in rounds)}
     if before is not None and before.whole and before.side_conditions:
         found.proved = dict(before.proved)
@@ -190,18 +195,27 @@ def induct(
     asker = _Asker(encoding, claims)
     found.steps = len(asker.steps)
     with _asking(system, setting, asker, jobs) as ask:
+
+        def proves(round_: Round) -> None:
+            left = {c.name for c in claims if c.name in can and c.name not in found.proved and round_.takes(c)}
+            found.proved |= dict.fromkeys(_largest(found, left, round_, setting, ask, watch), round_.method)
+
         for round_ in rounds:
             if round_.last and _is_enough(system, found):
                 found.side_conditions = False
                 break
-            left = {c.name for c in claims if c.name in can and c.name not in found.proved and round_.takes(c)}
-            found.proved |= dict.fromkeys(_largest(found, left, round_, setting, ask, watch), round_.method)
-    side_conditions = [name for name in {*found.broken_by, *found.undecided} if name.startswith(SIDE_CONDITION)]
-    if side_conditions:  # then the relation may lack steps, and nothing follows that depends on messages
-        found.proved, lost = _for_any_messages(system, found), found.proved
-        reason = dict.fromkeys(lost.keys() - found.proved.keys(), _side_condition_reason(side_conditions[0]))
-        found.undecided |= reason
-        found.whole, found.side_conditions = False, not found.proved
+            proves(round_)
+        open_ = [name for name in {*found.broken_by, *found.undecided} if name.startswith(SIDE_CONDITION)]
+        if open_:  # then the relation may lack steps, and nothing follows that depends on messages
+            lost = found.proved
+            if left_out is not None:
+                reasons = dict(found.broken_by), dict(found.undecided)
+                found.proved = {name: how for name, how in lost.items() if how == ROUNDS[0].method}
+                proves(left_out)
+                found.broken_by, found.undecided = reasons  # of the last round, which knew more
+            found.proved = _for_any_messages(system, found)
+            found.undecided |= dict.fromkeys(lost.keys() - found.proved.keys(), _side_condition_reason(open_[0]))
+            found.whole, found.side_conditions = False, not found.proved
     found.broken_by = {n: s for n, s in found.broken_by.items() if n not in found.proved}
     found.undecided = {n: s for n, s in found.undecided.items() if n not in found.proved}
     found.seconds = time.perf_counter() - began
@@ -248,10 +262,18 @@ def _is_enough(system: System, found: Induction) -> bool:
 
     Then side conditions, which are about messages alone, need not be asked.
     """
-    if steps_read_messages(system):
-        return False
-    written = [c for c in found.claims.values() if c.written or c.kind == "lemma"]
-    return all(c.name in found.proved and not c.speaks_of_messages for c in written)
+    claims = found.claims.values()
+    return _may_be_enough(system, claims) and all(c.name in found.proved for c in claims if _is_given(c))
+
+
+def _may_be_enough(system: System, claims: Iterable[Claim]) -> bool:
+    """Whether no property, lemma or guard speaks of messages."""
+    return not steps_read_messages(system) and not any(c.speaks_of_messages for c in claims if _is_given(c))
+
+
+def _is_given(claim: Claim) -> bool:
+    """Whether it is a property or a lemma."""
+    return claim.written or claim.kind == "lemma"
 
 
 def _not_at_first(setting: Setting, encoding: Encoding, claims: list[Claim], found: Induction) -> set[str]:
@@ -307,7 +329,7 @@ def _largest(
                 found.broken_by.setdefault(name, answer.name)
             for name, reason in answer.unknown.items():
                 found.undecided.setdefault(name, reason)
-            broken |= {*answer.broken}
+            broken |= {*answer.broken, *(answer.unknown if round_.alone else ())}  # another round asks of these
             lost |= {*answer.broken, *answer.unknown} & left
             asked += 1
             if watch is not None:

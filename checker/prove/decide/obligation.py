@@ -55,6 +55,7 @@ class ProofObligation:
         alone: bool = False,
     ) -> None:
         self.encoding, self.step = encoding, step
+        self.cases = [*step.cases, z3.Not(disjunction(*step.cases))]  # together they are all
         self.queries = 0
         self.used: set[str] = set()  # the known claims that the proof needed
         self.sized = False  # whether sizes of sets were needed
@@ -73,10 +74,8 @@ class ProofObligation:
         held = before | own
         self.changed = [n for n, p in self.after.items() if n not in held or not p.eq(held[n])]
         breaks = {n: conjunction(*([own[n]] if n in own else []), z3.Not(self.after[n])) for n in self.changed}
-        self.assertions = [
-            *encoding.given, *step.given, *(z3.Implies(self.known[n], p) for n, p in before.items()),
-            *(z3.Implies(self.wrong[n], p) for n, p in breaks.items()),
-        ]  # fmt: skip
+        self.breaks = {n: z3.Implies(self.wrong[n], p) for n, p in breaks.items()}
+        self.assertions = [*encoding.given, *step.given, *(z3.Implies(self.known[n], p) for n, p in before.items())]
         # Sizes of sets are hard for a solver, and most claims hold whatever they are.
         self._everything = [*encoding.given, *step.given, *held.values(), *self.after.values()]
         role = encoding.system.roles.get(step.took.role)
@@ -95,15 +94,15 @@ class ProofObligation:
         if not wanted:
             return []
         if not self.facts:
-            return self._narrowed(limit, given, wanted)
+            return self._by_cases(limit, given, wanted)
         counts = self.encoding.sorts.cardinals.speaks
         about_sizes = [n for n in wanted if counts(self.after[n])]
         others = [n for n in wanted if n not in about_sizes]
-        left = self._narrowed(min(limit, FIRST_SECONDS), given, others)
+        left = self._by_cases(min(limit, FIRST_SECONDS), given, others)
         self.sized = self.sized or bool(about_sizes or left)
         again = [*about_sizes, *(loss.claim for loss in left)]
-        left = self._narrowed(min(limit, NEAR_SECONDS), given, again, self._near)
-        return self._narrowed(limit, given, [loss.claim for loss in left], lambda claims: self.facts)
+        left = self._by_cases(min(limit, NEAR_SECONDS), given, again, self._near)
+        return self._by_cases(limit, given, [loss.claim for loss in left], lambda claims: self.facts)
 
     def _near(self, claims: Sequence[str]) -> list[Term]:
         """What is known of sizes; no two are compared of which these claims do not speak."""
@@ -117,16 +116,28 @@ class ProofObligation:
         facts = self.facts if self.sized else []
         return [*self.encoding.given, *self.step.given, *known, disjunction(*wrong), *facts]
 
-    def _narrowed(
+    def _by_cases(
         self, seconds: float, given: list[Term], asked: list[str],
         facts: Callable[[Sequence[str]], list[Term]] = lambda claims: [],
     ) -> list[Undischarged]:  # fmt: skip
-        """All together first, and not for long; by halves where the solver gives up. `facts` are added for claims."""
+        """Each case by itself: what does not follow in one does not follow. `facts` are added for claims."""
+        found: list[Undischarged] = []
+        for case in self.cases:
+            lost = {loss.claim for loss in found}
+            found += self._narrowed(seconds, given, [n for n in asked if n not in lost], facts, case)
+        return found
+
+    def _narrowed(
+        self, seconds: float, given: list[Term], asked: list[str], facts: Callable[[Sequence[str]], list[Term]],
+        case: Term,
+    ) -> list[Undischarged]:  # fmt: skip
+        """All together first, and not for long; by halves where the solver gives up."""
         found: list[Undischarged] = []
         if not asked:
             return found
         solver = self.encoding.solver(seconds if len(asked) == 1 else min(seconds, TOGETHER_SECONDS))
-        solver.add(*self.assertions, *facts(asked))
+        # Of claims that are not asked it says nothing, or the solver would look for what breaks them, too.
+        solver.add(*self.assertions, *(self.breaks[n] for n in asked), case, *facts(asked))
         while asked:
             solver.push()
             solver.add(disjunction(*(self.wrong[n] for n in asked)))
@@ -146,7 +157,7 @@ class ProofObligation:
                     return [*found, Undischarged(asked[0], model, solver.reason_unknown() if model is None else "")]
                 half = len(asked) // 2
                 for some in (asked[:half], asked[half:]):
-                    found += self._narrowed(seconds, given, some, facts)
+                    found += self._narrowed(seconds, given, some, facts, case)
                 return found
             solver.pop()
             found += [Undischarged(name, model) for name in gone]

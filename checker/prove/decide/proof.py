@@ -11,8 +11,8 @@ from leasehold.checker.prove.decide.cti import CounterexampleToInduction
 from leasehold.checker.prove.decide.guards import GuardFinding
 from leasehold.checker.prove.decide.induction import Induction
 from leasehold.checker.prove.encode.encoding import Kind
+from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.checker.prove.encode.lemma import CandidateLemma
-from leasehold.checker.prove.encode.transitions import FaultScope
 from leasehold.spec.language.model import System
 
 ProofVerdict = Literal["proved", "counterexample", "undecided"]

@@ -30,8 +30,9 @@ from leasehold.checker.prove.decide.assumptions import Assumptions
 from leasehold.checker.prove.decide.guards import GuardFinding
 from leasehold.checker.prove.decide.induction import Setting
 from leasehold.checker.prove.decide.proof import PROVABLE, ClaimVerdict, Proof
+from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.checker.prove.encode.lemma import CandidateLemma
-from leasehold.checker.prove.encode.transitions import FaultScope, TransitionRelation
+from leasehold.checker.prove.encode.transitions import TransitionRelation
 from leasehold.faults import Budget
 from leasehold.spec import language
 from leasehold.spec.language.diagnostics import Place

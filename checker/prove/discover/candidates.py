@@ -15,19 +15,19 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice, product
+from itertools import combinations, islice, product, zip_longest
 
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.layout import State as Cells
 from leasehold.checker.prove.decide.cti import explored_within
 from leasehold.checker.prove.discover.attributes import Attribute, Value, Values, Vocabulary
+from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.checker.prove.encode.lemma import CandidateLemma
-from leasehold.checker.prove.encode.transitions import FaultScope
 from leasehold.spec.language.model import Role, System
 from leasehold.spec.language.source import MAX_NAME
 
 LEVELS = (1, 2, 3)  # the most attributes that tell a case
-MOST = 2500  # candidates; a level with more is left out
+MOST = 4000  # candidates of a level
 MOST_STATES = 20_000  # that candidates are made from; of more, every second or third
 EXPLORE_SECONDS = 20.0
 
@@ -129,13 +129,16 @@ class _Generator:
         self.names = {*known.system.properties, *known.system.lemmas}
 
     def candidates(self, level: int) -> Iterator[CandidateLemma]:
+        """Those of the system and of each role of several machines in turn: each has its share of `MOST`."""
         of_system = list(self.vocabulary.of_system())
-        yield from self._implied(_Table(of_system, [(s, -1) for s in self.states]), level, 0, None)
+        found = [self._implied(_Table(of_system, [(s, -1) for s in self.states]), level, 0, None)]
         telling = [a for a in of_system if a.cases]
         for role in self.vocabulary.several:
             attributes = [*telling, *self.vocabulary.of_instance(role)]
             keys = [(s, i) for s in self.states for i in range(role.count)]
-            yield from self._implied(_Table(attributes, keys), level, len(telling), role)
+            found.append(self._implied(_Table(attributes, keys), level, len(telling), role))
+        for each in zip_longest(*found):
+            yield from filter(None, each)
 
     def _implied(self, table: _Table, level: int, first: int, role: Role | None) -> Iterator[CandidateLemma]:
         """The candidates about attributes from a number on, in each case."""

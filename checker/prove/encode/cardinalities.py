@@ -83,13 +83,28 @@ class Cardinalities:
         self._speaks: dict[int, tuple[Term, set[str]]] = {}
 
     def of(self, type_: t.Instance, holds: Callable[[Term], Term]) -> Term:
-        """The size of a set, as a number that `facts` speaks of."""
-        probe, words = self._of_a_member(type_, holds)
+        """The size of a set, as a number that `facts` speaks of.
+
+        A step writes `message n has these units` as `is it n? these units: those before`. So the size after it is one
+        of two that are known before it, and no axiom has to compare it with them.
+        """
+        return self._size(type_, *self._of_a_member(type_, holds))
+
+    def _size(self, type_: t.Instance, probe: Term, words: Term) -> Term:
+        if z3.is_app_of(words, z3.Z3_OP_ITE) and not _has(words.arg(0), probe):
+            test, one, other = words.children()
+            return z3.If(test, self._size(type_, probe, one), self._size(type_, probe, other))
+        words = z3.simplify(words)
+        if z3.is_false(words):
+            return z3.IntVal(0)
+        if z3.is_true(words):
+            return self._sorts.size(type_)
         return self._number(self._sizes, "size", type_, probe, words)
 
     def sum(self, type_: t.Instance, value: Callable[[Term], Term]) -> Term:
         """The sum of a number over all instances, likewise."""
         probe, words = self._of_a_member(type_, value)
+        words = z3.simplify(words)
         if self._open_in(words):
             raise Unencodable("a sum over instances that depends on another instance, without a bound on how many")
         return self._number(self._sums, "sum", type_, probe, words)
@@ -102,6 +117,7 @@ class Cardinalities:
         probe, inside = self._of_a_member(type_, counts)
         same, number = self._of_a_member(type_, value)
         assert probe.eq(same)
+        inside, number = z3.simplify(inside), z3.simplify(number)
         outer = [*{term.get_id(): term for term in (*self._open_in(inside), *self._open_in(number))}.values()]
         probes = [z3.Const(f"probe.{n}", term.sort()) for n, term in enumerate(outer)]
         inside, number = (z3.substitute(words, *zip(outer, probes, strict=True)) for words in (inside, number))
@@ -141,10 +157,15 @@ class Cardinalities:
         return known[key].size(*outer)
 
     def _of_a_member(self, type_: t.Instance, words: Callable[[Term], Term]) -> tuple[Term, Term]:
-        """A member that stands for any, and what is said of it: a variable to sizes and sums within."""
+        """A member that stands for any, and what is said of it: a variable to sizes and sums within.
+
+        The same set has the same words, and so one size, wherever it stands.
+        """
         probe = z3.Const(f"probe.{type_.name}.{len(self._sorts.open)}", z3.IntSort())
         with self._sorts.opened([probe]):
-            return probe, z3.simplify(words(probe))
+            made = words(probe)
+        member = z3.Const(f"member.{type_.name}", z3.IntSort())
+        return member, z3.substitute(made, (probe, member))
 
     def _open_in(self, words: Term) -> list[Term]:
         """The variables of quantifiers that are being built, on which a formula depends."""
@@ -240,6 +261,11 @@ class Cardinalities:
 
     def _variables(self, sized: _Cardinality | _Best) -> list[Term]:
         return [z3.Const(f"v!{sized.name}!{n}", sort) for n, sort in enumerate(sized.outer)]
+
+
+def _has(words: Term, probe: Term) -> bool:
+    """Whether a constant stands in a formula."""
+    return any(probe.eq(constant) for constant in constants(words))
 
 
 _NUMBER = re.compile(r"(?:size|sum|best)!\w+!\d+")

@@ -11,10 +11,11 @@ from typing import Any, Literal
 
 import z3
 
-from leasehold.checker.prove.encode.formulas import Term, conjunction, disjunction
+from leasehold.checker.prove.encode.fault_scope import FaultScope
+from leasehold.checker.prove.encode.formulas import Term, conjunction, disjunction, parts
 from leasehold.checker.prove.encode.state import Key, StateSchema, SymbolicState
 from leasehold.checker.prove.encode.terms import Bindings, StepLabel, term
-from leasehold.checker.prove.encode.transitions import FaultScope, SymbolicStep, TransitionRelation
+from leasehold.checker.prove.encode.transitions import SymbolicStep, TransitionRelation
 from leasehold.checker.prove.encode.values import Sorts
 from leasehold.spec.language import types as t
 from leasehold.spec.language.expression import SHARED
@@ -181,19 +182,20 @@ class Encoding:
 
     def first(self, s: SymbolicState) -> Term:
         """That a state is an initial one."""
-        parts = []
+        begins: list[Term] = []
         for role in self.system.roles.values():
-            parts.append(self.sorts.for_all(self.schema.index(role), partial(self._begins, s, role)))
-        parts += [self._first_value(datum, s.data(SHARED.name, z3.IntVal(0), datum.name))
+            # One formula for each datum: other solvers are slow where quantifiers are nested.
+            begins += parts(self.sorts.for_all(self.schema.index(role), partial(self._begins, s, role)))
+        begins += [self._first_value(datum, s.data(SHARED.name, z3.IntVal(0), datum.name))
                   for datum in self.system.shared.values()]  # fmt: skip
         for channel in self.system.channels.values():
-            parts.append(s.every_message(channel.name, lambda m: z3.BoolVal(False)))
+            begins.append(s.every_message(channel.name, lambda m: z3.BoolVal(False)))
             if channel.kind != "set":
-                parts.append(s.unused(channel))
-        parts.append(s.now == 0)
+                begins.append(s.unused(channel))
+        begins.append(s.now == 0)
         if self.system.initially is not None:
-            parts.append(term(self.system.initially, Bindings(self.sorts, s, self.constants)))
-        return conjunction(*parts)
+            begins.append(term(self.system.initially, Bindings(self.sorts, s, self.constants)))
+        return conjunction(*begins)
 
     def _begins(self, s: SymbolicState, role: Role, *instance: Term) -> Term:
         """That a machine is in its initial state."""
@@ -203,9 +205,9 @@ class Encoding:
             conjunction(s.is_in(role.name, me, state.name), *([] if state.starts is None else [term(state.starts, at)]))
             for state in role.initial
         ]
-        parts = [disjunction(*begins), s.running(role.name, me)]
-        parts += [self._first_value(datum, s.data(role.name, me, datum.name)) for datum in role.data.values()]
-        return conjunction(*parts)
+        first = [disjunction(*begins), s.running(role.name, me)]
+        first += [self._first_value(datum, s.data(role.name, me, datum.name)) for datum in role.data.values()]
+        return conjunction(*first)
 
     def _first_value(self, datum: Datum, value: Any) -> Term:
         """That a value is a first one of a field."""

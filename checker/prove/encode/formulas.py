@@ -53,6 +53,25 @@ def forall(bound: list[Term], body: Term) -> Term:
     return z3.ForAll(bound, body)
 
 
+def parts(words: Term) -> Iterator[Term]:
+    """Formulas that hold together where one does: a quantifier of each, and no other one directly within it."""
+    if z3.is_and(words):
+        for part in words.children():
+            yield from parts(part)
+    elif z3.is_quantifier(words) and words.is_forall():
+        bound = [z3.Const(words.var_name(n), words.var_sort(n)) for n in range(words.num_vars())]
+        body = z3.substitute_vars(words.body(), *reversed(bound))
+        given, body = body.children() if z3.is_implies(body) else (z3.BoolVal(True), body)
+        for part in parts(body):
+            inner, holds = list[Term](), part
+            if z3.is_quantifier(part):
+                inner = [z3.Const(part.var_name(n), part.var_sort(n)) for n in range(part.num_vars())]
+                holds = z3.substitute_vars(part.body(), *reversed(inner))
+            yield forall([*bound, *inner], holds if z3.is_true(given) else z3.Implies(given, holds))
+    else:
+        yield words
+
+
 def constants(*terms: Term) -> Iterator[Term]:
     """The constants in terms, each once; also those in quantifiers."""
     seen: set[int] = set()

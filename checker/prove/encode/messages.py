@@ -16,11 +16,17 @@ from leasehold.spec.language.model import Message
 
 
 class MessageLane(NamedTuple):
-    """Where a message was found on its way: its channel, the two machines, and in which state."""
+    """Where a message was found on its way: its channel, the two machines, in which state, and by which true number."""
 
     channel: str
     ends: tuple[Term, ...]
     state: object
+    number: Term
+
+    def is_that_of(self, other: MessageLane) -> bool:
+        """Whether both are between the same machines, in the same state, whatever their values are."""
+        same = self.channel == other.channel and self.state is other.state
+        return same and all(a.eq(b) for a, b in zip(self.ends, other.ends, strict=True))
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,8 @@ def ranks_compared(order: Callable[[Term, Term], Term], a: MessageValue, b: Mess
     compared = order(a.number, b.number)
     if a.lane is None and b.lane is None:
         return compared
+    if a.lane and b.lane and a.lane.is_that_of(b.lane):  # then the solver may take one number for the other
+        return order(a.lane.number, b.lane.number)
     same = z3.BoolVal(False)
     if a.lane and b.lane and a.lane.channel == b.lane.channel and a.lane.state is b.lane.state:
         same = conjunction(*(one == other for one, other in zip(a.lane.ends, b.lane.ends, strict=True)))

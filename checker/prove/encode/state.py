@@ -385,7 +385,7 @@ class SymbolicState:
 
         if channel.kind != "mailbox":
             return MessageValue(is_kind, field, z3.IntVal(1), self.schema.messages(channel))
-        rank, lane = number - self.received(channel, ends), MessageLane(channel.name, tuple(ends), self)
+        rank, lane = number - self.received(channel, ends), MessageLane(channel.name, tuple(ends), self, number)
         return MessageValue(
             is_kind, field, rank, self.schema.messages(channel), lane, number == self.sent(channel, ends)
         )

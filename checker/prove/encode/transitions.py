@@ -23,57 +23,14 @@ import z3
 
 from leasehold.checker.prove.encode.composite import CompositeSteps
 from leasehold.checker.prove.encode.effects import PartialStep
+from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.checker.prove.encode.formulas import Term, Unencodable, conjunction, disjunction
-from leasehold.checker.prove.encode.state import NUMBER, StateSchema, SymbolicState
+from leasehold.checker.prove.encode.state import NUMBER, Function, StateSchema, SymbolicState
 from leasehold.checker.prove.encode.terms import Bindings, StepLabel, term
 from leasehold.checker.prove.encode.values import MapValue, Sorts
-from leasehold.faults import Budget
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Choice, Offer, Passage, Piece
-from leasehold.spec.language.model import Channel, Datum, Message, Role, System, Transition
-
-# Kinds of faults whose steps the relation has: an actor that halts never recovers, and what is parted delivers nothing.
-OF_PROOFS = ("crash", "power_cut", "halt", "duplicate", "lose", "reorder", "partition")
-
-
-@dataclass(frozen=True)
-class FaultScope:
-    """Which faults steps may have in them; each without a limit.
-
-    Attributes:
-        crash: actors stop at any point, and recover.
-        network: messages of mailboxes are lost, come again, and overtake each other.
-    """
-
-    crash: bool = True
-    network: bool = True
-
-    @classmethod
-    def of(cls, system: System) -> FaultScope:
-        """All faults where every channel is a mailbox; else only those that channels declare."""
-        numbered = all(channel.kind == "mailbox" for channel in system.channels.values())
-        return cls(crash=numbered, network=numbered)
-
-    @staticmethod
-    def usual(system: System) -> str:
-        """The faults under which a run is looked for that contradicts a proof: those of `check` of which it speaks."""
-        usual = Budget.parse(system.faults.usual)
-        known = Budget(**{kind: count for kind, count in usual.given.items() if kind in OF_PROOFS})
-        return str(known) if known.given else "crash=1"
-
-    def speaks_of(self, budget: Budget) -> bool:
-        """Whether a proof with these faults is about runs under a budget of faults."""
-        return self == FaultScope() and all(kind in OF_PROOFS for kind in budget.given)
-
-    @property
-    def any(self) -> bool:
-        """Whether there are any."""
-        return self.crash or self.network
-
-    @property
-    def words(self) -> str:
-        some = [*(["crashes"] if self.crash else []), *(["losses, duplicates and overtaking"] if self.network else [])]
-        return f"any number of {' and '.join(some)}" if some else "no faults but those that channels declare"
+from leasehold.spec.language.model import Channel, Datum, Message, Role, Transition
 
 
 @dataclass(frozen=True)
@@ -89,6 +46,7 @@ class SymbolicStep:
         transition: the transition that is taken, if any.
         together: for claims about steps, the state after with all that the explorer does in the step; None: `after`.
         composite: the explorer's step is several others here, so it is for claims about steps alone.
+        cases: conditions over the state before by which the solver is asked, one at a time and then none of them.
     """
 
     name: str
@@ -99,6 +57,7 @@ class SymbolicStep:
     transition: Transition | None = None
     together: SymbolicState | None = None
     composite: bool = False
+    cases: tuple[Term, ...] = ()
 
     @property
     def whole(self) -> SymbolicState:
@@ -348,18 +307,18 @@ class TransitionRelation(CompositeSteps):
         work = PartialStep(s.put(("present", channel.name), (*ends, number), z3.BoolVal(False)))
         for piece, states in self.work_by_task(role, list(role.states)) if not message.answer else ():
             if piece.channel is not None and piece.target.name == message.sender:
-                self._do_inside(work, s, role, piece, me, states, None, to=sender)
+                self._do_inside(work, s, role, piece, me, states, to=sender)
         name, conditions = f"{role.name} has {message.name} again", tuple(work.side_conditions)
         yield SymbolicStep(name, StepLabel(), tuple(given), work.state, conditions, composite=self.scope.any)
 
     def _do_inside(
         self, work: PartialStep, s: SymbolicState, role: Role, piece: Piece, me: Term, states: Sequence[str],
-        died: Term | None, tested: tuple[SymbolicState, Term] | None = None, to: Term = None,
+        to: Term,
     ) -> None:  # fmt: skip
-        """Does a piece of work again if the machine is in one of some states."""
+        """Does a piece of work again, for one receiver, if the machine is in one of some states."""
         inside = disjunction(*(s.is_in(role.name, me, state) for state in states))
         guarded = PartialStep(work.state, [])
-        self._do(guarded, role, piece, me, died, again=True, tested=tested, to=to)
+        self._do(guarded, role, piece, me, None, again=True, to=to)
         work.side_conditions += [(words, z3.Implies(inside, claim)) for words, claim in guarded.side_conditions]
         work.state = _either(inside, guarded.state, work.state)
 
@@ -426,17 +385,20 @@ class TransitionRelation(CompositeSteps):
             yield SymbolicStep(f"{actor} halts", StepLabel(), (*given, runs), down, composite=True)
         again = self.sorts.constant("again", t.BOOL)
         read = self._read(s, roles, me)
-        work = PartialStep(read)
+        work, cases = PartialStep(read), list[Term]()
         for role in roles:
             if self.at_once(role):
                 self._all_again(work, read, role, self._recovered(role), again)
             else:
-                self._recover(work, read, role, me if role is roles[0] and not self._shared(roles) else None, again)
+                mine = me if role is roles[0] and not self._shared(roles) else z3.IntVal(0)
+                inside = self._recover(work, read, role, mine, again)
+                cases = cases or inside
         back = work.state.put(key, at, z3.Not(again))
         given, conditions = [*given, z3.Not(s.read(key, *at))], tuple(work.side_conditions)
-        yield SymbolicStep(f"{actor} recovers", StepLabel(), (*given, z3.Not(again)), back, conditions)
-        whole = self._stopped(back, roles[0], me, again)
-        yield SymbolicStep(f"{actor} crashes again", took, (*given, again), back, conditions, together=whole)
+        name, once = f"{actor} recovers", z3.Not(again)
+        yield SymbolicStep(name, StepLabel(), (*given, once), back, conditions, cases=tuple(cases))
+        name, whole = f"{actor} crashes again", self._stopped(back, roles[0], me, again)
+        yield SymbolicStep(name, took, (*given, again), back, conditions, together=whole, cases=tuple(cases))
 
     def _read(self, s: SymbolicState, roles: list[Role], me: Term) -> SymbolicState:
         """The state once an actor has read its records again."""
@@ -445,12 +407,21 @@ class TransitionRelation(CompositeSteps):
     def _shared(self, roles: list[Role]) -> bool:
         return roles[0].name in self.schema.actor_of
 
-    def _recover(self, work: PartialStep, s: SymbolicState, role: Role, me: Term, died: Term) -> None:
-        """Does the work of a machine's state again, for any state."""
-        mine = me if me is not None else z3.IntVal(0)
-        for piece, states in self.work_by_task(role, self._recovered(role)):
-            # Recovery knows what is to do before it does any of it.
-            self._do_inside(work, s, role, piece, mine, states, died, tested=(s, z3.BoolVal(True)))
+    def _recover(self, work: PartialStep, s: SymbolicState, role: Role, me: Term, died: Term) -> list[Term]:
+        """Does the work of a machine's state again, for any state, and says by which states there is some."""
+        base, cases = work.state, []
+        for state in self._recovered(role):
+            done = PartialStep(base)
+            for piece, states in self.work_by_task(role, [state]):
+                if states:  # recovery knows what is to do before it does any of it
+                    self._do(done, role, piece, me, died, again=True, tested=(s, z3.BoolVal(True)))
+            if done.state is base:
+                continue
+            inside = s.is_in(role.name, me, state)
+            work.side_conditions += [(words, z3.Implies(inside, claim)) for words, claim in done.side_conditions]
+            work.state = _either(inside, done.state, work.state)  # a machine is in one state alone
+            cases.append(inside)
+        return cases
 
     def _recovered(self, role: Role) -> list[str]:
         """The states whose work recovery does again."""
@@ -480,10 +451,8 @@ def _either(test: Term, then: SymbolicState, otherwise: SymbolicState) -> Symbol
     """One of two states."""
     if then is otherwise:
         return then
-    functions = {
-        key: f if f is otherwise.functions[key] else (
-            lambda *at, f=f, g=otherwise.functions[key]: z3.If(test, f(*at), g(*at))
-        )
-        for key, f in then.functions.items()
-    }  # fmt: skip
-    return then.with_functions(functions)
+
+    def one(f: Function, g: Function) -> Function:
+        return f if f is g else then.schema.sorts.remembered(lambda *at: z3.If(test, f(*at), g(*at)))
+
+    return then.with_functions({key: one(f, otherwise.functions[key]) for key, f in then.functions.items()})

@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 from functools import partial
 
+from leasehold.checker.recovery import simulated_run
 from leasehold.checker.recovery.cases.case import CaseRun
 from leasehold.checker.recovery.cases.choices import Choices, Happening
 from leasehold.checker.recovery.cases.properties import DEADLOCK, Records, RunMonitor, RunProperties
@@ -25,22 +26,15 @@ ROUNDS = 5  # of retransmission, each twice as long as the one before, without w
 SETTLE = 3.0  # seconds of the first of them
 AS_IN_THE_MODEL = "broken as in the model"
 CHECKS = {
-    "drive": "The actors come to each state of the script as the model does.",
-    "invariant": "Every property of the specification that can be evaluated on records holds throughout.",
-    "model": "Each record state that is committed is one that the explored graph has.",
-    "step": "Each step that an actor commits is one of the specification, with its messages and calls.",
-    "record": (
-        "An actor restarts with the records that it had committed, and with all that belongs to them; what it keeps "
-        "about itself is in its store as it is in memory."
-    ),
+    **simulated_run.CHECKS,
     "progress": (
-        "After each step, no machine of an actor at rest owes what its state asks for: a timer's event, a handler's "
-        "call, or a message. Where nothing is possible any more, no property that leads to something waits for it."
+        f"{simulated_run.CHECKS['progress']} Where nothing is possible any more, no property that leads to something "
+        "waits for it."
     ),
+    "model": "Each record state that is committed is one that the explored graph has.",
     "repeated": "Messages that come again when all is over change nothing.",
     "end": "Where nothing is possible any more, one of the system's ends holds.",
     "counterexample": "What faults break in the model they break in the run as well, and nothing else.",
-    "error": "No exception is left unhandled.",
 }
 
 

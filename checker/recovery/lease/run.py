@@ -5,34 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from leasehold.checker.recovery import simulated_run
 from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.checker.recovery.simulated_run import SimulatedRun
 from leasehold.impl.actor.table import BELOW
 
 SERVICE_MANAGER, BROKER, AUTHORITY = "service_manager", "broker", "authority"
 CHECKS = {
-    "drive": "The actors come to each state of the script as the model does.",
-    "invariant": "Every property of the specification that can be evaluated on records holds throughout.",
+    **simulated_run.CHECKS,
     "lease": (
         "The lease comes to the state that it has without the crash, and can be extended once more if it runs; or it "
         "has ended, and its units serve the next request."
     ),
     "actor": "Another lease at the same actors is renewed at once after the restart, and goes on.",
-    "progress": (
-        "No machine at rest owes what its state asks for: a timer's event, a handler's call, an answer of its "
-        "units that has come true, or a message."
-    ),
     "policy": "The broker's calendar, and the units that the site takes for free, are those that the records imply.",
     "world": (
         "The units that are up are those of machines that say so; no unit has two actions at once, and none is left "
         "over."
     ),
-    "step": "Each step that an actor commits is one of the specification, with its messages and calls.",
-    "record": (
-        "An actor restarts with the records that it had committed, and with all that belongs to them; what it keeps "
-        "about itself is in its store as it is in memory."
-    ),
-    "error": "No exception is left unhandled.",
 }
 
 

@@ -48,7 +48,7 @@ class LeaseSimulation(Simulation):
     # Units, as they are outside of the actors
 
     def up(self) -> set[str]:
-        """The units that are up, and the leases that have joined, by name."""
+        """The units that are up, and the guests that have joined, by name."""
         return self.units.on()
 
     def serves(self, unit: str, lease: str) -> bool:
@@ -57,7 +57,7 @@ class LeaseSimulation(Simulation):
 
     def repair(self, unit: str) -> None:
         """An operator sees to it that nothing is left of a unit."""
-        self.units.units[unit].on = False
+        self.units.lose(unit)
 
     def strays(self) -> list[str]:
         """The remains of units that are not up, in words; simulated units leave none."""

@@ -330,11 +330,11 @@ def test_helpers_are_there_while_a_search_runs(monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_graph_of_a_search_that_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     """It stops in the midst of a state's steps: those that were taken by then are that state's."""
-    system, began = load("lease", TINY), []
+    system, midst = load("lease", TINY), []
 
     @contextmanager
-    def when_first_told() -> Iterator[Callable[[], bool]]:
-        yield lambda: len(running.probes.fired) > 2
+    def when_told() -> Iterator[Callable[[], bool]]:
+        yield lambda: len(running.probes.fired) >= wanted
 
     class Search(PackedSearch):
         def __init__(self, *args: Any, **more: Any) -> None:
@@ -343,15 +343,20 @@ def test_the_graph_of_a_search_that_is_interrupted(monkeypatch: pytest.MonkeyPat
             running = self
 
     running: Any = None
-    monkeypatch.setattr(search, "interrupts", when_first_told)
+    wanted = 0
+    monkeypatch.setattr(search, "interrupts", when_told)
     monkeypatch.setattr(packed, "PackedSearch", Search)
-    found = explore(system, budget=Budget(crash=1, duplicate=1), engine="packed")
-    assert found.why_incomplete == "interrupted"
-    world, states = found.paths.world, found.paths.states
-    for source, target in zip(found.graph.sources.tolist(), found.graph.targets.tolist(), strict=True):
-        began.append(source)
-        assert states[target] in [after for _, after in world.successors(states[source])]
-    assert running.kernel.figure(kernel.SEARCHED) in [label for n in began for label in found.paths.labels.of[n]]
+    for number in range(2, 40):
+        wanted = number
+        found = explore(system, budget=Budget(crash=1, duplicate=1), engine="packed")
+        assert found.why_incomplete == "interrupted"
+        world, states = found.paths.world, found.paths.states
+        began = found.graph.sources.tolist()
+        for source, target in zip(began, found.graph.targets.tolist(), strict=True):
+            assert states[target] in [after for _, after in world.successors(states[source])]
+        searched = running.kernel.figure(kernel.SEARCHED)
+        midst.append(searched in [label for n in began for label in found.paths.labels.of[n]])
+    assert midst.count(True) >= 2
 
 
 def test_the_cases_of_crashes() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise, permutations
@@ -107,10 +108,49 @@ def test_orbits_of_larger_ones_stand_for_all_states(number: int, orbits: int, st
 
 @pytest.mark.parametrize(("name", "settings"), [
     ("two_phase_commit", {"participants": 2}), ("three_phase_commit", {"participants": 2}), (SPEC / "starter", {}),
-    ("lease", {"max_units": 2, "last_end": 1, "expiry": False}),
 ], ids=str)  # fmt: skip
 def test_shipped_systems(name: str, settings: Mapping[str, Any]) -> None:
     assert held_against_all_states(without_leads_to(load(name, settings))).orbits is not None
+
+
+def lease_of_equal_units(folder: Path, **settings: int) -> System:
+    """The lease without what tells units apart: the reason of the first that failed, and claims about one of them."""
+    shutil.copytree(SPEC / "lease", folder / "lease")
+    authority = folder / "lease/roles/authority.yaml"
+    text, changes = re.subn(r"(?m)^  why_failed\(s\): .*$", "  why_failed(s): nothing", authority.read_text())
+    assert changes == 1
+    authority.write_text(text)
+    system = without_leads_to(load(folder / "lease", settings))
+    alike = {n: p for n, p in system.properties.items() if symmetry_of(replace(system, properties={n: p})).groups}
+    return replace(system, properties=alike)
+
+
+def test_a_lease_of_equal_units(tmp_path: Path) -> None:
+    system = lease_of_equal_units(tmp_path, max_units=2, last_end=1, expiry=False)
+    assert held_against_all_states(system).orbits is not None
+
+
+def test_the_reason_of_the_first_unit_that_failed_tells_units_apart() -> None:
+    found = symmetry_of(without_leads_to(load("lease", {"max_units": 2, "expiry": False})))
+    assert found.groups == ()
+    assert any("takes the number of: `index(u)`" in words for words in found.why_not)
+
+
+def test_roles_that_are_taken_by_number_change_places_with_those_whose_number_it_is(tmp_path: Path) -> None:
+    """`guest[index(u)]` is the guest of the unit `u`, whoever they change places with."""
+    system = lease_of_equal_units(tmp_path, max_units=3, expiry=False)
+    assert [group.roles for group in symmetry_of(system).groups] == [("unit", "guest")]
+
+
+def test_a_role_that_is_taken_by_the_number_of_another_of_which_there_are_not_as_many_is_told_apart(
+    tmp_path: Path,
+) -> None:
+    system = lease_of_equal_units(tmp_path, max_units=2, expiry=False)
+    guest = system.roles["guest"]
+    roles = {**system.roles, "guest": replace(guest, instance=replace(guest.instance, count=3))}
+    found = symmetry_of(replace(system, roles=roles))
+    assert found.groups == ()
+    assert any("matches by number with others: `guest[index(u)]`" in words for words in found.why_not)
 
 
 @compiled

@@ -44,8 +44,7 @@ def _runs(folders: list[Path]) -> list[object]:
     return found
 
 
-PROPOSALS = Path(__file__).parents[3] / "spec" / "proposals"  # of decisions; explored, and not installed
-OTHERS = sorted(p for folder in (TRUTH, PROPOSALS) for p in folder.iterdir() if p.is_dir())
+OTHERS = sorted(p for p in TRUTH.iterdir() if p.is_dir())
 SYSTEMS = [*OTHERS, *(shipped_folder(n) for n in (*SHIPPED, "starter"))]
 
 

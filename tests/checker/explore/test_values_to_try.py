@@ -113,6 +113,27 @@ def test_a_liars_messages_need_an_end(tmp_path: Path) -> None:
         explore(written(tmp_path, endless), budget=lie)
 
 
+@pytest.mark.parametrize("engine", ["packed", "reference"])
+def test_the_cells_of_a_map_that_comes_have_the_values_to_try(engine: str, tmp_path: Path) -> None:
+    """From outside, and from a Byzantine actor: each of two lamps is off, dim or bright."""
+    files = {
+        "system.yaml": "system: s\nroles: {one: {}, other: {}, lamp: {instances: 2}}\nenvironment: {shine: {to: one}}\n"
+        "channels: {words: {from: one, to: other, kind: mailbox}}\n",
+        "messages.yaml": "messages: {word: {from: one, to: other, fields: "
+        '{v: {type: "map[lamp, opaque]", explore: [0, 2]}}}}\n',
+        "roles/one.yaml": 'role: one\ndata: {x: "map[lamp, opaque]"}\n'
+        'events: {shine: {fields: {of: {type: "map[lamp, opaque]", explore: [0, 2]}}}}\nstates:\n'
+        "  quiet: {initial: true, on: {shine: {to: loud, set: {x: event.of}}}}\n"
+        "  loud: {tasks: [say], ignore: {shine: it does}}\ntasks: {say: {send: word, to: other, with: {v: x}}}\n",
+        "roles/other.yaml": 'role: other\ndata: {x: "map[lamp, opaque]"}\nstates:\n'
+        "  there: {initial: true, on: {word: {to: there, set: {x: msg.v}}}}\n",
+        "roles/lamp.yaml": "role: lamp\nstates: {there: {initial: true}}\n",
+    }
+    system = written(tmp_path, files)
+    assert explore(system, engine=engine).distinct == 1 + 2 * 3**2
+    assert explore(system, budget=Budget(byzantine="one"), engine=engine).distinct == 3**2
+
+
 @pytest.mark.parametrize(("bounds", "value"), [("max: -2", -2), ("max: 4", 0), ("min: -3, max: 5", -3), ("min: 2", 2)])
 def test_the_first_value_of_a_number_is_within_its_bounds(bounds: str, value: int, tmp_path: Path) -> None:
     role = ROLE.replace("type: TYPE, initial: any", f"type: int, {bounds}")

@@ -18,7 +18,7 @@ from leasehold.checker.mutation import mutate as campaign
 from leasehold.checker.mutation.battery import DEFAULT, Battery, SystemLoader, Trial, battery_of
 from leasehold.checker.mutation.judge import MutationError
 from leasehold.checker.mutation.mutate import MutationReport, RuleScore, mutate
-from leasehold.checker.mutation.operators import RULES, Mutation, mutations
+from leasehold.checker.mutation.operators import EFFECTS, RULES, Mutation, mutations
 from leasehold.faults import DEFAULT as MANY
 from leasehold.spec import SpecError, System
 from leasehold.spec.language.expression import TRUE
@@ -137,7 +137,12 @@ def test_a_mutant_differs_in_no_more_than_its_place() -> None:
         assert {r for r in system.roles if changed.roles[r] != system.roles[r]} == {role}
         before, after = system.roles[role].states, changed.roles[role].states
         changed_states = {s for s in before if after[s] != before[s]}
-        assert changed_states == (set() if mutation.rule == "change_field" else {state})
+        if mutation.rule == "change_field":
+            assert changed_states == set()
+        elif state in before:
+            assert changed_states == {state}
+        else:  # a definition: what it says is one text in all guards that use it
+            assert changed_states
 
 
 def test_names_are_unique_and_fit_every_setting() -> None:
@@ -275,7 +280,7 @@ def test_processes_find_the_same() -> None:
 @pytest.mark.long
 def test_a_sample_of_the_lease() -> None:
     loader = SystemLoader("lease")
-    chosen = random.Random(1).sample(mutations(loader()), 12)
+    chosen = random.Random(1).sample(mutations(loader()), 24)
     cheap = Battery(battery_of(loader).trials[:3])
     found = mutate(loader, chosen, cheap)
     assert 2 * found.total.killed >= found.total.others > 6, [o.mutation.name for o in found.survivors]
@@ -309,6 +314,19 @@ def test_the_lease() -> None:
     assert (ROOT / "docs/mutation.md").read_text() == printed, "run python tests/mutation_page.py > docs/mutation.md"
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("number", [10, 11])
+def test_what_is_never_met_is_the_system_itself(number: int) -> None:
+    loader = SystemLoader("lease")
+    trial = battery_of(loader).trials[number]
+    system = loader(trial.settings)
+    baseline, graph = judge.baseline_of(system, trial), judge.ReachableGraph(system, trial)
+    never = [m for m in mutations(loader()) if m.rule in EFFECTS and m.subject in baseline.unvisited]
+    assert len(never) > 100
+    for mutation in random.Random(4).sample(never, 8):
+        assert graph.is_of(mutation.applied(system)), mutation.name
+
+
 def test_ctrl_c_reports_what_is_known(tap: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
@@ -321,9 +339,36 @@ def test_ctrl_c_reports_what_is_known(tap: Path, monkeypatch: pytest.MonkeyPatch
     real = campaign.judged
     monkeypatch.setattr(campaign, "judged", judged)
     found = tried(tap)
-    assert ([m.name for m, _ in found.kills], found.survivors, found.undecided) == (
-        ["shift_comparison tap/open#drip level < 2 -> level <= 2"], [], 20,
-    )  # fmt: skip
+    assert [(o.mutation.name, o.refused[:5]) for o in found.outcomes] == [
+        ("drop_guard tap/open#drip", "LH412"), ("shift_comparison tap/open#drip level < 2 -> level <= 2", ""),
+    ]  # fmt: skip
+    assert (len(found.kills), found.survivors, found.undecided) == (1, [], 19)
+
+
+def test_survivors_are_said_as_soon_as_they_are_known(tap: Path) -> None:
+    said: list[campaign.MutationProgress] = []
+    loader = SystemLoader(tap)
+    found = mutate(loader, mutations(loader()), Battery((Trial(),)), progress=said.append)
+    stages = {p.survivor.mutation.name: p.stage for p in said if p.survivor is not None}
+    assert list(stages) == [
+        o.mutation.name for o in sorted(found.survivors, key=lambda o: stages[o.mutation.name] != "mutant")
+    ]
+    assert {name for name, stage in stages.items() if stage != "mutant"} == {"add_conjunct tap/shut#turn level < 2"}
+    first = next(p for p in said if p.survivor is not None)
+    assert (first.stage, first.tried, first.left, first.killed) == ("mutant", 3, 21, 1)
+    assert said[-1].stage == "equivalent in trial 1 of 1"
+
+
+def test_trials_in_which_nothing_is_changed_come_last(tap: Path) -> None:
+    """Nothing drips in the first trial, so an error in what a drop does is looked for in the second one."""
+    (tap / "system.yaml").write_text(
+        "system: tap\nroles: {tap: {}}\nconstants: {wet: {type: bool, value: false}}\n"
+        "environment: {turn: {to: tap}, drip: {to: tap, when: wet}}\n"
+    )
+    dry, wet = Trial((("wet", "false"),)), Trial((("wet", "true"),))
+    some = [named(load(tap), n) for n in ("swap_target tap/open#drip -> shut", "swap_target tap/open#turn -> open")]
+    found = mutate(SystemLoader(tap), some, Battery((dry, wet)))
+    assert {m.subject: k.trial for m, k in found.kills} == {"tap/open#drip": wet, "tap/open#turn": dry}
 
 
 # The explorer stops

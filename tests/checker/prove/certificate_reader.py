@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ def required_conditions(folder: Path) -> dict[str, str]:
     """The conditions that a certificate of a system must have, by name, with their kinds."""
     system = _read(folder / "system.yaml")
     messages = _read(folder / "messages.yaml")["messages"]
-    roles = {name: _read(folder / "roles" / f"{name}.yaml") for name in system["roles"]}
+    roles = {name: _role(folder, name) for name in system["roles"]}
     found = {INITIAL: "initial states"}
     for name, role in roles.items():
         found |= dict.fromkeys(_transitions(name, role, system, messages), "transition")
@@ -59,8 +60,12 @@ def _transitions(
     received = {message for message, ends in messages.items() if ends["to"] == name}
     outside = {given.get("event", known) for known, given in system["environment"].items() if given["to"] == name}
     answers = {event for task in role.get("tasks", {}).values() for event in task.get("answers", ())}
-    for state, body in role["states"].items():
-        for event, ways in body.get("on", {}).items():
+    on = {state: dict(body.get("on", {})) for state, body in role["states"].items()}
+    for shared in role.get("shared", ()):
+        for state in shared["in"]:
+            on[state] |= shared["on"]
+    for state, events in on.items():
+        for event, ways in events.items():
             if event in received | outside | answers | {"tick"}:
                 count = len(ways) if isinstance(ways, list) else 1
                 yield from (f"{name}/{state}#{event}" + (f".{n}" if n > 1 else "") for n in range(1, count + 1))
@@ -165,8 +170,10 @@ def _contents(folder: Path, index: Mapping[str, Any], text: str) -> list[str]:
         wrong += ["has other constants"] if script.values("constants ") != first.values("constants ") else []
         wrong += [f"{n} has other members" for n, m in script.members.items() if first.members.get(n, m) != m]
         wrong += (
-            ["has an axiom that is not about sizes"]
-            if not all(any(re.match("(size|sum)!", leaf) for leaf in terms.leaves(n)) for n in script.values("axiom "))
+            ["has an axiom that is not about sizes, sums or the least and greatest"]
+            if not all(
+                any(re.match("(size|sum|best)!", leaf) for leaf in terms.leaves(n)) for n in script.values("axiom ")
+            )
             else []
         )
         wrong += wrong_step(folder, condition, script)
@@ -205,7 +212,7 @@ def _claims(condition: Mapping[str, Any], script: Script, formulas: Mapping[str,
 def _unspoken(folder: Path, terms: Terms, formulas: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     """Claims of the specification whose formulas do not have a control state that their text has."""
     system = _read(folder / "system.yaml")
-    roles = {name: _read(folder / "roles" / f"{name}.yaml") for name in system["roles"]}
+    roles = {name: _role(folder, name) for name in system["roles"]}
     states = {state for role in roles.values() for state in role["states"]}
     declared = _properties(folder) | _read(folder / "lemmas.yaml")["lemmas"]
     for name, number in formulas.items():
@@ -244,7 +251,7 @@ def wrong_step(folder: Path, condition: Mapping[str, Any], script: Script) -> li
         received = event in messages and messages[event]["to"] == role
         lacks += [f"does not take {event}"] if received and not is_about(event) else []
         lacks += ["takes a message"] if not received and any(a.startswith("s.kind.") for a, _ in equal) else []
-        body = _read(folder / "roles" / f"{role}.yaml")
+        body = _role(folder, role)
         ways = body["states"][state]["on"][event]
         way = (ways if isinstance(ways, list) else [ways])[int(number or 1) - 1]
         to = state if "stay" in way else way["to"]
@@ -274,6 +281,16 @@ def wrong_step(folder: Path, condition: Mapping[str, Any], script: Script) -> li
     elif kind == "time":
         lacks += [] if "t.now" in changed else ["does not let time pass"]
     return lacks
+
+
+def _role(folder: Path, name: str) -> Any:
+    """A role, each of whose states has the transitions that it shares with others."""
+    role = deepcopy(_read(folder / "roles" / f"{name}.yaml"))
+    for shared in role.get("shared", ()):
+        for state in shared["in"]:
+            body = role["states"][state]
+            body["on"] = {**shared["on"], **body.get("on", {})}
+    return role
 
 
 @lru_cache

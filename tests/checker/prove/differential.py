@@ -27,9 +27,10 @@ from leasehold.checker.explore.reference import Reference
 from leasehold.checker.prove import Proof, prove
 from leasehold.checker.prove.decide.induction import ANY, Round, Setting, induct
 from leasehold.checker.prove.encode.encoding import MakesRelation
+from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.checker.prove.encode.formulas import Unencodable
 from leasehold.checker.prove.encode.state import StateSchema
-from leasehold.checker.prove.encode.transitions import FaultScope, TransitionRelation
+from leasehold.checker.prove.encode.transitions import TransitionRelation
 from leasehold.faults import Budget
 from leasehold.spec import SpecError, System, load
 from leasehold.spec.language.model import Property

@@ -31,7 +31,7 @@ class Answers:
         self._known: dict[tuple[int, ...], tuple[list[Term], Answer]] = {}
 
     def of(self, question: ProofObligation) -> Answer:
-        terms = [*question.assertions, *question.facts]
+        terms = [*question.assertions, *question.breaks.values(), *question.facts, *question.cases]
         key = tuple(term.get_id() for term in terms)
         if key not in self._known:
             losses = question.undischarged()

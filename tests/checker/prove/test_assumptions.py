@@ -10,7 +10,7 @@ from leasehold.checker.explore import explore
 from leasehold.checker.prove import StoredProof, prove
 from leasehold.checker.prove.decide.assumptions import Assumptions, any_number, assumptions, held
 from leasehold.checker.prove.decide.induction import Setting
-from leasehold.checker.prove.encode.transitions import FaultScope
+from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.faults import Budget
 from leasehold.spec import System
 from tests.checker.explore.by_chance import written
@@ -25,6 +25,7 @@ def test_the_lease_is_proved_for_any_number() -> None:
     found = of(load("lease"), Setting())
     assert found.machines == {
         "service_manager": "1", "broker": "1", "authority": "1", "unit": "any number from 1 on",
+        "guest": "any number from 1 on",
     }  # fmt: skip
     assert found.constants["last_end"].startswith("any")
     assert found.faults_left_out == ""

@@ -14,8 +14,8 @@ from leasehold.checker.explore import explore
 from leasehold.checker.prove import prove
 from leasehold.checker.prove.decide import proof_store
 from leasehold.checker.prove.decide.induction import ANY, Setting
+from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.checker.prove.encode.formulas import Unencodable
-from leasehold.checker.prove.encode.transitions import FaultScope
 from leasehold.faults import Budget
 from leasehold.spec import SpecError
 from tests.systems import load

@@ -60,3 +60,22 @@ def test_a_lemma_that_is_not_proved_takes_away_no_proof_that_does_without_it(lem
     assert {n: how for n, how in found.proved.items() if found.claims[n].written} == {"never_negative": "induction"}
     assert (found.whole, found.side_conditions) == (False, False)
     assert "small_questions" not in found.proved
+
+
+def test_a_proof_with_lemmas_about_states_stands(tmp_path: Path) -> None:
+    """Though a property and a lemma speak of messages, and no round asks about states alone first."""
+    files = SAYS_A_SHARED_NUMBER | {
+        "roles/b.yaml": SAYS_A_SHARED_NUMBER["roles/b.yaml"]
+        .replace("data: {", "data: {x: {type: int, explore: [0, 0]}, y: {type: int, explore: [0, 0]}, ")
+        .replace("k: k + 1}", "k: k + 1, x: y}"),
+        "invariants.yaml": SAYS_A_SHARED_NUMBER["invariants.yaml"] + "  x_is_0: {always: b.x == 0}\n",
+        "lemmas.yaml": "lemmas: {y_is_0: {always: b.y == 0}, small: {always: all(m.n >= 0 for m in pending(ask))}}",
+    }
+    (tmp_path / "roles").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    found = induct(load(tmp_path))
+    by = {n: how for n, how in found.proved.items() if found.claims[n].written}
+    assert by == {"never_negative": "induction", "x_is_0": "induction, with lemmas about states"}
+    assert "small_questions" not in found.proved
+    assert (found.whole, found.side_conditions) == (False, False)

@@ -12,8 +12,8 @@ from leasehold.checker.explore import Engine, explore
 from leasehold.checker.export import export_system
 from leasehold.checker.prove import NoSuchNumbers, Proof, prove
 from leasehold.checker.prove.decide.induction import ANY, Setting, induct
+from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.checker.prove.encode.formulas import Unencodable
-from leasehold.checker.prove.encode.transitions import FaultScope
 from leasehold.faults import Budget
 from tests.systems import load
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import signal
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,7 @@ from leasehold.checker.recovery.lease.case import BYSTANDER, LEASE, NEXT, LeaseC
 from leasehold.checker.recovery.lease.random_runs.campaign import RandomCampaign
 from leasehold.checker.recovery.lease.runner import LeaseCaseRunner
 from leasehold.faults import Budget, crash_points
+from leasehold.impl.lease.broker import Holding
 from leasehold.spec.language.lower import ModelActor
 from tests.seeded_bugs import named
 from tests.systems import lease_cases, load
@@ -107,6 +110,23 @@ def test_findings_of_a_case_are_few_and_differ() -> None:
 @pytest.mark.parametrize("jobs", [0, 1])  # in this process, and in another
 def test_work_is_done_wherever(jobs: int) -> None:
     assert sorted(in_processes(abs, [-1, 2, -3], jobs)) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_amid_a_case_in_this_process_ends_the_campaign_and_no_actor(number: signal.Signals) -> None:
+    """An actor takes an interrupt within one of its turns for an error, so nothing but the case would end."""
+    found, swallowed = Campaign(), []
+
+    def case(n: int) -> list[tuple[int, CaseOutcome]]:
+        try:
+            signal.raise_signal(number)
+        except BaseException as error:
+            swallowed.append(error)
+        return [(n, CaseOutcome(str(n)))]
+
+    with found.timed():
+        found.collect(in_processes(case, range(3), 0))
+    assert (found.interrupted, found.played, swallowed) == (True, 0, [])
 
 
 def test_work_that_nobody_waits_for_is_stopped() -> None:
@@ -209,9 +229,7 @@ def test_scripts_are_of_all_cases_of_the_exploration(few: list[Script]) -> None:
                 cases[case] = crash_
     assert finder.nearest() == cases
     assert [(s.cell, s.point, s.mode) for s in few] == sorted(cases)
-    assert {s.point.partition("@")[0] for s in few} == {
-        point.name for point in crash_points(load("lease", SMALL)) if any(s.point.startswith(point.name) for s in few)
-    }
+    assert {s.point.partition("@")[0] for s in few} <= {point.name for point in crash_points(load("lease", SMALL))}
 
 
 def test_a_script_goes_from_the_first_state_over_its_crash_to_the_restart(few: list[Script]) -> None:
@@ -220,7 +238,7 @@ def test_a_script_goes_from_the_first_state_over_its_crash_to_the_restart(few: l
     for script in few:
         *before, stop = script.steps[: script.at + 1]
         after = script.steps[script.at + 1 :]
-        assert script.machines == (("service_manager", 0), ("broker", 0), ("authority", 0), ("unit", 0))
+        assert script.machines == tuple((role, 0) for role in system.roles)
         crashes = ["crash"] if stop.kind == "stillborn" else []  # it restarts, and does not get far
         assert [step.kind for step in before if step.kind in ("crash", "stillborn", "recover")] == crashes
         assert (stop.kind in ("crash", "stillborn"), stop.point) == (True, script.point)
@@ -236,7 +254,7 @@ def test_a_script_goes_from_the_first_state_over_its_crash_to_the_restart(few: l
         down = stop.machine
         assert down is not None
         assert after[-1].machine is not None
-        player = {"service_manager": 0, "broker": 1, "authority": 2, "unit": 2}
+        player = {"service_manager": 0, "guest": 0, "broker": 1, "authority": 2, "unit": 2}
         assert player[after[-1].machine[0]] == player[down[0]], "who stopped restarts"
         assert not any(s.machine is not None and player[s.machine[0]] == player[down[0]] for s in after[:-1])
 
@@ -283,7 +301,8 @@ def test_each_point_once(few: list[Script], small: LeaseCaseRunner, half: int) -
     for n, script in enumerate(points_of(few)[half::4]):
         outcome = small.play(script, lost=bool(n % 2))
         assert outcome.passed, _words(outcome)
-        assert outcome.asked >= 8
+        moves = sum(a.control != b.control for a, b in pairwise(script.steps[: script.at]))
+        assert outcome.asked >= 6 + moves, "three actors were down and come up, one stops and comes back"
         assert outcome.name == script.name
         ends.add(outcome.end)
     assert "same" in ends
@@ -380,7 +399,7 @@ def _calendar(run: LeaseCaseRun) -> None:
 
 
 def _promise(run: LeaseCaseRun) -> None:
-    run.sim.policy("broker")._more += 1
+    run.sim.policy("broker")._booked.put("nobody", Holding(1, 99))
 
 
 def _taken_for_free(run: LeaseCaseRun) -> None:
@@ -449,7 +468,7 @@ def test_the_next_request_has_the_units_of_the_one_before(restarted: LeaseCaseRu
     restarted._end()
     restarted._next_request()
     assert found_by(restarted) == []
-    assert restarted.sim.up() == {"unit-0", "unit-1", BYSTANDER, NEXT}
+    assert restarted.sim.up() == {"unit-0", "unit-1", f"{BYSTANDER}/guest[0]", f"{NEXT}/guest[1]"}
     assert restarted.sim.serves("unit-1", NEXT)
     restarted._close_all()
     assert found_by(restarted) == []
@@ -709,7 +728,7 @@ def test_one_case_is_one_run_to_the_byte(scripts: list[Script], tmp_path: Path) 
     some.write_bytes(pickle.dumps(scripts[50::300]))
     runs = [
         subprocess.run(
-            [sys.executable, "-c", RUN, str(some)], env={"PYTHONHASHSEED": seed, "PATH": ""}, capture_output=True,
+            [sys.executable, "-c", RUN, str(some)], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True,
             text=True, check=True, timeout=120,
         ).stdout
         for seed in ("1", "2")

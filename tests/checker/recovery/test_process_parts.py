@@ -688,8 +688,9 @@ def workload(crew: Crew) -> Workload:
 
 def seen(end: int = 50, units: int = 2, **changes: Any) -> Observation:
     """A lease that runs with its units."""
-    assigned = changes.pop("assigned", [*range(units)])
-    tenant = {"state": "active", "data": {"lease_end": end, "lease_units": units}, "over": False}
+    held = [*range(units)]
+    assigned = changes.pop("assigned", held)
+    tenant = {"state": "active", "data": {"lease_end": end, "lease_units": held, "lease_lost": []}, "over": False}
     site = {"state": "active", "data": {"end": end, "assigned": assigned}, "over": False}
     for name, value in changes.items():
         actor, _, key = name.partition("_")
@@ -714,7 +715,7 @@ def test_a_lease_lasts_where_holder_site_and_units_agree(workload: Workload) -> 
     assert not workload._lasts(seen(), NEXT, 2)
     for changes in (
         {"tenant_state": "joining"}, {"site_state": "modifying"}, {"tenant_lease_end": 49}, {"site_end": 51},
-        {"tenant_lease_units": 1}, {"assigned": [0]}, {"assigned": [0, 1, 2]},
+        {"tenant_lease_units": [0]}, {"tenant_lease_units": [0, 2]}, {"assigned": [0]}, {"assigned": [0, 1, 2]},
     ):  # fmt: skip
         assert not workload._lasts(seen(**changes), LEASE, 2), changes  # type: ignore[arg-type]
     for name in ("unit-0", "unit-1"):

@@ -95,4 +95,4 @@ def test_a_machine_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     idle = progress._idle_tasks
     monkeypatch.setattr(progress, "_idle_tasks", lambda *a: seen.add(a[0].role.name) or idle(*a))
     random_campaign(3, seed=3, jobs=1)
-    assert seen == {"service_manager", "broker", "authority", "unit"}
+    assert seen == {"service_manager", "broker", "authority", "unit", "guest"}

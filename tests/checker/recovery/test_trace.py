@@ -56,20 +56,24 @@ def traced(sim: LeaseSimulation) -> TraceRecorder:
     return made
 
 
+PROPERTIES = "properties: {unit[0]: {'name': 'unit-0', 'site': 'site', 'fence': 1099511693313}, unit[1]: 0}"
+TOLD = f"update_lease(units: {{unit[0]}}, lost: {{}}, renewed: {{}}, end: 3, {PROPERTIES}, reason: 0) of authority"
+TICKET = "start: 0, end: 3, type: , properties: {ticket: 1, type: unit}"
 UP = [
     "0 local: service_manager demand, nascent > ticketing; ticket from service_manager to broker",
-    "0 deliver: broker ticket(units: 1, end: 3) of service_manager, nascent > ticketing",
+    "0 deliver: broker ticket(units: 1, start: 0, end: 3, type: , properties: {}) of service_manager, "
+    "nascent > ticketing",
     "0 local: broker granted, ticketing > ticketed; update_ticket from broker to service_manager",
-    "0 deliver: service_manager update_ticket(units: 1, end: 3, properties: {ticket: 1, type: unit}) of broker, "
-    "ticketing > ticketed",
+    f"0 deliver: service_manager update_ticket(units: 1, {TICKET}, reason: ) of broker, ticketing > ticketed",
     "0 local: service_manager redeem_now, ticketed > redeeming; redeem from service_manager to authority",
-    "0 deliver: authority redeem(units: 1, end: 3, properties: {ticket: 1, type: unit}) of service_manager, "
-    "nascent > priming",
+    f"0 deliver: authority redeem(units: 1, {TICKET}, configuration: {{}}) of service_manager, nascent > priming",
     "0 local: authority placed, priming > priming",
     "0 local: unit[0] setup, idle > priming",
     "0 local: unit[0] up, priming > active",
     "0 local: authority primed, priming > active; update_lease from authority to service_manager",
-    "0 deliver: service_manager update_lease(units: 1, end: 3) of authority, redeeming > joining",
+    f"0 deliver: service_manager {TOLD}, redeeming > joining",
+    "0 local: guest[0] join, idle > joining",
+    "0 local: guest[0] joined, joining > active",
     "0 local: service_manager joined, joining > active",
 ]
 
@@ -80,22 +84,26 @@ def test_a_lease_is_traced_from_its_demand_on(sim: LeaseSimulation) -> None:
     demand(sim, OTHER)
     assert steps(trace) == UP
     path = trace.path()
-    assert all(step.state.control[step.machine or ""] == step.after for step in path.steps)
-    machines = ["service_manager", "broker", "authority", "unit[0]", "unit[1]"]
-    assert path.initial.control == dict(zip(machines, ["nascent"] * 3 + ["idle"] * 2, strict=True))
+    assert all(step.state.control[step.machine or ""] == step.after for step in path.steps if step.transition)
+    machines = ["service_manager", "broker", "authority", "unit[0]", "unit[1]", "guest[0]", "guest[1]"]
+    assert path.initial.control == dict(zip(machines, ["nascent"] * 3 + ["idle"] * 4, strict=True))
     assert (path.initial.data, path.initial.now) == ({}, 0)
     last = path.steps[-1].state
-    assert list(last.control.values()) == ["active", "ticketed", "active", "active", "idle"]
-    assert {name: value for name, value in last.data.items() if value not in ("0", "none", "{}")} == {
+    assert list(last.control.values()) == ["active", "ticketed", "active", "active", "idle", "active", "idle"]
+    said = ("0", "none", "{}", "false", "")
+    assert {name: value for name, value in last.data.items() if value not in said} == {
         "service_manager.ticket_units": "1", "service_manager.ticket_end": "3",
-        "service_manager.ticket_properties": "{ticket: 1, type: unit}", "service_manager.lease_units": "1",
-        "service_manager.lease_end": "3", "broker.units": "1", "broker.term_end": "3",
-        "broker.properties": "{ticket: 1, type: unit}", "authority.wanted": "1", "authority.units": "1",
-        "authority.end": "3", "authority.properties": "{ticket: 1, type: unit}", "authority.chosen": "{unit[0]}",
-        "authority.assigned": "{unit[0]}", "unit[0].quarantined": "false",
+        "service_manager.ticket_properties": "{ticket: 1, type: unit}", "service_manager.lease_units": "{unit[0]}",
+        "service_manager.lease_end": "3",
+        "service_manager.unit_properties": PROPERTIES.removeprefix("properties: "), "broker.units": "1",
+        "broker.counted": "1", "broker.term_end": "3", "broker.properties": "{ticket: 1, type: unit}",
+        "authority.wanted": "1", "authority.units": "1", "authority.end": "3",
+        "authority.properties": "{ticket: 1, type: unit}", "authority.chosen": "{unit[0]}",
+        "authority.assigned": "{unit[0]}", "authority.unit_properties": PROPERTIES.removeprefix("properties: "),
+        "unit[0].properties": "{name: unit-0, site: site, fence: 1099511693313}",
     }  # fmt: skip
     sent = [message for step in path.steps for message in step.sent]
-    assert sent[0].fields == {"units": "1", "end": "3"}
+    assert sent[0].fields == {"units": "1", "start": "0", "end": "3", "type": "", "properties": "{}"}
 
 
 def test_time_is_a_step_before_the_first_that_comes_after_it(sim: LeaseSimulation) -> None:
@@ -149,7 +157,7 @@ def test_what_a_recovery_sends_is_its_own(sim: LeaseSimulation) -> None:
     assert steps(trace, count) == [
         "0 crash: authority crash:site",
         "0 recover: authority recover:site; update_lease from authority to service_manager",
-        "0 duplicate: service_manager update_lease(units: 1, end: 3) of authority",
+        f"0 duplicate: service_manager {TOLD}",
     ]
     sim.crash("service_manager")
     sim.crash("broker")
@@ -168,7 +176,8 @@ def test_a_message_that_is_ignored_is_a_step_without_a_transition(sim: LeaseSimu
     sim.loop.call(lambda: actor.tell(LEASE, "service_manager", "close", {}))
     sim.loop.advance(3.0)
     assert [line for line in steps(trace, len(UP)) if ">" not in line] == [
-        "0 deliver: service_manager update_ticket(units: 0, end: 3, properties: {ticket: 1, type: unit}) of broker"
+        "0 local: guest[0] leave",
+        f"0 deliver: service_manager update_ticket(units: 0, {TICKET}, reason: ) of broker",
     ]
 
 

@@ -15,10 +15,13 @@ from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.spec.language.lower.lowering import lower
+from tests.impl.demand import extension
 from tests.systems import load
 
 LEASE = "service_manager:1"
+GUEST = f"{LEASE}/guest[0]"
 ROLES = ("service_manager", "broker", "authority")
+SUBSIDIARY = {"unit": "site", "guest": "service_manager"}
 
 
 def simulation(seed: int = 0, **more: object) -> LeaseSimulation:
@@ -46,7 +49,7 @@ def demand(sim: LeaseSimulation, lease: str = LEASE, until: int = 50, term: int 
 def extend(sim: LeaseSimulation) -> None:
     """An operator extends the lease: no policy is asked."""
     actor = sim.actors["service_manager"]
-    sim.loop.call(lambda: actor.tell(LEASE, "service_manager", "extend", {"units": 1, "end": 20}))
+    sim.loop.call(lambda: actor.tell(LEASE, "service_manager", "extend", extension(1, 20)))
 
 
 def deliver(sim: LeaseSimulation) -> None:
@@ -61,7 +64,7 @@ ACTIVE = ("active", "ticketed", "active")
 def test_a_lease_comes_up_without_a_tick_and_ends_with_its_demand(sim: LeaseSimulation) -> None:
     demand(sim, until=4)
     sim.loop.advance(1.0)
-    assert (states(sim), sim.up(), sim.time.now) == (ACTIVE, {"unit-0", LEASE}, 0)
+    assert (states(sim), sim.up(), sim.time.now) == (ACTIVE, {"unit-0", GUEST}, 0)
     assert (sim.where(LEASE), sim.where("service_manager:2")) == ("active/ticketed/active", "-/-/-")
     assert sim.serves("unit-0", LEASE)
     assert not sim.serves("unit-0", "service_manager:2")
@@ -73,8 +76,9 @@ def test_a_lease_comes_up_without_a_tick_and_ends_with_its_demand(sim: LeaseSimu
 
 
 def test_each_role_has_a_player_and_each_actor_what_it_needs(sim: LeaseSimulation) -> None:
-    units = {"unit[0]": "site", "unit[1]": "site"}
-    assert sim.player == {"service_manager": "service_manager", "broker": "broker", "authority": "site", **units}
+    subsidiary = {f"{machine}[{n}]": name for machine, name in SUBSIDIARY.items() for n in range(2)}
+    players = {"service_manager": "service_manager", "broker": "broker", "authority": "site"}
+    assert sim.player == players | subsidiary
     assert sim.roles == {"service_manager": ("service_manager",), "broker": ("broker",), "site": ("authority",)}
     assert [type(sim.policy(role)).__name__ for role in ROLES] == ["FixedDemand", "FirstComeFirstServed", "FirstFit"]
     assert [unit.name for unit in sim.inventory.units] == ["unit-0", "unit-1"]
@@ -93,7 +97,7 @@ def test_a_crash_takes_what_is_in_memory_and_leaves_what_was_committed(sim: Leas
     role = next(role for role in ROLES if sim.player[role] == name)
     assert sim.held(LEASE, role) is None
     assert sim.disks[name].owner is None
-    assert sim.up() == {"unit-0", LEASE}, "units do not end with an actor"
+    assert sim.up() == {"unit-0", GUEST}, "units and guests do not end with an actor"
     assert sim.start(name) is sim.actors[name] is not before
     assert states(sim) == ACTIVE
     for _ in range(8):
@@ -240,7 +244,7 @@ def test_an_operator_repairs_a_unit(sim: LeaseSimulation) -> None:
     demand(sim)
     sim.loop.advance(1.0)
     sim.repair("unit-0")
-    assert sim.up() == {LEASE}
+    assert sim.up() == {GUEST}
 
 
 def test_a_unit_that_is_repaired_goes_to_a_lease_that_waits_and_every_step_is_of_the_specification() -> None:
@@ -265,7 +269,7 @@ def test_a_unit_that_is_repaired_goes_to_a_lease_that_waits_and_every_step_is_of
     broken = False
     sim.loop.call(lambda: sim.actors["site"].tell(BELOW, "unit[0]", "repaired"))
     sim.loop.advance(1.0)
-    assert (states(sim, waits), sim.up()) == (ACTIVE, {"unit-0", "unit-1", holds, waits})
+    assert (states(sim, waits), sim.up()) == (ACTIVE, {"unit-0", "unit-1", f"{holds}/guest[1]", f"{waits}/guest[0]"})
     assert conformance.strange == []
     assert conformance.compared > 20
     sim.close()

@@ -23,6 +23,7 @@ from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Batch, Busy, Fenced, Older, RecordKey, StoreError
 from leasehold.impl.transport.memory import FrameOutcome
 from leasehold.impl.transport.transport import Delivery
+from tests.impl.demand import demand
 from tests.impl.virtual import virtual
 from tests.systems import load
 from tests.weather import Weather
@@ -557,9 +558,7 @@ def test_trust_that_is_taken_away_and_given_back_is_made_up_for() -> None:
 def test_a_number_that_no_store_can_hold_is_refused(number: int) -> None:
     async def story(c: Cluster) -> None:
         with pytest.raises(ActorError, match="more than 64 bits"):
-            await c.tenant.begin(
-                "tenant:1", "service_manager", "demand", {"units": 1, "end": number}, c.tenant.environment.peers
-            )
+            await c.tenant.begin("tenant:1", "service_manager", "demand", demand(1, number), c.tenant.environment.peers)
         assert c.tenant.running
         lease = await c.lease(1, until=20)
         assert c.state(lease)[0] == "active"

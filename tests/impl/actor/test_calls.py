@@ -51,7 +51,9 @@ class Site:
     def __init__(self, does: Callable[[HandlerAction], Coroutine[Any, Any, Any]]) -> None:
         self._does, self.said, self.begun = does, list[tuple[float, str, int]](), list[float]()
         self.answers: list[tuple[str, str, int, Done]] = []
-        self.calls = HandlerCalls({"setup": self, "join": self, "leave": self}, self._answered, RETRY)
+        self.calls = HandlerCalls(
+            lambda role, target: None if target == "handler.modify" else self, self._answered, RETRY
+        )
 
     def _answered(self, end: Complete) -> None:
         self.answers.append((end.key.machine, end.event, end.epoch, end.done))
@@ -274,7 +276,7 @@ def test_a_verb_without_a_handler_is_said(caplog: pytest.LogCaptureFixture) -> N
 def crowded(does: Callable[[HandlerAction], Coroutine[Any, Any, Any]], at_once: int = 2) -> Site:
     """A site that lets few actions be under way at once, each with one try."""
     site = Site(does)
-    site.calls = HandlerCalls({"setup": site}, site._answered, RetryPolicy(1, 10.0, 60.0, at_once))
+    site.calls = HandlerCalls(lambda *call: site, site._answered, RetryPolicy(1, 10.0, 60.0, at_once))
     return site
 
 
@@ -349,7 +351,7 @@ def test_an_action_that_hangs_holds_up_the_others_no_longer_than_its_limit() -> 
 
     async def story() -> None:
         site = Site(hangs)
-        site.calls = HandlerCalls({"setup": site}, site._answered, RetryPolicy(2, 0.0001, 60.0, 1))
+        site.calls = HandlerCalls(lambda *call: site, site._answered, RetryPolicy(2, 0.0001, 60.0, 1))
         for number in (1, 2, 3):
             site.calls.begin(unit(number), SETUP, action(number))
         await asyncio.sleep(300)

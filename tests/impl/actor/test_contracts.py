@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from contextlib import nullcontext, suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff, Environment, RetryPolicy
 from leasehold.impl.actor.ready import TellPolicy
 from leasehold.impl.clock import HandClock
+from leasehold.impl.core.values import OPAQUE_BYTES
 from leasehold.impl.handlers.handler import Done, NullHandler
 from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
 from leasehold.impl.lease.authority import FirstFit
@@ -48,6 +50,29 @@ class Answers:
         pass
 
 
+def test_a_question_whose_answer_was_refused_is_asked_again_after_pauses_that_double() -> None:
+    async def story() -> None:
+        async with Cluster(units=2) as c:
+            c.site.environment.policies["authority"] = policy = Answers("placed", {"units": [0]})
+            first = await c.lease(1, until=500, term=400)
+            second = await c.lease(1, until=500, term=400)
+            assert (c.state(first)[2], c.state(second)[2]) == ("active", "priming")
+            pause = c.site.context.options.deciding.pause
+            times = []
+            for _ in range(100):
+                before = len(policy.asked)
+                await asyncio.sleep(pause / 2)
+                times += [asyncio.get_running_loop().time()] * (len(policy.asked) - before)
+            gaps = [round((b - a) / pause) for a, b in pairwise(times)]
+            assert gaps[:4] == [2, 4, 8, 16]
+            assert c.site.counts["policy errors"] == len(policy.asked) - 1
+            policy.fields = {"units": [1]}
+            await asyncio.sleep(64 * pause)
+            assert c.state(second)[2] == "active"
+
+    virtual(story())
+
+
 def test_a_unit_is_not_given_out_twice_whatever_the_policy_says(caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
         async with Cluster(units=2, options=ActorOptions(seed=0, backoff=Backoff(first=0.01, longest=0.05))) as c:
@@ -68,10 +93,33 @@ def test_a_unit_is_not_given_out_twice_whatever_the_policy_says(caplog: pytest.L
             )
             assert c.site.counts["policy errors"] == 1
             c.site.environment.policies["authority"] = policy = Answers("placed", {"units": [0]})
-            await c.site.recover(second, "authority")  # an operator has mended the policy
+            await asyncio.sleep(4)  # an operator has mended the policy, which is asked again by itself
             await c.settle()
             assert c.state(second) == ("active", "ticketed", "active")
             assert c.handler.world.on() == {"unit-0", "unit-1"}
+
+    virtual(story())
+
+
+def test_a_ticket_that_could_not_be_sent_is_not_granted(caplog: pytest.LogCaptureFixture) -> None:
+    """A grant is committed before its ticket is signed, so its size is judged before."""
+
+    async def story() -> None:
+        async with Cluster(units=1) as c:
+            policy: dict[str, Any] = c.broker.environment.policies
+            policy["broker"] = Answers(
+                "granted", {"units": 1, "later": 0, "longer": 0, "properties": {"a": "x" * OPAQUE_BYTES}}
+            )
+            with caplog.at_level(logging.ERROR):
+                lease = await c.lease(1, until=60, term=30)
+            assert "granted: field `properties`: it has 16392 bytes, and 16384 are the most" in caplog.text
+            assert c.state(lease)[:2] == ("ticketing", "ticketing")
+            policy["broker"] = Answers(
+                "granted", {"units": 1, "later": 0, "longer": 0, "properties": {"a": "x" * (OPAQUE_BYTES - 8)}}
+            )
+            await c.broker.recover(lease, "broker")
+            await c.settle()
+            assert c.state(lease) == ("active", "ticketed", "active")
 
     virtual(story())
 
@@ -102,7 +150,7 @@ def test_a_broker_gives_no_more_than_its_inventory(units: int) -> None:
     async def story() -> None:
         async with Cluster(units=4) as c:
             c.broker.environment.policies["broker"] = Answers(
-                "granted", {"units": units, "properties": {"type": "unit"}}
+                "granted", {"units": units, "later": 0, "longer": 0, "properties": {"type": "unit"}}
             )
             lease = await c.lease(1, until=60, term=30)
             assert c.state(lease) == ("ticketing", "ticketing", None)
@@ -116,7 +164,7 @@ def test_what_is_not_enforced_is_the_policy_s_own(caplog: pytest.LogCaptureFixtu
 
     async def story() -> None:
         async with Cluster(units=4) as c:
-            c.site.environment.policies["authority"] = Answers("no_room", {})
+            c.site.environment.policies["authority"] = Answers("no_room", {"reason": "no unit of this type"})
             lease = await c.lease(1, until=60, term=30)
             assert c.state(lease)[2] == "closed"
             assert c.site.counts["policy errors"] == 0

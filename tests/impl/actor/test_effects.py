@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from leasehold.impl.transport.memory import FrameOutcome
 from tests.impl.actor.alone import GatedHandler, alone, program_of
 from tests.impl.actor.test_boundaries import KEEPER
 from tests.impl.actor.test_timers import LAMPLIGHTER
+from tests.impl.demand import demand
 from tests.impl.virtual import virtual
 
 ACTIVE = ("active", "ticketed", "active")
@@ -56,7 +58,7 @@ def test_of_several_transitions_of_a_turn_only_the_last_one_s_message_is_sent() 
         async with Cluster(hand=post.hand) as c:
             peers = c.tenant.environment.peers
             both = [
-                c.tenant.begin("tenant:1", "service_manager", "demand", {"units": 1, "end": 9}, peers),
+                c.tenant.begin("tenant:1", "service_manager", "demand", demand(1, 9), peers),
                 c.tenant.tell("tenant:1", "service_manager", "close"),
             ]
             await asyncio.gather(*both)
@@ -372,9 +374,9 @@ def test_a_decision_for_a_lease_that_is_not_there() -> None:
 
     async def story() -> None:
         async with Cluster(options=ActorOptions(seed=0, retire_after=3)) as c:
-            begins = Decision("tenant:1", "service_manager", "demand", {"units": 1, "end": 5})
+            begins = Decision("tenant:1", "service_manager", "demand", demand(1, 5))
             answers = Decision("tenant:2", "service_manager", "joined", {}, 4)
-            wrong = Decision("tenant:3", "service_manager", "demand", {"units": "one", "end": 5})
+            wrong = Decision("tenant:3", "service_manager", "demand", demand("one", 5))
             c.tenant.upcalls.decided([answers, wrong, begins])
             await c.settle()
             assert {key.lease for key in c.tenant.table.instances} == {"tenant:1"}
@@ -406,7 +408,7 @@ def test_whom_an_action_is_for(tmp_path: Path) -> None:
             await asyncio.sleep(1)
         assert [(a.verb, a.lease, a.unit, a.answers) for a in seen] == [("burn", "own:1", "lamp[0]", ("out",))]
         lamp = RecordKey("-", "lamp[0]")
-        assert actor.table.drivers[lamp] == {RecordKey(f"own:{n}", "keeper") for n in (1, 2)}
+        assert actor.table.drivers[lamp] == [RecordKey(f"own:{n}", "keeper") for n in (1, 2)]
         assert actor.table.instances[lamp].metadata["lease"] == "own:2"
         await actor.recover(*lamp)
         await asyncio.sleep(1)
@@ -438,7 +440,7 @@ def test_what_a_handler_is_told_of_a_unit_and_its_lease() -> None:
             for action in setups:
                 assert action.lease_data["wanted"] == (1 if action.lease == first else 2)
                 assert action.lease_data["end"] == (8 if action.lease == first else 32)
-                assert set(action.unit_data) == {"deadline", "quarantined"}
+                assert {"deadline", "repairs", "quarantined", "properties", "reason"} <= set(action.unit_data)
                 assert action.unit_data["deadline"] > 0
                 number = c.inventory.number(action.unit)
                 assert number is not None
@@ -446,5 +448,46 @@ def test_what_a_handler_is_told_of_a_unit_and_its_lease() -> None:
                 assert action.answers == ("up", "broken")
             (teardown,) = (action for action in seen if action.verb == "teardown")
             assert (teardown.lease, teardown.unit) == (first, setups[0].unit)
+
+    virtual(story())
+
+
+def test_what_was_told_of_a_unit_stays_for_its_lease_until_a_handler_says_otherwise() -> None:
+    """A site's `modify` may say nothing, as most do; the guest has to know its address all the same."""
+
+    async def story() -> None:
+        said = {"setup": {"address": "10.0.0.7"}, "modify": {}}
+        seen: list[HandlerAction] = []
+
+        class Says(SimulatedHandler):
+            async def act(self, action: HandlerAction) -> Done:
+                done = await super().act(action)
+                return dataclasses.replace(done, properties=said.get(action.verb, {}))
+
+        class Guest(SimulatedHandler):
+            async def act(self, action: HandlerAction) -> Done:
+                seen.append(action)
+                return await super().act(action)
+
+        async with Cluster(units=1, handler=Says(), guest=Guest(), settings={"repair_limit": 3}) as c:
+            lease = await c.lease(1, until=40, term=10)
+            await c.advance(10)
+            assert c.state(lease) == ACTIVE
+            assert [(a.verb, a.properties.get("address")) for a in seen] == [
+                ("join", "10.0.0.7"),
+                ("modify", "10.0.0.7"),
+            ]
+            assert seen[1].properties["fence"] > seen[0].properties["fence"]
+            said["modify"] = {"address": "10.0.0.8"}
+            await c.advance(10)
+            said["modify"] = {}
+            await c.advance(10)
+            assert [a.properties["address"] for a in seen[2:]] == ["10.0.0.8", "10.0.0.8"]
+            said["setup"] = {}
+            await c.advance(20)
+            other = await c.lease(1, until=90, term=30)
+            assert c.state(other) == ACTIVE
+            assert (seen[-1].lease, seen[-1].verb) == (other, "join")
+            assert set(seen[-1].properties) == {"name", "site", "fence"}  # nothing of the lease before
 
     virtual(story())

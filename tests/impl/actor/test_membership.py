@@ -26,6 +26,7 @@ from leasehold.impl.store.store import RecordKey
 from leasehold.impl.transport.memory import FrameOutcome
 from leasehold.impl.transport.transport import Delivery, Reply
 from leasehold.spec import load
+from tests.impl.demand import demand
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 RUN = "coordinator:1"
@@ -458,12 +459,12 @@ def test_nobody_is_named_who_could_never_answer(broker: Any, words: str) -> None
 
     async def story() -> None:
         async with Cluster() as c:
-            demand, peers = {"units": 1, "end": 10}, {"broker": broker, "authority": "site"}
+            wanted, peers = demand(1, 10), {"broker": broker, "authority": "site"}
             with pytest.raises(ActorError, match=words):
-                await c.tenant.begin("tenant:1", "service_manager", "demand", demand, peers)
+                await c.tenant.begin("tenant:1", "service_manager", "demand", wanted, peers)
             assert c.state("tenant:1") == (None, None, None)
             assert not c.disks["tenant"].records
-            await c.tenant.begin("tenant:1", "service_manager", "demand", demand, {**peers, "broker": "broker"})
+            await c.tenant.begin("tenant:1", "service_manager", "demand", wanted, {**peers, "broker": "broker"})
             await c.settle()
             assert c.state("tenant:1")[1] == "ticketed"
 

@@ -339,13 +339,18 @@ def test_what_is_refused_or_consumed_has_changed_nothing(consumed: bool) -> None
             held = c.broker.table.instances[key]
             before = (held.record, list(held.peers), dict(held.metadata), dict(c.disks[BROKER].records))
             words, commits = dict(c.broker.table.metadata), c.broker.counts["commits"]
-            fields = {"units": 1, "end": 9}
+            fields = {"units": 1, "start": 0, "end": 9, "type": "", "properties": {}}
             envelope = Envelope(
                 version=1, system="lease", digest=c.tenant.codec.agreement, sender=TENANT, receiver=BROKER,
                 lease=lease, sending_machine="service_manager", receiving_machine="broker", message="ticket",
                 number=50, epoch=9, fields=fields, reply_to="memory:evil", store=c.tenant.codec.store, began=99,
             )  # fmt: skip
-            unheard = {"lease": "tenant:7", "message": "extend_ticket"}  # of a lease that is not there
+            extended = {"units": 1, "end": 9, "properties": {}}
+            unheard = {
+                "lease": "tenant:7",
+                "message": "extend_ticket",
+                "fields": extended,
+            }  # of a lease that is not there
             for changes in ({}, unheard) if consumed else (unheard,):
                 frame = seal(replace(envelope, **changes), c.tenant.identity.key)
                 reply = await c.broker.receive(frame)

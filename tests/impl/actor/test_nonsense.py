@@ -198,7 +198,8 @@ def test_quick_actions_on_one_unit_never_overlap(actions: int) -> None:
         core = compile_system(load("lease")).roles["unit"]
         instance = MachineInstance(RecordKey(BELOW, "unit[0]"), core, core.first(0), [])
         answers: list[int] = []
-        calls = HandlerCalls({"setup": Slow()}, lambda *answer: answers.append(len(ran)), RetryPolicy())
+        slow = Slow()
+        calls = HandlerCalls(lambda *call: slow, lambda *answer: answers.append(len(ran)), RetryPolicy())
         call = CallWork("setup", "handler.setup", ("up", "broken"))
         for number in range(actions):
             calls.begin(instance, call, HandlerAction("setup", "tenant:1", "unit-0", number, {}))

@@ -69,6 +69,8 @@ def face(actor: Actor) -> dict[str, Any]:
         "calls": {(key, task) for key in table.instances for task in actor.calls.of(key)},
         "owed": table.unaddressed,
         "forgotten": table.pruned._of,
+        "driven": table.driven,
+        "waiting": {key: [above.key for above in table.waiting_for(key)] for key in table.instances},
         "due": {key: held.core.wake(held.record) for key, held in table.instances.items()},
         "probes": len(actor.probes._loops),
         "policies": sorted(actor.environment.policies),

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.impl.actor.table import BELOW, MachineInstance, MachineTable, Pruned, RowCodec, origin_of
+from leasehold.impl.actor.pruned import Pruned, origin_of
+from leasehold.impl.actor.table import BELOW, MachineInstance, MachineTable, RowCodec
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.codec import RecordError
 from leasehold.impl.core.stepping import with_cell
@@ -136,7 +137,7 @@ def unit(table: MachineTable, number: int, lease: str, state: str = "active") ->
     made = MachineInstance(RecordKey(BELOW, core.machine(number)), core, (state, *core.first(number)[1:]), [])
     table.instances[made.key] = made
     table.see(made, made.record)
-    table.drive(made, lease)
+    table.drive(made, RecordKey(lease, "authority"))
     return made
 
 
@@ -208,13 +209,13 @@ def test_a_unit_belongs_to_the_lease_that_drove_it_last() -> None:
     first, second, room = held(table, "tenant:1"), held(table, "tenant:2"), unit(table, 2, "tenant:1")
     assert [set(table.view(lease, "authority").units) for lease in ("tenant:1", "tenant:2")] == [{("unit", 2)}, set()]
     other = unit(table, 0, "tenant:2", "closed")
-    table.drive(room, "tenant:2")
+    assert table.drive(room, second.key)
     assert table.driven == {"tenant:2": {room.key, other.key}}
     units = table.view("tenant:2", "authority").units
     assert list(units) == [("unit", 0), ("unit", 2)]
-    assert units["unit", 0] == {"state": "closed", "deadline": 0, "quarantined": False}
+    assert units["unit", 0] == {"state": "closed", **LEASE.roles["unit"].view(LEASE.roles["unit"].first(0))}
     assert room.metadata["lease"] == "tenant:2"
-    table.drive(room, "tenant:2")
+    assert not table.drive(room, second.key)
     assert len(table.driven["tenant:2"]) == 2
     assert list(table.orphans()) == []
     for instance in (second, first):
@@ -223,8 +224,8 @@ def test_a_unit_belongs_to_the_lease_that_drove_it_last() -> None:
     seen = table.view("tenant:2", "authority")
     assert (seen.state, list(seen.units)) == ("closed", [("unit", 0), ("unit", 2)])
     assert seen.data == LEASE.roles["authority"].view(LEASE.roles["authority"].first())
-    table.drive(room, "")
-    table.drive(other, "")
+    table.own(room)
+    table.own(other)
     assert list(table.orphans()) == [("", "authority")]  # they are nobody's
     assert list(table.view("", "authority").units) == [("unit", 0), ("unit", 2)]
 
@@ -233,13 +234,28 @@ def test_a_machine_waits_for_a_unit_that_it_drove_while_its_state_asks_for_it() 
     table = site()
     waits, leaves, gone = (held(table, f"tenant:{n}", "priming") for n in (1, 2, 3))
     room = unit(table, 1, "tenant:1")
-    table.drivers[room.key] = {waits.key, leaves.key, gone.key}
+    for machine in (gone, leaves, waits):
+        table.drive(room, machine.key)
     assert {machine.key for machine in table.waiting_for(room.key)} == {waits.key, leaves.key, gone.key}
-    leaves.record = ("active", *leaves.record[1:])
+    leaves.record = ("closed", *leaves.record[1:])
     del table.instances[gone.key]
     assert list(table.waiting_for(room.key)) == [waits]
-    assert table.drivers[room.key] == {waits.key}  # the others are not asked again
+    assert table.drivers[room.key] == [waits.key]  # the others are not asked again
     assert list(table.waiting_for(RecordKey(BELOW, "unit[0]"))) == []
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_who_waits_for_a_unit_is_known_after_a_restart(several: bool) -> None:
+    table, rows, after = site(), RowCodec(LEASE), site()
+    first, second = (held(table, f"tenant:{n}", "priming") for n in (1, 2))
+    room = unit(table, 1, "tenant:2")
+    if several:
+        assert table.drive(room, first.key)
+    assert ("drivers" in room.metadata) == several  # the lease that it serves says it else
+    for made in (first, second, room):
+        after.admit(rows.read(made.key, rows.write(made), after.below_of(made.key.lease)), 0)
+    waiting = [machine.key for machine in after.waiting_for(room.key)]
+    assert waiting == [machine.key for machine in table.waiting_for(room.key)] == [second.key, first.key][: 1 + several]
 
 
 def test_names_that_are_given_out() -> None:

@@ -19,13 +19,16 @@ from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, RetryPolicy
 from leasehold.impl.clock import HandClock
 from leasehold.impl.core.core import Program
+from leasehold.impl.core.values import OPAQUE_BYTES
+from leasehold.impl.core.work import CallWork
 from leasehold.impl.handlers.command import CommandHandler
-from leasehold.impl.handlers.handler import Done, HandlerAction
+from leasehold.impl.handlers.handler import Done, HandlerAction, HandlerError, answer_of
 from leasehold.impl.handlers.simulated import SimulatedHandler
 from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import SITE
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey
+from leasehold.spec.language.types import OPAQUE
 from tests.impl.actor.alone import alone, program_of
 from tests.impl.virtual import virtual
 
@@ -182,6 +185,14 @@ def test_an_answer_that_does_not_fit_is_a_failure_that_is_tried_again(
     assert "look of own:1 failed: its answer" in caplog.text or "look of own:1 failed: it answered" in caplog.text
     assert words in caplog.text
     assert (state, data["count"], len(handler.actions)) == ("idle", 7, 2)
+
+
+def test_what_a_handler_says_has_a_largest_size() -> None:
+    call, events = CallWork("look", "handler.look", ("found",)), {"found": (("said", OPAQUE),)}
+    largest = {"a": "x" * (OPAQUE_BYTES - len('{"a":""}'))}
+    assert answer_of(call, events, Done(True, fields={"said": largest})) == ("found", (largest,))
+    with pytest.raises(HandlerError, match="field `said`: it has 16385 bytes, and 16384 are the most"):
+        answer_of(call, events, Done(True, fields={"said": {"a": largest["a"] + "x"}}))
 
 
 def test_a_failure_that_no_event_can_say_is_logged_and_the_task_goes_on_waiting(

@@ -100,14 +100,18 @@ def extends_a_lease(message: str) -> bool:
     return message == "extend_lease"
 
 
+def redeems_a_ticket(message: str) -> bool:
+    return message == "redeem"
+
+
 def follows_another(message: str) -> bool:
     """Its sender has said something to its receiver before."""
-    return message in ("extend_ticket", "relinquish", "extend_lease", "close")
+    return message in ("extend_ticket", "shrunk", "relinquish", "extend_lease", "close")
 
 
 def needs_a_lease(message: str) -> bool:
-    """A site or a broker that has no such lease takes `close` and `relinquish`: it may have forgotten it."""
-    return message not in ("ticket", "close", "relinquish")
+    """A site or a broker that has no such lease takes or ignores the others: it may have forgotten it."""
+    return message not in ("ticket", "close", "relinquish", "shrunk")
 
 
 def body_of(frame: bytes) -> bytes:
@@ -637,6 +641,23 @@ def other_properties(s: Scene) -> bytes:
     return s.sealed(fields={**s.envelope.fields, "properties": {"type": "gold"}})
 
 
+@attack("ticket", "another type than it promises", REFUSED, "type", of=redeems_a_ticket)
+def other_type(s: Scene) -> bytes:
+    return s.sealed(fields={**s.envelope.fields, "type": "gold"})
+
+
+@attack("ticket", "another start than it promises", REFUSED, "start", of=redeems_a_ticket)
+def other_start(s: Scene) -> bytes:
+    return s.sealed(fields={**s.envelope.fields, "start": 1})
+
+
+@attack("ticket", "before its term has begun", BUSY, "begins at 99, and it is", of=redeems_a_ticket)
+def too_early(s: Scene) -> bytes:
+    said = {**s.envelope.fields, "start": 99}
+    told = {"properties": {"of": said["properties"], "start": 99, "type": said["type"]}}
+    return s.sealed(credential=forged_ticket(s, **told), fields=said)
+
+
 @attack("ticket", "an earlier one of the lease", REFUSED, "comes after ticket|units|end|properties", of=extends_a_lease)
 def earlier_ticket(s: Scene) -> bytes:
     return s.sealed(credential=s.tickets[LEASE][0])
@@ -647,7 +668,7 @@ def replayed_ticket(s: Scene) -> bytes:
     old = tickets.read_ticket(s.tickets[LEASE][0], s.actors[NORTH].identity.trust)
     terms = {"units": 1, "end": old.end + 1, "properties": old.properties["of"]}
     text = forged_ticket(s, serial=old.serial, **{**terms, "properties": old.properties})
-    return s.sealed(credential=text, fields=terms)
+    return s.sealed(credential=text, fields={**s.envelope.fields, **terms})
 
 
 @attack("ticket", "that of the answer is another's", REFUSED, "", of=brings_a_ticket)

@@ -111,7 +111,7 @@ class _Stage:
 
     def _worth(self, envelope: Envelope) -> bool:
         """The first answer of a broker or site may say no more than that it has begun."""
-        return envelope.fields.get("units", 1) > 0
+        return envelope.fields.get("units", 1) not in (0, [])
 
     async def start(self) -> None:
         for name, role in ROLES.items():
@@ -129,8 +129,11 @@ class _Stage:
 
     async def until_found(self) -> None:
         for name, lease in ((BOB, HIS), (ALICE, LEASE)):
-            await self.actors[name].command("service_manager", "demand", lease, 1, 60, 10)
+            shrinks = name == ALICE and self.message == "shrunk"
+            await self.actors[name].command("service_manager", "demand", lease, 2 if shrinks else 1, 60, 10)
             await self._settle()
+            if shrinks:
+                await self.actors[name].command("service_manager", "flex", lease, 1)
         for _ in range(70):
             if self.found:
                 return

@@ -14,8 +14,9 @@ import msgspec
 from leasehold.impl.identity import pages
 from leasehold.impl.identity.pages import LIST, LISTS, MAP, MAPS, VALUE, digest, frame_of, names_of
 from leasehold.impl.transport.transport import Delivery, Reply
+from leasehold.spec.language.types import Opaque
 from tests.impl.attacks.attacks import ATTACKS, REFUSED, altered, attack, with_fields
-from tests.impl.attacks.scene import OTHER, Scene
+from tests.impl.attacks.scene import OTHER, Scene, program
 
 __all__ = ["ANSWERS", "ATTACKS"]
 
@@ -29,9 +30,11 @@ def page(kind: int, items: Any) -> bytes:
 
 
 def naming(s: Scene, first: bytes, sender: str = "") -> bytes:
-    """The message, of which one field is named by a digest."""
+    """The message, of which one field is named by a digest: the last whose type does not take just any value."""
     fields = dict(s.envelope.fields)
-    name, _ = fields.popitem()
+    types = dict(program().messages[s.envelope.message].fields)
+    name = [name for name in fields if not isinstance(types[name], Opaque)][-1]
+    del fields[name]
     sender = sender or s.envelope.sender
     return s.sealed(sender=sender, fields=fields, values={name: names_of((first,))})
 

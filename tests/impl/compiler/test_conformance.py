@@ -19,14 +19,28 @@ from leasehold.spec.language.model import Datum
 from tests.impl.compiler.twin import Twin, walk
 from tests.systems import load
 
+KINDS = {"unit_kinds": 2, "reasons": 2, "kinds": 2}  # so that a value can be taken for another
+REPLACED = {
+    "max_units": 2, "losses": True, "expiry": False, "close_early": False, "repair_limit": 0, "replace_limit": 0
+}  # fmt: skip
+
 
 @pytest.mark.parametrize(
     ("name", "given_", "budget"),
     [
-        ("lease", {"max_units": 1, "last_end": 2}, ""),
+        ("lease", {"max_units": 1, "last_end": 1}, ""),
+        pytest.param("lease", {"max_units": 1, "last_end": 2}, "", marks=pytest.mark.long),
         pytest.param("lease", {"max_units": 2, "expiry": False}, "duplicate=1", marks=pytest.mark.slow),
         ("lease", {"max_units": 1, "expiry": False}, "duplicate=1"),
-        ("lease", {"max_units": 1, "last_end": 2, "lazy_close": False, "reorders": 1}, ""),
+        pytest.param(
+            "lease", {"max_units": 1, "last_end": 2, "lazy_close": False, "reorders": 1}, "", marks=pytest.mark.long
+        ),
+        ("lease", {"max_units": 1, "expiry": False, "held_joins": True, "retiring": True} | KINDS, ""),
+        pytest.param("lease", {"max_units": 1, "losses": True, "expiry": False}, "", marks=pytest.mark.long),
+        pytest.param("lease", {"max_units": 1, "advance": True}, "", marks=pytest.mark.long),
+        pytest.param("lease", REPLACED, "", marks=pytest.mark.long),
+        pytest.param("lease", {"max_units": 1, "losses": True}, "", marks=pytest.mark.slow),
+        pytest.param("lease", {"max_units": 2, "expiry": False} | KINDS, "", marks=pytest.mark.slow),
         pytest.param("contention", {}, "", marks=pytest.mark.slow),
         ("contention", {"leases": 1}, ""),
         pytest.param("two_phase_commit", {"participants": 3}, "duplicate=1", marks=pytest.mark.long),

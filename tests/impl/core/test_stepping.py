@@ -18,7 +18,7 @@ from tests.systems import load
 PROGRAM: Program = compile_system(load("lease"))
 BROKER: Core = PROGRAM.roles["broker"]
 CODEC = Codec(PROGRAM, BROKER)
-ASK = message("ticket", (2, 9), 0, 1)
+ASK = message("ticket", (2, 0, 9, "", {}), 0, 1)
 
 
 def test_a_machine_has_one_name() -> None:
@@ -41,7 +41,7 @@ def asked() -> Record:
 
 
 def granted() -> Record:
-    record, outcome = BROKER.step(asked(), local("granted", (2, "p"), state_epoch=1), 0)
+    record, outcome = BROKER.step(asked(), local("granted", (2, 0, 0, "p", 0, ""), state_epoch=1), 0)
     assert outcome.taken
     return record
 
@@ -64,7 +64,7 @@ def test_outcomes_are_remembered_but_not_without_end() -> None:
 
 
 def test_a_number_that_leaves_its_range_is_not_written() -> None:
-    record = (*granted()[:3], -1, *granted()[4:])
+    record = with_cell(granted(), BROKER.names.index("units"), -1)
     with pytest.raises(CoreError, match=r"broker\.units would be -1"):
         CODEC.check(record)
     with pytest.raises(CoreError, match=r"broker\.units"):
@@ -92,21 +92,21 @@ def test_a_number_that_could_not_be_read_is_not_written(value: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("at", "value", "words"),
+    ("name", "value", "words"),
     [
-        (0, "tickted", "no state"),
-        (1, "2", "requested_units"),
-        (3, -1, "units"),
-        (5, object, "no record|opaque|plain"),
-        (6, [1, 2], "1 numbers"),
-        (8, True, "number"),
+        ("state", "tickted", "no state"),
+        ("requested_units", "2", "requested_units"),
+        ("units", -1, "units"),
+        ("properties", object, "no record|opaque|plain"),
+        ("sent", [1, 2], "1 numbers"),
+        ("entry", True, "number"),
     ],
 )
-def test_bytes_that_are_no_record_are_refused(at: int, value: Any, words: str) -> None:
+def test_bytes_that_are_no_record_are_refused(name: str, value: Any, words: str) -> None:
     import msgspec
 
     plain = list(granted())
-    plain[at] = value if value is not object else {1: 2}
+    plain[BROKER.names.index(name)] = value if value is not object else {1: 2}
     body = msgspec.msgpack.encode([1, bytes.fromhex(PROGRAM.digest), "broker", plain])
     with pytest.raises(RecordError, match=words):
         CODEC.decode(body)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -10,7 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.impl.core import values as module
-from leasehold.impl.core.values import DEEPEST, ValueFault, bounds, checked_plain, from_plain, named_fields, to_plain
+from leasehold.impl.core.values import (
+    DEEPEST,
+    OPAQUE_BYTES,
+    ValueFault,
+    bounds,
+    check_sizes,
+    checked_plain,
+    from_plain,
+    given_fields,
+    named_fields,
+    to_plain,
+)  # fmt: skip
 from leasehold.spec.language import types as t
 
 LARGEST = 2**63 - 1
@@ -118,6 +130,16 @@ def test_fields_by_name_come_in_their_order() -> None:
     assert named_fields((), {}) == ()
 
 
+def test_what_is_opaque_need_not_be_said_by_a_policy_and_must_be_by_a_peer() -> None:
+    fields = (*FIELDS, ("reason", t.OPAQUE))
+    assert given_fields(fields, {"units": 2, "end": 9}) == (2, 9, 0)
+    assert given_fields(fields, {"units": 2, "end": 9, "reason": "few"}) == (2, 9, "few")
+    with pytest.raises(ValueFault, match="field `end` is missing"):
+        given_fields(fields, {"units": 2})
+    with pytest.raises(ValueFault, match="field `reason` is missing"):
+        named_fields(fields, {"units": 2, "end": 9})
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
@@ -132,6 +154,32 @@ def test_fields_by_name_come_in_their_order() -> None:
 def test_fields_that_do_not_fit(fields: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueFault, match=words):
         named_fields(FIELDS, fields)
+
+
+@pytest.mark.parametrize(
+    ("kind", "of"),
+    [
+        (t.OPAQUE, lambda value: value), (t.Option(t.OPAQUE), lambda value: value),
+        (t.Map(SITE, t.OPAQUE), lambda value: (0, value, 0)),
+        (t.Option(t.Map(SITE, t.OPAQUE)), lambda value: (value, 0, 0)),
+    ],
+)  # fmt: skip
+def test_an_opaque_value_from_outside_has_a_largest_size_wherever_it_stands(
+    kind: t.Type, of: Callable[[Any], t.Value]
+) -> None:
+    fields = (("units", t.Int()), ("said", kind))
+    largest = {"a": "x" * (OPAQUE_BYTES - len('{"a":""}'))}
+    check_sizes(fields, (2, of(largest)))
+    with pytest.raises(
+        ValueFault, match=f"field `said`: it has {OPAQUE_BYTES + 1} bytes, and {OPAQUE_BYTES} are the most"
+    ):
+        check_sizes(fields, (2, of({"a": largest["a"] + "x"})))
+
+
+def test_a_field_without_opaque_values_may_be_of_any_size() -> None:
+    check_sizes(
+        (("who", t.Set(SITE)), ("at", t.Option(SMALL)), ("n", t.Map(SITE, t.Int()))), (frozenset({1}), None, (9, 9, 9))
+    )
 
 
 def test_a_long_value_is_shortened_in_the_reason() -> None:

@@ -24,7 +24,7 @@ from leasehold.impl.handlers.handler import Done, HandlerAction, HandlerError, S
 
 def action(verb: str = "setup", number: int = 1, unit: str = "u-0", lease: str = "tenant:1") -> HandlerAction:
     data = {"end": 7, "assigned": frozenset({2, 0})}
-    return HandlerAction(verb, lease, unit, number, data, {"state": "priming"}, {"cpus": 2})
+    return HandlerAction(verb, lease, unit, number, data, {"state": "priming"}, {"cpus": 2}, told={"address": "a"})
 
 
 def act(handler: CommandHandler, one: HandlerAction) -> Done:
@@ -56,7 +56,7 @@ def test_what_it_is_told_and_what_it_says(tmp_path: Path) -> None:
     assert json.loads(told.read_text()) == {
         "verb": "setup", "lease": "tenant:1", "unit": "u-0", "number": 1,
         "lease_data": {"end": 7, "assigned": [0, 2]}, "unit_data": {"state": "priming"}, "properties": {"cpus": 2},
-        "task": "", "incarnation": 0, "answers": [],
+        "task": "", "incarnation": 0, "answers": [], "index": 0, "told": {"address": "a"},
     }  # fmt: skip
 
 
@@ -372,3 +372,42 @@ def test_a_probe_that_hangs_is_killed_when_it_is_given_up(tmp_path: Path) -> Non
 
     asyncio.run(story())
     until(lambda: gone(pid_in(file)))
+
+
+# What a holder runs on a unit of a site
+
+
+def guest(verb: str, lease: str, number: int, fence: int, told: dict[str, Any] | None = None) -> HandlerAction:
+    properties = {"site": "north", "name": "node-3", "fence": fence} if told is None else told
+    return HandlerAction(verb, lease, f"{lease}/guest[3]", number, {"lease_end": 9}, properties=properties, index=3)
+
+
+def test_a_late_leave_does_nothing_to_the_guest_of_the_next_lease(tmp_path: Path) -> None:
+    """The unit is known by its site and name, and the newer fence of its next lease counts."""
+    said = tmp_path / "said"
+    script = ["sh", "-c", f"echo $LEASEHOLD_VERB $LEASEHOLD_LEASE $LEASEHOLD_INDEX >>{said}"]
+    handler = CommandHandler(directory=tmp_path / "locks", join=script, leave=script)
+    assert act(handler, guest("join", "tenant:1", 8, 5)).well
+    assert act(handler, guest("join", "tenant:2", 1, 9)).well, "its own numbers begin anew"
+    with pytest.raises(Stale, match=r"action 9 on north/node-3 is older than action 1, which it has seen"):
+        act(handler, guest("leave", "tenant:1", 9, 5))
+    assert act(handler, guest("leave", "tenant:2", 2, 9)).well
+    assert said.read_text().splitlines() == ["join tenant:1 3", "join tenant:2 3", "leave tenant:2 3"]
+
+
+def test_a_guest_whose_unit_is_not_named_is_its_lease_s_own(tmp_path: Path) -> None:
+    handler = CommandHandler(directory=tmp_path / "locks", join="true", leave="true")
+    assert act(handler, guest("join", "tenant:2", 4, 0, {})).well
+    assert act(handler, guest("leave", "tenant:1", 2, 0, {})).well
+    assert guest("join", "tenant:1", 1, 0, {}).on == "tenant:1/guest[3]"
+    assert guest("join", "tenant:1", 1, 5).on == "north/node-3"
+    assert HandlerAction("setup", "l", "u", 1, {}, properties={"site": "s", "name": "n", "fence": 3}).on == "u"
+    assert HandlerAction("setup", "l", "u", 1, {}, properties={"fence": 3}).fence == 0, (
+        "its inventory says what it will"
+    )
+
+
+def test_what_others_are_told_of_a_unit_is_in_the_last_line() -> None:
+    script = ["sh", "-c", 'echo \'{"pid": 7, "properties": {"address": "10.0.0.7"}}\'']
+    done = act(CommandHandler(setup=script), action())
+    assert (done.facts, done.properties) == ({"pid": 7}, {"address": "10.0.0.7"})

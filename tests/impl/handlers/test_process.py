@@ -169,7 +169,7 @@ def test_what_runs_knows_its_unit_lease_and_term(base: Path) -> None:
     names = {word.partition(b"=")[0].decode() for word in environment.split(b"\0") if word}
     assert {"COLOUR", "HOME", "PATH", "LEASEHOLD_UNIT"} <= names
     assert names <= {
-        "LEASEHOLD_TASK", "LEASEHOLD_INCARNATION",
+        "LEASEHOLD_TASK", "LEASEHOLD_INCARNATION", "LEASEHOLD_INDEX", "LEASEHOLD_PROPERTIES",
         "COLOUR", "HOME", "PATH", "LEASEHOLD_UNIT", "LEASEHOLD_LEASE", "LEASEHOLD_TERM_END", TOKEN, "PWD", "SHLVL", "_",
         "OLDPWD", "LC_CTYPE",
     }, "the actor's own environment is none of the unit's business"  # fmt: skip
@@ -682,7 +682,7 @@ def test_what_is_known_of_a_unit_from_its_setup_to_its_teardown(base: Path) -> N
     until(lambda: not probe(base)["alive"])
     assert probe(base) == {**known, "alive": False, "number": 4, "processes": 0}
     (down,) = do(base, action("teardown", 5))
-    assert (down.words, down.facts, probe(base)) == ("nothing is left of it", {}, None)
+    assert (down.words, down.facts, probe(base)) == ("nothing is left of it", {"alive": False}, None)
     assert {file.name for file in (base / "u-0").iterdir()} == {"guard", "lock", "token", "wanted.json", "log"}
     assert json.loads((base / "u-0" / "wanted.json").read_text()) == {
         "number": 5, "verb": "teardown", "lease": "tenant:1", "task": "site/u-0/teardown/5", "incarnation": 2,
@@ -847,8 +847,8 @@ def test_names_that_leave_the_directory_are_refused(base: Path) -> None:
     for unit in ("../up", "", "a/b", ".hidden"):
         (refused,) = do(base, action("setup", 1, unit=unit))
         assert "cannot be the name of a directory" in str(refused)
-    (refused,) = do(base, action("join", 1))
-    assert "know setup, modify and teardown, not 'join'" in str(refused)
+    (refused,) = do(base, action("dance", 1))
+    assert "know setup, modify, join, teardown, leave, not 'dance'" in str(refused)
     assert list(base.iterdir()) == []
 
 

@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from leasehold.impl.lease.authority import FirstFit
 from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.policy.policy import Decision, Lease, Question
+from leasehold.spec import load
 
 UNITS = 4
 BUSY = {"priming": "active", "modifying": "active", "closing": "closed"}
@@ -27,7 +28,8 @@ class Record:
     state_epoch: int = 0
     data: dict[str, Any] = field(
         default_factory=lambda: {
-            "wanted": 0, "units": 0, "end": 0, "properties": 0, "chosen": frozenset(), "assigned": frozenset()
+            "wanted": 0, "units": 0, "end": 0, "properties": 0, "chosen": frozenset(), "assigned": frozenset(),
+            "type": 0, "repairing": False, "replaced": 0,
         }
     )  # fmt: skip
     units: dict[int, dict[str, Any]] = field(default_factory=dict)
@@ -76,14 +78,14 @@ class Core:
         """The drive tasks of the state, and their answers."""
         r = self.records[name]
         chosen, assigned, ready = r.data["chosen"], r.data["assigned"], len(r.data["chosen"]) == r.data["wanted"]
-        if r.driven != r.state_epoch and (ready or r.state == "closing"):
+        if r.driven != r.state_epoch and (ready or r.state in ("modifying", "closing")):
             r.driven = r.state_epoch
-            up = chosen if r.state in ("priming", "modifying") else frozenset()
+            up = chosen if r.state in ("priming", "modifying") and ready else frozenset()
             down = {"modifying": assigned - chosen, "closing": assigned}.get(r.state, frozenset())
             for n in up:
                 if r.of(n) in ("idle", "closed"):
                     r.put(n, "priming")
-                elif r.of(n) == "active" and r.state == "modifying":
+                elif r.of(n) == "active" and r.state == "modifying" and not r.data["repairing"]:
                     r.put(n, "modifying")
             for n in down:
                 if r.of(n) not in ("idle", "closed", "closing"):
@@ -105,8 +107,23 @@ class Core:
                 self.commit(name, "modifying", wanted=len(left), chosen=left)
             else:
                 self.commit(name, "closing")
+        elif r.state == "active" and any(r.of(n) == "failed" for n in assigned):
+            self.lost(name)
         elif r.state == "closing" and all(r.of(n) in DOWN for n in assigned):
             self.commit(name, "closed", units=0, wanted=0, chosen=frozenset(), assigned=frozenset())
+
+    def lost(self, name: str) -> None:
+        """`unit_failed`: other units are taken for those that failed, at most once for a ticket."""
+        data = self.records[name].data
+        left = frozenset(n for n in data["assigned"] if self.records[name].of(n) != "failed")
+        again = data["replaced"] < 1
+        if not left and not again:
+            self.commit(name, "closing")
+            return
+        wanted = data["wanted"] if again else len(left)
+        self.commit(
+            name, "modifying", wanted=wanted, chosen=left, repairing=True, replaced=data["replaced"] + again
+        )  # fmt: skip
 
     def take(self, decisions: Any) -> None:
         for decision in decisions:
@@ -119,7 +136,7 @@ class Core:
     def check(self, decision: Decision) -> None:
         """The contracts of spec/systems/lease/system.yaml and spec/systems/contention/system.yaml."""
         r = self.records[decision.lease]
-        assigned, end = r.data["assigned"], r.data["end"]
+        assigned, chosen, end = r.data["assigned"], r.data["chosen"], r.data["end"]
         if decision.event == "reclaim":
             assert self.lazy
             assert self.now >= end
@@ -136,16 +153,18 @@ class Core:
         assert decision.state_epoch == r.state_epoch
         assert self.waits(r)
         if decision.event == "no_room":
-            assert sum(not self.failed(n) or n in assigned for n in range(UNITS)) < r.data["wanted"]
+            usable = sum(not self.failed(n) or n in chosen for n in range(UNITS))
+            assert usable < r.data["wanted"] or r.data["repairing"]
+            assert decision.fields["reason"]
             return
         units = decision.fields["units"]
         assert len(units) == r.data["wanted"]
-        assert units <= assigned or assigned <= units
-        for n in units - assigned:
+        assert units <= chosen or chosen <= units
+        for n in units - chosen:
             assert 0 <= n < UNITS
             for name, other in self.records.items():
                 assert other.of(n) in ("idle", "closed"), f"{n} is {other.of(n)} for {name}"
-                assert n not in other.data["assigned"], f"{n} is held by {name}"
+                assert other is r or n not in other.data["assigned"], f"{n} is held by {name}"
             for d in self.pending:
                 if (
                     d.event == "placed"
@@ -172,8 +191,10 @@ class Core:
                 self.commit(decision.lease, r.state, chosen=units, assigned=keep | units)
             elif r.state == "priming":
                 self.commit(decision.lease, "closing")
+            elif chosen := r.data["chosen"]:
+                self.commit(decision.lease, "modifying", wanted=len(chosen))
             else:
-                self.commit(decision.lease, "modifying", wanted=len(assigned), chosen=assigned)
+                self.commit(decision.lease, "closing")
 
     def settle(self) -> None:
         while self.pending:
@@ -185,8 +206,11 @@ class Core:
         self.commit(name, "priming", wanted=units, end=end, properties={"type": "unit"})
         return name
 
-    def extend(self, name: str, units: int, end: int) -> None:
-        self.commit(name, "modifying", wanted=units, end=end, properties={"type": "unit"})
+    def extend(self, name: str, units: int, end: int, victims: Iterable[int] = ()) -> None:
+        r = self.records[name]
+        kept = frozenset(n for n in r.data["assigned"] if n not in {*victims} and r.of(n) != "failed")
+        told = {"chosen": kept, "properties": {"type": "unit"}, "repairing": False, "replaced": 0}
+        self.commit(name, "modifying", wanted=units, end=end, **told)
 
     def busy(self) -> list[tuple[str, int]]:
         return [(name, n) for name, r in self.records.items() for n in r.units if r.of(n) in BUSY]
@@ -249,7 +273,17 @@ class Runs(RuleBasedStateMachine):
     def extend(self, data: st.DataObject, units: int, more: int) -> None:
         name = data.draw(st.sampled_from(self.core.names("active")))
         end = max(self.core.now, self.core.records[name].data["end"]) + more
-        self.core.extend(name, units, end)
+        held = self.core.records[name].data["assigned"]
+        victims = data.draw(st.sets(st.sampled_from(sorted(held)))) if len(held) > units else set()
+        self.core.extend(name, units, end, victims if len(victims) == len(held) - units else ())
+
+    @precondition(lambda self: self.core.names("active"))
+    @rule(data=st.data())
+    def lose(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(self.core.names("active")))
+        n = data.draw(st.sampled_from(sorted(self.core.records[name].data["assigned"])))
+        self.core.records[name].put(n, "failed")
+        self.core.commit(name)
 
     @precondition(lambda self: self.core.names("priming", "active", "modifying"))
     @rule(data=st.data())
@@ -397,9 +431,16 @@ def test_a_ticket_for_what_the_site_has_not_finds_no_room() -> None:
         lease = Lease("l", "authority", "priming", {**data, "properties": properties}, {})
         return [(d.event, dict(d.fields)) for d in policy.begin(Question("place", lease, (), 1), 0)]
 
-    assert placed({"type": "tape"}) == [("no_room", {})]
-    assert placed({}) == [("no_room", {})]
+    assert placed({"type": "tape"}) == [("no_room", {"reason": "this site has no units of the type 'tape'"})]
+    assert placed({}) == [("no_room", {"reason": "this site has no units of the type ''"})]
     assert placed({"type": "disk"}) == [("placed", {"units": {1}})]
+
+
+def test_the_type_of_the_ticket_counts_before_what_the_broker_has_put_on_it() -> None:
+    policy = FirstFit(Inventory.parse({"units": [{"name": "a", "type": "node"}, {"name": "b", "type": "disk"}]}))
+    data = {**Record().data, "wanted": 1, "end": 5, "type": "disk", "properties": {"type": "node"}}
+    asked = Lease("l", "authority", "priming", data, {})
+    assert words(policy.begin(Question("place", asked, (), 1), 0)) == [placed("l", 1)]
 
 
 # Alone: leases as their records say them, and what the policy answers.
@@ -412,12 +453,12 @@ def site(units: int = UNITS, **more: Any) -> FirstFit:
 def lease(
     name: str, state: str = "priming", wanted: int = 1, end: int = 9, *, assigned: Iterable[int] = (),
     chosen: Iterable[int] = (), units: Mapping[int, str] | None = None, quarantined: Iterable[int] = (),
-    type: str = "",
+    type: str = "", repairing: bool = False,
 ) -> Lease:  # fmt: skip
     machines = {("unit", n): {"state": state, "quarantined": n in {*quarantined}} for n, state in (units or {}).items()}
     data = {
         "wanted": wanted, "end": end, "assigned": frozenset(assigned), "chosen": frozenset(chosen),
-        "properties": {"type": type} if type else {},
+        "properties": {"type": type} if type else {}, "type": 0, "repairing": repairing,
     }  # fmt: skip
     return Lease(name, "authority", state, data, machines)
 
@@ -661,8 +702,8 @@ def test_who_shrinks_or_stays_is_served_though_others_wait_and_its_term_is_over(
     list(policy.changed(holding("h", 0), 0))
     list(policy.changed(holding("b", 1), 0))
     assert ask(policy, lease("a", wanted=1)) == []
-    same = lease("b", "modifying", 1, 3, assigned=(1,), units={1: "active"})
-    assert ask(policy, same, 3)[0] == placed("b", 1)
+    less = lease("b", "modifying", 1, 3, assigned=(1, 2), chosen=(1, 2), units={1: "active", 2: "active"})
+    assert ask(policy, less, 3)[0] == placed("b", 1)
 
 
 def test_one_that_needs_more_than_is_free_is_not_overtaken() -> None:
@@ -675,10 +716,11 @@ def test_one_that_needs_more_than_is_free_is_not_overtaken() -> None:
 def test_a_lease_that_shrinks_keeps_the_units_that_are_up() -> None:
     policy = site()
     states = {0: "failed", 1: "active", 2: "priming", 3: "active"}
-    less = lease("a", "modifying", 2, assigned=range(4), units=states)
+    less = lease("a", "modifying", 2, assigned=range(4), chosen=range(4), units=states)
     assert ask(policy, less) == [placed("a", 1, 3)]
-    assert ask(policy, lease("a", "modifying", 3, assigned=range(4), units=states), epoch=2) == [placed("a", 0, 1, 3)]
-    many = lease("b", "modifying", 1, assigned=(8, 1), units={8: "active", 1: "active"})
+    three = lease("a", "modifying", 3, assigned=range(4), chosen=range(4), units=states)
+    assert ask(policy, three, epoch=2) == [placed("a", 0, 1, 3)]
+    many = lease("b", "modifying", 1, assigned=(8, 1), chosen=(8, 1), units={8: "active", 1: "active"})
     assert ask(site(9), many) == [placed("b", 1)]
 
 
@@ -697,6 +739,27 @@ def test_there_is_no_room_only_where_waiting_would_not_help(other: Lease, words:
     list(policy.changed(other, 0))
     assert ask(policy, lease("a", wanted=2)) == words
     assert ask(policy, lease("b", wanted=1)) == ([placed("b", 1)] if words else [])
+
+
+UNIT_STATES = {
+    **dict.fromkeys(("idle", "closed"), "placed"),
+    **dict.fromkeys(("priming", "active", "modifying", "closing"), "waits"),
+    **dict.fromkeys(("failed", "kept"), "no_room"),
+}
+
+
+def test_every_state_of_a_unit_is_free_or_waited_for_or_out_of_reach() -> None:
+    """Also of one that no lease has had, as an operator may keep it back, or that a lease has had which is over."""
+    assert UNIT_STATES.keys() == set(load("lease").roles["unit"].states)
+    for state, said in UNIT_STATES.items():
+        for name in ("", "o"):
+            policy = site(2)
+            list(policy.changed(lease(name, "closed", units={0: state}), 0))
+            told = ask(policy, lease("a", wanted=2))
+            assert (told[0][1] if told else "waits", policy.free() >= {0}) == (said, False), (state, name)
+            policy = site(2)
+            policy.recovered(lease(name, "closed", units={0: state}))
+            assert (0 in policy.free()) == (said == "placed"), (state, name)
 
 
 def test_its_own_failed_unit_is_not_missing_to_a_lease_that_grows() -> None:
@@ -795,3 +858,54 @@ def test_a_unit_that_no_lease_has_had_is_not_free_once_it_has_moved() -> None:
     assert placed.fields["units"] == {0, 2}
     assert moved("idle", "idle") == {1, 3}
     assert moved() == {1, 3}
+
+
+# Units that a lease gives up, or has lost.
+
+
+def repairing(name: str, wanted: int, chosen: Iterable[int], units: Mapping[int, str]) -> Lease:
+    return lease(name, "modifying", wanted, assigned=units, chosen=chosen, units=units, repairing=True)
+
+
+def test_a_lost_unit_is_replaced_by_a_free_one() -> None:
+    assert ask(site(3), repairing("a", 2, (0,), {0: "active", 1: "closing"})) == [placed("a", 0, 2)]
+
+
+def test_a_lease_that_lost_a_unit_waits_for_no_other_lease() -> None:
+    """Its holder has to hear what it has."""
+    policy = site(2)
+    list(policy.changed(holding("h", 1), 0))
+    assert ask(policy, repairing("a", 1, (), {0: "failed"})) == [no_room("a")]
+    (told,) = policy.begin(Question("place", repairing("a", 1, (), {0: "failed"}), (), 2), 0)
+    assert told.fields["reason"] == "no unit of type unit is free for one that was lost"
+
+
+def test_a_lease_gets_its_own_unit_again_where_no_other_is_free() -> None:
+    """As soon as it is torn down, which is waited for."""
+    policy = site(1)
+    assert ask(policy, repairing("a", 1, (), {0: "closing"})) == []
+    assert words(policy.changed(repairing("a", 1, (), {0: "closed"}), 0)) == [placed("a", 0)]
+    assert policy.free() == frozenset()
+
+
+def test_a_unit_in_quarantine_is_not_waited_for() -> None:
+    lost = lease("a", "modifying", 1, assigned=(0,), units={0: "failed"}, quarantined=(0,), repairing=True)
+    assert ask(site(1), lost) == [no_room("a")]
+
+
+def test_a_lease_that_lost_a_unit_does_not_overtake() -> None:
+    policy = site(3)
+    for name in ("a", "h"):
+        list(policy.changed(holding(name, "ah".index(name)), 0))
+    assert ask(policy, lease("w", wanted=2)) == []
+    assert ask(policy, repairing("a", 1, (), {0: "closing"})) == []
+    assert words(policy.changed(repairing("a", 1, (), {0: "closed"}), 0)) == [placed("a", 0)]
+    assert policy.free() == {2}
+
+
+def test_what_a_lease_gives_up_is_given_to_nobody_else_before_it_is_let_go() -> None:
+    policy = site(2)
+    less = lease("a", "modifying", 1, assigned=(0, 1), chosen=(0,), units={0: "active", 1: "closed"})
+    list(policy.changed(less, 0))
+    assert ask(policy, lease("b")) == []
+    assert words(policy.changed(holding("a", 0), 0)) == [placed("b", 1)]

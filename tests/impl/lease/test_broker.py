@@ -25,8 +25,11 @@ class Record:
     state: str = "nascent"
     state_epoch: int = 0
     data: dict[str, Any] = field(
-        default_factory=lambda: {"requested_units": 0, "requested_end": 0, "units": 0, "term_end": 0, "properties": 0}
-    )
+        default_factory=lambda: {
+            "requested_units": 0, "requested_start": 0, "requested_end": 0, "type": 0, "units": 0, "counted": 0,
+            "start": 0, "term_end": 0, "properties": 0,
+        }
+    )  # fmt: skip
 
 
 class Core:
@@ -53,9 +56,9 @@ class Core:
         record.state, record.state_epoch = state, record.state_epoch + 1
         record.data.update(data)
         if state in ("ticketed", "closed"):
-            record.data.update(requested_units=0, requested_end=0)
+            record.data.update(requested_units=0, requested_start=0, requested_end=0)
         if state == "closed":
-            record.data.update(units=0)
+            record.data.update(units=0, counted=0)
         if state != "ticketing" and name in self.arrived:
             self.arrived.remove(name)
         self.take(self.policy.changed(self.view(name), self.now))
@@ -80,6 +83,7 @@ class Core:
             raise AssertionError(f"{decision} answers nothing that is asked: {record}")
         assert record.state in ("ticketing", "extending")
         if decision.event == "denied":
+            assert decision.fields["reason"]
             return
         assert decision.event == "granted"
         units = decision.fields["units"]
@@ -92,11 +96,29 @@ class Core:
             if d.event == "granted" and self.records[d.lease].state_epoch == d.state_epoch
         }
         promised[decision.lease] = units
-        assert sum(max(r.data["units"], promised.get(n, 0)) for n, r in self.records.items()) <= len(self.inventory)
+        self.check_room(promised)
         if record.state == "ticketing" and not self.kinds.get("backfill"):
             answered = {d.lease for d in self.pending}
             before = self.arrived[: self.arrived.index(decision.lease)]
             assert all(n in answered or self.now >= self.records[n].data["requested_end"] for n in before), "overtaken"
+
+    def check_room(self, promised: dict[str, int]) -> None:
+        """At no time are more units held or promised than there are; the dumb way, time by time."""
+        for at in range(self.now, self.now + 20):
+            held = 0
+            for name, r in self.records.items():
+                data = r.data
+                start = data["start"] if r.state != "ticketing" else data["requested_start"]
+                end = data["requested_end"] if name in promised else data["term_end"]
+                ends = at < end or end <= self.now
+                held += max(data["counted"], promised.get(name, 0)) if start <= at and ends else 0
+            assert held <= len(self.inventory), f"{held} units are promised at {at}"
+
+    def shrunk(self, name: str) -> None:
+        """The holder says that its lease has become as small as its ticket."""
+        record = self.records[name]
+        record.data["counted"] = record.data["units"]
+        self.take(self.policy.changed(self.view(name), self.now))
 
     def deliver(self) -> None:
         decision = self.pending.pop(0)
@@ -106,7 +128,11 @@ class Core:
         asked = record.data["requested_end"]
         if decision.event == "granted":
             assert self.now < (asked if record.state == "ticketing" else record.data["term_end"])
-            self.enter(decision.lease, "ticketed", term_end=asked, **decision.fields)
+            start = record.data["requested_start" if record.state == "ticketing" else "start"]
+            counted = max(record.data["counted"], decision.fields["units"])
+            self.enter(
+                decision.lease, "ticketed", term_end=asked, start=start, counted=counted, **decision.fields
+            )  # fmt: skip
         else:
             self.enter(decision.lease, "closed" if record.state == "ticketing" else "ticketed")
 
@@ -114,11 +140,11 @@ class Core:
         while self.pending:
             self.deliver()
 
-    def request(self, units: int, end: int, name: str = "") -> str:
+    def request(self, units: int, end: int, name: str = "", start: int = 0) -> str:
         name = name or f"l{len(self.records)}"
         self.records[name] = Record()
         self.arrived.append(name)
-        self.enter(name, "ticketing", requested_units=units, requested_end=end)
+        self.enter(name, "ticketing", requested_units=units, requested_start=start, requested_end=end)
         return name
 
     def extend(self, name: str, units: int, end: int) -> None:
@@ -152,9 +178,15 @@ class Runs(RuleBasedStateMachine):
     def begin(self, wait: bool, backfill: bool) -> None:
         self.core = Core(wait=wait, backfill=backfill)
 
-    @rule(units=st.integers(1, UNITS + 1), term=st.integers(0, 4))
-    def request(self, units: int, term: int) -> None:
-        self.core.request(units, self.core.now + term)
+    @rule(units=st.integers(1, UNITS + 1), term=st.integers(0, 4), later=st.sampled_from([0, 0, 0, 2, 5]))
+    def request(self, units: int, term: int, later: int) -> None:
+        start = self.core.now + later if later else 0
+        self.core.request(units, max(start, self.core.now) + term, start=start)
+
+    @precondition(lambda self: self.core.names("ticketed"))
+    @rule(data=st.data())
+    def shrunk(self, data: st.DataObject) -> None:
+        self.core.shrunk(data.draw(st.sampled_from(self.core.names("ticketed"))))
 
     @precondition(lambda self: self.core.names("ticketed"))
     @rule(data=st.data(), units=st.integers(1, UNITS + 1), more=st.integers(1, 4))
@@ -192,7 +224,7 @@ class Runs(RuleBasedStateMachine):
     @invariant()
     def never_more_than_the_inventory(self) -> None:
         if hasattr(self, "core"):
-            assert sum(r.data["units"] for r in self.core.records.values()) <= UNITS
+            self.core.check_room({})
 
     @invariant()
     def the_calendar_is_that_of_the_records(self) -> None:
@@ -302,7 +334,7 @@ def test_an_extension_grows_where_units_are_free() -> None:
 def test_an_inventory_that_has_shrunk_is_not_promised_twice() -> None:
     core = Core(units=1)
     for name in ("a", "b"):
-        core.records[name] = Record("ticketed", 1, {**Record().data, "units": 1, "term_end": 9})
+        core.records[name] = Record("ticketed", 1, {**Record().data, "units": 1, "counted": 1, "term_end": 9})
     core.restart(["a", "b"])
     core.extend("a", 1, 12)
     core.settle()
@@ -329,8 +361,8 @@ def broker(units: int = UNITS, **kinds: Any) -> FirstComeFirstServed:
 
 
 def lease(name: str, state: str, units: int = 0, term_end: int = 0, wanted: int = 0, end: int = 0) -> Lease:
-    data = {"requested_units": wanted, "requested_end": end, "units": units, "term_end": term_end, "properties": 0}
-    return Lease(name, "broker", state, data, {})
+    data = Record().data | {"requested_units": wanted, "requested_end": end, "units": units, "counted": units}
+    return Lease(name, "broker", state, data | {"term_end": term_end}, {})
 
 
 def waits(name: str, units: int, end: int = 9) -> Lease:
@@ -355,6 +387,9 @@ def note(policy: FirstComeFirstServed, *leases: Lease, now: int = 0) -> list[tup
 
 
 def words(decisions: Iterable[Decision]) -> list[tuple[str, str, int]]:
+    """Decisions in short; whoever is denied is told why."""
+    decisions = list(decisions)
+    assert [d.lease for d in decisions if d.event == "denied" and not d.fields["reason"]] == []
     return [(d.lease, d.event, d.fields.get("units", 0)) for d in decisions]
 
 
@@ -374,14 +409,17 @@ def denied(name: str) -> tuple[str, str, int]:
         (waits("a", 1, end=9), 8, [granted("a", 1)]),
         (waits("a", 1, end=9), 9, [denied("a")]),
         (grows("a", 1, UNITS), 0, [granted("a", UNITS)]),
-        (grows("a", 1, UNITS + 1), 0, [denied("a")]),
+        (grows("a", 1, UNITS + 1), 0, [granted("a", 1)]),
         (grows("a", 1, 1, term_end=9, end=20), 8, [granted("a", 1)]),
         (grows("a", 1, 1, term_end=9, end=20), 9, [denied("a")]),
         (grows("a", 1, 1, term_end=9, end=5), 8, [granted("a", 1)]),
     ],
 )
 def test_what_is_granted_to_who_is_alone(lease: Lease, now: int, said: list[Any]) -> None:
-    """As many as there are; a request until its end, an extension until the end of the term that its holder has."""
+    """As many as there are; a request until its end, an extension until the end of the term that its holder has.
+
+    Who has units and asks for more than there are keeps those: a mistake must not end the lease.
+    """
     assert ask(broker(), lease, now) == said
 
 
@@ -395,7 +433,7 @@ def test_whatever_is_denied_stands_in_nobodys_way() -> None:
     policy = broker(2)
     note(policy, has("h", 2))
     assert ask(policy, waits("a", 2)) == ask(policy, waits("b", 1)) == []
-    policy.calendar.note(lease("h", "closed"))
+    policy._note(lease("h", "closed"))
     assert ask(policy, waits("c", 3)) == [denied("c"), granted("a", 2)]
 
 
@@ -612,3 +650,72 @@ def test_what_is_over_is_forgotten() -> None:
 
     new = len(pickle.dumps(core.policy))
     assert [serve(f"l{n}") for n in range(3)] == [new] * 3
+
+
+# Terms that begin later, types, and units that the site may still hold.
+
+
+def later(name: str, units: int, start: int, end: int) -> Lease:
+    data = Record().data | {"requested_units": units, "requested_start": start, "requested_end": end}
+    return Lease(name, "broker", "ticketing", data, {})
+
+
+def reserved(name: str, units: int, start: int, end: int) -> Lease:
+    data = Record().data | {"units": units, "counted": units, "start": start, "term_end": end}
+    return Lease(name, "broker", "ticketed", data, {})
+
+
+@pytest.mark.parametrize(("start", "end", "fits"), [(5, 9, True), (4, 9, False), (5, 20, True), (0, 5, False)])
+def test_a_term_that_begins_when_another_ends_is_granted_now(start: int, end: int, fits: bool) -> None:
+    policy = broker(2)
+    note(policy, has("h", 2, end=5))
+    assert ask(policy, later("a", 2, start, end)) == ([granted("a", 2)] if fits else [])
+
+
+@pytest.mark.parametrize(("end", "units", "fits"), [(5, 2, True), (6, 2, False), (6, 1, True), (90, 1, True)])
+def test_a_request_takes_nothing_of_what_is_reserved(end: int, units: int, fits: bool) -> None:
+    policy = broker(2)
+    note(policy, reserved("r", 1, 5, 9))
+    assert ask(policy, waits("a", units, end)) == ([granted("a", units)] if fits else [])
+
+
+def test_an_extension_gets_nothing_of_what_is_reserved() -> None:
+    """Nor one for fewer units: the lease may not have become smaller before the others begin."""
+    policy = broker(3)
+    note(policy, has("a", 2, end=5), reserved("r", 2, 5, 9))
+    assert ask(policy, grows("a", 2, 2, term_end=5, end=5)) == [granted("a", 2)]
+    assert ask(policy, grows("a", 2, 1, term_end=5, end=9), epoch=2) == [denied("a")]
+    (told,) = policy.begin(Question("extend", grows("a", 2, 2, term_end=5, end=9), (), 3), 0)
+    assert told.fields == {"reason": "all units of type unit are promised to others before 9"}
+
+
+def test_a_smaller_ticket_counts_as_before_until_the_lease_is_smaller() -> None:
+    policy = broker(3)
+    data = Record().data | {"units": 1, "counted": 3, "term_end": 9}
+    note(policy, Lease("a", "broker", "ticketed", data, {}))
+    assert ask(policy, waits("b", 1)) == []
+    assert note(policy, Lease("a", "broker", "ticketed", data | {"counted": 1}, {})) == [granted("b", 1)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        (waits("a", 5), "there are 4 units of type unit, and 5 were asked for"),
+        (waits("a", 1, end=0), "the term that was asked for has ended"),
+        (grows("a", 1, 1, term_end=0), "the ticket has ended"),
+    ],
+)
+def test_what_can_never_be_is_denied_with_the_reason(asked: Lease, reason: str) -> None:
+    (told,) = broker().begin(Question("extend" if asked.state == "extending" else "allocate", asked, (), 1), 0)
+    assert told.fields == {"reason": reason}
+
+
+def test_units_of_another_type_are_denied_with_the_reason() -> None:
+    units = [{"name": "a", "type": "node"}, {"name": "b", "type": "disk"}]
+    policy = FirstComeFirstServed(Inventory.parse({"units": units}), type="disk")
+    asked = waits("a", 1)
+    (told,) = policy.begin(
+        Question("allocate", Lease("a", "broker", "ticketing", asked.data | {"type": "node"}, {}), (), 1), 0
+    )
+    assert told.fields == {"reason": "this broker has units of type disk, and not of node"}
+    assert ask(policy, Lease("b", "broker", "ticketing", asked.data | {"type": "disk"}, {})) == [granted("b", 1)]

@@ -12,7 +12,7 @@ HOLDINGS = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 9)), max_size=6)
 
 
 def lease(name: str, units: int, until: int, state: str = "ticketed") -> Lease:
-    return Lease(name, "broker", state, {"units": units, "term_end": until}, {})
+    return Lease(name, "broker", state, {"counted": units, "term_end": until, "start": 0}, {})
 
 
 @given(HOLDINGS, st.integers(1, 12))

@@ -119,7 +119,8 @@ def test_while_a_lease_is_active_and_its_term_lasts_its_units_run(
 ) -> None:
     """What was asked for one after the other is of several moments: only what is seen twice counts."""
     monitor = FleetMonitor(fleet)  # type: ignore[arg-type]
-    row = {"lease": A, "state": "active", "since": 3, "data": {"lease_end": end, "lease_units": 2}, "over": False}
+    row: dict[str, Any] = {"lease": A, "state": "active", "since": 3, "over": False}
+    row["data"] = {"lease_end": end, "lease_units": [0, 1], "lease_lost": []}
     fleet.rows[TENANT] = [row]
     fleet.alive = {f"unit-{n}": (100 + n, 7, A) for n in range(running)}
     monitor.observe()
@@ -129,3 +130,58 @@ def test_while_a_lease_is_active_and_its_term_lasts_its_units_run(
     assert monitor.violations == [], "the record is another one"
     monitor.observe()
     assert monitor.violations == ([f"{A} is active with 2 units, and 1 run"] if found else [])
+
+
+def test_a_unit_that_its_holder_knows_to_be_lost_need_not_run(fleet: Told) -> None:
+    monitor = FleetMonitor(fleet)  # type: ignore[arg-type]
+    data = {"lease_end": 9, "lease_units": [0, 1], "lease_lost": [1]}
+    fleet.rows[TENANT] = [{"lease": A, "state": "active", "since": 3, "data": data, "over": False}]
+    fleet.alive = {"unit-0": (100, 7, A)}
+    for _ in range(3):
+        monitor.observe()
+    assert monitor.violations == []
+    fleet.alive = {"unit-1": (101, 8, A)}  # as many run, and not the right one
+    for _ in range(3):
+        monitor.observe()
+    assert monitor.violations == [f"{A} is active with 1 unit, and 0 run"]
+
+
+def test_the_process_of_a_unit_that_was_killed_may_be_another(fleet: Told) -> None:
+    monitor = FleetMonitor(fleet)  # type: ignore[arg-type]
+    data = {"lease_end": 9, "lease_units": [0], "lease_lost": []}
+    fleet.rows[TENANT] = [{"lease": A, "state": "active", "since": 3, "data": data, "over": False}]
+    fleet.rows[SITE] = [fleet.site(A, 0)]
+    fleet.alive = {"unit-0": (100, 7, A)}
+    monitor.observe()
+    monitor.killed.add((100, 7))
+    fleet.alive = {}
+    for _ in range(3):
+        monitor.observe()
+    fleet.alive = {"unit-0": (101, 9, A)}
+    monitor.observe()
+    assert monitor.violations == []
+    fleet.alive = {"unit-0": (102, 11, A)}
+    monitor.observe()
+    assert monitor.violations == [f"unit-0 of {A} was process 101, and is now 102"]
+
+
+def test_a_holder_that_was_away_may_know_a_unit_that_was_killed_and_let_go(fleet: Told) -> None:
+    """Until it has heard; of a unit that nobody has killed it must not."""
+    monitor = FleetMonitor(fleet)  # type: ignore[arg-type]
+    data = {"lease_end": 9, "lease_units": [0, 1], "lease_lost": []}
+    known = [{"lease": A, "state": "active", "since": 3, "data": data, "over": False}]
+    fleet.rows[TENANT], fleet.rows[SITE] = known, [fleet.site(A, 0, 1)]
+    fleet.alive = {"unit-0": (100, 7, A), "unit-1": (101, 7, A)}
+    monitor.observe()
+    monitor.killed.add((101, 7))
+    fleet.alive = {"unit-0": (100, 7, A)}
+    fleet.rows = {TENANT: None, BROKER: [], SITE: [fleet.site(A, 0)]}
+    monitor.observe()
+    fleet.rows[TENANT] = known
+    for _ in range(3):
+        monitor.observe()
+    assert monitor.violations == []
+    fleet.alive = {}
+    for _ in range(3):
+        monitor.observe()
+    assert monitor.violations == [f"{A} is active with 1 unit, and 0 run"]

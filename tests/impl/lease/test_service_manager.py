@@ -10,12 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leasehold.impl.core.values import OPAQUE_BYTES
 from leasehold.impl.lease.service_manager import DemandError, FixedDemand, LeaseDemand
 from leasehold.impl.policy.policy import Decision, Lease, Question
 
 DATA = {
-    "requested_units": 0, "requested_end": 0, "ticket_units": 0, "ticket_end": 0, "lease_units": 0, "lease_end": 0,
+    "requested_units": 0, "requested_start": 0, "requested_end": 0, "ticket_units": 0, "ticket_start": 0,
+    "ticket_end": 0, "lease_units": frozenset(), "lease_lost": frozenset(), "lease_end": 0,
 }  # fmt: skip
+UNSAID: dict[str, Any] = {"properties": {}, "configuration": {}, "local": {}}
 RUNS = ("active", "active_ticketed", "extending_ticket", "extending_lease", "joining")
 
 
@@ -29,6 +32,7 @@ class Core:
         self.state, self.data, self.state_epoch, self.now = "nascent", dict(DATA), 0, 0
         self.kept: dict[str, bytes] = {}
         self.said: list[tuple[int, str, dict[str, Any]]] = []
+        self.victims: frozenset[int] = frozenset()
 
     @property
     def view(self) -> Lease:
@@ -37,7 +41,7 @@ class Core:
     def keep(self) -> None:
         self.kept.update(self.policy.changed_wishes())
 
-    def enter(self, state: str, **data: int) -> None:
+    def enter(self, state: str, **data: Any) -> None:
         self.state, self.state_epoch = state, self.state_epoch + 1
         self.data.update(data)
         self.take(self.policy.changed(self.view, self.now))
@@ -64,12 +68,19 @@ class Core:
             assert self.state == "nascent"
             assert fields["units"] >= 1
             assert fields["end"] > self.now
-            self.enter("ticketing", requested_units=fields["units"], requested_end=fields["end"])
+            assert fields["end"] > fields["start"]
+            asked = {f"requested_{name}": fields[name] for name in ("units", "start", "end")}
+            self.enter("ticketing", **asked)
         elif d.event == "redeem_now":
             assert self.state == "ticketed"
+            assert self.now >= data["ticket_start"]
             self.enter("redeeming")
         elif d.event == "extend_now":
             assert self.state == "active_ticketed"
+            victims = fields["victims"]
+            assert not victims or victims <= data["lease_units"]
+            assert not victims or len(data["lease_units"] - victims) == data["ticket_units"]
+            self.victims = victims
             self.enter("extending_lease")
         elif d.event == "extend":
             assert self.state in ("active", "active_ticketed")
@@ -88,7 +99,8 @@ class Core:
         if self.state in ("ticketing", "extending_ticket"):
             first = self.state == "ticketing"
             asked = {"ticket_units": data["requested_units"], "ticket_end": data["requested_end"]}
-            waits = {"requested_units": 0, "requested_end": 0}
+            asked |= {"ticket_start": data["requested_start"]} if first else {}
+            waits = {"requested_units": 0, "requested_start": 0, "requested_end": 0}
             if well:
                 self.enter("ticketed" if first else "active_ticketed", **asked, **waits)
             elif first:
@@ -98,6 +110,9 @@ class Core:
         elif self.state in ("redeeming", "extending_lease"):
             # A site that could not set all units up grants the term with those that are up.
             units = data["ticket_units"] if well else max(1, data["ticket_units"] - 1)
+            kept = sorted(data["lease_units"] - self.victims)
+            units = frozenset([*kept, *(n for n in range(9) if n not in data["lease_units"])][:units])
+            self.victims = frozenset()
             if self.state == "redeeming" and not well:
                 self.enter("failed")
             else:
@@ -109,7 +124,7 @@ class Core:
 
     def as_ticketed(self) -> bool:
         d = self.data
-        return d["lease_units"] == d["ticket_units"] and d["lease_end"] == d["ticket_end"]
+        return len(d["lease_units"]) == d["ticket_units"] and d["lease_end"] == d["ticket_end"]
 
     def settle(self) -> None:
         while self.state in ("ticketing", "redeeming", "joining", "extending_ticket", "extending_lease", "closing"):
@@ -155,7 +170,7 @@ def test_a_lease_is_renewed_until_the_demand_is_over() -> None:
         core.settle()
         assert core.now >= 12 or core.state == "active"
     assert core.now == 12
-    assert core.events("extend") == [(3, {"units": 2, "end": 10}), (8, {"units": 2, "end": 12})]
+    assert core.events("extend") == [(3, extend(2, 10)[1]), (8, extend(2, 12)[1])]
 
 
 def test_a_ticket_for_later_is_redeemed_then() -> None:
@@ -182,11 +197,11 @@ def test_flex_takes_effect_at_the_next_renewal_or_at_once() -> None:
     for _ in range(4):
         core.tick()
         core.settle()
-    assert core.data["lease_units"] == 3
+    assert len(core.data["lease_units"]) == 3
     core.tick()
     core.take(core.policy.flex("l", 2, now=core.now, soon=True))
     core.settle()
-    assert core.data["lease_units"] == 2
+    assert len(core.data["lease_units"]) == 2
 
 
 @pytest.mark.parametrize("steps", range(5))
@@ -220,7 +235,7 @@ def test_wishes_outlive_a_restart() -> None:
         core.restart()
         core.tick()
         core.settle()
-    assert (core.state, core.data["lease_units"], core.data["lease_end"]) == ("active", 4, 30)
+    assert (core.state, len(core.data["lease_units"]), core.data["lease_end"]) == ("active", 4, 30)
 
 
 def test_a_demand_whose_record_was_never_committed_is_asked_for_after_a_restart() -> None:
@@ -296,7 +311,10 @@ def test_random_runs(data: st.DataObject) -> None:
                 core.take(core.policy.prolong("l", core.now + data.draw(st.integers(1, 20)), now=core.now))
             case word if core.policy.wish("l"):
                 soon = word == "soon" and core.data["ticket_end"] < core.policy.wish("l").until  # type: ignore[union-attr]
-                core.take(core.policy.flex("l", data.draw(st.integers(1, 3)), now=core.now, soon=soon))
+                units, held = data.draw(st.integers(1, 3)), core.data["lease_units"]
+                most = len(held) - units if core.state in RUNS else 0
+                victims = data.draw(st.sets(st.sampled_from(sorted(held)), max_size=most)) if most > 0 else ()
+                core.take(core.policy.flex("l", units, now=core.now, soon=soon, victims=victims))
         core.keep()
         assert (core.kept.get("l", b"") != b"") == (core.state not in ("closed", "failed"))
     wish = core.policy.wish("l")
@@ -323,6 +341,9 @@ def test_random_runs(data: st.DataObject) -> None:
         ({"term": True}, "term is True; it needs at least one tick"),
         ({"start": 50}, "start is 50, and the demand is over at 40"),
         ({"start": "soon"}, "start is 'soon'; it needs a time"),
+        ({"type": "x" * OPAQUE_BYTES}, "type has 16386 bytes; 16384 are the most"),
+        ({"properties": {"a": "x" * OPAQUE_BYTES}}, "properties has 16392 bytes; 16384 are the most"),
+        ({"configuration": {"a": "x" * OPAQUE_BYTES}}, "configuration has 16392 bytes; 16384 are the most"),
     ],
 )
 def test_a_demand_that_makes_no_sense_changes_nothing(wrong: dict[str, Any], words: str) -> None:
@@ -360,11 +381,11 @@ def test_a_close_is_said_at_each_tick_until_it_is_heard() -> None:
 # Alone: the lease as its record says it, and what the policy says.
 
 
-def record(state: str, name: str = "l", **data: int) -> Lease:
+def record(state: str, name: str = "l", **data: Any) -> Lease:
     return Lease(name, "service_manager", state, {**DATA, **data}, {})
 
 
-def active(end: int, name: str = "l", **data: int) -> Lease:
+def active(end: int, name: str = "l", **data: Any) -> Lease:
     return record("active", name, **{"lease_end": end, "ticket_end": end, **data})
 
 
@@ -381,11 +402,11 @@ def wanting(until: int = 100, term: int = 5, units: int = 2, start: int = 0, now
 
 
 def extend(units: int, end: int) -> tuple[str, dict[str, Any]]:
-    return "extend", {"units": units, "end": end}
+    return "extend", {"units": units, "end": end, **UNSAID}
 
 
-def demand(units: int, end: int) -> tuple[str, dict[str, Any]]:
-    return "demand", {"units": units, "end": end}
+def demand(units: int, end: int, start: int = 0) -> tuple[str, dict[str, Any]]:
+    return "demand", {"units": units, "start": start, "end": end, "type": "", **UNSAID}
 
 
 CLOSE: tuple[str, dict[str, Any]] = ("close", {})
@@ -470,7 +491,7 @@ def test_the_first_term_begins_now_or_when_units_are_of_use_and_ends_with_the_de
     start: int, until: int, end: int
 ) -> None:
     policy = FixedDemand()
-    assert words(policy.demand("l", 2, until, 5, now=3, start=start)) == [demand(2, end)]
+    assert words(policy.demand("l", 2, until, 5, now=3, start=start)) == [demand(2, end, start)]
 
 
 @pytest.mark.parametrize(
@@ -527,12 +548,12 @@ def test_a_renewal_changes_no_wish() -> None:
     assert policy.changed_wishes() == {}
 
 
-class Read(dict[str, int]):
+class Read(dict[str, Any]):
     """Data of a record that count how often they are read."""
 
     times = 0
 
-    def __getitem__(self, name: str) -> int:
+    def __getitem__(self, name: str) -> Any:
         self.times += 1
         return super().__getitem__(name)
 
@@ -689,6 +710,18 @@ def test_a_wish_is_the_same_after_a_restart() -> None:
     assert later.wish("m") is None
 
 
+def test_nothing_of_a_wish_is_lost_in_a_restart() -> None:
+    """Each field, those that the next version adds as well."""
+    wish = LeaseDemand(2, 100, 5, 4, True, "disk", {"a": 1}, {"b": [2]}, {"c": {}}, ("other:1",), (7,))
+    plain = LeaseDemand(1, 1, 1)
+    assert [name for name in wish.__struct_fields__ if getattr(wish, name) == getattr(plain, name)] == []
+    policy, later = FixedDemand(), FixedDemand()
+    policy._set("l", wish)
+    for kept in (policy.wishes("l"), policy.changed_wishes()["l"]):
+        later.restore("l", kept)
+        assert later.wish("l") == wish
+
+
 def test_a_demand_that_has_no_record_after_a_restart_is_asked_for_at_once() -> None:
     policy = FixedDemand()
     policy.restore("l", wanting().wishes("l"))
@@ -742,3 +775,137 @@ def test_what_is_over_is_forgotten() -> None:
     policy = FixedDemand()
     new = len(pickle.dumps(policy))
     assert [serve(policy, f"l{n}") for n in range(3)] == [new] * 3
+
+
+# Types, reservations, units that are given back, and guests that wait.
+
+
+def test_a_demand_says_what_is_wanted_and_what_for() -> None:
+    policy = FixedDemand()
+    said = policy.demand(
+        "l", 2, 100, 5, now=0, type="node", properties={"rack": 3}, configuration={"image": "web"},
+        local={"team": "blue"},
+    )  # fmt: skip
+    told = {"units": 2, "start": 0, "end": 5, "type": "node"}
+    assert words(said) == [
+        ("demand", told | {"properties": {"rack": 3}, "configuration": {"image": "web"}, "local": {"team": "blue"}})
+    ]
+    later = FixedDemand()
+    later.restore("l", policy.wishes("l"))
+    later.recovered(active(10))
+    ((_, fields),) = words(later.tick(9))
+    assert (fields["properties"], fields["configuration"], fields["local"]) == (
+        {"rack": 3},
+        {"image": "web"},
+        {"team": "blue"},
+    )
+
+
+def test_a_ticket_for_a_term_that_begins_later_is_redeemed_when_it_begins() -> None:
+    """Also where nobody wants the lease any more, as the machine refuses it before."""
+    policy, lease = FixedDemand(), record("ticketed", ticket_start=6, ticket_end=11)
+    assert words(policy.begin(Question("schedule_redeem", lease, ("redeem_now",), 1), 2)) == []
+    assert [words(policy.tick(now)) for now in (5, 6)] == [[], [("redeem_now", {})]]
+
+
+def victims(lease: Lease, *named: int, units: int = 0) -> frozenset[int]:
+    policy = wanting(units=units or 2)
+    list(policy.changed(lease, 1))
+    if named:
+        list(policy.flex("l", units or lease.data["ticket_units"], now=1, victims=named))
+    asked = Lease("l", "service_manager", "active_ticketed", lease.data, {})
+    (said,) = policy.begin(Question("schedule_extension", asked, ("extend_now",), 1), 1)
+    return said.fields["victims"]  # type: ignore[no-any-return]
+
+
+def has(*units: int, ticket: int, lost: Iterable[int] = ()) -> Lease:
+    return active(50, lease_units=frozenset(units), lease_lost=frozenset(lost), ticket_units=ticket, ticket_end=60)
+
+
+@pytest.mark.parametrize(
+    ("lease", "named", "gives"),
+    [
+        (has(1, 2, 3, ticket=2), (), {3}),
+        (has(1, 2, 3, ticket=2, lost=[2]), (), {2}),
+        (has(1, 2, 3, ticket=2), (1,), {1}),
+        (has(1, 2, 3, ticket=1), (2,), {2, 3}),
+        (has(1, 2, 3, ticket=1, lost=[1]), (2,), {1, 2}),
+        (has(1, 2, 3, ticket=2), (1, 2), {1}),
+        (has(1, 2, ticket=2), (1,), set()),
+        (has(1, 2, ticket=3), (1,), set()),
+    ],
+    ids=[
+        "none was named",
+        "none was named and one is lost",
+        "named",
+        "too few",
+        "lost ones first",
+        "too many",
+        "as many",
+        "more",
+    ],
+)
+def test_as_many_units_are_given_back_as_the_ticket_is_smaller_by(lease: Lease, named: Any, gives: set[int]) -> None:
+    assert victims(lease, *named, units=1) == gives
+
+
+def test_units_that_were_given_back_are_not_given_back_again() -> None:
+    policy = wanting()
+    list(policy.changed(has(1, 2, 3, ticket=3), 1))
+    list(policy.flex("l", 2, now=1, victims=[1]))
+    policy.changed_wishes()
+    list(policy.changed(has(2, 3, ticket=2), 2))
+    wish = policy.wish("l")
+    assert wish is not None
+    assert wish.victims == ()
+    assert policy.changed_wishes() == {"l": policy.wishes("l")}
+
+
+@pytest.mark.parametrize(
+    ("named", "says"), [((4,), "has no unit 4; its units are 1, 2, 3"), ((1, 2), "gives back 1 and not 2")]
+)
+def test_only_units_that_the_lease_has_and_gives_up_are_given_back(named: Any, says: str) -> None:
+    policy = wanting()
+    list(policy.changed(has(1, 2, 3, ticket=3), 1))
+    policy.changed_wishes()
+    with pytest.raises(DemandError, match=says):
+        policy.flex("l", 2, now=1, victims=named)
+    assert policy.changed_wishes() == {}
+
+
+def test_guests_wait_for_the_leases_that_they_are_said_to_wait_for() -> None:
+    policy = FixedDemand(held_joins=True)
+    list(policy.demand("a", 1, 100, 50, now=0))
+    list(policy.demand("b", 1, 100, 50, now=0, after=["a"]))
+    asked = Question("schedule_join", record("joining", "b", lease_end=50, ticket_end=50), ("join_now",), 3)
+    assert words(policy.begin(asked, 1)) == []
+    assert words(policy.changed(record("joining", "a", lease_end=50, ticket_end=50), 2)) == []
+    (said,) = policy.changed(active(50, "a"), 3)
+    assert (said.lease, said.event, said.state_epoch) == ("b", "join_now", 3)
+
+
+def test_guests_do_not_wait_for_a_lease_that_is_over() -> None:
+    policy = FixedDemand(held_joins=True)
+    list(policy.demand("a", 1, 100, 50, now=0))
+    list(policy.demand("b", 1, 100, 50, now=0, after=["a"]))
+    joins = record("joining", "b", lease_end=50, ticket_end=50)
+    assert words(policy.begin(Question("schedule_join", joins, ("join_now",), 3), 1)) == []
+    list(policy.changed(active(50, "other"), 1))
+    (said,) = policy.changed(record("failed", "a"), 3)
+    assert (said.lease, said.event) == ("b", "join_now")
+
+
+def test_guests_cannot_wait_where_the_machine_does_not_ask() -> None:
+    with pytest.raises(DemandError, match="only where the constant `held_joins` is true"):
+        FixedDemand().demand("b", 1, 100, 50, now=0, after=["a"])
+
+
+def test_guests_cannot_wait_for_a_lease_that_is_not_there() -> None:
+    """A mistyped name would keep nobody waiting; so leases cannot wait for each other in a circle either."""
+    policy = FixedDemand(held_joins=True)
+    list(policy.demand("a", 1, 100, 50, now=0))
+    list(policy.changed(record("closed", "a"), 1))
+    for after in (["a"], ["b"], ["nobody:7"]):
+        with pytest.raises(DemandError, match=f"there is no lease '{after[0]}' to wait for here, or it is over"):
+            policy.demand("b", 1, 100, 50, now=2, after=after)
+    assert policy.wish("b") is None

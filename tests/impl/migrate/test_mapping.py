@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leasehold.impl.actor.session import SESSIONS, neighbours, queued
-from leasehold.impl.actor.table import BELOW, MachineInstance, RowCodec
+from leasehold.impl.actor.table import BELOW, DRIVERS, MachineInstance, RowCodec
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.values import bounds
@@ -68,7 +68,7 @@ def held(draw: st.DrawFn, program: Program, core: Core, count: int) -> MachineIn
     data = tuple(draw(values(f.type)) for f in core.fields)
     since = tuple(draw(numbers) for _ in core.since)
     record = (draw(st.sampled_from(core.states)), *own, *data, *rest, draw(numbers), *since)
-    lease = BELOW if core.subsidiary else f"tenant:{draw(st.integers(1, LARGE))}"
+    lease = BELOW if core.of_actor else f"tenant:{draw(st.integers(1, LARGE))}"
     peers = [draw(st.text(max_size=9)) for _ in core.neighbours]
     papers = draw(st.dictionaries(st.text(max_size=5), st.integers(0, 9) | st.text(max_size=9), max_size=3))
     return MachineInstance(RecordKey(lease, core.machine(instance)), core, record, peers, papers)
@@ -76,6 +76,18 @@ def held(draw: st.DrawFn, program: Program, core: Core, count: int) -> MachineIn
 
 SMALL_SYSTEM, SMALL = compiled("lease", max_units=2)
 LARGE_SYSTEM, MORE = compiled("lease", max_units=20)
+
+
+BELOW_OF: dict[str, Any] = {name: None for name, core in MORE.roles.items() if core.subsidiary}  # of no interest here
+
+
+def enlarged(before: MachineInstance) -> MachineInstance:
+    """A machine of the small system in the large one: the cells of the machines that are new there are as at first."""
+    core, record = MORE.roles[before.core.role], list(before.record)
+    for at, field in enumerate(core.fields, core.data_at):
+        if isinstance(field.type, t.Map):
+            record[at] += field.initial[len(record[at]) :]  # type: ignore[index]
+    return MachineInstance(before.key, core, tuple(record), before.peers, before.metadata)
 
 
 @pytest.mark.long
@@ -88,31 +100,44 @@ def test_another_constant_keeps_every_value(data: st.DataObject) -> None:
     row = RowCodec(SMALL).write(before)
     there = Mapper(RecordSchema.of(SMALL), LARGE_SYSTEM, MORE).map(before.key, row)
     assert there.key == before.key
-    after = RowCodec(MORE).read(before.key, there.row, MORE_BELOW)
-    assert after.record[: MORE.roles[role].below_at] == before.record
+    after, wanted = RowCodec(MORE).read(before.key, there.row, BELOW_OF), enlarged(before)
+    assert after.record[: after.core.below_at] == wanted.record
     assert (after.peers, after.metadata) == (before.peers, before.metadata)
     back = Mapper(RecordSchema.of(MORE), SMALL_SYSTEM, SMALL).map(before.key, there.row)
     assert back == Mapped(before.key, row, role, before.state, before.state)
 
 
+def beyond(draw: st.DrawFn, machine: MachineInstance) -> tuple[MachineInstance, str]:
+    """A machine of the large system with one thing that the small one has no place for, and the name of its place."""
+    core, record = machine.core, list(machine.record)
+    number = draw(st.integers(2, 19))
+    places = [(at, f) for at, f in enumerate(core.fields, core.data_at) if isinstance(f.type, t.Set | t.Map)]
+    at, field = draw(st.sampled_from([*([(1, None)] if core.indexed else []), *places]))
+    key = machine.key
+    if field is None:
+        record[at], key = number, RecordKey(key.lease, core.machine(number))
+    elif isinstance(field.type, t.Set):
+        record[at] |= {number}
+    else:
+        assert isinstance(field.type, t.Map)
+        first = field.initial[number]  # type: ignore[index]
+        cell = draw(values(field.type.of).filter(lambda value: value != first))
+        record[at] = (*record[at][:number], cell, *record[at][number + 1 :])
+    return MachineInstance(key, core, tuple(record), machine.peers, machine.metadata), field.name if field else ""
+
+
 @pytest.mark.long
 @settings(max_examples=200)
 @given(st.data())
-def test_a_smaller_constant_takes_what_fits_and_nothing_else(data: st.DataObject) -> None:
-    role = data.draw(st.sampled_from(["authority", "unit"]))
-    before = data.draw(held(MORE, MORE.roles[role], LARGE_SYSTEM.roles[role].count))
-    view = before.core.view(before.record)
-    named = {*view.get("assigned", ()), *view.get("chosen", ()), before.record[1] if role == "unit" else 0}
-    mapper = Mapper(RecordSchema.of(MORE), SMALL_SYSTEM, SMALL)
-    row = RowCodec(MORE).write(before)
-    if max(named) < 2:
-        assert mapper.map(before.key, row).key == before.key
-    else:
-        with pytest.raises(UnmappableRecord):
-            mapper.map(before.key, row)
+def test_a_smaller_constant_takes_nothing_that_it_has_no_place_for(data: st.DataObject) -> None:
+    """A machine, a member of a set or the cell of a map; it is named, and nothing else is."""
+    role = data.draw(st.sampled_from(["authority", "guest", "service_manager", "unit"]))
+    small = data.draw(held(SMALL, SMALL.roles[role], SMALL_SYSTEM.roles[role].count))
+    before, place = beyond(data.draw, enlarged(small))
+    with pytest.raises(UnmappableRecord) as error:
+        Mapper(RecordSchema.of(MORE), SMALL_SYSTEM, SMALL).map(before.key, RowCodec(MORE).write(before))
+    assert [(problem.machine, problem.field) for problem in error.value.problems] == [(before.key.machine, place)]
 
-
-MORE_BELOW: dict[str, Any] = {"unit": None}  # of no interest here: what the actor's other machines are
 
 # A small system of everything that the lease does not have
 
@@ -232,6 +257,17 @@ def test_new_cells_of_a_map_need_a_value(tmp_path: Path) -> None:
     assert after.core.view(after.record)["stock"] == (3, 6, 4)
 
 
+def test_a_map_of_another_number_of_cells_is_refused(tmp_path: Path) -> None:
+    """A record was damaged: no cell of it is taken for another, and none begins anew."""
+    _, old = shop(tmp_path / "old")
+    rules = f"migrations: [{{from: {old.digest}, roles: {{till: {{fields: {{stock: {{from: stock, cells: 6}}}}}}}}}}]"
+    new = shop(tmp_path / "new", rules, ("[red, green]", "[red, blue, green]"))
+    key, row = till(old)
+    for cells in [3], [3, 4, 5]:
+        said = misfits(old, new, (key, altered(row, old.roles["till"].names.index("stock"), cells)))
+        assert said == f"tenant:1 till, stock: it has {len(cells)} cells, not 2"
+
+
 def test_cells_that_are_gone_are_not_forgotten_in_silence(tmp_path: Path) -> None:
     _, old = shop(tmp_path / "old", "", ("[red, green]", "[red, blue, green]"))
     said = misfits(old, shop(tmp_path / "new"), till(old, stock=(3, 6, 4)))
@@ -257,10 +293,12 @@ def test_a_role_may_have_another_name(tmp_path: Path) -> None:
     after = RowCodec(new[1]).read(found.key, found.row, {})
     assert after.record == RowCodec(old).read(key, row, {}).record
     clerk = MachineInstance(
-        RecordKey("tenant:1", "clerk[1]"), old.roles["clerk"], ("told", 1, "red", (4,), (5,), 6), ["site"], {}
-    )
+        RecordKey("tenant:1", "clerk[1]"), old.roles["clerk"], ("told", 1, "red", (4,), (5,), 6), ["site"],
+        {DRIVERS: [["tenant:1", "till"], ["tenant:2", "clerk[0]"]]},
+    )  # fmt: skip
     after = mapped(old, new, (clerk.key, RowCodec(old).write(clerk)))
     assert (after.record, after.peers, after.core.neighbours) == (clerk.record, ["site"], (("desk", 0),))
+    assert after.metadata == {DRIVERS: [["tenant:1", "desk"], ["tenant:2", "clerk[0]"]]}
 
 
 def test_numbers_and_peers_follow_their_neighbours(tmp_path: Path) -> None:
@@ -521,7 +559,7 @@ def test_a_damaged_record_is_refused_or_still_one(data: st.DataObject) -> None:
     found = mapped_or_not(Mapper(RecordSchema.of(SMALL), LARGE_SYSTEM, MORE), before.key, bytes(row))
     if isinstance(found, Mapped):
         assert found.key is not None
-        assert RowCodec(MORE).read(found.key, found.row, MORE_BELOW).core.role == role
+        assert RowCodec(MORE).read(found.key, found.row, BELOW_OF).core.role == role
     else:
         assert found.problems
         assert str(found).startswith(f"{before.key.lease} {before.key.machine}")

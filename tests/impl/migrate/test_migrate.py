@@ -111,16 +111,19 @@ def newer(folder: Path, rules: str = RULES, name: str = "newer") -> Path:
     """The shipped lease with two states and a field renamed and a field added, and the rules for that."""
     made = folder / name
     shutil.copytree(shipped_folder("lease"), made)
-    for file in ("invariants.yaml", "expected.yaml", "mutation.yaml", "crash.yaml", "lemmas.yaml"):
-        (made / file).unlink()
+    for file in ("invariants", "expected", "mutation", "crash", "lemmas", "migrations"):
+        (made / f"{file}.yaml").unlink()
     change(made / "roles/unit.yaml", (r"\bactive\b", "lent"), (r"\bdeadline\b", "give_up_at"))
-    change(made / "roles/authority.yaml", (r"u\.state == active", "u.state == lent"), (r"\{active, f", "{lent, f"))
+    change(made / "roles/authority.yaml", (r"\b(u|it)\.state (.)= active", r"\1.state \2= lent"))
     change(
         made / "roles/broker.yaml",
         (r"\bclosed\b", "ended"),
         ("  properties: {type: opaque, doc: Resource", FIELD + "  properties: {type: opaque, doc: Resource"),
-        ("ticket: {to: ticketing, set: {", "ticket: {to: ticketing, when: asked >= 0, set: {asked: asked + 1, "),
-        (r"(before it came\.\}\n)", r"\1    refuse: {ticket: it was never asked}\n"),
+        (
+            r"ticket:\n( +)to: ticketing\n +set:\n",
+            r"ticket:\n\1to: ticketing\n\1when: asked >= 0\n\1set:\n\1  asked: asked + 1\n",
+        ),
+        (r"(ignore: \{shrunk: there is no ticket\}\n)", r"\1    refuse: {ticket: it was never asked}\n"),
     )
     if rules:
         (made / "migrations.yaml").write_text(rules.format(digest=OLD.digest[:16]))
@@ -219,6 +222,44 @@ def test_an_actor_that_was_started_too_early_goes_on_when_its_peers_are_migrated
     stage.play(OLD, both)
 
 
+@pytest.mark.long
+def test_actors_are_upgraded_one_after_the_other(stage: Stage, tmp_path: Path) -> None:
+    """Site first, then broker, then holders: each refuses the others with the reason, and no lease or unit is lost."""
+    folder = newer(tmp_path)
+    system = load(folder)
+
+    async def rolling(c: Cluster) -> None:
+        lease = await c.lease(1, until=60, term=20)
+        up, new = stage.handler.world.on(), compile_system(system)
+        for at, name in enumerate((SITE, BROKER, TENANT)):
+            await c.actors[name].stop()
+            assert (await asyncio.to_thread(stage.migrate, name, str(folder))).exit_code == 0
+            c.program = new
+            await c.start(name)
+            if at < 2:
+                await c.advance(3)
+                assert c.state(lease) == ("active" if at == 0 else "extending_lease", "ticketed", "active")
+                assert stage.handler.world.on() == up
+            if at == 0:  # the holder's broker is as old as the holder, and its site is not
+                await c.tenant.command("service_manager", "flex", lease, 2, soon=True)
+                await c.settle()
+                waits = {p.message: p for p in c.tenant.outbox.of(RecordKey(lease, "service_manager"))}
+                reason = f"this actor serves the specification {system.digest[:12]}, and tenant {OLD.digest[:12]}"
+                assert reason in waits["extend_lease"].reason
+        async with asyncio.timeout(60):
+            while c.state(lease)[0] != "active" or len(stage.handler.world.on()) != 2:
+                await asyncio.sleep(0.01)  # what is said again waits in real time
+                await c.settle()
+        assert len(field_of_holder(c, lease, "lease_units")) == 2
+
+    stage.play(OLD, rolling)
+
+
+def field_of_holder(c: Cluster, lease: str, name: str) -> Any:
+    held = c.tenant.table.instances[RecordKey(lease, "service_manager")]
+    return held.core.view(held.record)[name]
+
+
 def field(c: Cluster, actor: str, lease: str, name: str) -> Any:
     held = c.actors[actor].table.instances[RecordKey(lease, actor)]
     return held.core.view(held.record)[name]
@@ -302,10 +343,11 @@ def test_a_refusal_as_json_names_every_place(stage: Stage) -> None:
     stage.play(OLD, two_leases)
     done = stage.migrate(SITE, "lease", "--set", "max_units=1", "--json")
     found = json.loads(done.output)
-    assert (done.exit_code, found["problems_total"]) == (1, 3)
+    assert (done.exit_code, found["problems_total"]) == (1, 4)
     assert {(p["lease"], p["machine"], p["field"]) for p in found["problems"]} == {
-        ("-", "unit[1]", ""), ("tenant:2", "authority", "assigned"), ("tenant:2", "authority", "chosen")
-    }  # fmt: skip
+        ("-", "unit[1]", ""),
+        *(("tenant:2", "authority", name) for name in ("assigned", "chosen", "unit_properties")),
+    }
 
 
 @pytest.mark.long

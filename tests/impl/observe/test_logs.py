@@ -126,17 +126,17 @@ def test_the_journal_tells_a_lease_from_its_beginning_to_its_end(watched: Any, s
     counted = sum(actor.counts["taken"] for actor in cluster.actors.values())
     assert len(moves) == counted > 20
     assert {line["lease"] for line in moves} == {"tenant:1"}  # also those of the unit
-    assert {line["machine"] for line in moves} == {"service_manager", "broker", "authority", "unit[0]"}
+    assert {line["machine"] for line in moves} == {"service_manager", "broker", "authority", "unit[0]", "guest[0]"}
     first = moves[0]
     assert (first["actor"], first["machine"], first["from"], first["to"]) == (
         "tenant", "service_manager", "nascent", "ticketing",
     )  # fmt: skip
     assert first["transition"] == "service_manager/nascent#demand"
     assert first["now"] == 0
-    for machine in ("service_manager", "broker", "authority", "unit[0]"):
+    for machine in ("service_manager", "broker", "authority", "unit[0]", "guest[0]"):
         own = [line for line in moves if line["machine"] == machine]
         assert all(a["to"] == b["from"] for a, b in pairwise(own))
-        assert own[-1]["to"] == "closed"
+        assert own[-1]["to"] == ("idle" if machine == "guest[0]" else "closed")
 
 
 def test_the_journal_as_text(watched: Any, shown: Any) -> None:

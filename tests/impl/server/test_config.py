@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from leasehold.impl.actor.environment import ProbeSettings
+from leasehold.impl.actor.environment import Environment, ProbeSettings
 from leasehold.impl.identity import trust_file
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Trust, add
 from leasehold.impl.lease import DEFAULT_PROBES
 from leasehold.impl.observe.watch import WatchError
-from leasehold.impl.server.build import build, verbs
+from leasehold.impl.server.build import _handlers, build, verbs
 from leasehold.impl.server.config import ConfigError, parse_config, read_config
 from leasehold.spec import SpecError
 from tests.systems import load
@@ -54,10 +54,23 @@ def test_a_verb_may_have_a_handler_of_its_own(folder: Path) -> None:
     assert type(built.actor.environment.handlers["setup"]).__name__ == "SimulatedHandler"
 
 
+def test_one_actor_has_handlers_of_one_verb_for_several_roles() -> None:
+    """A holder that is its own site changes guests by `guest.modify`, and units by its other handler."""
+    roles, system = ("authority", "service_manager"), load("lease")
+    config = parse_config({**SITE, "handlers": {"join": None, "leave": None, "guest.modify": None}})
+    environment = Environment(handlers=_handlers(config, system, roles))
+    calls = (("guest", "join"), ("guest", "modify"), ("unit", "setup"), ("unit", "modify"))
+    assert [type(environment.handler(role, f"handler.{verb}")).__name__ for role, verb in calls] == [
+        "NullHandler", "NullHandler", "SimulatedHandler", "SimulatedHandler"
+    ]  # fmt: skip
+    with pytest.raises(ConfigError, match=r"calls no handler 'gest.modify'; did you mean guest\.modify\?"):
+        _handlers(parse_config({**SITE, "handlers": {"gest.modify": None}}), system, roles)
+
+
 def test_what_handlers_a_role_needs_is_the_specifications_to_say() -> None:
     system = load("lease")
     assert verbs(system, ("authority",)) == ["setup", "modify", "teardown"]
-    assert verbs(system, ("service_manager",)) == ["join", "leave"]
+    assert verbs(system, ("service_manager",)) == ["join", "modify", "leave"]
     assert verbs(system, ("broker",)) == []
 
 
@@ -240,8 +253,8 @@ def test_a_role_that_asks_a_policy_has_one_or_says_that_it_has_none(folder: Path
 
 
 def test_probes_are_those_that_are_asked_for_with_the_settings_of_all(folder: Path) -> None:
-    """The shipped lease has no event of a unit that is lost, so nothing is probed unless it is asked for."""
-    assert build(parse_config(SITE), ("authority",)).actor.environment.probes == ()
+    """The units of the shipped lease are, unless nothing is asked for."""
+    assert build(parse_config({**SITE, "probes": {}}), ("authority",)).actor.environment.probes == ()
     given = {**SITE, "probes": {"unit": "repaired"}, "probing": {"every_seconds": 3, "patience": 5, "at_once": 7}}
     (probe,) = build(parse_config(given), ("authority",)).actor.environment.probes
     assert (probe.role, probe.event) == ("unit", "repaired")
@@ -266,7 +279,10 @@ def test_a_lease_whose_units_may_be_lost_is_probed_without_a_word(
         ({"unit": "repared"}, "probes: unit: the world outside gives unit no event 'repared'; did you mean repaired?"),
         ({"unit": "broken"}, "probes: unit: the world outside gives unit no event 'broken'"),
         ({"authority": "reclaim"}, "probes: authority: it calls no handler that could be asked"),
-        ({"authority": "placed"}, r"probes: authority: placed has fields \(units\), which no probe could fill in"),
+        (
+            {"authority": "placed"},
+            r"probes: authority: placed has fields \(units, local\), which no probe",
+        ),
     ],
 )
 def test_probes_that_cannot_be(folder: Path, probes: dict[str, str], words: str) -> None:

@@ -119,6 +119,55 @@ def test_so_it_does_after_a_restart_that_has_forgotten_who_had_it(tmp_path: Path
     asyncio.run(story())
 
 
+def test_a_unit_that_is_retired_while_a_lease_has_it_is_kept_back_until_it_is_returned(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with Cluster(2) as c, listening(c.site, c.system, tmp_path / "a.sock") as ask:
+
+            async def tell(event: str) -> str:
+                transition: str = (await ask("post", "units", "unit-0", "tell", event=event))["transition"]
+                await c.settle()
+                return transition
+
+            lease = await c.lease(1, until=100)
+            assert await tell("retire") == "unit/active#retire"
+            assert (c.state(lease)[0], c.handler.world.on()) == ("active", {"unit-0"})  # its lease goes on
+            with pytest.raises(ClientError, match="it has not failed"):
+                await tell("repaired")
+            await c.tenant.tell(lease, "service_manager", "close")
+            await c.settle()
+            waits = await c.lease(2, until=100)  # one unit is not enough, and it is not to wait for the other
+            assert c.state(waits)[0] == "failed"
+            other = await c.lease(1, until=100)
+            assert c.handler.world.on() == {"unit-1"}
+            await c.tenant.command("service_manager", "flex", other, 2, soon=True)
+            await c.settle()
+            assert c.handler.world.on() == {"unit-1"}
+            assert await tell("returned") == "unit/kept#returned"
+            await c.advance(2)
+            assert c.handler.world.on() == {"unit-0", "unit-1"}
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("returned", [False, True])
+def test_a_retired_unit_whose_teardown_fails_waits_for_both_words(tmp_path: Path, returned: bool) -> None:
+    async def story() -> None:
+        site = Site()
+        async with site.cluster as c, listening(c.site, c.system, tmp_path / "a.sock") as ask:
+            lease = await c.lease(2, until=100)
+            await ask("post", "units", "unit-1", "tell", event="retire")
+            await c.tenant.tell(lease, "service_manager", "close")
+            await c.settle()
+            assert site.units() == ["closed", "failed"]
+            if returned:
+                await ask("post", "units", "unit-1", "tell", event="returned")
+                assert site.units() == ["closed", "failed"]
+            await ask("post", "units", "unit-1", "tell", event="repaired")
+            assert site.units() == ["closed", "closed" if returned else "kept"]
+
+    asyncio.run(story())
+
+
 def test_what_cannot_be_told_to_a_unit_is_said_and_changes_nothing(tmp_path: Path) -> None:
     async def story() -> None:
         async with Cluster(4) as c, listening(c.site, c.system, tmp_path / "a.sock") as ask:
@@ -133,7 +182,12 @@ def test_what_cannot_be_told_to_a_unit_is_said_and_changes_nothing(tmp_path: Pat
             await refused("4", "repaired", NotFound, "there is no unit '4' here")
             await refused("unit-3", "repaird", ClientError, r"no event 'repaird' .*did you mean repaired\?")
             await refused("unit-3", "repaired", ClientError, r"unit\[3\] does not take repaired in idle: it has not")
-            await refused("unit-3", "setup", ClientError, "setup comes from what drives .*; from there come: repaired")
+            await refused(
+                "unit-3",
+                "setup",
+                ClientError,
+                "setup comes from what drives .*; from there come: lost, retire, returned, repaired",
+            )
             await refused("unit-3", "up", ClientError, "and not from outside")
             await refused("unit-3", "repaired", ClientError, "repaired", fields={"units": 3})
             await refused("unit-3", "repaired", ClientError, "there is no 'machine' here", machine="unit[3]")

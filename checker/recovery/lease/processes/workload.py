@@ -291,7 +291,8 @@ class Workload:
         return bool(
             ours["state"] == theirs["state"] == "active"
             and ours["data"]["lease_end"] == theirs["data"]["end"] > after
-            and ours["data"]["lease_units"] == len(theirs["data"]["assigned"]) == units
+            and ours["data"]["lease_units"] == theirs["data"]["assigned"]
+            and len(theirs["data"]["assigned"]) == units
             and list(seen.running().values()).count(lease) == units
         )
 

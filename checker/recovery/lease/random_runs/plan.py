@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 ACTORS = ("service_manager", "broker", "site")
-FAULTS = ("crash", "crash_within", "cut", "weather", "disk", "handler", "power", "skew")
+FAULTS = ("crash", "crash_within", "cut", "weather", "disk", "handler", "power", "skew", "lose")
+VERBS = ("setup", "modify", "teardown", "join", "leave")  # of the handlers of units and of guests
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,8 @@ class PlannedEvent:
         tick: when.
         kind: `demand`, `flex`, `prolong` or `stop` by a client; else a fault.
         who: the number of a lease, or an actor.
-        numbers: arguments of the kind: units, until, term; how long.
+        numbers: arguments of the kind: units, until, term, start; how long; the number of a unit that is lost, and
+            whether a detector tells the site of it at once.
         more: an argument of the kind that is a word.
     """
 
@@ -77,7 +79,8 @@ def _clients(chance: random.Random, units: int, ticks: int) -> Iterator[PlannedE
     for number in range(1, chance.randint(1, 3) + 1):
         at = chance.randint(0, ticks // 2)
         until = at + chance.randint(2, ticks + 2)
-        yield PlannedEvent(at, "demand", str(number), (chance.randint(1, units), until, chance.randint(1, 5)))
+        start = chance.randint(at, until - 1) if chance.random() < 0.2 else 0  # an advance reservation
+        yield PlannedEvent(at, "demand", str(number), (chance.randint(1, units), until, chance.randint(1, 5), start))
         for kind in ("flex", "prolong", "stop"):
             if chance.random() < 0.3:
                 when = chance.randint(at, ticks)
@@ -101,9 +104,9 @@ def _fault(chance: random.Random, kind: str, ticks: int) -> PlannedEvent:
         case "disk":
             return PlannedEvent(at, kind, actor, (long,), chance.choice(["FULL", "READ_ONLY", "FSYNC"]))
         case "handler":
-            return PlannedEvent(
-                at, kind, "", (long, chance.randint(0, 1)), chance.choice(["setup", "modify", "teardown"])
-            )
+            return PlannedEvent(at, kind, "", (long, chance.randint(0, 1)), chance.choice(VERBS))
+        case "lose":
+            return PlannedEvent(at, kind, "", (chance.randint(0, 2), chance.randint(0, 1)))
         case "skew":
             return PlannedEvent(at, kind, actor, (chance.choice([-2, -1, 1, 2]),))
         case _:

@@ -27,6 +27,7 @@ from leasehold.faults.simulation.disk import DiskFault, FailingDisk, FailingStor
 from leasehold.faults.simulation.loop import Livelock
 from leasehold.faults.simulation.network import NO_FAULTS, SCHEME, NetworkConditions
 from leasehold.impl.actor.environment import ActorError
+from leasehold.impl.actor.table import BELOW
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.notices import Kind, Notice, SimulatedCrash
@@ -40,7 +41,8 @@ LIMIT, LONG = 4, 6  # ticks after which a handler is given up, and that one take
 @cache
 def compiled(units: int, lazy: bool) -> tuple[Program, MonitoredProperties]:
     """The lease's program and properties in a setting."""
-    system = load("lease", {"max_units": units, "lazy_close": lazy, "handler_limit": LIMIT})
+    limits = {"handler_limit": LIMIT, "guest_limit": LIMIT}
+    system = load("lease", {"max_units": units, "lazy_close": lazy, "losses": True, "advance": True, **limits})
     return compile_system(system), MonitoredProperties(system)
 
 
@@ -148,9 +150,28 @@ class RandomRun(LeaseRun):
                 self._later(act.numbers[0], partial(setattr, self.disks[act.who], "fault", None))
             case "skew":
                 self.sim.clocks[act.who].ahead = act.numbers[0]
+            case "lose":
+                self._lose(*act.numbers)
             case "handler":
                 self.handler = act.more, act.numbers[1]
                 self._later(act.numbers[0], partial(setattr, self, "handler", ("", 0)))
+
+    def _lose(self, number: int, soon: int) -> None:
+        """A unit is not up any more; a detector, or else a probe two ticks later, tells the site."""
+        if number >= len(self.sim.inventory) or (name := self.sim.inventory.units[number].name) not in self.sim.up():
+            return
+        self.sim.units.lose(name)
+        if soon:
+            self._tell_lost(number)
+        else:
+            self._later(2, partial(self._tell_lost, number))
+
+    def _tell_lost(self, number: int) -> None:
+        """The site hears that a unit is lost, if it runs and the unit is not up again."""
+        held = self.sim.held(BELOW, f"unit[{number}]")
+        lost = self.sim.inventory.units[number].name not in self.sim.up()
+        if held is not None and held.state == "active" and lost:
+            self.tell(f"unit[{number}]", BELOW, "lost")
 
     def _client(self, act: PlannedEvent) -> None:
         lease, numbers = f"{SERVICE_MANAGER}:{act.who}", act.numbers
@@ -161,10 +182,13 @@ class RandomRun(LeaseRun):
         with suppress(ActorError):  # the client hears that it cannot be, or that nobody knows
             match act.kind:
                 case "demand":
-                    units, until, term = numbers
-                    self.sim.wish("demand", lease, units, max(until, later), term)
+                    units, until, term, *start = numbers
+                    until = max(until, later)
+                    self.sim.wish("demand", lease, units, until, term, start=min(sum(start), until - 1))
                 case "flex":
-                    self.sim.wish("flex", lease, numbers[0], soon=self.chance.random() < 0.5)
+                    held = sorted(self.data(lease).get("lease_units", ()))
+                    given = self.chance.sample(held, self.chance.randint(0, max(0, len(held) - numbers[0])))
+                    self.sim.wish("flex", lease, numbers[0], soon=self.chance.random() < 0.5, victims=given)
                 case "prolong":
                     self.sim.wish("prolong", lease, max(numbers[0], later))
                 case _:
@@ -217,9 +241,13 @@ class RandomRun(LeaseRun):
         broker = self.sim.actors.get(BROKER)
         if broker is not None:
             views = [broker.table.view(*key) for key in broker.table.instances]
-            promised = sum(v.data["units"] for v in views if v.state in ("ticketed", "extending"))
-            if promised > self.plan.units:
-                self.say("world", f"tick {self.sim.time.now}: {promised} units are promised of {self.plan.units}")
+            tickets = [v.data for v in views if v.state in ("ticketed", "extending")]
+            now = self.sim.time.now
+            for at in range(now, max((d["term_end"] for d in tickets), default=now)):
+                promised = sum(d["counted"] for d in tickets if d["start"] <= at < d["term_end"])
+                if promised > self.plan.units:
+                    self.say("world", f"tick {now}: {promised} units are promised of {self.plan.units} at {at}")
+                    break
         self.check_overlaps()
 
     def _end_faults(self) -> None:
@@ -259,7 +287,7 @@ class RandomRun(LeaseRun):
             self._tick()
             if self.state(last) == "active":
                 break
-        units = self.data(last).get("lease_units", 0)
+        units = len(self.data(last).get("lease_units", ()))
         if self.state(last) != "active" or units != self.plan.units:
             self.say("lease", f"from tick {now} on a request for all units gets {units}: {self.where(last)}")
         up = {unit.name for unit in self.sim.inventory.units if self.sim.units.units.get(unit.name) is not None

@@ -124,7 +124,9 @@ def packet(
     return SimpleNamespace(number=number, envelope=envelope, source=f"memory:{actor or sender}")
 
 
-TICKET = {"units": 1, "end": 3}
+TICKET = {"units": 1, "start": 0, "end": 3, "type": 0, "properties": 0}
+SAID = (1, 0, 3, 0, 0)  # the same in a script
+TOLD = {**TICKET, "properties": {}, "reason": 0}  # of `update_ticket`
 
 
 def acts(sim: Sim) -> list[Any]:
@@ -138,9 +140,11 @@ def test_numbers_of_units_are_one_more_and_opaque_values_are_other_than_the_firs
         "service_manager", "broker", "authority", "unit[1]", "unit[2]"
     ]  # fmt: skip
     core = PROGRAM.roles["authority"]
-    assert replay.fields(core.events["placed"], (frozenset({0, 1}),)) == (frozenset({1, 2}),)
+    assert replay.fields(core.events["placed"], (frozenset({0, 1}), 0)) == (frozenset({1, 2}), {"script": 0})
     broker = PROGRAM.roles["broker"]
-    assert replay.fields(broker.events["granted"], (2, 0)) == (2, {"script": 0})
+    assert replay.fields(broker.events["granted"], (2, 1, 0, 0, 0, 0)) == (
+        2, 1, 0, {"script": 0}, {"script": 0}, {"script": 0}
+    )  # fmt: skip
 
 
 def test_time_passes_by_a_tick(sim: Sim) -> None:
@@ -152,18 +156,18 @@ def test_a_message_is_delivered_that_is_the_scripts(sim: Sim) -> None:
     """By lease, name, both machines and fields; it is answered."""
     sim.network.in_transit += [
         packet(1, "ticket", TICKET, lease=OTHER), packet(2, "extend_ticket", TICKET),
-        packet(3, "ticket", {"units": 2, "end": 3}), packet(4, "ticket", TICKET, sender="authority"),
-        packet(5, "ticket", TICKET, to="authority"), packet(6, "ticket", {"units": "x", "end": 3}),
+        packet(3, "ticket", {**TICKET, "units": 2}), packet(4, "ticket", TICKET, sender="authority"),
+        packet(5, "ticket", TICKET, to="authority"), packet(6, "ticket", {**TICKET, "units": "x"}),
         packet(7, "ticket", TICKET), packet(8, "ticket", TICKET),
     ]  # fmt: skip
-    replayer(sim).step(step("deliver", BROKER, "ticket", (1, 3), sender=SM), 0)
+    replayer(sim).step(step("deliver", BROKER, "ticket", SAID, sender=SM), 0)
     assert acts(sim) == [("deliver", 7, True)]
 
 
 def test_properties_in_a_message_may_be_any(sim: Sim) -> None:
-    fields = {"units": 1, "end": 3, "properties": {"ticket": 9}}
+    fields = {**TOLD, "properties": {"ticket": 9}}
     sim.network.in_transit.append(packet(1, "update_ticket", fields, "broker", "service_manager"))
-    replayer(sim).step(step("deliver", SM, "update_ticket", (1, 3, 0), sender=BROKER), 0)
+    replayer(sim).step(step("deliver", SM, "update_ticket", (*SAID, 0), sender=BROKER), 0)
     assert acts(sim) == [("deliver", 1, True)]
 
 
@@ -172,34 +176,34 @@ def test_a_message_that_came_before_is_delivered_once_more_the_newest_of_its_kin
     sim.network.in_transit += [packet(n, "ticket", TICKET) for n in (1, 2)]
     replay.step(step("clock", None), 0)
     sim.network.in_transit.clear()
-    replay.step(step("duplicate", BROKER, "ticket", (1, 3), sender=SM), 1)
+    replay.step(step("duplicate", BROKER, "ticket", SAID, sender=SM), 1)
     assert acts(sim) == ["tick", ("deliver", 2, True)]
     assert [p.number for p in replay.sent] == [1, 2], "each once"
 
 
 def test_a_message_that_is_not_under_way_ends_the_replay(sim: Sim) -> None:
     with pytest.raises(ReplayDiverged, match=r"no ticket of \('service_manager', 0\) is under way to \('broker', 0\)"):
-        replayer(sim).step(step("deliver", BROKER, "ticket", (1, 3), sender=SM), 0)
+        replayer(sim).step(step("deliver", BROKER, "ticket", SAID, sender=SM), 0)
 
 
 def test_a_message_is_lost_where_it_is_under_way(sim: Sim) -> None:
     replay = replayer(sim)
     sim.network.in_transit.append(packet(1, "ticket", TICKET))
     for n in range(2):
-        replay.step(step("lose", BROKER, "ticket", (1, 3), sender=SM), n)
+        replay.step(step("lose", BROKER, "ticket", SAID, sender=SM), n)
     assert acts(sim) == [("lose", 1)]
 
 
 def test_the_first_event_begins_the_lease_and_later_ones_are_of_the_states_epoch(sim: Sim) -> None:
     replay = replayer(sim)
-    replay._do(step("local", SM, "demand", (1, 3)))
+    replay._do(step("local", SM, "demand", (*SAID, 0, 0)))
     assert acts(sim) == [
-        ("begin", "service_manager", LEASE, "service_manager", "demand", {"units": 1, "end": 3},
-         sim.player)
+        ("begin", "service_manager", LEASE, "service_manager", "demand",
+         {**TICKET, "configuration": 0, "local": 0}, sim.player)
     ]  # fmt: skip
     sim.told.clear()
     sim.states = {"authority": "priming", "service_manager": "ticketed"}
-    replay._do(step("local", SITE, "placed", (frozenset({0}),)))
+    replay._do(step("local", SITE, "placed", (frozenset({0}), 0)))
     replay._do(step("tick", SM, "tick"))
     (_, actor, machine, event), (_, _, other, tick) = acts(sim)
     assert (actor, machine, other) == ("site", "authority", "service_manager")
@@ -222,7 +226,7 @@ def test_only_the_origin_of_a_lease_may_begin_a_machine_of_it(sim: Sim) -> None:
     with pytest.raises(Unplayable, match="authority has not heard of service_manager:2 yet, and takes reclaim in the"):
         replay._do(step("local", SITE, "reclaim"))
     with pytest.raises(ReplayDiverged, match="there is no broker to take granted"):  # no first state takes that
-        replay._do(step("local", BROKER, "granted", (1, 0)))
+        replay._do(step("local", BROKER, "granted", (1, 0, 0, 0, 0, 0)))
     assert sim.told == []
 
 
@@ -241,7 +245,7 @@ def test_actors_are_compared_with_the_model_after_each_step(sim: Sim) -> None:
     del sim.actors["broker"], sim.actors["site"]
     replay.step(step("clock", None, control=("nascent", "x", "y", "z")), 4)
     with pytest.raises(ReplayDiverged, match=r"^step 6 \(lose ticket\): service_manager is nascent, not ticketed"):
-        replay.step(step("lose", BROKER, "ticket", (1, 3), sender=SM, control=("ticketed", "x", "y", "z")), 5)
+        replay.step(step("lose", BROKER, "ticket", SAID, sender=SM, control=("ticketed", "x", "y", "z")), 5)
 
 
 def test_who_recovers_is_started_unless_it_runs(sim: Sim) -> None:
@@ -257,16 +261,16 @@ BEFORE, AFTER = "crash:broker/nascent#before-commit@alive", "crash:broker/ticket
 
 
 def crash(point: str, event: str = "deliver ticket", **more: Any) -> ScriptStep:
-    return step("crash", BROKER, event, (1, 3) if event else (), sender=SM if event else None, point=point, **more)
+    return step("crash", BROKER, event, SAID if event else (), sender=SM if event else None, point=point, **more)
 
 
 def test_at_rest_the_actor_just_ends_and_what_it_had_not_sent_in_the_model_is_lost(sim: Sim) -> None:
     sim.network.in_transit += [
-        packet(1, "update_ticket", {**TICKET, "properties": {}}, "broker", "service_manager"),
-        packet(2, "update_ticket", {"units": 2, "end": 3, "properties": {}}, "broker", "service_manager"),
+        packet(1, "update_ticket", TOLD, "broker", "service_manager"),
+        packet(2, "update_ticket", {**TOLD, "units": 2}, "broker", "service_manager"),
         packet(3, "ticket", TICKET),
     ]  # fmt: skip
-    replayer(sim).step(crash(AFTER, "", in_transit=((SM, "update_ticket", (1, 3, 0)),)), 0)
+    replayer(sim).step(crash(AFTER, "", in_transit=((SM, "update_ticket", (*SAID, 0)),)), 0)
     assert acts(sim) == [("crash", "broker"), ("lose", 2)]
 
 
@@ -298,7 +302,7 @@ def test_after_some_tasks_only_their_work_is_done_and_nothing_of_other_machines(
     sim.states = {"authority": "priming"}
     actor = sim.actors["site"]
     point = "crash:authority/priming#after-some-setup@alive"
-    replayer(sim)._crash(step("crash", SITE, "local placed", (frozenset({0}),), point=point, done=("some-place",)))
+    replayer(sim)._crash(step("crash", SITE, "local placed", (frozenset({0}), 0), point=point, done=("some-place",)))
     (only,) = actor.heard
     only(Notice(Kind.COMMIT, "site", machine="authority"))
     only(Notice(Kind.CALL, "site", machine="authority", name="policy.place"))
@@ -319,8 +323,7 @@ def test_messages_that_a_task_sends_are_its_work(sim: Sim) -> None:
 
 def test_who_sends_before_its_commit_is_found(sim: Sim) -> None:
     """What it had sent before its step is only lost."""
-    told = {"units": 1, "end": 3, "properties": {}}
-    old = packet(4, "update_ticket", told, "broker", "service_manager")
+    old = packet(4, "update_ticket", TOLD, "broker", "service_manager")
     sim.network.in_transit += [packet(3, "ticket", TICKET), old]
     replay = replayer(sim)
     replay.step(crash(BEFORE), 0)
@@ -330,7 +333,7 @@ def test_who_sends_before_its_commit_is_found(sim: Sim) -> None:
 
     def sends(given: Any, answered: bool) -> None:
         deliver(given, answered)
-        sim.network.in_transit.append(packet(5, "update_ticket", told, "broker", "service_manager"))
+        sim.network.in_transit.append(packet(5, "update_ticket", TOLD, "broker", "service_manager"))
 
     sim.network.deliver = sends
     with pytest.raises(ReplayDiverged, match="broker has sent update_ticket before the commit that it follows from"):

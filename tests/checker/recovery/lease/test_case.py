@@ -13,6 +13,7 @@ from leasehold.checker.recovery.lease.case import BYSTANDER, LEASE, LONG, NEXT, 
 from leasehold.faults.simulation.loop import Livelock
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.notices import SimulatedCrash
+from tests.impl.demand import extension
 
 SERVICE_MANAGER, BROKER, AUTHORITY = "service_manager", "broker", "authority"
 
@@ -28,7 +29,7 @@ class Sim:
 
     def __init__(self) -> None:
         self.told: list[Any] = []
-        self.up_ = {"unit-0", "unit-1", BYSTANDER, NEXT}
+        self.up_ = {"unit-0", "unit-1", f"{BYSTANDER}/guest[0]", f"{NEXT}/guest[1]"}
         self.outside = False
         self.refuses = 0
         self.player = {SERVICE_MANAGER: SERVICE_MANAGER, BROKER: BROKER, AUTHORITY: "site", "unit": "site"}
@@ -366,7 +367,7 @@ def test_a_lease_is_extended_beyond_its_ticket_and_beyond_now(state: str, ticket
 
     run.sim.loop.advance = advance
     run._extend()
-    extend = ("tell", SERVICE_MANAGER, LEASE, "extend", {"units": 1, "end": end})
+    extend = ("tell", SERVICE_MANAGER, LEASE, "extend", extension(1, end))
     assert run.told == [extend, ("deliver", 1, False), "release packets", ("advance", SETTLE)]
     assert run.found() == []
 
@@ -481,6 +482,6 @@ def test_where_a_lease_is_is_its_machines_states_and_data() -> None:
     run.states[LEASE, BROKER] = "ticketed"
     run.records[LEASE] = {"units": 1}
     assert run.view() == {
-        SERVICE_MANAGER: None, BROKER: ("ticketed", {"units": 1}), AUTHORITY: None, "unit[1]": None
+        SERVICE_MANAGER: None, BROKER: ("ticketed", {"units": 1}), AUTHORITY: None, "unit[1]": None, "guest[1]": None
     }  # fmt: skip
     assert (run._end_of(LEASE), run._end_of(BYSTANDER)) == (0, 0)

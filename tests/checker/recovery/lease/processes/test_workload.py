@@ -131,8 +131,8 @@ class MemoryFleet:
         held = self.leases[lease]
         end, count = held["end"], held["units"]
         data: dict[str, Any] = {
-            TENANT: {"lease_end": end, "lease_units": count},
-            BROKER: {"units": count},
+            TENANT: {"lease_end": end, "lease_units": self._units_of(lease), "lease_lost": []},
+            BROKER: {"units": count, "counted": count},
             SITE: {"end": end, "assigned": [] if held["over"] else self._units_of(lease)},
         }[name]
         state = "closed" if held["over"] else "ticketed" if name == BROKER else "active"

@@ -35,7 +35,9 @@ class Run(RandomRun):
         self.steps: Any = SimpleNamespace(strange=[])
         self.handler, self.skewed = ("", 0), False
         self.until, self.down, self.within = [], {}, {}
-        self.chance: Any = SimpleNamespace(random=lambda: 0.4)
+        self.chance: Any = SimpleNamespace(
+            random=lambda: 0.4, randint=lambda low, high: high, sample=lambda some, count: some[:count]
+        )
         self.states: dict[str, str] = {}
         self.lease_units = units
         clock = SimpleNamespace(now=lambda: 7)
@@ -83,7 +85,7 @@ class Run(RandomRun):
         return self.states.get(lease, "")
 
     def data(self, lease: str, machine: str = "service_manager") -> dict[str, Any]:
-        return {"lease_units": self.lease_units} if lease in self.states else {}
+        return {"lease_units": frozenset(range(self.lease_units))} if lease in self.states else {}
 
     def over(self, lease: str) -> bool:
         return self.states.get(lease) != "active"
@@ -193,9 +195,11 @@ def test_who_is_to_stop_amid_its_work_does_so_at_its_nth_act() -> None:
 @pytest.mark.parametrize(
     ("act", "said"),
     [
-        (PlannedEvent(0, "demand", "1", (2, 9, 3)), ("demand", LEASE, 2, 9, 3)),
-        (PlannedEvent(0, "demand", "1", (2, 6, 3)), ("demand", LEASE, 2, 8, 3)),
-        (PlannedEvent(0, "flex", "1", (2,)), ("flex", LEASE, 2, ("soon", True))),
+        (PlannedEvent(0, "demand", "1", (2, 9, 3)), ("demand", LEASE, 2, 9, 3, ("start", 0))),
+        (PlannedEvent(0, "demand", "1", (2, 6, 3)), ("demand", LEASE, 2, 8, 3, ("start", 0))),
+        (PlannedEvent(0, "demand", "1", (2, 9, 3, 6)), ("demand", LEASE, 2, 9, 3, ("start", 6))),
+        (PlannedEvent(0, "demand", "1", (2, 6, 3, 9)), ("demand", LEASE, 2, 8, 3, ("start", 7))),
+        (PlannedEvent(0, "flex", "1", (2,)), ("flex", LEASE, 2, ("soon", True), ("victims", []))),
         (PlannedEvent(0, "prolong", "1", (9,)), ("prolong", LEASE, 9)),
         (PlannedEvent(0, "prolong", "1", (6,)), ("prolong", LEASE, 8)),
         (PlannedEvent(0, "stop", "1"), ("stop", LEASE)),
@@ -226,7 +230,15 @@ def test_a_lease_is_changed_soon_or_at_its_time_as_chance_has_it(random: float, 
     run = Run()
     run.chance.random = lambda: random
     run._act(PlannedEvent(0, "flex", "1", (1,)))
-    assert run.told == [("flex", LEASE, 1, ("soon", soon))]
+    assert run.told == [("flex", LEASE, 1, ("soon", soon), ("victims", []))]
+
+
+def test_a_holder_may_say_which_units_it_gives_back() -> None:
+    """As many as there are more of than it wants, or fewer."""
+    run = Run(units=3)
+    run.states[LEASE] = "active"
+    run._act(PlannedEvent(0, "flex", "1", (1,)))
+    assert run.told == [("flex", LEASE, 1, ("soon", True), ("victims", [0, 1]))]
 
 
 @pytest.mark.parametrize(
@@ -295,13 +307,16 @@ def test_the_broker_promises_no_more_than_there_is(promised: tuple[int, int], ho
         "c": ("ticketing", 9),
         "d": ("closed", 9),
     }
-    views = {name: SimpleNamespace(state=state, data={"units": n}) for name, (state, n) in states.items()}
+    views = {
+        name: SimpleNamespace(state=state, data={"counted": n, "start": 0, "term_end": 9})
+        for name, (state, n) in states.items()
+    }
     keys = [(name, "broker") for name in views]
     run.sim.actors["broker"] = SimpleNamespace(
         table=SimpleNamespace(instances=keys, view=lambda lease, machine: views[lease])
     )
     run._over_all_leases()
-    assert run.found() == ([] if holds else [("world", "tick 5: 3 units are promised of 2")])
+    assert run.found() == ([] if holds else [("world", "tick 5: 3 units are promised of 2 at 5")])
     del run.sim.actors["broker"]
     run._over_all_leases()
     assert run.told == ["overlaps"] * 2

@@ -1,0 +1,324 @@
+"""Kills units of the demo, and judges from outside what becomes of each.
+
+Theory of operation. A unit is a process group with a file that says which process it is and for which lease; /proc says
+whether that one runs. A unit is killed only when its holder knows this very process, so every loss is news for it. Of
+each loss the judge awaits one of three ends, and that the holder is told:
+
+repaired  another process is the unit, for the same lease;
+replaced  the lease has the unit no more, and another one that it did not have runs for it;
+let go    the lease has the unit no more, and needs no other: it is over, or as small as its ticket; or it may have no
+          other: the site has none that is free, or has replaced units for this ticket as often as the settings say.
+
+The holder has been told when its record has the unit among the lost ones, or not at all, or with another process. What
+takes longer than the limit is a violation; time in which an actor is down does not count, as a site that is down
+repairs nothing. Of a unit that was killed nothing may be left when it is the lease's no more, or is up again; the judge
+knows a unit's processes by their working directory, which the units' handler does not look at.
+
+Processes that begin to be units are counted in /proc, too: a host whose units all die at once must not have them all
+started at once.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from leasehold.impl.handlers import processes
+from leasehold.impl.handlers.place import UnitDirectory
+from leasehold.impl.handlers.starter import __file__ as STARTER
+from leasehold.impl.lease.fleet import SITE, TENANT, Fleet
+from leasehold.impl.lease.fleet_monitor import FleetMonitor, Observation
+
+REPAIRED, REPLACED, LET_GO = "repaired", "replaced", "let go"
+# Of the demo: a unit of two processes, as what is left of a unit need not be its first process.
+UNIT = ("sh", "-c", "sleep infinity & exec sleep infinity")
+REPAIRS, REPLACEMENTS, STARTS = 2, 2, 4
+PROBING = {"every_seconds": 0.5, "patience": 2}
+PAUSE_SECONDS = 0.6  # between two losses, on average
+SAMPLE_SECONDS = 0.02
+
+
+def fleet(folder: Path, units: int) -> Fleet:
+    """The actors of a demo that loses units: they are probed for often, and few are started at once."""
+    more = {"probing": PROBING, "handling": {"at_once": STARTS}}
+    settings = {"repair_limit": REPAIRS, "replace_limit": REPLACEMENTS}
+    handler = {"name": "process", "directory": "units", "command": list(UNIT)}
+    return Fleet(folder, units, handler=handler, more=more, settings=settings)
+
+
+@dataclass(slots=True)
+class Loss:
+    """A unit that was killed.
+
+    Attributes:
+        process: its first process, by number and start.
+        left: all processes that were the unit's, also those that were not killed.
+        had: the units that the lease had.
+        waited: seconds since, while all actors were up.
+        outcome: what became of it; empty: nothing yet.
+        told: whether its holder knows.
+        late: whether it took too long.
+    """
+
+    unit: str
+    lease: str
+    process: tuple[int, int]
+    left: set[tuple[int, int]]
+    had: set[str]
+    waited: float = 0.0
+    outcome: str = ""
+    told: bool = False
+    late: bool = False
+    full: bool = False  # whether the site had no free unit meanwhile
+
+    @property
+    def number(self) -> int:
+        return int(self.unit.rpartition("-")[2])
+
+    @property
+    def open(self) -> bool:
+        return not self.late and not (self.outcome and self.told)
+
+
+@dataclass(slots=True)
+class Losses:
+    """Kills units at random, or all at once, and judges what becomes of them.
+
+    Args:
+        fleet: whose units.
+        monitor: observes the fleet; it is told what was killed, and has the violations.
+        seed: of all choices.
+        within: seconds within which a unit is repaired or replaced, and its holder told.
+        singly: whether units are lost one at a time.
+        reboots: how often all units are to die at once.
+        replacements: how often a site replaces the units of one ticket.
+        say: takes what happens, for people.
+    """
+
+    fleet: Fleet
+    monitor: FleetMonitor
+    seed: int
+    within: float
+    singly: bool = True
+    reboots: int = 0
+    replacements: int = REPLACEMENTS
+    say: Callable[[str], None] = lambda words: None
+    losses: list[Loss] = field(default_factory=list)
+    leaked: int = 0
+    _random: random.Random = field(init=False)
+    _next: float = 2.0
+    _before: float = 0.0
+    _claimed: set[tuple[str, str]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._random = random.Random(f"losses {self.seed}")
+
+    # Killing
+
+    def step(self, seconds: float, all_up: bool, no_more: bool) -> None:
+        """Judges by the last observation, and kills what is due.
+
+        Args:
+            seconds: since the beginning.
+            all_up: whether all actors run.
+            no_more: whether no more leases will come. Else a host waits with its reboot until half of its units run.
+        """
+        passed, self._before = seconds - self._before, seconds
+        self.judge(self.monitor.last, passed if all_up else 0.0)
+        if seconds < self._next:
+            return
+        found = self._known(self.monitor.last)
+        if self.reboots and found and (no_more or 2 * len(found) >= self.fleet.units):
+            self.reboots -= 1
+            self._next = seconds + self.within
+            lost = [place.folder.name for place in found if self.lose(place, whole=True)]
+            self.say(f"the host reboots: {len(lost)} units are dead")
+        elif self.singly and found:
+            place = self._random.choice(found)
+            self._next = seconds + self._random.expovariate(1 / PAUSE_SECONDS)
+            if self.lose(place, whole=self._random.random() < 0.5):
+                self.say(f"{place.folder.name} of {self.losses[-1].lease} is dead")
+
+    def _known(self, seen: Observation) -> list[UnitDirectory]:
+        """The units that run for an active lease, whose holder knows their process."""
+        found = []
+        for place in self.fleet.unit_places():
+            unit = seen.units.get(place.folder.name)
+            row = seen.row(TENANT, unit["lease"]) if unit else None
+            if unit and row and not row["over"] and seen.now < row["data"]["lease_end"]:
+                number = int(place.folder.name.rpartition("-")[2])
+                if number in row["data"]["lease_units"] and _told_process(row["data"], number) == unit["pid"]:
+                    found.append(place)
+        return found
+
+    def lose(self, place: UnitDirectory, whole: bool) -> bool:
+        """Kills a unit: all its processes, or the first one; whether it ran until then."""
+        leader, birth = place.leader(), place.birth()
+        known = self.monitor.last.units.get(place.folder.name)
+        if leader is None or leader.gone or known is None or known["pid"] != leader.pid:
+            return False
+        process, members = (leader.pid, leader.start), self._processes(place.folder.name)
+        self.monitor.killed.add(process)
+        for member in members if whole else [leader]:
+            processes.send(member, signal.SIGKILL)
+        lease = birth["lease"]
+        had = {name for name, of in self.monitor.last.assigned().items() if of == lease}
+        left = {(m.pid, m.start) for m in members}
+        self.losses.append(Loss(place.folder.name, lease, process, left, had | {place.folder.name}))
+        return True
+
+    # Judging
+
+    def judge(self, seen: Observation, passed: float) -> None:
+        """Judges all losses by an observation, so many seconds after the last one."""
+        free = self.fleet.units - len(seen.assigned())
+        for loss in self.losses:
+            if not loss.open:
+                continue
+            loss.waited += passed
+            loss.full = loss.full or (seen.leases[SITE] is not None and free <= 0)
+            loss.told = loss.told or _is_told(seen, loss)
+            if not loss.outcome and (outcome := self._outcome(seen, loss)):
+                loss.outcome = outcome
+                self._look_for_leaks(loss)
+            if loss.open and loss.waited > self.within:
+                loss.late = True
+                missing = "its holder was not told" if loss.outcome else "it is neither repaired nor replaced"
+                self.monitor.say(
+                    f"{loss.unit} of {loss.lease} (process {loss.process[0]}) was lost, and {missing} within "
+                    f"{self.within:g} s"
+                )
+
+    def _outcome(self, seen: Observation, loss: Loss) -> str:
+        unit = seen.units.get(loss.unit)
+        if unit and unit["lease"] == loss.lease and (unit["pid"], unit["start"]) != loss.process:
+            return REPAIRED
+        if seen.leases[SITE] is None or seen.leases[TENANT] is None:
+            return ""
+        site, tenant = seen.row(SITE, loss.lease), seen.row(TENANT, loss.lease)
+        if site is None or tenant is None or site["over"] or tenant["over"] or tenant["state"] == "closing":
+            return LET_GO
+        data = site["data"]
+        if loss.number in data["assigned"]:
+            return LET_GO if seen.now >= data["end"] else ""
+        running = {name for name, of in seen.running().items() if of == loss.lease}
+        others = sum(other.lease == loss.lease and not other.outcome for other in self.losses) - 1
+        if len(running) + others >= tenant["data"]["ticket_units"]:
+            new = next((n for n in sorted(running - loss.had) if (loss.lease, n) not in self._claimed), "")
+            if new:
+                self._claimed.add((loss.lease, new))
+            return REPLACED if new else LET_GO
+        may_not = data["replaced"] >= self.replacements or loss.full
+        return LET_GO if may_not and site["state"] == "active" else ""
+
+    def _look_for_leaks(self, loss: Loss) -> None:
+        """Nothing may be left of what was killed, unless the site has not been told yet that the lease is over."""
+        if loss.outcome != LET_GO:
+            for pid, start in loss.left:
+                found = processes.look(pid)
+                if found is not None and found.start == start and not found.gone:
+                    self._leak(f"process {pid} of {loss.unit} is left from {loss.lease}")
+
+    def at_the_end(self) -> None:
+        """No process of a unit is left but those that a lease has at its site."""
+        kept = {name for name, lease in self.monitor.last.assigned().items() if not self._over(lease)}
+        for place in self.fleet.unit_places():
+            if place.folder.name not in kept:
+                for member in self._processes(place.folder.name):
+                    self._leak(f"process {member.pid} of {place.folder.name} is left, and no lease has that unit")
+
+    def _processes(self, unit: str) -> list[processes.ProcessSnapshot]:
+        """The processes that work in a unit's folder, also where that has been removed."""
+        folder = f"{self.fleet.folder.resolve() / 'units' / unit}/"
+        return [seen for seen in processes.everyone() if not seen.gone and _directory(seen.pid).startswith(folder)]
+
+    def _over(self, lease: str) -> bool:
+        row = self.monitor.last.row(SITE, lease)
+        return row is None or bool(row["over"])
+
+    def _leak(self, words: str) -> None:
+        self.leaked += 1
+        self.monitor.say(words)
+
+    def summary(self, starts_at_once: int) -> dict[str, Any]:
+        """The counts; what was neither repaired nor replaced nor let go is a violation, or still open."""
+        count = {name: sum(loss.outcome == name for loss in self.losses) for name in (REPAIRED, REPLACED, LET_GO)}
+        mended = [loss for loss in self.losses if loss.outcome in (REPAIRED, REPLACED)]
+        return {
+            "lost": len(self.losses),
+            "repaired": count[REPAIRED],
+            "replaced": count[REPLACED],
+            "let_go": count[LET_GO],
+            "told": sum(loss.told for loss in mended),
+            "worst_seconds": round(max((loss.waited for loss in mended), default=0.0), 1),
+            "leaked": self.leaked,
+            "starts_at_once": starts_at_once,
+        }
+
+
+def _directory(pid: int) -> str:
+    """The working directory of a process; empty where it is gone."""
+    try:
+        return os.readlink(processes.PROC / str(pid) / "cwd")
+    except OSError:
+        return ""
+
+
+def _told_process(data: dict[str, Any], number: int) -> int:
+    """The first process of a unit, as the site has told the holder; 0 where it has not."""
+    told = data["unit_properties"]
+    found = told[number] if number < len(told) else None
+    return int(found.get("pid", 0)) if isinstance(found, dict) else 0
+
+
+def _is_told(seen: Observation, loss: Loss) -> bool:
+    """Whether the holder knows of a loss; of a lease that is over there is nothing to know."""
+    row = seen.row(TENANT, loss.lease)
+    if row is None:
+        return seen.leases[TENANT] is not None
+    data = row["data"]
+    gone = loss.number in data["lease_lost"] or loss.number not in data["lease_units"]
+    return bool(row["over"] or gone or _told_process(data, loss.number) != loss.process[0])
+
+
+class StartCounter:
+    """How many units were being started at one moment, at most; a thread that looks at /proc.
+
+    Args:
+        fleet: whose units.
+    """
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.most = 0
+        self._folder = str(fleet.folder.resolve()).encode()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="start-counter", daemon=True)
+
+    def __enter__(self) -> StartCounter:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._stop.wait(SAMPLE_SECONDS):
+            self.most = max(self.most, len({unit for seen in processes.everyone() if (unit := self._starts(seen))}))
+
+    def _starts(self, seen: processes.ProcessSnapshot) -> bytes:
+        """The unit that a process is about to become."""
+        with suppress(OSError):
+            folder = processes.PROC / str(seen.pid)
+            if STARTER.encode() in (folder / "cmdline").read_bytes().split(b"\0"):
+                found = dict(part.partition(b"=")[::2] for part in (folder / "environ").read_bytes().split(b"\0"))
+                if found.get(b"HOME", b"").startswith(self._folder):
+                    return found.get(b"LEASEHOLD_UNIT", b"")
+        return b""
