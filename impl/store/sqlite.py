@@ -15,8 +15,8 @@ log and says that it did not.
 
 A second file beside it (PATH.mark) says how far the store has come (impl/store/integrity.py).
 
-The file holds one actor: `actor` (its name, its epoch, the number of its commits), `record` and `word`. Its layout's
-version is SQLite's user_version. A new file can be read by its owner alone.
+The file holds one actor: `actor` (its name, its epoch, the number of its commits), `record`, `word` and `event`. Its
+layout's version is SQLite's user_version. A new file can be read by its owner alone.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from leasehold.impl import files
 from leasehold.impl.store.failures import error_of, failure_of
 from leasehold.impl.store.integrity import CommitPosition, HighWaterMark
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row
-from leasehold.impl.store.store import Batch, Older, RecordKey, StoreError
+from leasehold.impl.store.store import Batch, EventRange, Older, RecordKey, StoreError
 
-VERSION = 2
+VERSION = 3
 _PROGRAM = 0x4C454153  # SQLite's application_id of our files, "LEAS"
 _WAIT_SECONDS = 2.0  # for another program, such as a backup, that holds SQLite's own lock
 _SQL = files.table(__package__, "statements.yaml")["sqlite"]
@@ -97,8 +97,8 @@ class SqliteStore(OwnedStore):
             for statement in tables:
                 connection.execute(statement)
             connection.execute(actor, (owner,))
-        elif version < VERSION:
-            for statement in _SQL["from_1"]:
+        for before in range(version or VERSION, VERSION):
+            for statement in _SQL[f"from_{before}"]:
                 connection.execute(statement)
         found = CommitPosition(*connection.execute("SELECT epoch, commits FROM actor").fetchone())
         if mark is not None and found < mark:
@@ -168,6 +168,12 @@ class SqliteStore(OwnedStore):
     async def _metadata(self) -> Sequence[tuple[str, bytes]]:
         return self._open_connection().execute("SELECT name, body FROM word").fetchall()
 
+    async def _event_page(self, after: int, limit: int) -> Sequence[tuple[int, bytes]]:
+        return self._open_connection().execute(_SQL["events"], (after, limit)).fetchall()
+
+    async def _event_range(self) -> EventRange:
+        return EventRange(*self._open_connection().execute(_SQL["event_range"]).fetchone())
+
     async def _commit(self, batch: Batch) -> None:
         connection = self._open_connection()
         self._check_file()
@@ -187,6 +193,10 @@ class SqliteStore(OwnedStore):
                 connection.execute(_SQL["say"], (name, body))
             else:
                 connection.execute(_SQL["unsay"], (name,))
+        if batch.prune_events_to:
+            connection.execute(_SQL["prune"], (batch.prune_events_to,))
+        if batch.events:
+            connection.executemany(_SQL["append"], enumerate(batch.events, self._last_event + 1))
         connection.execute("COMMIT")
         self._mark.write(position)
 
