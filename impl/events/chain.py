@@ -254,6 +254,9 @@ class ChainVerifier:
         if pruned is None or pruned.until != self.first - 1:
             words = "those before it are missing, and no event says that they were dropped"
             raise ChainError(Tampering.ROOTLESS, self.first, words)
+        if self.sealed < pruned.position:
+            words = f"those before it are missing, and no seal covers event {pruned.position}, which says so"
+            raise ChainError(Tampering.ROOTLESS, self.first, words)
         if pruned.root != self._root:
             words = f"it does not follow the one that was dropped last, of which event {pruned.position} tells"
             raise ChainError(Tampering.ROOTLESS, self.first, words)

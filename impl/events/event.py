@@ -1,8 +1,8 @@
 """The events of an actor: what happened, as it was committed.
 
 Theory of operation (paper, section 5.3). Each event is one line of JSON, which the store keeps as it was written, so
-its digest is that of the bytes. Every event has the same first fields (`ActorEvent`): who, where in the chain, when. The
-`kind` says which fields follow. A field that has its default is left out. Field names and kinds never change their
+its digest is that of the bytes. Every event has the same first fields (`ActorEvent`): who, where in the chain, when.
+The `kind` says which fields follow. A field that has its default is left out. Field names and kinds never change their
 meaning; a reader refuses a kind or a field that it does not know.
 
 Values of the specification are plain data, as in messages: a set is a list in the order of its type, a map a list by

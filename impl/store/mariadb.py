@@ -83,6 +83,13 @@ class MariadbStore(OwnedStore):
         await self._ask("COMMIT")
         return self._epoch
 
+    async def _look(self, owner: str) -> bool:
+        self._epoch = 0
+        if owner not in await self._owners():
+            return False
+        ((self._actor,),) = await self._ask(f"SELECT id FROM leasehold_actor WHERE name = {_text(owner)}")
+        return True
+
     async def _owners(self) -> list[str]:
         await self._connect()
         if not await self._ask("SHOW TABLES LIKE 'leasehold\\_actor'"):

@@ -65,6 +65,10 @@ class MemoryStore(OwnedStore):
         self._epoch = disk.epoch
         return disk.epoch
 
+    async def _look(self, owner: str) -> bool:
+        self._epoch = 0
+        return self.disk.actor == owner
+
     async def _owners(self) -> list[str]:
         raise StoreError("memory keeps nothing between two runs", "name a store of a file or of a database")
 

@@ -70,6 +70,25 @@ class OwnedStore(ABC):
             self._refusal = None
             return epoch
 
+    async def look(self, owner: str) -> None:
+        """Opens the store of an actor for reading alone. Its owner goes on; a commit is refused.
+
+        Raises:
+            StoreError: the store cannot be read, keeps nothing, or has no such actor.
+        """
+        async with self._turn:
+            await self._give_up()
+            try:
+                with self._explained():
+                    found = await self._look(owner)
+            except BaseException:
+                await self._drop()
+                raise
+            if not found:
+                await self._drop()
+                raise StoreError(f"{self.place} has nothing of an actor {owner[:60]!r}", "name another")
+            self._refusal = None
+
     async def owners(self) -> list[str]:
         """The names of the actors that have records in a closed store; looking changes nothing.
 
@@ -136,6 +155,10 @@ class OwnedStore(ABC):
     @abstractmethod
     async def _take(self, owner: str) -> int:
         """Connects, becomes the owner, and returns the new epoch."""
+
+    @abstractmethod
+    async def _look(self, owner: str) -> bool:
+        """Connects for reading alone, with no epoch; returns whether there is such an actor."""
 
     @abstractmethod
     async def _owners(self) -> list[str]:

@@ -78,6 +78,13 @@ class PostgresqlStore(OwnedStore):
             self._actor, self._epoch = await self._row(_SQL["raise_epoch"], owner)
         return self._epoch
 
+    async def _look(self, owner: str) -> bool:
+        self._lock = self._epoch = 0
+        if owner not in await self._owners():
+            return False
+        (self._actor,) = await self._row("SELECT id FROM leasehold_actor WHERE name = %s", owner)
+        return True
+
     async def _owners(self) -> list[str]:
         self._connection = connection = await psycopg.AsyncConnection.connect(autocommit=True, **self.settings)
         if await self._row("SELECT to_regclass('leasehold_actor') IS NULL") == (True,):

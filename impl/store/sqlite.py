@@ -115,18 +115,30 @@ class SqliteStore(OwnedStore):
             f"remove {self._mark.path}, and give the actor a new key in place of the old one, which is revoked"
         )
 
+    async def _look(self, owner: str) -> bool:
+        self._epoch, self._connection = 0, self._connect_to_read()
+        version = self._check_layout(self._connection, owner)
+        if 0 < version < VERSION:
+            raise StoreError(
+                f"{self.place} was written by an older Leasehold, and has no events", "start its actor with this one"
+            )
+        return version > 0
+
     async def _owners(self) -> list[str]:
+        try:
+            with contextlib.closing(self._connect_to_read()) as connection:
+                return [str(name) for (name,) in connection.execute("SELECT name FROM actor")]
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.place} is no store of an actor: {error}", "look at the store's URL") from error
+
+    def _connect_to_read(self) -> sqlite3.Connection:
         if not self.path.is_file():
             raise StoreError(
                 f"{self.place}: there is no such file", "look at the store's URL, and at the folder that you are in"
             )
         # A file that was closed well has no log beside it; read as it is, it gets none that would stay there.
         how = "mode=ro" if Path(f"{self.path}-wal").exists() else "mode=ro&immutable=1"
-        try:
-            with contextlib.closing(sqlite3.connect(f"{self.path.as_uri()}?{how}", uri=True)) as connection:
-                return [str(name) for (name,) in connection.execute("SELECT name FROM actor")]
-        except sqlite3.Error as error:
-            raise StoreError(f"{self.place} is no store of an actor: {error}", "look at the store's URL") from error
+        return sqlite3.connect(f"{self.path.as_uri()}?{how}", uri=True)
 
     def _create_file(self) -> None:
         try:

@@ -240,3 +240,28 @@ def test_events_take_room_on_a_disk() -> None:
         assert await events(store) == [(2, b"34"), (3, b"56")]
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("place", ["sqlite", "postgresql", "mariadb"], indirect=True)
+def test_events_are_looked_at_while_their_owner_goes_on(place: Any) -> None:
+    async def run() -> None:
+        looker = place.store(patience=0)
+        async with opened(place) as store:
+            await store.commit(Batch(puts={ONE: b"1"}, metadata={"w": b"1"}, events=[b"1", b"2"]))
+            for _ in range(2):
+                await looker.look("site")
+                assert await events(looker, after=1) == [(2, b"2")]
+                assert await looker.metadata() == {"w": b"1"}
+                with pytest.raises(StoreError):
+                    await looker.commit(Batch(events=[b"late"]))
+                await looker.close()
+            await store.commit(Batch(events=[b"3"]))  # it is still its owner
+        await looker.look("site")
+        assert await looker.event_range() == EventRange(1, 3)
+        await looker.close()
+        with pytest.raises(StoreError, match="sit"):
+            await looker.look("sit")
+        with pytest.raises(StoreError, match="not open"):
+            await events(looker)
+
+    asyncio.run(run())
