@@ -137,10 +137,10 @@ class EventDescriber:
 
     def _opaque(self, value: Any) -> Any:
         """A value, or its digest; the last ones are remembered."""
-        if (known := self._known.get(id(value))) is not None and known[0] is value:
-            return known[1]
         if not value or isinstance(value, bool | int | float):
             return value
+        if (known := self._known.get(id(value))) is not None and known[0] is value:
+            return known[1]
         body = _encode(value)
         large = len(body) > LARGE
         shown = {"sha256": hashlib.sha256(body).hexdigest(), "bytes": len(body)} if large else value
