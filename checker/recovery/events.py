@@ -127,7 +127,7 @@ class EventMonitor:
     def _that_count(self, actor: Actor, turn: Iterable[LoggedStep], in_doubt: bool) -> Iterator[LoggedStep]:
         """The steps that have changed a record, and those that they drive, in order."""
         for step in turn:
-            changed = step.event is not None and step.after[: step.core.below_at] != step.before[: step.core.below_at]
+            changed = step.event is not None and step.after is not step.before
             taken = step.outcome is not None and step.outcome.taken
             if changed and (taken or self._is_kept(actor, step, in_doubt)):
                 yield step
