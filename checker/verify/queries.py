@@ -21,7 +21,7 @@ from leasehold.spec.language import expression as x
 from leasehold.spec.language.conditions import folded, opposite
 from leasehold.spec.language.for_each import each
 from leasehold.spec.language.model import Property
-from leasehold.spec.language.sql_frame import Moment, NotAsked, SqlFrame, nested
+from leasehold.spec.language.sql_frame import Moment, NotAsked, SqlFrame, alias, nested
 from leasehold.spec.language.sql_source import over_cuts, sql
 from leasehold.spec.language.sql_text import COMPARED, NOT, Enclosed, Sql, Words
 
@@ -127,8 +127,8 @@ class Queries:
         frame = over_cuts(self.tables)
         query = frame.scope.query
         query.of = "cut.run, cut.number AS cut"
-        ran = frame.aliases.take("run", frame.scope)
-        query.tables.append(("run", f"{ran}.run = cut.run"))
+        ran = alias("run", frame.scope, frame.scope)
+        query.tables.append(("run", (f"{ran}.run = cut.run",)))
         query.where.append(Words(f"{ran}.ended > {CHECKED}", COMPARED))
         query.where += [sql(part, frame) for part in x.conjuncts(when) if part != x.TRUE]
         query.where.append(self._never(frame, claim, "later.number >= cut.number"))
@@ -148,11 +148,11 @@ class Queries:
         frame = over_cuts(self.tables)
         query = frame.scope.query
         query.of = "cut.run, cut.number AS cut"
-        late, before = (frame.aliases.take(name, frame.scope) for name in ("late", "before"))
+        late, before = (alias(name, frame.scope, frame.scope) for name in ("late", "earlier"))
         query.tables = [
-            (f"cut AS {late}", ""),
-            (f"cut AS {before}", f"{before}.run = {late}.run AND {before}.number = {late}.number - 1"),
-            ("cut", f"cut.run = {late}.run AND cut.number < {late}.number"),
+            (f"cut AS {late}", ()),
+            (f"cut AS {before}", (f"{before}.run = {late}.run", f"{before}.number = {late}.number - 1")),
+            ("cut", (f"cut.run = {late}.run", f"cut.number < {late}.number")),
         ]
         query.where += [
             Words(f"{late}.entry > {CHECKED}", COMPARED),
@@ -170,8 +170,8 @@ class Queries:
         frame = over_cuts(self.tables)
         query = frame.scope.query
         query.of = "cut.run, cut.number AS cut"
-        ran = frame.aliases.take("run", frame.scope)
-        query.tables.append(("run", f"{ran}.run = cut.run"))
+        ran = alias("run", frame.scope, frame.scope)
+        query.tables.append(("run", (f"{ran}.run = cut.run",)))
         query.where.append(Words(f"{ran}.ended > {CHECKED}", COMPARED))
         query.where.append(self._never(frame, x.TRUE, "later.number > cut.number"))
         if when != x.TRUE:

@@ -83,7 +83,13 @@ class RunRecorder:
             told[0] = action.kind
             if action.kind in CONSUMING and action.role is not None:
                 of = "" if action.transition is None else action.transition.name
-                told[1:] = [action.role, action.instance, action.event[:250], action.sender, of[:250]]
+                told[1:] = [
+                    action.role,
+                    action.instance,
+                    f"{action.role}.{action.event}"[:250],
+                    action.sender,
+                    of[:250],
+                ]
         self._new["cut"].append([self.entry, r.run, cut, *now, *told])
         self._machines(r, cut, state)
         for lane in self.layout.lanes:

@@ -4,8 +4,9 @@ Theory of operation. A *run* (a lease, or one run of another system) is a sequen
 in an order that respects causality, each with the step that led to it. What lasts from cut to cut is one row:
 
     run        a run, and when it was over
-    cut        a cut of a run: the time, and the step that led there (nobody's, `role` '', where no machine has consumed
-               an event). `entry` numbers the cuts of all runs in the order in which they were entered
+    cut        a cut of a run: the time, and the step that led there. `event` is what a machine has consumed, as
+               `ROLE.EVENT`; where none has, `event` and `role` are ''. `transition` is '' where it took none. `entry`
+               numbers the cuts of all runs, in the order in which they were entered
     ROLE       what a machine's record was from cut `since` to cut `until`, both included; `until` is FOREVER while it
                lasts. `running`: whether the machine's actor was up. `shared` has the shared variables
     CHANNEL    a message that was in transit from `since` to `until`. `number` is its rank, as the language has it (0: a

@@ -108,27 +108,18 @@ class Bound:
     row: tuple[str, str, Moment | None] = ("", "", None)
 
 
-class Aliases:
-    """The names that tables have in one query.
+def alias(wanted: str, scope: QueryScope, seen: QueryScope) -> str:
+    """A name for a table of a query that is none of those in sight in it, or in a subquery from which it is seen.
 
-    Theory of operation. A subquery may use a name again that only another one beside it uses. A table that is joined to
-    an outer query later gets a name that nobody has used, so it hides and is hidden by nothing.
+    A name that another subquery uses, beside or below, may be used again: there it means what it means there.
     """
-
-    def __init__(self) -> None:
-        self.used: set[str] = set()
-
-    def take(self, wanted: str, scope: QueryScope, avoided: set[str] | None = None) -> str:
-        """A name for a table of a query; by default one that is used nowhere."""
-        avoided = self.used if avoided is None else avoided
-        plain = wanted.replace("Key__", "key")  # of a map that is written out
-        found, n = f"{plain}_" if plain in RESERVED else plain, 1
-        while found in avoided:
-            n += 1
-            found = f"{plain}_{n}"
-        self.used.add(found)
-        scope.named.add(found)
-        return found
+    plain = wanted.replace("Key__", "key")  # of a map that is written out
+    found, n, used = f"{plain}_" if plain in RESERVED else plain, 1, seen.names()
+    while found in used:
+        n += 1
+        found = f"{plain}_{n}"
+    scope.named.add(found)
+    return found
 
 
 @dataclass(frozen=True)
@@ -144,7 +135,6 @@ class SqlFrame:
 
     layout: SqlLayout
     source: Callable[[x.Expression, SqlFrame], Sql] = field(compare=False)
-    aliases: Aliases
     moment: Moment
     step: str
     scope: QueryScope
@@ -160,27 +150,39 @@ class SqlFrame:
 def nested(f: SqlFrame, table: str, wanted: str) -> tuple[SqlFrame, str]:
     """The frame within a subquery over a table, and the name that the table has there."""
     scope = QueryScope(Select(head=f.layout.dialect.select), f.scope)
-    alias = f.aliases.take(wanted, scope, f.scope.names())
-    scope.query.tables.append((table if table == alias else f"{table} AS {alias}", ""))
-    return replace(f, scope=scope), alias
+    name = alias(wanted, scope, scope)
+    scope.query.tables.append((table if table == name else f"{table} AS {name}", ()))
+    return replace(f, scope=scope), name
 
 
-def at_moment(alias: str, m: Moment) -> str:
+def at_moment(row: str, m: Moment) -> str:
     """That the row of a history is the one at a moment."""
-    return f"{alias}.run = {m.alias}.run AND {m.number} BETWEEN {alias}.since AND {alias}.until"
+    return " AND ".join(row_at(row, m))
+
+
+def row_at(row: str, m: Moment, instance: str = "") -> tuple[str, ...]:
+    """The same in two parts, perhaps of one machine alone."""
+    machine = f" AND {row}.instance = {instance}" if instance else ""
+    return f"{row}.run = {m.alias}.run{machine}", f"{m.number} BETWEEN {row}.since AND {row}.until"
 
 
 def join(
-    scope: QueryScope, table: str, key: str, moment: Moment, f: SqlFrame, on: Callable[[str], str], wanted: str = ""
+    scope: QueryScope,
+    table: str,
+    key: str,
+    moment: Moment,
+    f: SqlFrame,
+    on: Callable[[str], tuple[str, ...]],
+    wanted: str = "",
 ) -> str:
     """The name of a row of a table, which is joined to a query once."""
     known = (table, key, moment)
     if known not in scope.joined:
         name = wanted or table
         name = f"old_{name}" if moment.before else name if moment.alias in ("cut", name) else f"{moment.alias}_{name}"
-        alias = f.aliases.take(name, scope)
-        scope.joined[known] = alias
-        scope.query.tables.append((table if table == alias else f"{table} AS {alias}", on(alias)))
+        name = alias(name, scope, f.scope)
+        scope.joined[known] = name
+        scope.query.tables.append((table if table == name else f"{table} AS {name}", on(name)))
     return scope.joined[known]
 
 
@@ -189,14 +191,14 @@ def cut_row(f: SqlFrame) -> str:
     m = f.moment
     if not m.before:
         return m.alias
-    return join(m.scope, "cut", "", m, f, lambda a: f"{a}.run = {m.alias}.run AND {a}.number = {m.number}")
+    return join(m.scope, "cut", "", m, f, lambda a: (f"{a}.run = {m.alias}.run", f"{a}.number = {m.number}"))
 
 
 def each_member(variable: str, of: t.Enum | t.Instance, f: SqlFrame, wanted: str) -> SqlFrame:
     """The frame within a query over the members of a type; of a role, its machines' records."""
     members = f.layout.members(of)
-    inner, alias = nested(f, members or f.layout.machines(of.name), wanted)
+    inner, row = nested(f, members or f.layout.machines(of.name), wanted)
     if members:
-        return inner.bind(variable, Bound(Words(f"{alias}.member"), inner.scope))
-    inner.scope.query.where.append(Words(at_moment(alias, f.moment), AND))
-    return inner.bind(variable, Bound(Words(f"{alias}.instance"), inner.scope, (alias, of.name, f.moment)))
+        return inner.bind(variable, Bound(Words(f"{row}.member"), inner.scope))
+    inner.scope.query.where.append(Words(at_moment(row, f.moment), AND))
+    return inner.bind(variable, Bound(Words(f"{row}.instance"), inner.scope, (row, of.name, f.moment)))

@@ -26,7 +26,6 @@ from leasehold.spec.language.conditions import opposite
 from leasehold.spec.language.operators import template
 from leasehold.spec.language.sql_dialects import Dialect
 from leasehold.spec.language.sql_frame import (
-    Aliases,
     Moment,
     NotAsked,
     QueryScope,
@@ -36,6 +35,7 @@ from leasehold.spec.language.sql_frame import (
     cut_row,
     join,
     nested,
+    row_at,
 )
 from leasehold.spec.language.sql_sets import case, cell, domain, equal, literal, member, ordered, size
 from leasehold.spec.language.sql_text import (
@@ -60,10 +60,8 @@ from leasehold.spec.language.sql_text import (
 
 def over_cuts(layout: SqlLayout) -> SqlFrame:
     """The frame of a query over cuts, whose first table is `cut`."""
-    aliases = Aliases()
-    scope = QueryScope(Select(tables=[("cut", "")], head=layout.dialect.select))
-    alias = aliases.take("cut", scope)
-    return SqlFrame(layout, sql, aliases, Moment(alias, scope), alias, scope)
+    scope = QueryScope(Select(tables=[("cut", ())], head=layout.dialect.select), named={"cut"})
+    return SqlFrame(layout, sql, Moment("cut", scope), "cut", scope)
 
 
 def sql(e: x.Expression, f: SqlFrame) -> Sql:
@@ -102,18 +100,23 @@ def sql(e: x.Expression, f: SqlFrame) -> Sql:
         case x.Accepts():
             return sql(e.meaning, f)
         case x.Took(role=role, owner=owner, event=event, ignored=ignored):
-            parts = [f"{f.step}.role = {_text(role)}"]
+            told = f"event = {_text(f'{role}.{event}')}" if event is not None else f"role = {_text(role)}"
+            parts = [f"{f.step}.{told}"]
             if owner is not None and f.layout.several(role):
                 parts.append(f"{f.step}.instance = {flat(within(sql(owner, f), SUM))}")
-            parts += [f"{f.step}.event = {_text(event)}"] if event is not None else []
             parts += [f"{f.step}.transition = ''"] if ignored else []
-            return conjunction([Words(part, COMPARED) for part in parts])
+            return conjunction([_comparison(part) for part in parts])
         case x.GlobalQuery():
             return _query(e, f)
         case x.Self() | x.Argument() | x.Sender():
             raise NotAsked("a property reads no event and no machine's own record")
         case x.Pending():
             raise TypeError("messages on their way have no value of their own")
+
+
+def _comparison(words: str) -> Sql:
+    left, _, right = words.partition(" = ")
+    return Joined("=", (Words(left), Words(right)), COMPARED)
 
 
 def _name(name: str, f: SqlFrame) -> str:
@@ -134,7 +137,7 @@ def _machine(role: str, owner: x.Expression | None, f: SqlFrame) -> str:
     table, m = f.layout.machines(role), f.moment
     scope, wanted = m.scope, role
     if not f.layout.several(role):
-        return join(scope, table, "", m, f, lambda a: at_moment(a, m))
+        return join(scope, table, "", m, f, lambda a: row_at(a, m))
     if isinstance(owner, x.BoundVariable):
         bound = f.variables[owner.name]
         if bound.row[1:] == (role, m):
@@ -146,7 +149,7 @@ def _machine(role: str, owner: x.Expression | None, f: SqlFrame) -> str:
     number = flat(within(sql(owner, f), SUM))
     if isinstance(owner, x.Literal_):
         wanted = f"{role}_{owner.value}"
-    return join(scope, table, number, m, f, lambda a: f"{at_moment(a, m)} AND {a}.instance = {number}", wanted)
+    return join(scope, table, number, m, f, lambda a: row_at(a, m, number), wanted)
 
 
 def _query(e: x.GlobalQuery, f: SqlFrame) -> Sql:

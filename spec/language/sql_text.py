@@ -57,38 +57,28 @@ class Select:
 
     Attributes:
         of: what it selects.
-        tables: its table, then the joined ones, each with its name and on what it is joined (the first: nothing).
+        tables: its table, then the joined ones, each with the conditions on which it is joined (the first: none).
         where: conditions, all of which hold.
     """
 
     of: str = "1"
-    tables: list[tuple[str, str]] = field(default_factory=list)
+    tables: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     where: list[Sql] = field(default_factory=list)
     head: str = "SELECT"
 
     def lines(self, width: int) -> Iterator[str]:
         yield f"{self.head} {self.of}"
         for n, (table, on) in enumerate(self.tables):
-            line = f"FROM {table}" if n == 0 else f"JOIN {table} ON {on}"
+            line = f"FROM {table}" if n == 0 else f"JOIN {table} ON {' AND '.join(on)}"
             if n == 0 or len(line) <= width:
                 yield line
             else:
                 yield f"JOIN {table}"
-                yield from _broken(f"{INDENT}ON {on}", width)
+                yield from (f"{INDENT}{'AND' if k else 'ON'} {part}" for k, part in enumerate(on))
         for n, condition in enumerate(self.where):
             first, *rest = lines(within(condition, AND), width - 6)
             yield f"WHERE {first}" if n == 0 else f"{INDENT}AND {first}"
             yield from (f"{INDENT}{line}" for line in rest)
-
-
-def _broken(line: str, width: int) -> Iterator[str]:
-    """A line, with another one for what comes after its first AND where it is too long."""
-    head, glue, tail = line.partition(" AND ")
-    if len(line) <= width or not glue:
-        yield line
-    else:
-        yield head
-        yield f"{INDENT}AND {tail}"
 
 
 def within(sql: Sql, binding: int) -> Sql:
