@@ -12,6 +12,7 @@ partitions are all asked.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
@@ -23,9 +24,10 @@ from leasehold.spec.language.for_each import each
 from leasehold.spec.language.model import Property
 from leasehold.spec.language.sql_frame import Moment, NotAsked, SqlFrame, alias, nested
 from leasehold.spec.language.sql_source import over_cuts, sql
-from leasehold.spec.language.sql_text import COMPARED, NOT, Enclosed, Sql, Words
+from leasehold.spec.language.sql_text import COMPARED, NOT, Enclosed, Joined, Sequel, Sql, Words, lines
 
 CHECKED = ":checked"
+COMMENT = 100  # characters of a line of a comment
 Yields: TypeAlias = Literal["violations", "witnesses"]
 
 
@@ -37,18 +39,34 @@ class PropertyQuery:
         name: of the property; where it is claimed of each value of variables, with the values.
         yields: what the cuts are that it yields.
         text: the query, with the parameter `:checked`.
+        of: the property's name; `doc` and `source` are its own, `claim` is it as the language writes it.
     """
 
     name: str
     yields: Yields
     text: str
+    of: str
     doc: str = ""
+    source: str = ""
     claim: str = ""
-    of: str = ""  # the property's name
 
     def since(self, checked: int) -> str:
         """The query of the cuts that were entered after this one; -1 is before all."""
         return self.text.replace(CHECKED, str(checked))
+
+    def explained(self) -> str:
+        """The query below its property, as a person may run it."""
+        said = [f"{self.name} ({self.source})" if self.source else self.name]
+        said += textwrap.wrap(self.doc, COMMENT)
+        for line in self.claim.splitlines():
+            deep = " " * (len(line) - len(line.lstrip()) + 2)
+            said += textwrap.wrap(line.strip(), COMMENT, initial_indent=deep, subsequent_indent=f"{deep}    ")
+        said.append(
+            {"violations": "Yields the cuts that violate it.", "witnesses": "Yields the cuts that show it."}[
+                self.yields
+            ]
+        )
+        return "\n".join([*(f"-- {line}" for line in said), f"{self.text};\n"])
 
 
 class Queries:
@@ -86,7 +104,7 @@ class Queries:
             raise NotAsked("it says what can happen, and a run shows only what has happened")
         name = p.name + "".join(f" {n}={v}" for n, v in p.binding.items())
         yields: Yields = "witnesses" if p.kind == "sometimes" else "violations"
-        return PropertyQuery(name, yields, text(p, when, claim), p.doc, claim_text(p), p.name)
+        return PropertyQuery(name, yields, text(p, when, claim), p.name, p.doc, p.source, claim_text(p))
 
     # Of states and steps
 
@@ -124,15 +142,20 @@ class Queries:
         return f"{self._too_late(p.within, when, claim)}\nUNION\n{over}"
 
     def _after_end(self, when: x.Expression, claim: x.Expression) -> str:
+        frame = self._of_runs_over()
+        frame.scope.query.where += [sql(part, frame) for part in x.conjuncts(when) if part != x.TRUE]
+        frame.scope.query.where.append(self._never(frame, claim, "later.number >= cut.number"))
+        return printed(frame)
+
+    def _of_runs_over(self) -> SqlFrame:
+        """The frame of a query over the cuts of the runs that are over since it was asked last."""
         frame = over_cuts(self.tables)
         query = frame.scope.query
         query.of = "cut.run, cut.number AS cut"
         ran = alias("run", frame.scope, frame.scope)
-        query.tables.append(("run", (f"{ran}.run = cut.run",)))
+        query.tables = [("run", ()), ("cut", (f"cut.run = {ran}.run",))]
         query.where.append(Words(f"{ran}.ended > {CHECKED}", COMPARED))
-        query.where += [sql(part, frame) for part in x.conjuncts(when) if part != x.TRUE]
-        query.where.append(self._never(frame, claim, "later.number >= cut.number"))
-        return printed(frame)
+        return frame
 
     def _never(self, frame: SqlFrame, claim: x.Expression, among: str) -> Sql:
         """That the claim holds at no later cut of the run."""
@@ -167,12 +190,8 @@ class Queries:
 
     def _at_end(self, p: Property, when: x.Expression, claim: x.Expression) -> str:
         """The last cut of a run that is over, where what is to hold again and again, or for good, does not."""
-        frame = over_cuts(self.tables)
+        frame = self._of_runs_over()
         query = frame.scope.query
-        query.of = "cut.run, cut.number AS cut"
-        ran = alias("run", frame.scope, frame.scope)
-        query.tables.append(("run", (f"{ran}.run = cut.run",)))
-        query.where.append(Words(f"{ran}.ended > {CHECKED}", COMPARED))
         query.where.append(self._never(frame, x.TRUE, "later.number > cut.number"))
         if when != x.TRUE:
             inner, earlier = nested(frame, "cut", "earlier")
@@ -211,7 +230,32 @@ def printed(frame: SqlFrame) -> str:
 
 
 def claim_text(p: Property) -> str:
-    """A property as the language writes it."""
-    when = f"when: {x.text(p.when)}\n" if p.when is not None else ""
-    within = f"\nwithin: {p.within}" if p.within is not None else ""
-    return f"{when}{p.kind}: {x.text(p.claim)}{within}"
+    """A property as the language writes it, in lines of bounded length."""
+    parts = [("when", p.when), (p.kind, p.claim)]
+    found = []
+    for word, e in parts:
+        if e is not None:
+            first, *rest = lines(_said(e), COMMENT - 12)
+            found += [f"{word}: {first}"] if not rest else [f"{word}:", *(f"  {line}" for line in (first, *rest))]
+    return "\n".join(found if p.within is None else [*found, f"within: {p.within}"])
+
+
+def _said(e: x.Expression) -> Sql:
+    match e:
+        case x.Apply(op="and" | "or" as op, operands=parts):
+            return Joined(op, tuple(_inside(part, op) for part in parts), COMPARED)
+        case x.Apply(op="not", operands=(x.Apply(op="and" | "or") as inner,)):
+            return Enclosed("not (", _said(inner))
+        case x.Apply(op="if", operands=(test, then, other)):
+            return Sequel((_said(then), Enclosed("if ", _said(test), ""), Enclosed("else ", _said(other), "")))
+        case x.Old(operand=operand):
+            return Enclosed("old(", _said(operand))
+        case x.Quantifier(kind="all" | "any", variable=variable, body=body) if not isinstance(body, x.Literal_):
+            head, tail = x.text(replace(e, body=x.TRUE)).split("true", 1)
+            return Enclosed(head, _said(body), tail) if variable else Words(x.text(e))
+    return Words(x.text(e))
+
+
+def _inside(e: x.Expression, op: str) -> Sql:
+    torn = isinstance(e, x.Apply) and (e.op == "if" or (e.op in ("and", "or") and e.op != op))
+    return Enclosed("(", _said(e)) if torn else _said(e)

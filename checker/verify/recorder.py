@@ -51,7 +51,7 @@ class RunRecorder:
     """Writes the runs of a system.
 
     Attributes:
-        entry: the number of the last cut.
+        entry: the number of the last cut, or of the end of a run, of all that have come.
     """
 
     def __init__(self, tables: Tables, layout: Layout) -> None:
@@ -99,6 +99,7 @@ class RunRecorder:
 
     def end(self, run: int) -> None:
         """Nothing more comes of a run."""
+        self.entry += 1  # its own, as what is new is asked for by entry
         self._ended.append((self.entry, run))
 
     def _machines(self, r: _Run, cut: int, state: State) -> None:

@@ -3,10 +3,10 @@
 Theory of operation. A *run* (a lease, or one run of another system) is a sequence of *cuts* 0, 1, 2, ...: global states
 in an order that respects causality, each with the step that led to it. What lasts from cut to cut is one row:
 
-    run        a run, and when it was over
+    run        a run; `ended` is the entry at which it was over
     cut        a cut of a run: the time, and the step that led there. `event` is what a machine has consumed, as
                `ROLE.EVENT`; where none has, `event` and `role` are ''. `transition` is '' where it took none. `entry`
-               numbers the cuts of all runs, in the order in which they were entered
+               numbers the cuts, and the ends, of all runs in the order in which they were entered
     ROLE       what a machine's record was from cut `since` to cut `until`, both included; `until` is FOREVER while it
                lasts. `running`: whether the machine's actor was up. `shared` has the shared variables
     CHANNEL    a message that was in transit from `since` to `until`. `number` is its rank, as the language has it (0: a
@@ -83,7 +83,7 @@ def _columns(words: str) -> tuple[TableColumn, ...]:
     return tuple(TableColumn(name, kind.rstrip("?"), kind.endswith("?")) for name, kind in pairs)  # type: ignore[arg-type]
 
 
-RUN = Table("run", _columns("run:number name:key ended:number?"), ("run",))
+RUN = Table("run", _columns("run:number name:key ended:number?"), ("run",), (("ended",),))
 LANE = Table(
     "lane",
     _columns("run:number channel:key sender:instance receiver:instance since:number until:number newest:number"),

@@ -23,6 +23,7 @@ from leasehold.spec.language.sql_text import (
     SUM,
     Enclosed,
     Joined,
+    Listed,
     Sequel,
     Sql,
     Words,
@@ -139,7 +140,7 @@ def _ordered(e: x.Expression) -> list[t.Value]:
 def _one_of(value: Sql, items: list[Sql]) -> Sql:
     if len(items) == 1:
         return Joined("=", (within(value, SUM), within(items[0], SUM)), COMPARED)
-    return Joined("IN", (within(value, SUM), Words(f"({', '.join(map(flat, items))})")), COMPARED)
+    return Joined("IN", (within(value, SUM), Listed(tuple(map(flat, items)))), COMPARED)
 
 
 def case(test: Sql, then: Sql, other: Sql) -> Sql:

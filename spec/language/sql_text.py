@@ -48,7 +48,15 @@ class Sequel:
     binding: int = ATOM
 
 
-Sql: TypeAlias = Words | Joined | Enclosed | Sequel
+@dataclass(frozen=True)
+class Listed:
+    """`('a', 'b', 'c')`, on as many lines as it takes."""
+
+    items: tuple[str, ...]
+    binding: int = ATOM
+
+
+Sql: TypeAlias = Words | Joined | Enclosed | Sequel | Listed
 
 
 @dataclass(eq=False)
@@ -97,6 +105,8 @@ def flat(sql: Sql | Select) -> str:
             return head + flat(inner) + tail
         case Sequel(pieces=pieces):
             return " ".join(map(flat, pieces))
+        case Listed(items=items):
+            return f"({', '.join(items)})"
         case Select():
             return " ".join(line.strip() for line in sql.lines(10**9))
 
@@ -109,8 +119,10 @@ def lines(sql: Sql, width: int = WIDTH) -> list[str]:
     match sql:
         case Words(text=text):
             return [text]
-        case Joined(glue=glue, parts=parts) if glue not in ("AND", "OR"):
-            return _run_on([lines(part, width) for part in parts], f" {glue} ")
+        case Listed(items=items):
+            return _filled(items, width - 20)  # something stands before it
+        case Joined(glue=glue, parts=parts) if glue not in ("AND", "OR", "and", "or"):
+            return _run_on([lines(part, width) for part in parts], f" {glue} ", width)
         case Joined(glue=glue, parts=parts):
             found: list[str] = []
             for n, part in enumerate(parts):
@@ -133,16 +145,28 @@ def lines(sql: Sql, width: int = WIDTH) -> list[str]:
         case Sequel(pieces=pieces):
             found = []
             for n, piece in enumerate(pieces):
-                found += [INDENT + line if n and not flat(piece).startswith("END") else line
-                          for line in lines(piece, width - 2)]  # fmt: skip
+                deep = INDENT if n and not flat(piece).startswith("END") else ""
+                found += [deep + line for line in lines(piece, width - 2)]
             return found
 
 
-def _run_on(parts: list[list[str]], glue: str) -> list[str]:
-    """Parts one behind the other: the first line of one stands on the last line of the one before."""
+def _run_on(parts: list[list[str]], glue: str, width: int) -> list[str]:
+    """Parts one behind the other: the first line of one stands on the last line of the one before, if it fits."""
     found = parts[0]
     for first, *rest in parts[1:]:
-        found = [*found[:-1], found[-1] + glue + first, *rest]
+        whole = found[-1] + glue + first
+        here = [whole] if len(whole) <= width else [found[-1], f"{glue.strip()} {first}"]
+        found = [*found[:-1], *here, *rest]
+    return found
+
+
+def _filled(items: Sequence[str], width: int) -> list[str]:
+    found = ["("]
+    for n, item in enumerate(items):
+        word = item + (")" if n == len(items) - 1 else ",")
+        if len(found[-1]) + len(word) >= width:
+            found.append(INDENT)
+        found[-1] += word if not found[-1].strip(" (") else f" {word}"
     return found
 
 
