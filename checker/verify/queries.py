@@ -5,9 +5,9 @@ new cuts alone: those with `cut.entry > :checked`, where `:checked` is the entry
 claim about what comes is decided later than the cut that it is about: a `leads_to` when the run is over, or when more
 time has passed than `within`; so its query reads runs, or instants, that are over since that entry.
 
-What no query can decide is in `not_asked`, with the reason: whether something *can* happen from a state
-(`always_possible`), and what depends on actors that may send anything. Facts about messages, machines, actors and
-partitions are all asked.
+The ends that a system allows are a claim about runs that are over. What no query can decide is in `not_asked`, with the
+reason: whether something *can* happen from a state (`always_possible`), and what depends on actors that may send
+anything. Facts about messages, machines, actors and partitions are all asked.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from leasehold.checker.explore.properties import DEADLOCK
 from leasehold.checker.verify.schema import Table, Tables
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.conditions import folded, opposite
 from leasehold.spec.language.for_each import each
-from leasehold.spec.language.model import Property
+from leasehold.spec.language.model import Property, System
 from leasehold.spec.language.sql_frame import Moment, NotAsked, SqlFrame, alias, nested
 from leasehold.spec.language.sql_source import over_cuts, sql
 from leasehold.spec.language.sql_text import COMPARED, NOT, Enclosed, Joined, Sequel, Sql, Words, lines
@@ -81,7 +82,7 @@ class Queries:
         self.tables, self.system = tables, tables.system
         self.queries: dict[str, PropertyQuery] = {}
         self.not_asked: dict[str, str] = {}
-        for p in (self.system.properties if properties is None else properties).values():
+        for p in ({**self.system.properties, **end_claim(self.system)} if properties is None else properties).values():
             try:
                 found = [self._query(one) for one in each(p)]
             except NotAsked as why:
@@ -223,6 +224,15 @@ def _incomplete(table: Table, count: int, dynamic: bool) -> str:
             f"  ) {more} {count}",
         )
     )
+
+
+def end_claim(system: System) -> dict[str, Property]:
+    """That a run that is over is in one of the ends that the system allows, as a property, where it names ends."""
+    if not system.ends:
+        return {}
+    doc = f"A run that is over is in an allowed end: {', '.join(e.name for e in system.ends)}."
+    claim = x.disjunction([e.holds for e in system.ends])
+    return {DEADLOCK: Property(DEADLOCK, "eventually_always", claim, doc=doc)}
 
 
 def printed(frame: SqlFrame) -> str:
