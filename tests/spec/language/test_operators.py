@@ -13,7 +13,6 @@ from leasehold.checker.prove.encode import terms
 from leasehold.spec.language import python_source, sql_source
 from leasehold.spec.language.operators import OPERATORS, Operator, Written, template
 
-
 READINGS = [python_source, sql_source, terms, promela_terms, tla_terms]
 
 
