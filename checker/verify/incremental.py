@@ -38,6 +38,7 @@ class IncrementalCheck:
     def ask(self, cursor: QueryCursor) -> list[DecidedCut]:
         """The cuts that decide a property, of those that were entered since it was asked last.
 
+        The connection has executed what `Dialect.session` says.
         What is entered meanwhile must not be seen by some of the queries alone: a transaction of its own (REPEATABLE
         READ), or the connection that writes.
         """

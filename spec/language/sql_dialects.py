@@ -50,6 +50,8 @@ class Dialect:
         columns: by kind, the type of a column; `key` is that of a short text in an index.
         select: how a query begins. MariaDB has to take the tables in their order, cuts first: it has no index for
             `BETWEEN since AND until`, and might join the histories of all machines first.
+        session: statements for a connection that asks queries. PostgreSQL takes it that many rows satisfy
+            `BETWEEN since AND until`, and would read all of a long run; it has to enter indexes, from the cuts on.
         table_options: behind the columns of a table.
         same, differ: equality, and its opposite, of two values that may be NULL.
         least, greatest: the function of several numbers.
@@ -64,6 +66,7 @@ class Dialect:
     quote: str
     columns: Mapping[Kind | Literal["key"], str]
     select: str
+    session: tuple[str, ...]
     table_options: str
     same: str
     differ: str
@@ -94,6 +97,7 @@ SQLITE = Dialect(
         "json": "TEXT", "key": "TEXT",
     },
     select="SELECT",
+    session=(),
     table_options="",
     same="{} IS {}",
     differ="{} IS NOT {}",
@@ -121,6 +125,10 @@ POSTGRESQL = Dialect(
         "json": "JSONB", "key": "TEXT",
     },
     select="SELECT",
+    session=(
+        "SET join_collapse_limit = 1", "SET enable_seqscan = off", "SET enable_hashjoin = off",
+        "SET enable_mergejoin = off", "SET jit = off",
+    ),
     table_options="",
     same="{} IS NOT DISTINCT FROM {}",
     differ="{} IS DISTINCT FROM {}",
@@ -150,6 +158,7 @@ MARIADB = Dialect(
         "key": "VARCHAR(250) COLLATE utf8mb4_bin",
     },
     select="SELECT STRAIGHT_JOIN",
+    session=(),
     table_options=" ENGINE=InnoDB CHARACTER SET utf8mb4",
     same="{} <=> {}",
     differ="NOT {} <=> {}",

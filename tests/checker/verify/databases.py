@@ -32,7 +32,7 @@ class Database:
         self.tables = Tables(system, DIALECTS[kind])
         self.recorder = RunRecorder(self.tables, layout)
         self.cursor = connection.cursor()
-        for statement in self.tables.statements():
+        for statement in (*self.tables.statements(), *self.tables.dialect.session):
             self.cursor.execute(statement)
 
     def write(self) -> None:

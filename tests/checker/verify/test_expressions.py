@@ -90,3 +90,20 @@ def test_every_operator_is_read(db: Database, world: World, op: str, data: st.Da
     else:  # what makes a set is asked for a member
         made = data.draw(applied(op, "set[unit]", STEP, 1))
         asks(db, world, f"(unit[1] in ({made})) == (len({made}) == 1)", data)
+
+
+SAME_NAMES = (
+    "all(any(a.flag for a in a.peers) or a.flag for a in unit)",
+    "any(all(a.flag for a in a.peers if a in hub.peers) == a.flag for a in unit)",
+    "hub.peers == {a for a in unit if ({b for b in unit if b.flag} - {a}) == {}}",
+    "count(len(a.peers | hub.peers) > 1 and old(a.flag) for a in unit) == count(old(a.flag) for a in hub.peers)",
+    "all(({m: 1 for m in unit} | {m: 2 for m in a.peers})[a] == a.amount for a in unit)",
+)
+
+
+@pytest.mark.parametrize("text", SAME_NAMES)
+@pytest.mark.parametrize("db", ["sqlite"], indirect=True)
+@settings(EXAMPLES, max_examples=12)
+@given(data=st.data())
+def test_names_hide_what_they_hide_in_the_language(db: Database, world: World, text: str, data: st.DataObject) -> None:
+    asks(db, world, text, data)

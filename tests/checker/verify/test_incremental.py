@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from random import Random
 
@@ -96,6 +97,30 @@ def test_effort_does_not_grow_with_history(many: str) -> None:
             efforts.append(effort(db, check))
         early, late = sum(efforts[2:6]), sum(efforts[-4:])
         assert late <= 1.3 * early, efforts
+
+
+def test_effort_does_not_grow_with_a_long_run_in_postgresql() -> None:
+    world = contention()
+    run = max(walks(world, Random(5), 60), key=len)
+    with database("postgresql", world.system, world.layout) as db:
+        number = db.recorder.begin("the only one", run[0][0])
+        pages = []
+        for times in (10, 70):
+            for _ in range(times):
+                for state, action in run[1:]:
+                    db.recorder.step(number, state, action)
+            db.write()
+            db.cursor.execute("ANALYZE")
+            new = db.recorder.entry - len(run)
+            plans = [db.ask(f"EXPLAIN (ANALYZE, BUFFERS) {q.since(new)}") for q in Queries(db.tables).queries.values()]
+            pages.append(sum(_pages(plan) for plan in plans))
+        assert pages[1] <= 2 * pages[0], pages
+
+
+def _pages(plan: list[tuple[str]]) -> int:  # type: ignore[type-arg]
+    """The pages that a query has read: those of the whole stand first."""
+    found = re.search(r"shared hit=(\d+)(?: read=(\d+))?", " ".join(line for (line,) in plan))
+    return sum(int(n or 0) for n in found.groups()) if found else 0
 
 
 def test_a_property_in_the_language_of_a_users_own(tmp_path: Path) -> None:
