@@ -115,9 +115,15 @@ DIVISIONS = (
     "unit[hub.amount].flag == any(a.flag for a in unit if index(a) == hub.amount % 3)",
     "(hub.maybe == none) == (get(hub.maybe, 8) == 8) and (hub.maybe != 1 or get(hub.maybe, 0) == 1)",
 )
+STEPS = (
+    "all(m.latest == (m.number == 2) for m in pending(tell)) and count(m.latest for m in pending(down)) < 7",
+    "ignored(unit[2].tell) or not took(unit[2].tell)",
+    "took(unit) == any(took(u) for u in unit) and not ignored(unit[0].poke)",
+    "old(now) + 1 == now or old(len(pending(up))) == len(pending(up)) or old(old(hub.amount)) == hub.amount",
+)
 
 
-@pytest.mark.parametrize("text", [*SAME_NAMES, *OUTER_AGGREGATES, *DIVISIONS])
+@pytest.mark.parametrize("text", [*SAME_NAMES, *OUTER_AGGREGATES, *DIVISIONS, *STEPS])
 @settings(EXAMPLES, max_examples=6)
 @given(data=st.data())
 def test_what_is_seldom_drawn(db: Database, world: World, text: str, data: st.DataObject) -> None:
