@@ -118,7 +118,7 @@ DIVISIONS = (
 STEPS = (
     "all(m.latest == (m.number == 2) for m in pending(tell)) and count(m.latest for m in pending(down)) < 7",
     "ignored(unit[2].tell) or not took(unit[2].tell)",
-    "took(unit) == any(took(u) for u in unit) and not ignored(unit[0].poke)",
+    "took(unit) == any(took(u) for u in unit) and (took(unit[2]) or not ignored(unit[2].tell))",
     "old(now) + 1 == now or old(len(pending(up))) == len(pending(up)) or old(old(hub.amount)) == hub.amount",
 )
 
