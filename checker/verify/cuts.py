@@ -50,6 +50,7 @@ class Cut(NamedTuple):
         run: the lease.
         state, action: the global state, and the step that led to it; None for the first one.
         actor, position: the event that it comes from; position 0: from none.
+        step: the step of that event, where it is one of this run.
     """
 
     run: str
@@ -57,6 +58,7 @@ class Cut(NamedTuple):
     action: Action | None
     actor: str
     position: int
+    step: MachineStep | None = None
 
 
 class CutsOfSystem:
@@ -211,9 +213,11 @@ class ConsistentCuts:
         for run in self._runs.values():
             yield from self._time(run)
 
-    def _cut(self, run: _Run, action: Action | None, event: AnyEvent | None) -> Cut:
+    def _cut(
+        self, run: _Run, action: Action | None, event: AnyEvent | None, step: MachineStep | None = None
+    ) -> Cut:  # fmt: skip
         actor, position = ("", 0) if event is None else (event.actor, event.position)
-        return Cut(run.name, tuple(run.state), action, actor, position)
+        return Cut(run.name, tuple(run.state), action, actor, position, step)
 
     # Runs
 
@@ -251,7 +255,7 @@ class ConsistentCuts:
             yield from self._time(run)
             for one in steps:
                 self._take(run, event, one)
-            yield self._cut(run, self._action(run, step), event)
+            yield self._cut(run, self._action(step), event, step)
         except _Unjudged as why:
             run.judged = False
             self._fault(event, name, str(why))
@@ -365,7 +369,7 @@ class ConsistentCuts:
         wanted = (channel, place[1], receiver[1])
         return next((e for e in self.layout.lanes if (e.channel.name, e.sender, e.receiver) == wanted), None)
 
-    def _action(self, run: _Run, step: MachineStep) -> Action:
+    def _action(self, step: MachineStep) -> Action:
         place = self.known.machine(step.machine)
         assert place is not None
         role, number = place
