@@ -7,7 +7,8 @@ as a state. Between the cuts stand others that no event tells of by itself:
     clock      time has passed, at once up to the time of what comes next
     crash      an actor has stopped: right behind its last event before it recovered, as nobody knows when it was
     recover    it runs again
-    passed     a machine that belongs to the actor has gone on to serve another run; in this one it counts as unused
+    passed     a machine that belongs to the actor has gone on to serve another run; in this one it counts as unused,
+               which is no step of this run
 
 A run begins with the first states of its machines. One of which events are missing at the beginning cannot be judged,
 and is named.
@@ -119,6 +120,9 @@ class ConsistentCuts:
         self.merge = CausalMerge(actors)
         self.now = 0
         self._runs: dict[str, _Run] = {}
+        self._left: dict[
+            tuple[str, str, str], str
+        ] = {}  # by actor, lease and machine, the state that its last event has
         self._serves: dict[tuple[str, str], str] = {}  # by actor and machine of the actor, the run that it serves
         self._down: set[str] = set()
         self._faults: list[CutFault] = []
@@ -243,6 +247,7 @@ class ConsistentCuts:
         steps = list(with_driven(step))
         name = step.serves if step.lease == OF_ACTOR else step.lease
         for one in steps:
+            self._follows(event, one)
             if one.lease == OF_ACTOR:
                 yield from self._passes(event, one, name)
         if not name:
@@ -259,6 +264,16 @@ class ConsistentCuts:
         except _Unjudged as why:
             run.judged = False
             self._fault(event, name, str(why))
+
+    def _follows(self, event: StepEvent, step: MachineStep) -> None:
+        """A machine steps from the state in which its last event has left it, or its record was lost."""
+        key = (event.actor, step.lease, step.machine)
+        left = self._left.get(key, step.source)
+        self._left[key] = step.record.state
+        if left != step.source:
+            run = step.serves if step.lease == OF_ACTOR else step.lease
+            words = f"{step.machine} takes {step.event} in {step.source}, and its last event has left it in {left}"
+            self._fault(event, run, words)
 
     def _passes(self, event: StepEvent, step: MachineStep, to: str) -> Iterator[Cut]:
         """A machine that belongs to the actor leaves the run that it has served for another."""
@@ -279,6 +294,7 @@ class ConsistentCuts:
 
     def _found(self, event: FoundEvent) -> Iterator[Cut]:
         name = event.serves if event.lease == OF_ACTOR else event.lease
+        self._left[event.actor, event.lease, event.machine] = event.record.state
         if event.lease == OF_ACTOR:
             self._serves[event.actor, event.machine] = name
         if not name:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from leasehold.checker.explore.layout import Layout, State
@@ -14,7 +15,7 @@ from leasehold.spec.language import types as t
 
 def drawn_path(layout: Layout, cuts: Sequence[Cut]) -> Path:
     """The path of a run's first cuts."""
-    steps = [_step(layout, cut, before) for before, cut in zip(cuts, cuts[1:], strict=False)]
+    steps = [_step(layout, cut, before) for before, cut in pairwise(cuts)]
     return Path(_snapshot(layout, cuts[0].state), tuple(steps))
 
 

@@ -164,6 +164,9 @@ class HistoryVerification:
                 number = self._numbers[cut.run] = self.recorder.begin(cut.run, cut.state)
             else:
                 number = self._numbers[cut.run]
+                if cut.action.kind == "passed":
+                    self.recorder.replace(number, cut.state)
+                    self._logs[number].append(cut)
                 self.recorder.step(number, cut.state, cut.action)
             self._logs[number].append(cut)
 
@@ -184,7 +187,8 @@ class HistoryVerification:
         return found
 
     def _violation(self, decided: DecidedCut) -> Violation:
-        log = self._logs[decided.run][: decided.cut + 1]
+        log = self._logs[decided.run][: decided.cut + 1]  # it has what `replace` numbers twice
+        log = [cut for at, cut in enumerate(log) if not at or cut is not log[at - 1]]
         events = dict.fromkeys((cut.actor, cut.position) for cut in log if cut.position)
         clock = self.known.layout.clock
         return Violation(

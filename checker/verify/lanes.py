@@ -1,4 +1,4 @@
-"""The messages that are on their way from one machine to another, replayed from the numbers that were sent and received.
+"""The messages on their way from one machine to another, replayed from the numbers that were sent and received.
 
 Theory of operation. A step has sent its messages when it is committed, and a message is on its way until it, or a later
 one, was received. Whether the network has lost or doubled it in between is in no event, and makes no difference to

@@ -91,11 +91,24 @@ class RunRecorder:
                     of[:250],
                 ]
         self._new["cut"].append([self.entry, r.run, cut, *now, *told])
+        self._histories(r, cut, state)
+        return cut
+
+    def replace(self, run: int, state: State) -> None:
+        """The state of a run becomes another one, and no step of the run has led there.
+
+        It takes a number, but is no cut: the next cut has it as the state before its step, and the last one does not
+        have it behind it. So no property of steps compares both.
+        """
+        r = self._runs[run]
+        cut, r.cuts = r.cuts, r.cuts + 1
+        self._histories(r, cut, state)
+
+    def _histories(self, r: _Run, cut: int, state: State) -> None:
         self._machines(r, cut, state)
         for lane in self.layout.lanes:
             self._lane(r, cut, state, lane)
         self._separations(r, cut, state)
-        return cut
 
     def end(self, run: int) -> None:
         """Nothing more comes of a run."""
