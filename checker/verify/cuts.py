@@ -326,15 +326,18 @@ class ConsistentCuts:
             except (ValueFault, KeyError) as why:
                 raise _Unjudged(f"{step.machine}.{name} has a value that it cannot have: {why}") from None
         self._plays(run, step.machine, event.actor)
-        self._messages(run, step, role, number)
+        self._messages(run, event, step, role, number)
 
-    def _messages(self, run: _Run, step: MachineStep, role: str, number: int) -> None:
+    def _messages(self, run: _Run, event: StepEvent, step: MachineStep, role: str, number: int) -> None:
         touched: dict[int, ReplayedLane] = {}
         if step.received is not None:
             self._plays_known(run, step.received.machine, step.received.actor)
             if (lane := self._lane(step.received.machine, (role, number), step.event)) is not None:
-                touched[lane.cell] = run.lanes[lane.cell]
-                run.lanes[lane.cell].receive(step.received.number)
+                replayed = touched[lane.cell] = run.lanes[lane.cell]
+                if step.received.number <= replayed.received:
+                    words = f"{step.machine} takes {step.event} with number {step.received.number}"
+                    self._fault(event, run.name, f"{words}, and has received {replayed.received} before")
+                replayed.receive(step.received.number)
         for sent in step.sends:
             to = self.known.machine(sent.to)
             lane = None if to is None else self._lane(step.machine, to, sent.message)
