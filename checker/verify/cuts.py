@@ -159,13 +159,15 @@ class ConsistentCuts:
         if event.spec != self.known.program.digest and (event.actor, event.spec) not in self._broken_specs:
             self._broken_specs.add((event.actor, event.spec))
             words = f"it was written under another specification, {event.spec[:12]} and not {self._digest}"
-            self._fault(event, "", f"{words} (other constants count, too)")
+            self._fault(event, "", words)
         if event.spec != self.known.program.digest:
             return
         self.now = max(self.now, event.now)
         match event:
             case RecoveredEvent():
                 self._down.discard(event.actor)
+                if not f"{event.agreement}.".startswith(f"{self.known.program.agreement}."):  # ticks may follow
+                    self._fault(event, "", "its actor has other constants than the system that is asked")
                 yield from self._went(event, UP)
                 if event.unrecorded:
                     self._fault(event, "", f"{event.unrecorded} commits before it have no events")

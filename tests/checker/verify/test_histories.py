@@ -142,3 +142,9 @@ def test_a_message_that_nobody_has_sent_is_named() -> None:
     cut = [e for e in history["broker"] if e.position < last.position]
     found = verified(plan, {**history, "broker": cut})
     assert any("no event says that broker has sent it" in f.reason for f in found.faults)
+
+
+def test_a_system_of_other_constants_is_named() -> None:
+    history = history_of(plan_in_two_settings(8))
+    found = verified(plan_in_two_settings(9), history)
+    assert "its actor has other constants than the system that is asked" in [f.reason for f in found.faults]
