@@ -71,4 +71,4 @@ def test_a_line_that_is_missing_is_found(line: int, words: str, tmp_path: Path) 
 def test_a_property_that_does_not_exist_has_a_near_one(tmp_path: Path) -> None:
     result = _verify([tmp_path / "site.jsonl"], "--property", "units_come_fre")
     assert result.exit_code == 2
-    assert "did you mean units_come_free" in " ".join(result.output.split())
+    assert "did you mean `units_come_free`?" in " ".join(result.output.split())
