@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 from types import FrameType
@@ -20,22 +20,14 @@ def ended_by_signals() -> Iterator[None]:
 
     For the main thread; in another one nothing changes.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
 
     def asked(number: int, frame: FrameType | None) -> None:
         for other in ENDING:
             signal.signal(other, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, asked) for number in ENDING}
-    try:
+    with _handling(asked):
         yield
-    finally:
-        for number in ENDING:
-            if signal.getsignal(number) is asked:  # else it is to end, and reports first
-                signal.signal(number, before[number])
 
 
 @contextmanager
@@ -44,18 +36,30 @@ def signals_deferred() -> Iterator[None]:
 
     For the main thread; in another one nothing changes.
     """
+    came: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+
+    with _handling(note):
+        yield
+    if came:
+        signal.raise_signal(came[0])
+
+
+@contextmanager
+def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """In the main thread a handler takes the signals that end the work, until the block ends or it has set others."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came: list[int] = []
-    before = {number: signal.signal(number, lambda number, frame: came.append(number)) for number in ENDING}
+    before = {number: signal.signal(number, handler) for number in ENDING}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    if came:
-        signal.raise_signal(came[0])
+        for number in ENDING:
+            if signal.getsignal(number) is handler:  # else it is to end, and reports first
+                signal.signal(number, before[number])
 
 
 @contextmanager

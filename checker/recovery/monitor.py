@@ -22,7 +22,7 @@ from leasehold.faults import Budget
 from leasehold.faults.lowering import DOWN, UP
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.table import BELOW, MachineInstance
+from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.store.store import RecordKey
 from leasehold.spec.language.model import Drive, System
@@ -160,7 +160,7 @@ class PropertyMonitor:
         """A machine as its actor's store has it."""
         name = self.sim.player[machine]
         actor, records = self.sim.actors[name], self.sim.disks[name].records
-        key = RecordKey(BELOW if self.sim.program.machines[machine][0].of_actor else lease, machine)
+        key = self.sim.key(lease, machine)
         return actor.rows.read(key, records[key], actor.table.below_of(lease)) if key in records else None
 
     def _look(

@@ -211,8 +211,11 @@ class Simulation:
     def held(self, lease: str, machine: str) -> MachineInstance | None:
         """A machine of a running actor; None where it has none, or does not run."""
         actor = self.actors.get(self.player[machine])
-        lease = BELOW if self.program.machines[machine][0].of_actor else lease
-        return None if actor is None else actor.table.instances.get(RecordKey(lease, machine))
+        return None if actor is None else actor.table.instances.get(self.key(lease, machine))
+
+    def key(self, lease: str, machine: str) -> RecordKey:
+        """The key of a machine of a lease, or of one that belongs to its actor."""
+        return RecordKey(BELOW if self.program.machines[machine][0].of_actor else lease, machine)
 
     def where(self, lease: str) -> str:
         """The control states of the machines that are no subsidiaries, as `active/-`; - where there is no machine."""

@@ -37,7 +37,7 @@ def tell(stepper: Stepper, ready: Ready, request: Tell) -> Outcome:
     instances[key] = instance
     outcome = stepper.step(ready, instance, heard, outside=True)
     if fresh and outcome.taken:
-        stepper.table.own(instance)
+        stepper.table.add_undriven(instance)
     elif fresh:
         del instances[key]  # nothing has happened to it yet
     if not outcome.taken and outcome.kind != "ignored":

@@ -194,10 +194,9 @@ class MachineTable:
         self.instances[instance.key] = instance
         if instance.core.of_actor:
             self.see(instance, instance.record)
+            self._remember_drivers(instance)
         if instance.core.subsidiary:
             self._serve(instance, instance.serves)
-        if instance.core.of_actor:
-            self._remember_drivers(instance)
         self.wake_later(instance)
         over = instance.metadata.pop("over", now)
         self._note_end(instance, over)
@@ -236,7 +235,7 @@ class MachineTable:
             metadata[DRIVERS] = [list(key) for key in self.drivers[instance.key]]
         return bool(lease != driver.lease or before != metadata.get(DRIVERS))
 
-    def own(self, instance: MachineInstance) -> None:
+    def add_undriven(self, instance: MachineInstance) -> None:
         """A subsidiary machine of the actor moves before any lease has driven it."""
         self._serve(instance, "")
 

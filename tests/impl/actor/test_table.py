@@ -224,8 +224,8 @@ def test_a_unit_belongs_to_the_lease_that_drove_it_last() -> None:
     seen = table.view("tenant:2", "authority")
     assert (seen.state, list(seen.units)) == ("closed", [("unit", 0), ("unit", 2)])
     assert seen.data == LEASE.roles["authority"].view(LEASE.roles["authority"].first())
-    table.own(room)
-    table.own(other)
+    table.add_undriven(room)
+    table.add_undriven(other)
     assert list(table.orphans()) == [("", "authority")]  # they are nobody's
     assert list(table.view("", "authority").units) == [("unit", 0), ("unit", 2)]
 

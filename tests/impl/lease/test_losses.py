@@ -58,9 +58,7 @@ def test_a_unit_that_is_lost_after_a_restart_is_set_up_for_its_lease_and_its_hol
             await cluster.advance(3)
             told = at_holder(cluster, lease)
             assert (told["lease_lost"], told["lease_renewed"]) == (frozenset(), {1})
-            [again] = [
-                a for a in handler.actions if (a.verb, a.unit) == ("setup", "unit-1") and a.number > first.number
-            ]
+            [_, again] = handler.of("setup", "unit-1")
             assert (again.lease, again.lease_data["properties"]) == (lease, first.lease_data["properties"])
             assert first.lease_data["properties"]
 
