@@ -103,7 +103,7 @@ class Mapper:
             UnmappableRecord: there is none; it carries every reason.
         """
         try:
-            body, peers, papers = _decode(row)
+            body, peers, metadata = _decode(row)
             digest, was, plain = read_head(body)
         except (msgspec.DecodeError, ValueError, RecordError) as error:
             raise UnmappableRecord([Problem(*key, "", f"the row is not whole: {error}")]) from None
@@ -121,9 +121,9 @@ class Mapper:
             wrong = f"it knows {len(peers)} peers, not {len(self.old.roles[was].neighbours)}"
         if wrong or mapper is None or named is None:
             raise UnmappableRecord([Problem(*key, "", wrong)])
-        return self._mapped(mapper, key, named, peers, papers)
+        return self._mapped(mapper, key, named, peers, metadata)
 
-    def _mapped(self, mapper: RoleMapper, key: RecordKey, named: dict[str, Any], peers: Any, papers: Any) -> Mapped:
+    def _mapped(self, mapper: RoleMapper, key: RecordKey, named: dict[str, Any], peers: Any, metadata: Any) -> Mapped:
         core, before, instance = mapper.core, named["state"], named.get("instance", 0)
         if core.indexed and instance >= (count := self.system.roles[core.role].count):
             if str(before) not in mapper.rules.forget:
@@ -131,7 +131,7 @@ class Mapper:
                 what = f"the new specification has {count} machines of `{core.role}`, and this one is {before}; {more}"
                 raise UnmappableRecord([Problem(*key, "", what)])
             return Mapped(None, b"", core.role, before, "")
-        problems = [Problem(*key, name, what) for name, what in (*mapper.problems(named), *mapper.unsendable(papers))]
+        problems = [Problem(*key, name, what) for name, what in (*mapper.problems(named), *mapper.unsendable(metadata))]
         if core.role not in self._told:
             self._told.add(core.role)
             all_of = f" (and so every record of `{core.role}`)"
@@ -142,7 +142,7 @@ class Mapper:
             body = mapper.write(named)
         except CoreError as error:
             raise UnmappableRecord([Problem(*key, "", str(error))]) from None
-        row = _encode([body, mapper.in_order(peers), mapper.with_papers(papers)])
+        row = _encode([body, mapper.in_order(peers), mapper.with_metadata(metadata)])
         machine = RecordKey(key.lease, core.machine(instance))
         return Mapped(machine, row, core.role, before, mapper.state(before) or before)
 
@@ -296,20 +296,20 @@ class RoleMapper:
         assert found is not None
         return found
 
-    def with_papers(self, papers: Mapping[str, Any]) -> dict[str, Any]:
+    def with_metadata(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """What is kept with a record: messages of sessions at the new positions, and drivers by their new names."""
-        found = dict(papers)
-        if SESSIONS in papers:
-            found[SESSIONS] = {str(self.position(int(at))): kept for at, kept in papers[SESSIONS].items()}
-        if DRIVERS in papers:
-            found[DRIVERS] = [[lease, _renamed(machine, self.names)] for lease, machine in papers[DRIVERS]]
+        found = dict(metadata)
+        if SESSIONS in metadata:
+            found[SESSIONS] = {str(self.position(int(at))): kept for at, kept in metadata[SESSIONS].items()}
+        if DRIVERS in metadata:
+            found[DRIVERS] = [[lease, _renamed(machine, self.names)] for lease, machine in metadata[DRIVERS]]
         return found
 
-    def unsendable(self, papers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    def unsendable(self, metadata: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """The messages of sessions that the new specification does not have in this form, each with the reason."""
         if self.silent:
             return  # of neighbours, perhaps
-        for at, kept in papers.get(SESSIONS, {}).items():
+        for at, kept in metadata.get(SESSIONS, {}).items():
             receiver, _ = self.core.neighbour(self.position(int(at)))
             for number, name, fields in kept:
                 shape, wrong = self.program.messages.get(name), ""

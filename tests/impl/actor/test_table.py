@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,8 @@ from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.codec import RecordError
 from leasehold.impl.core.stepping import with_cell
 from leasehold.impl.store.store import RecordKey
+from tests.impl.actor.alone import program_of
+from tests.impl.actor.test_timers import LAMPLIGHTER
 from tests.systems import load
 
 LEASE = compile_system(load("lease", {"max_units": 3}))
@@ -256,6 +259,25 @@ def test_who_waits_for_a_unit_is_known_after_a_restart(several: bool) -> None:
         after.admit(rows.read(made.key, rows.write(made), after.below_of(made.key.lease)), 0)
     waiting = [machine.key for machine in after.waiting_for(room.key)]
     assert waiting == [machine.key for machine in table.waiting_for(room.key)] == [second.key, first.key][: 1 + several]
+
+
+def test_of_several_machines_of_one_run_the_last_driver_is_kept(tmp_path: Path) -> None:
+    """Its lease alone does not say which one it was."""
+    system = LAMPLIGHTER["system.yaml"].replace("keeper: {}", "keeper: {instances: 2}")
+    program = program_of(tmp_path, LAMPLIGHTER | {"system.yaml": system})
+    table, after = (MachineTable(program, frozenset({"keeper", "lamp"})) for _ in range(2))
+    rows = RowCodec(program)
+    core, key = program.roles["lamp"], RecordKey(BELOW, "lamp[0]")
+    lamp = table.instances[key] = MachineInstance(key, core, core.first(0), [])
+    keepers = [RecordKey("own:1", f"keeper[{n}]") for n in (0, 1)]
+    for driver in keepers:
+        keeper = table.new(driver, program.roles["keeper"], keepers.index(driver))
+        table.instances[driver] = after.instances[driver] = keeper
+    for driver, drivers in ((0, [0]), (1, [0, 1]), (0, [1, 0])):
+        assert table.drive(lamp, keepers[driver])  # also of the same lease another one: that is to be committed
+        assert not table.drive(lamp, keepers[driver])
+        after.admit(rows.read(key, rows.write(lamp), {}), 0)
+        assert table.drivers[key] == after.drivers[key] == [keepers[n] for n in drivers]
 
 
 def test_names_that_are_given_out() -> None:
