@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from leasehold.checker.recovery.campaign import CaseOutcome
 from leasehold.checker.recovery.conformance import StepConformance
+from leasehold.checker.recovery.events import EventMonitor
 from leasehold.checker.recovery.monitor import MonitoredProperties, PropertyMonitor
 from leasehold.checker.recovery.progress import owed
 from leasehold.faults.simulation.simulation import Simulation
@@ -23,6 +24,10 @@ CHECKS = {
     "record": (
         "An actor restarts with the records that it had committed, and with all that belongs to them; what it keeps "
         "about itself is in its store as it is in memory."
+    ),
+    "events": (
+        "The chain of events that an actor commits has exactly the steps that it has committed, and verifies; a crash "
+        "loses none and adds none."
     ),
     "progress": (
         "No machine at rest owes what its state asks for: a timer's event, a handler's call, an answer of its "
@@ -44,12 +49,14 @@ class SimulatedRun(Generic[S]):
         sim: the actors, and their simulated environment.
         outcome: with what is wrong; without findings where nothing is.
         steps: compares each step with the specification.
+        events: compares the chains of events with the steps.
     """
 
     def __init__(self, simulation: S, properties: MonitoredProperties, name: str) -> None:
         self.sim = simulation
         self.outcome = CaseOutcome(name)
         self.steps = StepConformance(simulation, properties.world)
+        self.events = EventMonitor(simulation)
 
     def say(self, check: str, words: str) -> None:
         self.outcome.say(check, words)
@@ -58,6 +65,8 @@ class SimulatedRun(Generic[S]):
         """Whether each step was one of the specification; one that was not makes others strange."""
         for words in self.steps.strange[:1]:
             self.say("step", words)
+        for words in self.events.wrong[:1]:
+            self.say("events", words)
 
     def report_errors(self) -> None:
         for context in self.sim.loop.errors:

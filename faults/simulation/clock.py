@@ -39,6 +39,10 @@ class SimulatedClock:
         self._latest = max(self._latest, self._time.now + self.ahead, 0)
         return self._latest
 
+    def wall(self) -> float:
+        """Real time, which events show: true time, a tick being a second."""
+        return float(self._time.now)
+
     async def run(self, on_tick: OnTick) -> None:
         self._heard, self._loop = on_tick, asyncio.get_running_loop()
         try:

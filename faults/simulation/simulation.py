@@ -99,6 +99,7 @@ class Simulation:
     Attributes:
         actors: those that run, by name.
         roles: by actor, the roles that it plays, without subsidiary ones.
+        trust: whom all of them trust.
         player: by machine, the actor that plays it.
         subscribers: hear the notices of every actor, from its start on.
         ends: hear which actor has ended.
@@ -132,6 +133,7 @@ class Simulation:
         trust = Trust()
         for name, roles in self.roles.items():
             trust = add(trust, name, roles[0], keys[name].public, SCHEME + name)
+        self.trust = trust
         self._identities = {name: Identity(name, keys[name], trust) for name in self.roles}
         self.disks = {name: Disk() for name in self.roles}
         self.clocks = {name: SimulatedClock(self.time) for name in self.roles}

@@ -16,10 +16,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from leasehold.impl.actor.calls import HandlerCalls
+from leasehold.impl.actor.chronicle import Chronicle
 from leasehold.impl.actor.effects import EffectRunner
 from leasehold.impl.actor.environment import ActorContext, ActorError, ActorOptions, Environment, EnvironmentMismatch
 from leasehold.impl.actor.messages import EnvelopeCodec, MessageHandler, answer_to
@@ -31,11 +33,13 @@ from leasehold.impl.actor.ready import (
     Decide,
     Deliver,
     Effect,
+    Follow,
     PolicyCommand,
     Read,
     Ready,
     Recover,
     Request,
+    SealEvents,
     Tell,
     Tick,
 )
@@ -84,20 +88,18 @@ class Actor:
         self.epoch = 0
         self.running = False
         self.rows = RowCodec(program)
-        self.table = MachineTable(program, self.roles)
-        self.context = ActorContext(
-            identity, program, self.table, clock, self.environment, options or ActorOptions()
-        )  # fmt: skip
+        table = self.table = MachineTable(program, self.roles)
+        self.context = ActorContext(identity, program, table, clock, self.environment, options or ActorOptions())
         self.notices, self.counts, self._tell = self.context.notices, self.context.counts, self.context.tell
         self.stepper = self.stepper_type(self.context, self.rows)
         tick_seconds: float = getattr(clock, "tick_seconds", 0)
         self.codec = EnvelopeCodec(program, identity, self.environment.credentials, tick_seconds)
         self.messages = MessageHandler(self.stepper, self.codec)
         self.upcalls = Upcalls(self.context, self.put_quietly, self.read)
+        self.chronicle = Chronicle(self.context, self.rows)
         self._described = described_by(program, tick_seconds)
-        self.effects = EffectRunner(
-            self.context, self.codec, self.messages.address_of, self.upcalls, self.put_quietly
-        )  # fmt: skip
+        to = self.messages.address_of
+        self.effects = EffectRunner(self.context, self.codec, to, self.upcalls, self.put_quietly)
         self.queue = RequestQueue()
         self.probes = UnitProbes(self.context, lambda key: any(self.calls.of(key)), self.put_quietly, self._guard)
         self._tasks: list[asyncio.Task[None]] = []
@@ -128,8 +130,8 @@ class Actor:
             self.upcalls.renew()  # it may be started again
             raise
         self.running = True
-        loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(self._guard(self._turns)), loop.create_task(self._guard(self._ticks))]
+        make, ticks = asyncio.get_running_loop().create_task, partial(self.clock.run, self._tick)
+        self._tasks = [make(self._guard(self._turns)), make(self._guard(ticks))]
         self.probes.open()
         return self.codec.address
 
@@ -141,9 +143,12 @@ class Actor:
         self.queue.closed = True
         while self.running and self.queue and self._tasks:
             await asyncio.sleep(0.001)
-        self.running = False
+        last, running, self.running = Ready(self.clock.now(), seal="stop"), self.running, False
         await self._cancel()
         self.queue.close()
+        if running and self.chronicle.asks(last):
+            with suppress(StoreError):  # the events have digests all the same
+                await self._commit(last)
         await self.store.close()
 
     async def kill(self) -> None:
@@ -228,7 +233,7 @@ class Actor:
         """Reads every record, tells the policies, and starts every state's work (paper, sections 3.3 and 4.3.1)."""
         table, now = self.table, self.clock.now()
         table.clear(await self.store.metadata())
-        self._continue()
+        self.codec.resume(table.metadata.get(COMMITS), self.effects.rng)
         other = refusal(table.metadata, self._described, self.program, self.store, self.identity.name)
         async for key, row in self.store.records():
             if other is not None:
@@ -239,6 +244,7 @@ class Actor:
                 raise with_command(error, self.program, self.store, self.identity.name) from error
         self.upcalls.recovered()
         ready = Ready(now)
+        await self.chronicle.begin(ready, self.store, self.epoch, self.codec.agreement, self.codec.commits)
         self.stepper.forget_settings()
         self.stepper.stand(ready)
         if table.instances:
@@ -255,16 +261,6 @@ class Actor:
         if rest:
             self._starting = asyncio.get_running_loop().create_task(self._guard(partial(self._start_the_rest, rest)))
         self._tell(Kind.RECOVERED, machines=len(table.instances))
-
-    def _continue(self) -> None:
-        """The actor's messages say which store it has, and how far that is; a new one gets a name by chance."""
-        codec, kept = self.codec, self.table.metadata.get(COMMITS)
-        if kept is None:
-            codec.store, codec.commits = f"s{self.effects.rng.getrandbits(64):016x}", 0
-        else:
-            codec.store, _, commits = kept.decode().partition(" ")
-            codec.commits = int(commits)
-        codec.began = codec.commits
 
     async def _start_the_rest(self, effects: list[Effect]) -> None:
         """Starts recovered work between the turns; a lease that has left its state meanwhile starts nothing."""
@@ -362,6 +358,10 @@ class Actor:
         match request:
             case Deliver():
                 return self.messages.deliver(ready, request)
+            case Follow() | SealEvents():
+                return self.chronicle.take(ready, request)
+            case Tick():
+                self.chronicle.tick(ready)
             case PolicyCommand():
                 ready.raised += map(Decide, self.upcalls.command(request, self.clock.now()))
                 return None
@@ -383,8 +383,10 @@ class Actor:
 
     async def _carry_out(self, ready: Ready) -> None:
         """Commits what a turn has changed; then tells of it, and sends and starts what follows."""
-        if ready.changed or ready.dropped or ready.metadata:
+        if self.chronicle.asks(ready) or ready.changed or ready.dropped or ready.metadata:
             await self._commit(ready)
+        else:
+            self.chronicle.put_off(ready)
         for notice in ready.notices:
             self.notices.tell(notice)
         self.effects.carry_out(ready)
@@ -395,7 +397,9 @@ class Actor:
             raise StoreError("the commit was consumed by a subscriber to notices")
         commits = self.codec.commits + 1
         kept = self.table.metadata[COMMITS] = f"{self.codec.store} {commits}".encode()
-        await self.store.commit(Batch(puts, tuple(ready.dropped), {**ready.metadata, COMMITS: kept}))
+        events, prune_to = await self.chronicle.write(ready, commits, self.store)
+        metadata = {**ready.metadata, COMMITS: kept}
+        await self.store.commit(Batch(puts, tuple(ready.dropped), metadata, events, prune_to))
         self.codec.commits = commits
         self.counts["commits"] += 1
         self._tell(Kind.COMMITTED, machines=len(puts))
@@ -480,9 +484,6 @@ class Actor:
         asked = self.upcalls.busy or self.calls.under_way() or self.probes.asking
         at_work = bool(self.queue) or starting or asked or self.outbox.sending
         return not (self.running and at_work)
-
-    async def _ticks(self) -> None:
-        await self.clock.run(self._tick)
 
     async def _tick(self, now: int) -> None:
         if self.running:

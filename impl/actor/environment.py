@@ -194,6 +194,22 @@ class DecisionLimits(Struct, forbid_unknown_fields=True, frozen=True, rename=_RE
     pause: Seconds = 1.0
 
 
+class EventSettings(Struct, forbid_unknown_fields=True, frozen=True):
+    """How events are kept (impl/actor/chronicle.py).
+
+    Attributes:
+        keep: how many are kept at least; older ones are dropped once all followers have acknowledged them.
+        most: how many may be there; beyond it the oldest are dropped though followers have not read them.
+        seal_events: a seal comes after so many events at the latest.
+        seal_seconds: a seal comes after so many seconds at the latest, at the next commit or tick.
+    """
+
+    keep: Count = 100_000
+    most: Count = 1_000_000
+    seal_events: Count = 1000
+    seal_seconds: Seconds = 5.0
+
+
 @dataclass(frozen=True, slots=True)
 class ActorOptions:
     """How an actor works.
@@ -204,6 +220,7 @@ class ActorOptions:
         backoff: of messages.
         retry: of handlers.
         deciding: of policies.
+        events: how events are kept; None: none are written.
         seed: of the jitter; None: from the system.
     """
 
@@ -212,6 +229,7 @@ class ActorOptions:
     backoff: Backoff = field(default_factory=Backoff)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     deciding: DecisionLimits = field(default_factory=DecisionLimits)
+    events: EventSettings | None = field(default_factory=EventSettings)
     seed: int | None = None
 
 

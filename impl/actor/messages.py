@@ -8,6 +8,7 @@ neighbour. What third parties have signed travels with it as a credential, which
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from random import Random
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -85,6 +86,15 @@ class EnvelopeCodec:
         self.kept = KeptPages()
         self.address = self.store = ""
         self.epoch = self.began = self.commits = 0
+
+    def resume(self, kept: bytes | None, chance: Random) -> None:
+        """Messages say which store the actor has, and how far that is; a new one gets a name by chance."""
+        if kept is None:
+            self.store, self.commits = f"s{chance.getrandbits(64):016x}", 0
+        else:
+            self.store, _, commits = kept.decode().partition(" ")
+            self.commits = int(commits)
+        self.began = self.commits
 
     def seal(self, messages: Sequence[Outgoing]) -> list[SealedMessage | Refusal]:
         """Messages of machines as frames, which stand for themselves; those for one actor share a signature.
@@ -350,11 +360,12 @@ class MessageHandler:
             table.instances[key] = instance
         before = instance.record
         outcome = self.stepper.step(ready, instance, event)
-        kind = outcome.kind
+        kind, after = outcome.kind, instance.record
         if kind != "refused":
             self._note(ready, message, heard, kind)
         elif not peer:  # it has not become this neighbour by being refused, nor does its number count
             instance.peers[event[2]], instance.record = peer, before
+            ready.retract(after)
         if kind == "taken":
             instance.metadata.update(kept)
         elif kind == "duplicate" and (missed := {n: v for n, v in kept.items() if n not in instance.metadata}):
@@ -365,6 +376,7 @@ class MessageHandler:
         if fresh and kind != "taken":
             del table.instances[key]  # nothing has begun
             ready.undo(key)
+            ready.retract(after)
         if kind == "refused" and not codec.program.messages[envelope.message].ordered:  # else it is consumed
             raise Refusal(f"{core.role} refuses {envelope.message}: {outcome.reason}")
         return outcome

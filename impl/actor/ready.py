@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
+from leasehold.impl.actor.drafts import Draft, StepDraft
 from leasehold.impl.actor.table import MachineInstance
-from leasehold.impl.core.work import CallWork, Event, SendWork
+from leasehold.impl.core.work import CallWork, Event, Record, SendWork
 from leasehold.impl.handlers.handler import Done
 from leasehold.impl.identity.envelope import Envelope
 from leasehold.impl.notices import Notice
@@ -120,6 +121,19 @@ class Acknowledge(NamedTuple):
     number: int
 
 
+class Follow(NamedTuple):
+    """A follower of the actor's events has read them up to a position; None: it follows no more."""
+
+    name: str
+    position: int | None
+
+
+class SealEvents(NamedTuple):
+    """The events that are there get a seal; why."""
+
+    why: str
+
+
 class Tick(NamedTuple):
     """The clock has come to a time."""
 
@@ -152,6 +166,8 @@ Request: TypeAlias = (
     | Recheck
     | Recover
     | Acknowledge
+    | Follow
+    | SealEvents
     | Tick
     | PolicyCommand
     | Read
@@ -227,6 +243,8 @@ class Ready:
         notices: what subscribers are told.
         raised: requests that follow from it, for the end of the queue.
         told: leases of which a `TellPolicy` is among the effects.
+        events: what the chain of events gets of it, in order; empty where the actor writes none.
+        seal: why the chain is to be sealed; empty: that it is not has no reason.
     """
 
     now: int
@@ -239,6 +257,8 @@ class Ready:
     notices: list[Notice] = field(default_factory=list)
     raised: list[Request] = field(default_factory=list)
     told: set[RecordKey] = field(default_factory=set)
+    events: list[Draft] = field(default_factory=list)
+    seal: str = ""
 
     def change(self, instance: MachineInstance) -> None:
         """A machine's record is new."""
@@ -248,6 +268,11 @@ class Ready:
     def undo(self, key: RecordKey) -> None:
         """A machine that was to begin has not."""
         self.changed.pop(key, None)
+
+    def retract(self, record: Record) -> None:
+        """The last step, which left a record, counts as if it had not been taken."""
+        if self.events and isinstance(last := self.events[-1], StepDraft) and last.record is record:
+            self.events.pop()
 
     def drop(self, key: RecordKey) -> None:
         """A machine is forgotten."""

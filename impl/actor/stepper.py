@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from leasehold.impl.actor import outside, session
+from leasehold.impl.actor import beginning, outside, session
+from leasehold.impl.actor.drafts import EventDraft, FoundDraft, RefusedDraft, StepDraft, refused, words
 from leasehold.impl.actor.environment import ActorContext, ActorError
 from leasehold.impl.actor.outside import local_event
-from leasehold.impl.actor.pruned import origin_of
 from leasehold.impl.actor.ready import (
     Acknowledge,
     AskAgain,
@@ -32,16 +32,20 @@ from leasehold.impl.actor.ready import (
     TickPolicies,
 )
 from leasehold.impl.actor.session import ChannelFull
-from leasehold.impl.actor.table import BELOW, MEMBERSHIP, MachineInstance, MachinesOfActor, RowCodec
+from leasehold.impl.actor.table import BELOW, MachineInstance, MachinesOfActor, RowCodec
 from leasehold.impl.core.codec import CoreError
 from leasehold.impl.core.work import TICK, CallWork, DriveWork, Event, Outcome, Record, SendWork, Work, local
-from leasehold.impl.identity import membership
-from leasehold.impl.identity.signed import Refusal
+from leasehold.impl.events.event import EndedCall, ForgottenEvent
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.policy.policy import Decision
 from leasehold.impl.store.store import RecordKey
 
 log = logging.getLogger("leasehold.stepper")
+
+# Where the event of a step comes from, by the request that brings it.
+_CAUSES: Mapping[type, str] = {
+    Begin: "client", Tell: "client", Decide: "policy", Complete: "handler", Observe: "probe", Recheck: "subsidiary",
+}  # fmt: skip
 
 
 class Stepper:
@@ -57,6 +61,11 @@ class Stepper:
         self.program, self.table = context.program, context.table
         self.environment, self.retire_after = context.environment, context.options.retire_after
         self.notices, self.counts, self.codecs = context.notices, context.counts, rows.codecs
+        self._keeps_events = context.options.events is not None
+        self._cause = ""  # of the next step
+        self._ended: EndedCall | None = None  # the call that the event of the next step ends
+        self._driver: StepDraft | None = None  # the step whose work is started
+        self._into: list[StepDraft] | None = None  # takes the next step, if another one drives it
         self._stood: Mapping[str, str] | None = None  # the settings by which the machines stand
 
     # Requests
@@ -72,6 +81,7 @@ class Stepper:
             ActorError: it asks for something that cannot be; nothing has changed.
             CoreError: the specification is at fault, and nothing of the turn may be committed.
         """
+        self._cause, self._ended, self._driver = _CAUSES.get(type(request), ""), None, None
         match request:
             case Decide() | Complete() | Observe() | Recheck():
                 try:
@@ -83,8 +93,8 @@ class Stepper:
                 return self._tick(ready, now)
             case Consume(key, event):
                 return self.step(ready, self.find(key), event)
-            case Begin(key, event, fields, peers):
-                return self._begin(ready, key, event, fields, peers)
+            case Begin():
+                return beginning.begin(self, ready, request)
             case Tell():
                 return outside.tell(self, ready, request)
             case Recover(key):
@@ -117,64 +127,6 @@ class Stepper:
             raise ActorError(f"no {key.machine[:60]} of lease {key.lease[:80]}: {over}")
         return instance
 
-    def _begin(
-        self, ready: Ready, key: RecordKey, event: str, fields: Mapping[str, Any], peers: Mapping[str, str]
-    ) -> Outcome:
-        lease, machine = key
-        if self.program.standing:
-            raise ActorError(f"{self.program.system} stands: its machines are there; tell them what has happened")
-        named = self.program.machines.get(machine)
-        if named is None or named[0].role not in self.table.roles or named[0].subsidiary:
-            raise ActorError(f"this actor has no machine {machine[:60]}")
-        if named[0].role not in self.program.begun_by:
-            begin = ", ".join(self.program.begun_by)
-            raise ActorError(f"{machine[:60]} begins no runs of {self.program.system}; these do: {begin}")
-        named_after = origin_of(lease)
-        if named_after is None:
-            raise ActorError(f"a lease is named ORIGIN:NUMBER, not {lease[:60]!r}")
-        if named_after[0] != self.name:
-            raise ActorError(f"{lease[:80]} would be a lease of {named_after[0]}; this actor begins {self.name}:NUMBER")
-        if key in self.table.instances or lease in self.table.pruned:
-            raise ActorError(f"there is, or was, a lease {lease[:80]}")
-        instance = self.table.new(key, *named)
-        self._gather(instance, peers)
-        heard = local_event(instance, event, fields, -1)
-        self.table.instances[key] = instance
-        outcome = self.step(ready, instance, heard, outside=True)
-        if not outcome.taken:
-            del self.table.instances[key]
-            ready.undo(key)
-            raise ActorError(f"{machine} does not take {event}: {outcome.reason}")
-        return outcome
-
-    def _gather(self, instance: MachineInstance, peers: Mapping[str, str]) -> None:
-        """The members of a run that begins here: its machine learns its neighbours', and signs them for all."""
-        program, key, identity = self.program, instance.key, self.identity
-        near = program.neighbours(instance.core, instance.number)
-        members = {key.machine: identity.name}
-        for name in program.talking if program.has_membership else near:
-            if name != key.machine:
-                members[name] = peers.get(name) or self.environment.peers.get(name, "")
-            if not members[name]:
-                raise ActorError(f"nobody was named to play {name} for {key.lease[:80]}")
-            if name != key.machine:
-                self._check_player(name, members[name])
-        self.introduce(instance, members)
-        if program.has_membership:
-            try:
-                instance.metadata[MEMBERSHIP] = membership.issue(identity.key, identity.name, key.lease, members)
-            except Refusal as refusal:
-                raise ActorError(f"{key.lease[:80]} cannot begin: {refusal}") from refusal
-
-    def _check_player(self, machine: str, player: object) -> None:
-        """Whether somebody may play a machine: else what is sent to it would never be taken."""
-        if not isinstance(player, str):
-            raise ActorError(f"who plays {machine} is a name, not {player!r:.60}")
-        try:
-            self.identity.trust.speaker(player, machine)
-        except Refusal as refusal:
-            raise ActorError(f"{player[:80]} cannot play {machine}: {refusal}") from refusal
-
     def stand(self, ready: Ready) -> None:
         """The machines of a standing system that this actor plays are there from its first start on.
 
@@ -194,6 +146,8 @@ class Stepper:
                 instance = self.table.instances[key] = self.table.new(key, core, number)
                 self.table.moved(instance, ready.now)
                 ready.change(instance)
+                if self._keeps_events:
+                    ready.events.append(FoundDraft(instance, instance.record))
                 log.info("%s plays %s of %s", self.name, name, program.system)
             if instance is not None:
                 self._follow(ready, instance, peers)
@@ -229,10 +183,13 @@ class Stepper:
         try:
             if instance is not None:
                 event = local_event(instance, decision.event, decision.fields, decision.state_epoch)
+                self._ended = EndedCall(decision.state_epoch) if decision.state_epoch >= 0 else None
             elif decision.state_epoch < 0 and decision.lease not in self.table.pruned:
-                self._begin(ready, key, decision.event, decision.fields, self.environment.peers)
+                beginning.begin(self, ready, Begin(key, decision.event, decision.fields, self.environment.peers))
         except ActorError as error:
             self.counts["policy errors"] += 1
+            if self._keeps_events:
+                ready.events.append(refused(key, decision.event, "policy", str(error)))
             log.error("the policy of %s answers wrongly: %s", decision.machine, error)
         else:
             if instance is not None and (outcome := self.step(ready, instance, event, True)).kind == "refused":
@@ -257,10 +214,11 @@ class Stepper:
         if done.facts and instance.state_epoch == request.epoch:
             instance.metadata["facts"] = dict(done.facts)
             ready.change(instance)
+        self._ended = EndedCall(request.epoch, done.well, words(done.words))
         outcome = self.step(ready, instance, local(request.event, request.fields, request.epoch), outside=True)
         if outcome.kind == "refused":
-            words = f"{request.key.machine} of {request.key.lease} does not take it: {outcome.reason}"
-            log.error("a handler answers %s, and %s", request.event, words)
+            why = f"{request.key.machine} of {request.key.lease} does not take it: {outcome.reason}"
+            log.error("a handler answers %s, and %s", request.event, why)
 
     def _tick(self, ready: Ready, now: int) -> None:
         """The clock has come to a time: policies hear of it, and leases that have been over for long enough go."""
@@ -270,6 +228,9 @@ class Stepper:
             if self._may_forget(instance, below, now):
                 for machine in (instance, *below):
                     ready.drop(machine.key)
+                    if self._keeps_events:
+                        fields = {"lease": machine.key.lease, "machine": machine.key.machine, "state": machine.state}
+                        ready.events.append(EventDraft(ForgottenEvent, fields))
                 ready.metadata.update(self.table.forget(instance))
             else:
                 self.table.remember(instance, before + 1)
@@ -308,6 +269,7 @@ class Stepper:
             ChannelFull: it would send into a full channel, and has changed nothing.
         """
         before, core = instance.record, instance.core
+        into, self._into = self._into, None
         if outside:
             machines = MachinesOfActor(self.table, instance)
             record, outcome = core.step_outside(before, event, ready.now, machines)
@@ -321,8 +283,8 @@ class Stepper:
             except CoreError as error:
                 if not outside:
                     raise
-                words = str(error).partition(";")[0]  # the event is at fault, not the specification
-                record, outcome = before, Outcome("refused", event[0], reason=words)
+                why = str(error).partition(";")[0]  # the event is at fault, not the specification
+                record, outcome = before, Outcome("refused", event[0], reason=why)
             else:
                 self._set(ready, instance, record)
         kind = outcome.kind
@@ -338,13 +300,34 @@ class Stepper:
             left = record[core.state_epoch_at] != before[core.state_epoch_at] and not core.subsidiary
             ready.moved[instance.key] = left or ready.moved.get(instance.key, False)
             self.table.moved(instance, ready.now)
+        driver = self._driver
+        self._driver = self._noted(ready, into, instance, event, before, outcome, outside)
         if outcome.work:
             self.start(ready, instance, outcome.work, again=not taken)
+        self._driver = driver
         if taken:
             if core.answers:
                 self.recheck(ready, instance)
             self._changed(ready, instance)
         return outcome
+
+    def _noted(
+        self, ready: Ready, into: list[StepDraft] | None, instance: MachineInstance, event: Event, before: Record,
+        outcome: Outcome, outside: bool,
+    ) -> StepDraft | None:  # fmt: skip
+        """A step, for the chain of events, if it has changed the record; or that it was refused."""
+        if not self._keeps_events:
+            return None
+        cause = "message" if event[2] >= 0 else "timer" if event is TICK else self._cause
+        if instance.record is before:
+            if outside and outcome.kind == "refused":
+                ready.events.append(RefusedDraft(instance, event, cause, outcome.reason))
+            return None
+        ended = self._ended if outside and event[4] >= 0 else None
+        serves = instance.serves if instance.core.of_actor else ""
+        draft = StepDraft(instance, event, before, instance.record, outcome, cause, ended, serves)
+        (ready.events if into is None else into).append(draft)
+        return draft
 
     def _set(self, ready: Ready, instance: MachineInstance, record: Record) -> None:
         instance.record = record
@@ -361,6 +344,7 @@ class Stepper:
     def recheck(self, ready: Ready, instance: MachineInstance) -> None:
         """Steps a machine with what it waits for of its subsidiaries, once it has come true."""
         for event in instance.core.offered(instance.record):
+            self._cause = "subsidiary"
             try:
                 taken = self.step(ready, instance, local(event, state_epoch=instance.state_epoch)).taken
             except ChannelFull:
@@ -483,10 +467,12 @@ class Stepper:
             self._tell_policy(ready, RecordKey("", instance.core.role))
         if self.table.drive(below, instance.key):
             ready.change(below)  # who has it from now on is kept also where the event moves nothing
+        self._cause, self._into = "parent", self._driver.driven if self._driver is not None else None
         self.step(ready, below, event)
 
     def start_again(self, ready: Ready, instance: MachineInstance) -> None:
         """Recovery of one machine: its record stays, and its work begins anew (paper, section 3.3)."""
+        self._driver = None
         _, outcome = instance.core.recover(instance.record)
         self.start(ready, instance, outcome.work, again=True, anew=True)
         for at in tuple(session.neighbours(instance)):

@@ -46,6 +46,7 @@ class Purpose(Enum):
     ENVELOPE = b"leasehold envelope 1\x00"
     TICKET = b"leasehold ticket 1\x00"
     MEMBERSHIP = b"leasehold membership 1\x00"
+    EVENTS = b"leasehold events 1\x00"
 
 
 @dataclass(frozen=True)

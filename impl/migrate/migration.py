@@ -9,15 +9,23 @@ run again. An actor has all its records in memory anyway, so they are never too 
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
+from leasehold.impl.actor.chronicle import HEAD
+from leasehold.impl.actor.describe import EventDescriber
+from leasehold.impl.actor.drafts import FoundDraft
+from leasehold.impl.actor.table import RowCodec
 from leasehold.impl.core.codec import RecordError, read_head
 from leasehold.impl.core.core import Program
+from leasehold.impl.core.work import Machines
+from leasehold.impl.events.chain import ChainWriter, Head
+from leasehold.impl.events.event import FoundEvent, MigratedEvent
 from leasehold.impl.migrate.mapping import Mapper, Problem, UnmappableRecord, rules_for
 from leasehold.impl.migrate.schema import SPECIFICATION, RecordSchema
 from leasehold.impl.store.owned import OwnedStore
@@ -146,10 +154,41 @@ async def migrate(
         summary.needed = True
         batch = _mapped(Mapper(before, system, program), rows, summary)
         if not dry_run:
-            await store.commit(Batch(batch.puts, batch.drops, {SPECIFICATION: after.write()}))
+            head = Head.of(words.get(HEAD))
+            events = _events(ChainWriter(owner, after.digest, epoch, head), program, batch, summary)
+            told = {HEAD: bytes(events.head._replace(commit=head.commit))} if events.bodies else {}
+            await store.commit(
+                Batch(batch.puts, batch.drops, {SPECIFICATION: after.write(), **told}, events.bodies)
+            )  # fmt: skip
         return summary
     finally:
         await store.close()
+
+
+class _Events(NamedTuple):
+    bodies: list[bytes]
+    head: Head
+
+
+def _events(writer: ChainWriter, program: Program, batch: Batch, summary: Summary) -> _Events:
+    """The events of a migration: that it was, and each record as it is now; none where no chain has begun.
+
+    They have no seal, as only the actor has its key; its next seal covers them.
+    """
+    head = writer.head
+    if not head.position or summary.before is None:
+        return _Events([], head)
+    rows = RowCodec(program)
+    describer = EventDescriber(program, rows.codecs)
+    below = {core.role: Machines(core.first) for core in program.roles.values()}
+    wall, forgotten = round(time.time(), 3), summary.forgotten.total()
+    fields = {"source": summary.before.digest, "records": summary.records.total(), "forgotten": forgotten}
+    bodies = [writer.append(MigratedEvent, 0, wall, head.commit, **fields)]
+    for key, row in batch.puts.items():
+        instance = rows.read(key, row, below)
+        found = describer.fields_of(FoundDraft(instance, instance.record))
+        bodies.append(writer.append(FoundEvent, 0, wall, head.commit, **found))
+    return _Events(bodies, writer.head)
 
 
 def _written_by(

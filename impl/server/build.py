@@ -93,6 +93,7 @@ def build(config: Config, roles: tuple[str, ...] = ()) -> Built:
         backoff=config.messages,
         retry=config.handling,
         deciding=config.deciding,
+        events=config.event_settings,
     )
     with _of_key("store", StoreError):
         store = store_from_url(config.store)

@@ -8,7 +8,7 @@ import os
 import socket
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from leasehold.impl.server import config
 
@@ -52,9 +52,20 @@ class Client:
         """
         return self._ask("POST", place, given)
 
-    def _ask(self, method: str, place: tuple[str, ...], given: dict[str, Any] | None) -> Any:
+    def read(self, *place: str, **query: str) -> bytes:
+        """What the actor says about a place that is no JSON: `read("events", after="17")`.
+
+        Raises:
+            ClientError: it says no, or does not answer.
+        """
+        found = self._ask("GET", place, None, query)
+        return found if isinstance(found, bytes) else b""
+
+    def _ask(
+        self, method: str, place: tuple[str, ...], given: dict[str, Any] | None, query: dict[str, str] | None = None
+    ) -> Any:
         connection = _UnixConnection(self.path, self._limit)
-        where = "/" + "/".join(quote(part, safe=":") for part in place)
+        where = "/" + "/".join(quote(part, safe=":") for part in place) + (f"?{urlencode(query)}" if query else "")
         body = None if given is None else json.dumps({name: v for name, v in given.items() if v is not None})
         try:
             connection.request(method, where, body)

@@ -19,13 +19,21 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import fields
 
-from leasehold.impl.actor.environment import Backoff, Count, DecisionLimits, ProbeSettings, RetryPolicy, Seconds
+from leasehold.impl.actor.environment import (
+    Backoff,
+    Count,
+    DecisionLimits,
+    EventSettings,
+    ProbeSettings,
+    RetryPolicy,
+    Seconds,
+)
 from leasehold.impl.files import Unreadable, read_yaml
 from leasehold.impl.words import did_you_mean
 
@@ -74,6 +82,7 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
         inventory: a file, or the inventory itself.
         peers: who plays which machine, where the trust set has several actors of that role; or the file that says so,
             which may change while the actor runs.
+        events: how the events are kept that are committed with records; false: none are written.
         retire_after_ticks: for which a lease that is over is remembered.
         reopen_pause_seconds: between two tries to open a store that failed.
         stall_seconds: for which its loop may stand still before it is said.
@@ -103,9 +112,17 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     handling: RetryPolicy = RetryPolicy()
     probing: ProbeSettings = ProbeSettings()
     deciding: DecisionLimits = DecisionLimits()
+    events: EventSettings | bool = EventSettings()
     retire_after_ticks: Count = 600
     reopen_pause_seconds: Seconds = 1.0
     stall_seconds: Seconds = 5.0
+
+    @property
+    def event_settings(self) -> EventSettings | None:
+        """How events are kept; None: none are written."""
+        if isinstance(self.events, bool):
+            return EventSettings() if self.events else None
+        return self.events
 
     @property
     def socket(self) -> Path:
@@ -196,7 +213,9 @@ def _words(said: str) -> str:
     """An error of msgspec, with the near miss and the remedy."""
     if found := _UNKNOWN.fullmatch(said):
         parts = {field.name: field.type for field in fields(Config)}
-        names = [field.encode_name for field in fields(parts.get(found[2] or "", Config))]
+        kind = parts.get(found[2] or "", Config)
+        mappings = [one for one in get_args(kind) or (kind,) if isinstance(one, type) and issubclass(one, Struct)]
+        names = [field.encode_name for field in fields(mappings[0])]
         place = f"{found[2]}: " if found[2] else ""
         near = did_you_mean(found[1], names)
         return f"{place}there is no key `{found[1][:60]}`{near} (keys: {', '.join(names)})"

@@ -11,6 +11,11 @@
 | `POST /units/NAME/tell` | `{event, fields?}`: an event that the world outside gives a unit, such as `repaired` |
 | `POST /leases/NAME/recover`, `POST /units/NAME/recover` | the scalpel: recovery of one machine |
 | `GET /metrics` | for Prometheus |
+| `GET /events?after=N&limit=M` | events after a position, as lines (impl/events/lines.py) |
+| `GET /events/state` | which events there are, and how far followers have come |
+| `POST /events/seal` | a seal of all events |
+| `POST /followers/NAME/acknowledge/N` | a follower has kept the events up to a position |
+| `POST /followers/NAME/leave` | it follows no more |
 
 A service manager takes the demands of clients for leases as well:
 
@@ -46,6 +51,7 @@ from leasehold.impl.actor.pruned import origin_of
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.identity.signed import Refusal
 from leasehold.impl.server.config import ConfigError
+from leasehold.impl.server.event_feed import EventFeed
 from leasehold.impl.server.views import Views
 from leasehold.impl.store.store import RecordKey
 from leasehold.impl.words import choices, did_you_mean
@@ -163,6 +169,7 @@ class ControlSocket:
                 web.post("/demand", self._demand),
                 web.post("/leases/{lease}/flex", self._demand),
                 web.post("/leases/{lease}/prolong", self._demand),
+                *EventFeed(self.actor).routes(),
             ]
         )
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)

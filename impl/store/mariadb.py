@@ -1,9 +1,10 @@
 """The store in a MariaDB database (InnoDB), which several actors may share.
 
-Theory of operation. Four tables: `leasehold_schema` (the layout's version), `leasehold_actor` (name and epoch),
-`leasehold_record` and `leasehold_word`, both keyed by actor. A commit is two round trips: the first begins a
-transaction and locks the actor's row, whose epoch tells whether we are still the owner; the second writes everything,
-in statements of many rows, and commits. A batch too long for one packet takes more of them, in the same transaction.
+Theory of operation. Five tables: `leasehold_schema` (the layout's version), `leasehold_actor` (name and epoch),
+`leasehold_record`, `leasehold_word` and `leasehold_event`, all three keyed by actor. A commit is two round trips: the
+first begins a transaction and locks the actor's row, whose epoch tells whether we are still the owner; the second
+writes everything, in statements of many rows, and commits. A batch too long for one packet takes more of them, in the
+same transaction.
 
 Ownership is a named lock that the connection holds (GET_LOCK): it keeps a second copy out, and goes with the
 connection. Where it goes too early, because the connection was cut while its owner lives on, the epoch holds: whoever
@@ -30,10 +31,10 @@ import aiomysql
 from leasehold.impl.files import table
 from leasehold.impl.store.failures import error_named, error_of
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row
-from leasehold.impl.store.store import Batch, RecordKey, StoreError, Transient
+from leasehold.impl.store.store import Batch, EventRange, RecordKey, StoreError, Transient
 from leasehold.impl.words import did_you_mean
 
-VERSION = 1
+VERSION = 2
 _PACKET_BYTES = 16 * 2**20  # what the server must take in one packet: a value of the largest size, twice, and a key
 _STATEMENT_BYTES = 2**20  # a statement of many rows ends after this, a packet of many statements too
 _ANSWER_SECONDS = 60.0
@@ -82,6 +83,13 @@ class MariadbStore(OwnedStore):
         await self._ask("COMMIT")
         return self._epoch
 
+    async def _look(self, owner: str) -> bool:
+        self._epoch = 0
+        if owner not in await self._owners():
+            return False
+        ((self._actor,),) = await self._ask(f"SELECT id FROM leasehold_actor WHERE name = {_text(owner)}")
+        return True
+
     async def _owners(self) -> list[str]:
         await self._connect()
         if not await self._ask("SHOW TABLES LIKE 'leasehold\\_actor'"):
@@ -122,6 +130,8 @@ class MariadbStore(OwnedStore):
             await self._ask(f"INSERT INTO leasehold_schema (version) VALUES ({VERSION})")
         elif found[0][0] > VERSION:
             raise self._newer_version(found[0][0], VERSION)
+        elif found[0][0] < VERSION:  # the layout of version 1 had no events, whose table is there now
+            await self._ask(f"UPDATE leasehold_schema SET version = {VERSION}")
         await self._ask(f"SELECT RELEASE_LOCK('{setup}')")
 
     async def _page(self, after: RecordKey | None) -> Sequence[Row]:
@@ -137,6 +147,15 @@ class MariadbStore(OwnedStore):
     async def _metadata(self) -> Sequence[tuple[str, bytes]]:
         rows = await self._ask(f"SELECT name, body FROM leasehold_word WHERE actor = {self._actor}")
         return [(name.decode(), body) for name, body in rows]
+
+    async def _event_page(self, after: int, limit: int) -> Sequence[tuple[int, bytes]]:
+        where = f"actor = {self._actor} AND position > {after} ORDER BY position LIMIT {limit}"
+        return await self._ask(f"SELECT position, body FROM leasehold_event WHERE {where}")
+
+    async def _event_range(self) -> EventRange:
+        columns = "COALESCE(MIN(position), 1), COALESCE(MAX(position), 0)"
+        ((first, last),) = await self._ask(f"SELECT {columns} FROM leasehold_event WHERE actor = {self._actor}")
+        return EventRange(first, last)
 
     async def _commit(self, batch: Batch) -> None:
         packets = _packets([*self._statements(batch), "COMMIT"])
@@ -159,6 +178,11 @@ class MariadbStore(OwnedStore):
         yield from _inserts("leasehold_word (actor, name, body)", words)
         for name in (name for name, body in batch.metadata.items() if not body):
             yield f"DELETE FROM leasehold_word WHERE actor={a} AND name={_text(name)}"
+        if batch.prune_events_to:
+            yield f"DELETE FROM leasehold_event WHERE actor={a} AND position<={batch.prune_events_to}"
+        events = (f"({a},{at},X'{body.hex()}')" for at, body in enumerate(batch.events, self._last_event + 1))
+        for part in _parts(events):
+            yield f"INSERT INTO leasehold_event (actor, position, body) VALUES {','.join(part)}"
 
     async def _ask(self, statements: str) -> list[tuple[Any, ...]]:
         """Sends statements in one packet, and answers the rows of the last one."""

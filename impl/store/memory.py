@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row
-from leasehold.impl.store.store import Batch, RecordKey, StoreError, Transient
+from leasehold.impl.store.store import Batch, EventRange, RecordKey, StoreError, Transient
 
 
 @dataclass(eq=False, slots=True)
@@ -23,8 +23,9 @@ class Disk:
         epoch: of the last opening.
         records: by key.
         metadata: by name.
-        capacity: how many bytes of records and metadata it can keep; None is without limit. A commit beyond it fails as
-            one on a full disk does.
+        events: by position, in their order.
+        capacity: how many bytes of records, metadata and events it can keep; None is without limit. A commit beyond it
+            fails as one on a full disk does.
         owner: the store that owns it at present.
         order: the keys in order; None when a commit may have changed them.
     """
@@ -33,6 +34,7 @@ class Disk:
     epoch: int = 0
     records: dict[RecordKey, bytes] = field(default_factory=dict)
     metadata: dict[str, bytes] = field(default_factory=dict)
+    events: dict[int, bytes] = field(default_factory=dict)
     capacity: int | None = None
     owner: object = None
     order: list[RecordKey] | None = None
@@ -63,6 +65,10 @@ class MemoryStore(OwnedStore):
         self._epoch = disk.epoch
         return disk.epoch
 
+    async def _look(self, owner: str) -> bool:
+        self._epoch = 0
+        return self.disk.actor == owner
+
     async def _owners(self) -> list[str]:
         raise StoreError("memory keeps nothing between two runs", "name a store of a file or of a database")
 
@@ -75,6 +81,15 @@ class MemoryStore(OwnedStore):
 
     async def _metadata(self) -> Sequence[tuple[str, bytes]]:
         return list(self.disk.metadata.items())
+
+    async def _event_page(self, after: int, limit: int) -> Sequence[tuple[int, bytes]]:
+        events, (first, last) = self.disk.events, await self._event_range()
+        after = max(after, first - 1)
+        return [(at, events[at]) for at in range(after + 1, min(last, after + limit) + 1)]
+
+    async def _event_range(self) -> EventRange:
+        events = self.disk.events
+        return EventRange(next(iter(events)), next(reversed(events))) if events else EventRange(1, 0)
 
     async def _commit(self, batch: Batch) -> None:
         disk = self.disk
@@ -90,6 +105,9 @@ class MemoryStore(OwnedStore):
             disk.metadata[name] = body
             if not body:
                 del disk.metadata[name]
+        for at in range((await self._event_range()).first, batch.prune_events_to + 1):
+            del disk.events[at]
+        disk.events.update(enumerate(batch.events, self._last_event + 1))
 
     async def _drop(self) -> None:
         if self.disk.owner is self:
@@ -102,6 +120,7 @@ class MemoryStore(OwnedStore):
 def _size_after(disk: Disk, batch: Batch) -> int:
     records = {**disk.records, **batch.puts}
     dropped = set(batch.drops)
+    events = [body for at, body in disk.events.items() if at > batch.prune_events_to]
     return sum(len(body) for key, body in records.items() if key not in dropped) + sum(
-        map(len, {**disk.metadata, **batch.metadata}.values())
+        map(len, (*{**disk.metadata, **batch.metadata}.values(), *events, *batch.events))
     )

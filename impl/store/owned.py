@@ -26,6 +26,7 @@ from leasehold.impl.store.store import (
     Batch,
     Broken,
     Busy,
+    EventRange,
     Fenced,
     RecordKey,
     StoreError,
@@ -34,7 +35,7 @@ from leasehold.impl.store.store import (
     check_name,
 )
 
-PAGE = 1000  # records in one query
+PAGE = 1000  # records or events in one query
 
 Row = tuple[str, str, bytes]
 
@@ -53,6 +54,7 @@ class OwnedStore(ABC):
         self.place = place
         self._turn = asyncio.Lock()
         self._refusal: StoreError | None = self._not_open()
+        self._last_event = 0  # its position
 
     async def open(self, owner: str) -> int:
         check_name("the actor's name", owner)
@@ -61,11 +63,31 @@ class OwnedStore(ABC):
             try:
                 with self._explained():
                     epoch = await self._take(owner)
+                    self._last_event = (await self._event_range()).last
             except BaseException:
                 await self._drop()
                 raise
             self._refusal = None
             return epoch
+
+    async def look(self, owner: str) -> None:
+        """Opens the store of an actor for reading alone. Its owner goes on; a commit is refused.
+
+        Raises:
+            StoreError: the store cannot be read, keeps nothing, or has no such actor.
+        """
+        async with self._turn:
+            await self._give_up()
+            try:
+                with self._explained():
+                    found = await self._look(owner)
+            except BaseException:
+                await self._drop()
+                raise
+            if not found:
+                await self._drop()
+                raise StoreError(f"{self.place} has nothing of an actor {owner[:60]!r}", "name another")
+            self._refusal = None
 
     async def owners(self) -> list[str]:
         """The names of the actors that have records in a closed store; looking changes nothing.
@@ -97,10 +119,33 @@ class OwnedStore(ABC):
         async with self._call():
             return {name: self._unsealed(name, body) for name, body in await self._metadata()}
 
+    async def events(self, after: int = 0, limit: int | None = None) -> AsyncIterator[tuple[int, bytes]]:
+        left = limit
+        while left is None or left > 0:
+            size = PAGE if left is None else min(PAGE, left)
+            async with self._call():
+                page = await self._event_page(after, size)
+            for position, body in page:
+                yield position, self._unsealed(_event(position), body)
+            if len(page) < size:
+                return
+            after, left = page[-1][0], None if left is None else left - size
+
+    async def event_range(self) -> EventRange:
+        async with self._call():
+            return await self._event_range()
+
     async def commit(self, batch: Batch) -> None:
         async with self._call():
             check_batch(batch)
-            await self._commit(_sealed(batch) if self.durable else batch)
+            self._check_pruning(batch)
+            await self._commit(_sealed(batch, self._last_event + 1) if self.durable else batch)
+            self._last_event += len(batch.events)
+
+    def _check_pruning(self, batch: Batch) -> None:
+        last, until = self._last_event, batch.prune_events_to
+        if not 0 <= until <= last or (until and until == last + len(batch.events)):
+            raise Unfit(f"events up to {until} cannot be dropped, as {last} is the newest one", "keep that one")
 
     async def close(self) -> None:
         async with self._turn:
@@ -110,6 +155,10 @@ class OwnedStore(ABC):
     @abstractmethod
     async def _take(self, owner: str) -> int:
         """Connects, becomes the owner, and returns the new epoch."""
+
+    @abstractmethod
+    async def _look(self, owner: str) -> bool:
+        """Connects for reading alone, with no epoch; returns whether there is such an actor."""
 
     @abstractmethod
     async def _owners(self) -> list[str]:
@@ -124,8 +173,19 @@ class OwnedStore(ABC):
         """All metadata."""
 
     @abstractmethod
+    async def _event_page(self, after: int, limit: int) -> Sequence[tuple[int, bytes]]:
+        """The first events above a position, in order."""
+
+    @abstractmethod
+    async def _event_range(self) -> EventRange:
+        """The positions of the first and the last event."""
+
+    @abstractmethod
     async def _commit(self, batch: Batch) -> None:
-        """Makes a checked batch durable if the epoch is still ours; else raises Fenced."""
+        """Makes a checked batch durable if the epoch is still ours; else raises Fenced.
+
+        Its events follow `_last_event`.
+        """
 
     @abstractmethod
     async def _drop(self) -> None:
@@ -206,8 +266,13 @@ def _name(key: RecordKey) -> str:
     return f"{key.lease}, {key.machine}"
 
 
-def _sealed(batch: Batch) -> Batch:
+def _event(position: int) -> str:
+    return f"event {position}"
+
+
+def _sealed(batch: Batch, first_event: int) -> Batch:
     """The same batch, its values with their checksums; an empty value stays so, as it drops a name."""
     puts = {key: sealed(_name(key), body) for key, body in batch.puts.items()}
     metadata = {name: body and sealed(name, body) for name, body in batch.metadata.items()}
-    return Batch(puts, batch.drops, metadata)
+    events = [sealed(_event(at), body) for at, body in enumerate(batch.events, first_event)]
+    return Batch(puts, batch.drops, metadata, events, batch.prune_events_to)

@@ -1,9 +1,10 @@
 """The store in a PostgreSQL database, which several actors may share.
 
-Theory of operation. Four tables in the first schema of the connection's search_path: `leasehold_schema` (the layout's
-version), `leasehold_actor` (name and epoch), `leasehold_record` and `leasehold_word`, both keyed by actor. A commit is
-one statement, so one round trip and one transaction: it locks the actor's row if the epoch is still ours, and whatever
-it writes is joined to that row. When the row is not found nothing is written, and we are fenced.
+Theory of operation. Five tables in the first schema of the connection's search_path: `leasehold_schema` (the layout's
+version), `leasehold_actor` (name and epoch), and three keyed by actor: `leasehold_record`, `leasehold_word` and
+`leasehold_event`. A commit is one statement, so one round trip and one transaction: it locks the actor's row if the
+epoch is still ours, and whatever it writes is joined to that row. When the row is not found nothing is written, and we
+are fenced.
 
 Ownership is an advisory lock that the connection holds: it keeps a second copy out, and goes with the connection. Where
 it goes too early, because the connection was cut while its owner lives on, the epoch holds: whoever opens the store
@@ -26,9 +27,9 @@ import psycopg
 from leasehold.impl.files import table
 from leasehold.impl.store.failures import connection_refused, error_named, error_of
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row
-from leasehold.impl.store.store import Batch, RecordKey, StoreError
+from leasehold.impl.store.store import Batch, EventRange, RecordKey, StoreError
 
-VERSION = 1
+VERSION = 2
 _SETUP_LOCK = 0x4C454153  # taken while the tables are created, so that two actors do not do it at once
 
 _SETTINGS = {  # of the connection, where the URL does not say otherwise
@@ -77,6 +78,13 @@ class PostgresqlStore(OwnedStore):
             self._actor, self._epoch = await self._row(_SQL["raise_epoch"], owner)
         return self._epoch
 
+    async def _look(self, owner: str) -> bool:
+        self._lock = self._epoch = 0
+        if owner not in await self._owners():
+            return False
+        (self._actor,) = await self._row("SELECT id FROM leasehold_actor WHERE name = %s", owner)
+        return True
+
     async def _owners(self) -> list[str]:
         self._connection = connection = await psycopg.AsyncConnection.connect(autocommit=True, **self.settings)
         if await self._row("SELECT to_regclass('leasehold_actor') IS NULL") == (True,):
@@ -107,6 +115,9 @@ class PostgresqlStore(OwnedStore):
             raise error_named("other_tables", self.place, "leasehold_schema is empty")
         if version[0] > VERSION:
             raise self._newer_version(version[0], VERSION)
+        for before in range(version[0], VERSION):
+            for statement in _SQL[f"from_{before}"]:
+                await connection.execute(statement)
 
     async def _page(self, after: RecordKey | None) -> Sequence[Row]:
         query = _SQL["next_page" if after else "first_page"]
@@ -117,6 +128,13 @@ class PostgresqlStore(OwnedStore):
         query = "SELECT name, body FROM leasehold_word WHERE actor = %s"
         rows = await self._open_connection().execute(query, (self._actor,), binary=True)
         return await rows.fetchall()
+
+    async def _event_page(self, after: int, limit: int) -> Sequence[tuple[int, bytes]]:
+        rows = await self._open_connection().execute(_SQL["events"], (self._actor, after, limit), binary=True)
+        return await rows.fetchall()
+
+    async def _event_range(self) -> EventRange:
+        return EventRange(*await self._row(_SQL["event_range"], self._actor))
 
     async def _commit(self, batch: Batch) -> None:
         said = {name: body for name, body in batch.metadata.items() if body}
@@ -133,6 +151,9 @@ class PostgresqlStore(OwnedStore):
                 "names": list(said),
                 "said": list(said.values()),
                 "gone_names": [name for name in batch.metadata if name not in said],
+                "positions": list(range(self._last_event + 1, self._last_event + 1 + len(batch.events))),
+                "events": list(batch.events),
+                "pruned": batch.prune_events_to,
             },
             prepare=True,
         )

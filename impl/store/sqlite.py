@@ -15,8 +15,8 @@ log and says that it did not.
 
 A second file beside it (PATH.mark) says how far the store has come (impl/store/integrity.py).
 
-The file holds one actor: `actor` (its name, its epoch, the number of its commits), `record` and `word`. Its layout's
-version is SQLite's user_version. A new file can be read by its owner alone.
+The file holds one actor: `actor` (its name, its epoch, the number of its commits), `record`, `word` and `event`. Its
+layout's version is SQLite's user_version. A new file can be read by its owner alone.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from leasehold.impl import files
 from leasehold.impl.store.failures import error_of, failure_of
 from leasehold.impl.store.integrity import CommitPosition, HighWaterMark
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row
-from leasehold.impl.store.store import Batch, Older, RecordKey, StoreError
+from leasehold.impl.store.store import Batch, EventRange, Older, RecordKey, StoreError
 
-VERSION = 2
+VERSION = 3
 _PROGRAM = 0x4C454153  # SQLite's application_id of our files, "LEAS"
 _WAIT_SECONDS = 2.0  # for another program, such as a backup, that holds SQLite's own lock
 _SQL = files.table(__package__, "statements.yaml")["sqlite"]
@@ -97,8 +97,8 @@ class SqliteStore(OwnedStore):
             for statement in tables:
                 connection.execute(statement)
             connection.execute(actor, (owner,))
-        elif version < VERSION:
-            for statement in _SQL["from_1"]:
+        for before in range(version or VERSION, VERSION):
+            for statement in _SQL[f"from_{before}"]:
                 connection.execute(statement)
         found = CommitPosition(*connection.execute("SELECT epoch, commits FROM actor").fetchone())
         if mark is not None and found < mark:
@@ -115,18 +115,30 @@ class SqliteStore(OwnedStore):
             f"remove {self._mark.path}, and give the actor a new key in place of the old one, which is revoked"
         )
 
+    async def _look(self, owner: str) -> bool:
+        self._epoch, self._connection = 0, self._connect_to_read()
+        version = self._check_layout(self._connection, owner)
+        if 0 < version < VERSION:
+            raise StoreError(
+                f"{self.place} was written by an older Leasehold, and has no events", "start its actor with this one"
+            )
+        return version > 0
+
     async def _owners(self) -> list[str]:
+        try:
+            with contextlib.closing(self._connect_to_read()) as connection:
+                return [str(name) for (name,) in connection.execute("SELECT name FROM actor")]
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.place} is no store of an actor: {error}", "look at the store's URL") from error
+
+    def _connect_to_read(self) -> sqlite3.Connection:
         if not self.path.is_file():
             raise StoreError(
                 f"{self.place}: there is no such file", "look at the store's URL, and at the folder that you are in"
             )
         # A file that was closed well has no log beside it; read as it is, it gets none that would stay there.
         how = "mode=ro" if Path(f"{self.path}-wal").exists() else "mode=ro&immutable=1"
-        try:
-            with contextlib.closing(sqlite3.connect(f"{self.path.as_uri()}?{how}", uri=True)) as connection:
-                return [str(name) for (name,) in connection.execute("SELECT name FROM actor")]
-        except sqlite3.Error as error:
-            raise StoreError(f"{self.place} is no store of an actor: {error}", "look at the store's URL") from error
+        return sqlite3.connect(f"{self.path.as_uri()}?{how}", uri=True)
 
     def _create_file(self) -> None:
         try:
@@ -168,6 +180,12 @@ class SqliteStore(OwnedStore):
     async def _metadata(self) -> Sequence[tuple[str, bytes]]:
         return self._open_connection().execute("SELECT name, body FROM word").fetchall()
 
+    async def _event_page(self, after: int, limit: int) -> Sequence[tuple[int, bytes]]:
+        return self._open_connection().execute(_SQL["events"], (after, limit)).fetchall()
+
+    async def _event_range(self) -> EventRange:
+        return EventRange(*self._open_connection().execute(_SQL["event_range"]).fetchone())
+
     async def _commit(self, batch: Batch) -> None:
         connection = self._open_connection()
         self._check_file()
@@ -187,6 +205,10 @@ class SqliteStore(OwnedStore):
                 connection.execute(_SQL["say"], (name, body))
             else:
                 connection.execute(_SQL["unsay"], (name,))
+        if batch.prune_events_to:
+            connection.execute(_SQL["prune"], (batch.prune_events_to,))
+        if batch.events:
+            connection.executemany(_SQL["append"], enumerate(batch.events, self._last_event + 1))
         connection.execute("COMMIT")
         self._mark.write(position)
 

@@ -5,6 +5,10 @@ about the actor itself. One commit is one transaction: all of a batch or nothing
 one owner at a time. Opening it makes the actor its owner and raises its *epoch*, the actor's incarnation; an earlier
 owner can commit nothing any more (`Fenced`).
 
+A store also keeps *events*: bytes by position, from 1 on and without a gap. A batch appends some, in the same
+transaction as its records, and may drop the oldest (impl/events has what they say). The newest one always stays, so
+that a store knows how far they have come.
+
 After a failed commit nobody knows what is durable (after a failed fsync a later one may falsely succeed). So the store
 is *broken* from its first error on: it refuses every call until it is opened again, and the actor goes on through
 recovery, which reads the durable records.
@@ -17,7 +21,7 @@ default (16 MiB, in which a value is written with two characters a byte).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -46,11 +50,25 @@ class Batch:
         puts: records, whole.
         drops: records that are no longer needed.
         metadata: of the actor itself, by name; an empty value drops it.
+        events: appended to those that are there.
+        prune_events_to: events of positions up to this one are dropped; 0: none are.
     """
 
     puts: Mapping[RecordKey, bytes] = field(default_factory=dict)
     drops: Collection[RecordKey] = ()
     metadata: Mapping[str, bytes] = field(default_factory=dict)
+    events: Sequence[bytes] = ()
+    prune_events_to: int = 0
+
+
+class EventRange(NamedTuple):
+    """The positions of the first and the last event that a store has; (1, 0) where it never had any."""
+
+    first: int
+    last: int
+
+    def __len__(self) -> int:
+        return self.last - self.first + 1
 
 
 class StoreError(Exception):
@@ -111,6 +129,14 @@ class Store(Protocol):
         """The actor's metadata by name."""
         ...
 
+    def events(self, after: int = 0, limit: int | None = None) -> AsyncIterator[tuple[int, bytes]]:
+        """The events of positions above `after`, in order, each with its position; at most `limit` of them."""
+        ...
+
+    async def event_range(self) -> EventRange:
+        """The positions of the events that are there."""
+        ...
+
     async def commit(self, batch: Batch) -> None:
         """Makes a batch durable, whole or not at all.
 
@@ -146,6 +172,8 @@ def check_batch(batch: Batch) -> None:
     Raises:
         Unfit: a key or a value does not fit, or one key is both put and dropped.
     """
+    for body in batch.events:
+        _check_value("the event", "of a batch", body)
     for (lease, machine), body in batch.puts.items():
         _check_text("the lease of a key", lease, LEASE_BYTES)
         _check_text("the machine of a key", machine, NAME_BYTES)

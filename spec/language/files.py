@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -69,8 +69,8 @@ def _plain(node: YamlNode) -> object:
 class Gatherer:
     """Reads the files of one folder; every trouble goes to the sink."""
 
-    def __init__(self, folder: Path, shown: str, sink: Sink) -> None:
-        self.folder, self.shown, self.sink = folder, shown, sink
+    def __init__(self, folder: Path, shown: str, sink: Sink, more: Sequence[Path] = ()) -> None:
+        self.folder, self.shown, self.sink, self.more = folder, shown, sink, more
         self.files = SpecFiles(folder)
         self.count = 0
 
@@ -89,6 +89,12 @@ class Gatherer:
             node = self._read(self.folder / name, record)
             if node is not None and node.kind == "mapping":
                 self._merge_named(node)
+        for path in self.more:
+            node = read_file(path, str(path), self.sink)
+            if node is not None:
+                shape_check.check_shape(node, shape.FILES["invariants"], self.sink)
+                if node.kind == "mapping":
+                    self._merge(files.properties, as_mapping(node.get("properties")), "properties")
         for name, item in files.sections["roles"].items():
             role = self._read(self._path_of(name), shape.FILES["role"], required=True, asked=item.place)
             if role is not None:

@@ -68,22 +68,33 @@ def _beside(folder: Path) -> list[str]:
         return []
 
 
-def load(name_or_folder: str | Path, settings: Mapping[str, str | int | bool] | None = None) -> m.System:
+def load(
+    name_or_folder: str | Path,
+    settings: Mapping[str, str | int | bool] | None = None,
+    more: Sequence[Path] = (),
+) -> m.System:
     """Reads, resolves and checks a system.
 
     Args:
         name_or_folder: a shipped system's name (`lease`) or a folder that holds system.yaml.
         settings: values for constants, as `--set NAME=VALUE` gives them.
+        more: files with properties besides those of the folder, of the form of invariants.yaml. They are no part of the
+            specification: its digest does not depend on them.
 
     Raises:
         SpecError: the specification or a setting is wrong. It carries every finding of all files; while a file cannot
             be read, or is not of the shape that it must have, the findings are about that. No other error is raised for
             any content of the files.
     """
-    return _load(name_or_folder, settings or {}, ())
+    return _load(name_or_folder, settings or {}, (), more)
 
 
-def _load(name_or_folder: str | Path, settings: Mapping[str, str | int | bool], trail: tuple[Path, ...]) -> m.System:
+def _load(
+    name_or_folder: str | Path,
+    settings: Mapping[str, str | int | bool],
+    trail: tuple[Path, ...],
+    more: Sequence[Path] = (),
+) -> m.System:
     """Loads a system; `trail` has the folders of those that refine it."""
     folder, shown = find(name_or_folder)
     sink = Sink()
@@ -91,7 +102,7 @@ def _load(name_or_folder: str | Path, settings: Mapping[str, str | int | bool], 
         sink.error("refines_cycle", NOWHERE, trace=" -> ".join(map(str, (*trail, folder))))
         raise SpecError(sink.found)
     given = {k: _word(v) for k, v in settings.items()}
-    files = Gatherer(folder, shown, sink).gather()
+    files = Gatherer(folder, shown, sink, more).gather()
     if files.system is None or any(unreadable(d.code) for d in sink.errors):
         raise SpecError(sink.found)
     system = _build(files, given, sink, (*trail, folder))

@@ -460,6 +460,8 @@ def page() -> Iterator[str]:
     yield from table(MIGRATE_KEYS)
     yield "Where the records do not fit it has `error`, `problems` and `problems_total` instead."
     yield ""
+    yield "`events --json` prints lines, each of which is JSON: [events](events.md) has their form."
+    yield ""
     yield "`export --json`:"
     yield ""
     yield from table(EXPORT_KEYS)

@@ -284,9 +284,11 @@ def commit_not_durable() -> Planted:
 
     def make(write: Any) -> Any:
         async def lazily(store: Any, batch: Batch) -> None:
-            before, store.cached = getattr(store, "cached", None), batch
+            before, store.cached = getattr(store, "cached", None), (batch, store._last_event)
             if before is not None:
-                await write(store, before)
+                last, store._last_event = store._last_event, before[1]
+                await write(store, before[0])
+                store._last_event = last
 
         return lazily
 

@@ -72,7 +72,7 @@ def test_a_mistake_that_breaks_no_invariant_breaks_a_step(
     assert RandomRun(QUIET).play().findings == []
     mistake(monkeypatch)
     found = RandomRun(QUIET).play().findings
-    assert [finding.check for finding in found] == ["step"]
+    assert {finding.check for finding in found} - {"events"} == {"step"}  # events have what should have followed
     assert words in found[0].words
 
 

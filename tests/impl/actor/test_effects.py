@@ -156,6 +156,7 @@ def test_a_transition_is_whole_before_the_next_event_and_then_its_tasks_begin_in
     assert told == [
         *whole, (Kind.TRANSITION, "ringer/still#ring"), (Kind.CALL, "handler.swing"), (Kind.CALL, "handler.pull"),
         *whole, (Kind.TRANSITION, "ringer/ringing#hush"), (Kind.CALL, "handler.tie"),
+        *whole,  # the seal of its events, at the stop
     ]  # fmt: skip
 
 

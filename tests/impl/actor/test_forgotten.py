@@ -51,7 +51,7 @@ class Observed(Cluster):
 
     def left(self, lease: str) -> dict[str, list[str]]:
         """By actor, where it still names a lease; what it made is outside of it, and so are the tests' own objects."""
-        beside = (self, self.world, self.network, self.clock, self.disks)
+        beside = (self, self.world, self.network, self.clock, self.disks, *(d.events for d in self.disks.values()))
         found = {name: mentions((actor, self.observers[name]), lease, beside) for name, actor in self.actors.items()}
         return {name: places for name, places in found.items() if places}
 

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from leasehold.impl.actor.actor import COMMITS, Actor
+from leasehold.impl.actor.chronicle import HEAD
 from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff, Environment, Probe
 from leasehold.impl.cluster import SystemCluster
 from leasehold.impl.compiler.program import compile_system
@@ -59,7 +60,7 @@ async def started(cluster: SystemCluster, name: str) -> Actor:
 
 def face(actor: Actor) -> dict[str, Any]:
     """What an actor shows at rest, but the numbers of its incarnation and commits."""
-    table, outbox = actor.table, actor.outbox
+    table, outbox, own = actor.table, actor.outbox, (COMMITS, HEAD)
     return {
         "machines": {
             key: (held.record[: held.core.below_at], held.addressed, {**held.metadata, "since": None})
@@ -74,7 +75,7 @@ def face(actor: Actor) -> dict[str, Any]:
         "due": {key: held.core.wake(held.record) for key, held in table.instances.items()},
         "probes": len(actor.probes._loops),
         "policies": sorted(actor.environment.policies),
-        "kept": {n: body for n, body in table.metadata.items() if n != COMMITS and not n.startswith("epoch of ")},
+        "kept": {n: body for n, body in table.metadata.items() if n not in own and not n.startswith("epoch of ")},
         "works": (actor.running, actor.queue.closed, len(actor._tasks)),
     }
 

@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 
+from leasehold.impl.actor.chronicle import HEAD
 from leasehold.impl.actor.table import MachineInstance, RowCodec
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
+from leasehold.impl.events.chain import ChainWriter, Head, verify
+from leasehold.impl.events.event import FoundEvent, MigratedEvent, RecoveredEvent, read
+from leasehold.impl.identity.trust import Trust
 from leasehold.impl.migrate.migration import Summary, migrate, owner_of
 from leasehold.impl.migrate.schema import SPECIFICATION, RecordSchema
 from leasehold.impl.store.store import Batch, Fenced, RecordKey, StoreError
@@ -114,5 +118,30 @@ def test_an_actor_that_has_lost_its_lock_can_write_nothing_afterwards(place: Any
             await store.commit(Batch(rows(PROGRAMS[2], 1)))
         await store.close()
         assert (await contents(place, "site"))[0] == rows(PROGRAMS[4], 3)
+
+    asyncio.run(run())
+
+
+def test_a_chain_of_events_goes_on_with_the_records_as_they_are_then(place: Any) -> None:
+    async def run() -> None:
+        store = await fill(place, "site", 3)
+        writer = ChainWriter("site", PROGRAMS[2].digest, 1)
+        body = writer.append(RecoveredEvent, 0, 1.0, 7, agreement="", machines=3)
+        await store.commit(Batch(metadata={HEAD: bytes(writer.head)}, events=[body]))
+        await store.close()
+        await to_four(place, "site")
+        store = place.store()
+        await store.open("site")
+        bodies = [item async for item in store.events()]
+        head = Head.of((await store.metadata())[HEAD])
+        await store.close()
+        assert verify(Trust(), "site", bodies, head).last == 5
+        assert head.commit == 7  # none that the actor has not made
+        events = [read(body) for _, body in bodies]
+        assert isinstance(migrated := events[1], MigratedEvent)
+        assert (migrated.source, migrated.spec, migrated.records) == (PROGRAMS[2].digest, PROGRAMS[4].digest, 3)
+        found = {event.lease: event.record.state for event in events if isinstance(event, FoundEvent)}
+        states = PROGRAMS[4].roles["authority"].states
+        assert found == {f"tenant:{n + 1}": states[n] for n in range(3)}
 
     asyncio.run(run())

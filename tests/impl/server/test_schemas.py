@@ -67,6 +67,7 @@ COMPLETE: dict[str, dict[str, Any]] = {
         "log": {"form": "json", "level": "info"}, "messages": {"ask_again_seconds": 2},
         "handling": {"tries": 1}, "probes": {"unit": "repaired"},
         "probing": {"every_seconds": 3, "hung_is_missed": True}, "deciding": {"longest_seconds": 2},
+        "events": {"keep": 1000, "most": 2000, "seal_events": 10, "seal_seconds": 1.5},
         "retire_after_ticks": 3, "reopen_pause_seconds": 2, "stall_seconds": 9,
     },
     "inventory": {"units": ["plain", {"name": "node", "type": "big", "properties": {"cpus": 2}, "count": 2}]},

@@ -35,6 +35,7 @@ class Twins(RuleBasedStateMachine):
         self.epoch = self.run(self.store.open(self.owner))
         self.records: dict[RecordKey, bytes] = {}
         self.words: dict[str, bytes] = {}
+        self.events: dict[int, bytes] = {}
         self.fresh = False  # whether the store was compared since the last change
 
     def run(self, call: Any) -> Any:
@@ -53,6 +54,16 @@ class Twins(RuleBasedStateMachine):
         puts, drops = dict.fromkeys(keys[::2], b"changed"), set(keys[1::2])
         self.run(self.store.commit(Batch(puts, drops)))
         self._apply(puts, drops, {})
+
+    @rule(added=st.lists(st.binary(max_size=20), max_size=4), share=st.floats(0, 1), puts=st.booleans())
+    def append_and_prune(self, added: list[bytes], share: float, puts: bool) -> None:
+        last = max(self.events, default=0)
+        until = int(share * (last if added else max(0, last - 1)))
+        records = {RecordKey("a", "m"): b"with events"} if puts else {}
+        self.run(self.store.commit(Batch(records, events=added, prune_events_to=until)))
+        self.events |= enumerate(added, last + 1)
+        self.events = {at: body for at, body in self.events.items() if at > until}
+        self._apply(records, set(), {})
 
     @rule()
     def close_and_open(self) -> None:
@@ -89,6 +100,9 @@ class Twins(RuleBasedStateMachine):
             found = self.run(self._everything())
             assert found == sorted(self.records.items())
             assert self.run(self.store.metadata()) == self.words
+            assert self.run(self._events()) == list(self.events.items())
+            first, last = self.run(self.store.event_range())
+            assert (first, last) == (min(self.events, default=1), max(self.events, default=0))
             self.fresh = True
 
     def teardown(self) -> None:
@@ -98,6 +112,9 @@ class Twins(RuleBasedStateMachine):
 
     async def _everything(self) -> list[tuple[RecordKey, bytes]]:
         return [item async for item in self.store.records()]
+
+    async def _events(self) -> list[tuple[int, bytes]]:
+        return [item async for item in self.store.events()]
 
     def _open_again(self, store: Any) -> None:
         epoch = self.run(store.open(self.owner))

@@ -465,7 +465,7 @@ def test_a_store_of_a_newer_version_is_refused_and_stays_as_it_was(place: Any) -
 @DURABLE
 def test_the_layout_s_version_is_what_it_was_and_the_next_one_is_refused(place: Any) -> None:
     """A store goes on under a newer Leasehold, and under this one if its layout is of this version."""
-    version = 2 if place.kind == "sqlite" else 1
+    version = 3 if place.kind == "sqlite" else 2
 
     async def run() -> None:
         async with opened(place) as store:

@@ -10,11 +10,13 @@ import pytest
 
 from leasehold.checker.export import promela_terms, tla_terms
 from leasehold.checker.prove.encode import terms
-from leasehold.spec.language import python_source
+from leasehold.spec.language import python_source, sql_source
 from leasehold.spec.language.operators import OPERATORS, Operator, Written, template
 
+READINGS = [python_source, sql_source, terms, promela_terms, tla_terms]
 
-@pytest.mark.parametrize("reading", [python_source, terms, promela_terms, tla_terms], ids=lambda m: m.__name__)
+
+@pytest.mark.parametrize("reading", READINGS, ids=lambda m: m.__name__)
 def test_a_reading_has_a_row_for_each_operator(reading: Any) -> None:
     rows: Mapping[str, Any] = reading.ROWS
     assert set(rows) == set(OPERATORS)

@@ -92,6 +92,7 @@ class Run(LeaseCaseRun):
         )
         self.committed: Any = SimpleNamespace(lost=[])
         self.steps: Any = SimpleNamespace(strange=[])
+        self.events: Any = SimpleNamespace(wrong=[])
         self.second: Any = SimpleNamespace(armed=False, stopped="", restart=self._restart)
         self.replayer: Any = SimpleNamespace(step=self._step, player=lambda machine: self.sim.player[machine[0]])
         self.crashes_at: int | None = None

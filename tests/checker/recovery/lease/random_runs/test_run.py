@@ -33,6 +33,7 @@ class Run(RandomRun):
         self.committed: Any = SimpleNamespace(lost=[])
         self.trace = None
         self.steps: Any = SimpleNamespace(strange=[])
+        self.events: Any = SimpleNamespace(wrong=[])
         self.handler, self.skewed = ("", 0), False
         self.until, self.down, self.within = [], {}, {}
         self.chance: Any = SimpleNamespace(

@@ -1,0 +1,258 @@
+"""Whether the chain of events that actors commit is what they have done: no step is missing, and none is added.
+
+Theory of operation. The simulation logs every step where the actor's loop takes it (faults/simulation/steps.py). Each
+commit is compared with the steps since the last one: the events that are new in the store are those steps, in their
+order, with the same records, messages and calls; they verify, and the store's head is the last of them. What an actor
+was committing when it ended is there as a whole, or not at all. The last event about each machine has its record as the
+store has it.
+
+A step counts when it has changed a record and was not undone: a message that moves nothing begins no machine, and one
+that is refused makes its sender no neighbour.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from leasehold.faults.simulation.simulation import Simulation
+from leasehold.faults.simulation.steps import LoggedStep, LoggedTurn
+from leasehold.impl.actor.actor import Actor
+from leasehold.impl.actor.chronicle import HEAD
+from leasehold.impl.core.core import Core, Program
+from leasehold.impl.core.values import to_plain
+from leasehold.impl.core.work import Record
+from leasehold.impl.events.chain import ChainError, ChainVerifier, Head
+from leasehold.impl.events.event import (
+    AnyEvent,
+    ForgottenEvent,
+    FoundEvent,
+    MachineRecord,
+    MachineStep,
+    RecoveredEvent,
+    StepEvent,
+)
+from leasehold.impl.notices import Kind, Notice
+from leasehold.impl.store.store import RecordKey
+
+Plain = Any
+
+
+class EventMonitor:
+    """Compares the events in the stores of a simulation with the steps of its actors.
+
+    It has to be made before the actors start.
+
+    Attributes:
+        wrong: what is not as it should be, in words.
+        compared: how many steps were compared.
+    """
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.sim = simulation
+        self.wrong: list[str] = []
+        self.compared = 0
+        self._chains: dict[str, _Chain] = {}
+        self._waiting: dict[str, LoggedTurn] = {}  # by actor, steps that are not committed yet
+        self._stopped: set[str] = set()  # actors of which nobody knows whether their last commit was made
+        simulation.turns.append(self._stepped)
+        simulation.subscribers.append(self._hear)
+        simulation.ends.append(self._stopped.add)
+
+    def _stepped(self, actor: str, turn: LoggedTurn) -> None:
+        self._settle(actor)
+        self._waiting.setdefault(actor, []).extend(turn)
+
+    def _hear(self, notice: Notice) -> None:
+        if notice.kind is Kind.STOPPED:
+            self._stopped.add(notice.actor)
+        elif notice.kind is Kind.COMMIT:
+            self._settle(notice.actor)
+        elif notice.kind is Kind.COMMITTED:
+            self._compare(notice.actor, self._read(notice.actor), self._waiting.pop(notice.actor, []))
+        elif notice.kind is Kind.RECOVERED:
+            self._settle(notice.actor)
+            self._compare_records(notice.actor)
+
+    def _settle(self, actor: str) -> None:
+        """An actor begins with what its store has: its last steps were committed, or have never been."""
+        if actor not in self._stopped:
+            return
+        self._stopped.discard(actor)
+        steps = self._waiting.pop(actor, [])
+        if found := self._read(actor):
+            self._compare(actor, found, steps, in_doubt=True)
+
+    def _say(self, actor: str, words: str) -> None:
+        self.wrong.append(f"{actor}: {words}"[:500])
+
+    def _read(self, name: str) -> list[AnyEvent]:
+        """The events that are new in a store, verified."""
+        disk = self.sim.disks[name]
+        if (chain := self._chains.get(name)) is None:
+            chain = self._chains[name] = _Chain(ChainVerifier(self.sim.trust, name))
+        verifier, found = chain.verifier, list[AnyEvent]()
+        last = max(disk.events, default=0)
+        if last < verifier.last:
+            self._say(name, f"its events end at {last}, and had come to {verifier.last}")
+        try:
+            found += [verifier.take(disk.events[at], at) for at in range(verifier.last + 1, last + 1)]
+            verifier.end(Head.of(disk.metadata.get(HEAD)))
+        except (ChainError, KeyError) as error:
+            self._say(name, f"its events do not verify: {error}")
+        return found
+
+    def _compare(self, name: str, events: list[AnyEvent], logged: LoggedTurn, in_doubt: bool = False) -> None:
+        program, actor, chain = self.sim.program, self.sim.actors[name], self._chains[name]
+        found = [one for event in events if isinstance(event, StepEvent) for one in _flat(event.step, event.now)]
+        wanted = [_logged(program, step) for step in self._that_count(actor, logged, in_doubt)]
+        self.compared += len(wanted)
+        for one, other in zip(found, wanted, strict=False):
+            if one != other:
+                self._say(name, f"an event has {_difference(one, other)}")
+                break
+        else:
+            for missing in wanted[len(found) :][:1]:
+                self._say(name, f"no event has the step {_shown(missing)}")
+            for added in found[len(wanted) :][:1]:
+                self._say(name, f"an event has a step that was not taken: {_shown(added)}")
+        for event in events:
+            chain.fold(event)
+            if isinstance(event, ForgottenEvent) and RecordKey(event.lease, event.machine) in actor.table.instances:
+                self._say(name, f"an event says that {event.machine} of {event.lease} is forgotten")
+            if isinstance(event, RecoveredEvent) and event.unrecorded:
+                self._say(name, f"{event.unrecorded} commits have no events")
+
+    def _that_count(self, actor: Actor, turn: Iterable[LoggedStep], in_doubt: bool) -> Iterator[LoggedStep]:
+        """The steps that have changed a record, and those that they drive, in order."""
+        for step in turn:
+            changed = step.event is not None and step.after is not step.before
+            taken = step.outcome is not None and step.outcome.taken
+            if changed and (taken or self._is_kept(actor, step, in_doubt)):
+                yield step
+            yield from self._that_count(actor, step.driven, in_doubt)
+
+    def _is_kept(self, actor: Actor, step: LoggedStep, in_doubt: bool) -> bool:
+        """Whether a message that moved nothing counts as received."""
+        assert step.event is not None
+        record: Record | None
+        if in_doubt:  # the actor in memory is another one
+            row = self.sim.disks[actor.identity.name].records.get(step.key)
+            below = actor.table.below_of(step.key.lease)
+            record = None if row is None else actor.rows.read(step.key, row, below).record
+        else:
+            held = actor.table.instances.get(step.key)
+            record = None if held is None else held.record
+        return record is not None and record[step.core.received_at][step.event[2]] >= step.event[3]
+
+    def _compare_records(self, name: str) -> None:
+        """The last events have the records as an actor finds them when it recovers."""
+        if (chain := self._chains.get(name)) is None:
+            return
+        actor, records = self.sim.actors[name], self.sim.disks[name].records
+        for key in sorted(chain.records.keys() | records.keys()):
+            row = records.get(key)
+            known = chain.records.get(key)
+            if row is None:
+                self._say(name, f"its events have {key.machine} of {key.lease}, and its store has none")
+                continue
+            held = actor.rows.read(key, row, actor.table.below_of(key.lease))
+            there = _record(self.sim.program, held.core, held.record)
+            if known is not None and _plain_record(known) != there:
+                self._say(name, f"its events have {key.machine} of {key.lease} otherwise than its store")
+            elif known is None and held.record[held.core.state_epoch_at]:
+                self._say(name, f"no event has {key.machine} of {key.lease}, which has moved")
+
+
+class _Chain:
+    """The chain of one actor as far as it was read."""
+
+    def __init__(self, verifier: ChainVerifier) -> None:
+        self.verifier = verifier
+        self.records: dict[RecordKey, MachineRecord] = {}
+
+    def fold(self, event: AnyEvent) -> None:
+        """Takes the records that an event has."""
+        match event:
+            case StepEvent():
+                for step in _with_driven(event.step):
+                    self.records[RecordKey(step.lease, step.machine)] = step.record
+            case FoundEvent():
+                self.records[RecordKey(event.lease, event.machine)] = event.record
+            case ForgottenEvent():
+                self.records.pop(RecordKey(event.lease, event.machine), None)
+
+
+def _with_driven(step: MachineStep) -> Iterator[MachineStep]:
+    yield step
+    for driven in step.driven:
+        yield from _with_driven(driven)
+
+
+# Both sides in the same words: what an event says, and what the log has
+
+
+def _flat(step: MachineStep, now: int) -> Iterator[dict[str, Plain]]:
+    for one in _with_driven(step):
+        received = one.received
+        yield {
+            "now": now, "key": (one.lease, one.machine), "serves": one.serves or one.lease, "event": one.event,
+            "fields": one.fields, "from": None if received is None else (received.machine, received.number),
+            "transition": one.transition, "source": one.source, "record": _plain_record(one.record),
+            "sends": sorted((s.to, s.number, s.message, json.dumps(s.fields, sort_keys=True)) for s in one.sends),
+            "calls": [call.task for call in one.starts],
+        }  # fmt: skip
+
+
+def _logged(program: Program, step: LoggedStep) -> dict[str, Plain]:
+    assert step.event is not None
+    core, (name, values, neighbour, number, _) = step.core, step.event
+    own, kinds = step.before[1] if core.indexed else 0, core.events.get(name, ())
+    if neighbour >= 0:
+        kinds = program.messages[name].fields
+    sends = []
+    for to, message, fields in step.sends:
+        plain = {n: to_plain(kind, v) for (n, kind), v in zip(program.messages[message].fields, fields, strict=True)}
+        words = json.dumps(plain, sort_keys=True)
+        sends.append((program.neighbour(core, own, to), step.after[core.sent_at][to], message, words))
+    return {
+        "now": step.now, "key": tuple(step.key), "serves": step.lease, "event": name,
+        "fields": {n: to_plain(kind, v) for (n, kind), v in zip(kinds, values, strict=True)},
+        "from": None if neighbour < 0 else (program.neighbour(core, own, neighbour), number),
+        "transition": "" if step.outcome is None else step.outcome.transition, "source": step.before[0],
+        "record": _record(program, core, step.after), "sends": sorted(sends), "calls": step.calls,
+    }  # fmt: skip
+
+
+def _record(program: Program, core: Core, record: Record) -> dict[str, Plain]:
+    """A record as a log has it; JSON knows no tuples."""
+    own = record[1] if core.indexed else 0
+    numbers: dict[str, dict[str, int]] = {"sent": {}, "received": {}}
+    if not core.subsidiary:
+        for which, at in (("sent", core.sent_at), ("received", core.received_at)):
+            cells = record[at].items() if isinstance(record[at], dict) else enumerate(record[at])
+            numbers[which] = {program.neighbour(core, own, n): value for n, value in cells if value}
+    data = {f.name: to_plain(f.type, record[at]) for at, f in enumerate(core.fields, core.data_at)}
+    since = dict(zip(core.since, record[core.state_epoch_at + 1 :], strict=False))
+    return {
+        "state": record[0], "epoch": record[core.state_epoch_at], "data": json.loads(json.dumps(data)), **numbers,
+        "since": {task: began for task, began in since.items() if began},
+    }  # fmt: skip
+
+
+def _plain_record(record: MachineRecord) -> dict[str, Plain]:
+    return {
+        "state": record.state, "epoch": record.epoch, "data": record.data, "sent": record.sent,
+        "received": record.received, "since": record.since,
+    }  # fmt: skip
+
+
+def _difference(found: Mapping[str, Plain], wanted: Mapping[str, Plain]) -> str:
+    name = next(name for name, value in wanted.items() if found[name] != value)
+    return f"{name} {found[name]!r} and the actor {wanted[name]!r}, in the step {_shown(wanted)}"
+
+
+def _shown(step: Mapping[str, Plain]) -> str:
+    lease, machine = step["key"]
+    return f"{step['event']} at {machine} of {lease} in {step['source']}, at tick {step['now']}"

@@ -1,0 +1,1 @@
+"""Verification of running systems: properties as SQL over what actors have told."""

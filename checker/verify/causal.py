@@ -1,0 +1,184 @@
+"""Merges the event chains of several actors into one order that respects causality.
+
+Theory of operation. An actor's events stay in the order of its chain, and a step that has received message number `n`
+of a machine comes after the step that has sent it (Lamport's happened-before). Any order with both is one in which the
+actors could have been seen; each of its prefixes is a consistent cut. Among the events that are ready the one with the
+smallest (virtual time, real time) comes next, as time is judged, too.
+
+A chain may be open: more of it may come. Then no event is passed on that is later than what is known of that chain,
+until somebody says how far it is complete (`quiet`). When all chains are closed and none is ready, a message was
+received that nobody has sent: that is reported with its place, and the merge goes on behind it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from leasehold.impl.events.event import (
+    AnyEvent,
+    FoundEvent,
+    MachineRecord,
+    MachineStep,
+    StepEvent,
+)
+
+Sender: TypeAlias = tuple[str, str, str]  # lease, sender, receiver
+
+
+@dataclass(frozen=True, slots=True)
+class CutFault:
+    """What cannot have happened as the events say, or cannot be judged.
+
+    Attributes:
+        actor, position: the event.
+        run: the lease that it is about; empty: it is about the chain.
+        reason: in words.
+    """
+
+    actor: str
+    position: int
+    run: str
+    reason: str
+
+    def __str__(self) -> str:
+        of = f" ({self.run})" if self.run else ""
+        return f"event {self.position} of {self.actor}{of}: {self.reason}"
+
+
+@dataclass
+class _Stream:
+    events: deque[AnyEvent] = field(default_factory=deque)
+    last: int = 0  # position of the last event that has come
+    closed: bool = False
+    known: tuple[int, float] = (-1, 0.0)  # up to when it is complete, though no event waits
+
+
+class CausalMerge:
+    """Merges chains.
+
+    Args:
+        actors: those that are followed, by name.
+
+    Attributes:
+        faults: what was wrong so far.
+    """
+
+    def __init__(self, actors: Iterable[str]) -> None:
+        self._streams = {name: _Stream() for name in actors}
+        self._sent: dict[Sender, int] = {}  # the greatest number that was sent
+        self.faults: list[CutFault] = []
+
+    @property
+    def actors(self) -> list[str]:
+        """Those that are followed."""
+        return list(self._streams)
+
+    def add(self, actor: str, events: Iterable[AnyEvent]) -> None:
+        """More events of an actor, in the order of its chain."""
+        stream = self._streams[actor]
+        for event in events:
+            if stream.last and event.position != stream.last + 1:
+                words = f"events {stream.last + 1} to {event.position - 1} are missing"
+                if event.position <= stream.last:
+                    words = f"it comes after event {stream.last}"
+                self.faults.append(CutFault(actor, event.position, "", words))
+            if event.actor != actor:
+                self.faults.append(CutFault(actor, event.position, "", f"it is an event of {event.actor}"))
+            stream.last = event.position
+            stream.events.append(event)
+
+    def quiet(self, actor: str, now: int, time: float) -> None:
+        """Nothing more comes of an actor that is of before a moment."""
+        self._streams[actor].known = (now, time)
+
+    def close(self, actor: str) -> None:
+        """Nothing more comes of an actor."""
+        self._streams[actor].closed = True
+
+    def next_of(self, actor: str) -> AnyEvent | None:
+        """The event of an actor that comes next, where it is known."""
+        stream = self._streams.get(actor)
+        return stream.events[0] if stream is not None and stream.events else None
+
+    def ready(self) -> Iterator[AnyEvent]:
+        """The events whose causes are there, in the order in which they are judged."""
+        while (event := self._next()) is not None:
+            self._streams[event.actor].events.popleft()
+            self._note(event)
+            yield event
+
+    def _next(self) -> AnyEvent | None:
+        waiting = [stream.events[0] for stream in self._streams.values() if stream.events]
+        waiting.sort(key=_moment)
+        for event in waiting:
+            if self._missing(event) is None:
+                return event if self._complete(_moment(event)) else None
+        if waiting and all(s.closed or s.events for s in self._streams.values()):
+            return self._passed_over(waiting)
+        return None
+
+    def _complete(self, moment: tuple[int, float]) -> bool:
+        """Whether all that is earlier has come."""
+        return all(s.closed or s.events or s.known >= moment for s in self._streams.values())
+
+    def _passed_over(self, waiting: list[AnyEvent]) -> AnyEvent | None:
+        """None of the first events can be next: the earliest is reported, and counts as if its cause were there."""
+        if not all(s.closed for s in self._streams.values()):
+            return None
+        event = waiting[0]
+        step, number = self._missing(event) or (None, 0)
+        assert step is not None and step.received is not None
+        of = step.received
+        words = f"{step.machine} has received {step.event} with number {number} of {of.machine}, and "
+        words += (
+            f"no event says that {of.actor} has sent it"
+            if of.actor in self._streams
+            else f"the events of {of.actor or 'its actor'} are not here"
+        )
+        self.faults.append(CutFault(event.actor, event.position, step.lease, words))
+        self._count((step.lease, of.machine, step.machine), number)
+        return event if self._missing(event) is None else self._passed_over(waiting)
+
+    def _missing(self, event: AnyEvent) -> tuple[MachineStep, int] | None:
+        """The step of an event whose message nobody is known to have sent, and the message's number."""
+        if not isinstance(event, StepEvent):
+            return None
+        own: dict[Sender, int] = {}  # an actor may play both ends
+        for step in with_driven(event.step):
+            of = step.received
+            if of is not None:
+                key = (step.lease, of.machine, step.machine)
+                if max(self._sent.get(key, 0), own.get(key, 0)) < of.number:
+                    return step, of.number
+            own |= {(step.lease, step.machine, to): n for to, n in step.record.sent.items()}
+        return None
+
+    def _note(self, event: AnyEvent) -> None:
+        """What an event says of numbers that were sent."""
+        match event:
+            case StepEvent():
+                for step in with_driven(event.step):
+                    self._note_record(step.lease, step.machine, step.record)
+            case FoundEvent():
+                self._note_record(event.lease, event.machine, event.record)
+
+    def _note_record(self, lease: str, machine: str, record: MachineRecord) -> None:
+        for to, number in record.sent.items():
+            self._count((lease, machine, to), number)
+
+    def _count(self, key: Sender, number: int) -> None:
+        self._sent[key] = max(number, self._sent.get(key, 0))
+
+
+def with_driven(step: MachineStep) -> Iterator[MachineStep]:
+    """A step, and those that it drives."""
+    yield step
+    for driven in step.driven:
+        yield from with_driven(driven)
+
+
+def _moment(event: AnyEvent) -> tuple[int, float]:
+    return event.now, event.time

@@ -1,0 +1,75 @@
+"""The cuts of a run as a path, which is printed and drawn as the explorer's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from leasehold.checker.explore.layout import Layout, State
+from leasehold.checker.explore.result import Driven, Path, Sent, Snapshot, Step
+from leasehold.checker.verify.cuts import Cut
+from leasehold.impl.events.event import MachineStep
+from leasehold.spec.language import types as t
+
+
+def drawn_path(layout: Layout, cuts: Sequence[Cut]) -> Path:
+    """The path of a run's first cuts."""
+    steps = [_step(layout, cut, before) for before, cut in pairwise(cuts)]
+    return Path(_snapshot(layout, cuts[0].state), tuple(steps))
+
+
+def _snapshot(layout: Layout, state: State) -> Snapshot:
+    now = None if layout.clock is None else state[layout.clock]
+    return Snapshot(layout.control(state), layout.data(state), layout.messages(state), now)
+
+
+def _step(layout: Layout, cut: Cut, before: Cut) -> Step:
+    after, step, action = _snapshot(layout, cut.state), cut.step, cut.action
+    assert action is not None
+    if step is None:
+        event = {"clock": f"now {after.now}", "passed": f"{cut.actor}: a machine goes on to another run"}
+        words = event.get(action.kind, f"{cut.actor}: {action.kind}")
+        # Without a machine it is drawn through all lifelines.
+        kind = action.kind if action.kind == "clock" else "other"
+        return Step(kind, None, words, {}, None, None, None, None, (), (), after)
+    control = layout.control(before.state)
+    sent = tuple(Sent(s.message, step.machine, s.to, _fields(layout, s.message, s.fields)) for s in step.sends)
+    driven = tuple(
+        Driven(d.machine, d.event, control.get(d.machine, d.source), d.record.state) for d in _below(step)
+    )  # fmt: skip
+    fields = {name: _plain(value) for name, value in step.fields.items()}
+    sender = None
+    if step.received is not None:
+        sender, fields = step.received.machine, _fields(layout, step.event, step.fields)
+    return Step(
+        action.kind, step.machine, step.event, fields, sender, step.transition or None, step.source,
+        step.record.state, sent, driven, after,
+    )  # fmt: skip
+
+
+def _below(step: MachineStep) -> list[MachineStep]:
+    return [one for driven in step.driven for one in (driven, *_below(driven))]
+
+
+def _fields(layout: Layout, message: str, fields: Mapping[str, Any]) -> dict[str, str]:
+    kinds = layout.system.messages[message].fields
+    return {f.name: _word(f.type, fields[f.name]) for f in kinds if f.name in fields}
+
+
+def _word(kind: t.Type, value: Any) -> str:
+    return _plain(value) if isinstance(value, dict | list | bool) or value is None else t.show(kind, value)
+
+
+def _plain(value: Any) -> str:
+    """Plain data as the language writes it, where its type is not at hand."""
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return str(value).lower()
+        case dict():
+            return "{" + ", ".join(f"{k}: {_plain(v)}" for k, v in value.items()) + "}"
+        case list():
+            return "{" + ", ".join(map(_plain, value)) + "}"
+    return str(value)

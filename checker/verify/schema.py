@@ -1,0 +1,310 @@
+"""The tables that hold the states of runs, for any system.
+
+Theory of operation. A *run* (a lease, or one run of another system) is a sequence of *cuts* 0, 1, 2, ...: global states
+in an order that respects causality, each with the step that led to it. What lasts from cut to cut is one row:
+
+    run        a run; `ended` is the entry at which it was over
+    cut        a cut of a run: the time, and the step that led there. `event` is what a machine has consumed, as
+               `ROLE.EVENT`; where none has, `event` and `role` are ''. `transition` is '' where it took none. `entry`
+               numbers the cuts, and the ends, of all runs in the order in which they were entered. A number that is
+               left out is of a state that no step of the run has led to
+    ROLE       what a machine's record was from cut `since` to cut `until`, both included; `until` is FOREVER while it
+               lasts. `running`: whether the machine's actor was up. `shared` has the shared variables
+    CHANNEL    a message that was in transit from `since` to `until`. `number` is its rank, as the language has it (0: a
+               duplicate); where that changes, another row begins. `content` has its fields as JSON
+    lane       of a mailbox from one machine to another: the rank of the last number that was sent (0: it was received)
+    separated  two actors between which a partition lay, in both orders
+    TYPE       the members of an enumeration or a counted type
+    message_KIND   a view: the messages of one kind, with a column for each field
+
+So the record of a machine at a cut is found by `cut.number BETWEEN since AND until`, and that before the step by
+`cut.number - 1 BETWEEN since AND until`; what is in transit is asked in the same way. There is exactly one row of each
+machine at each cut: `checker/verify/queries.py` asks for cuts where that is not so, as a query joins machines and would
+be silent about a cut at which one is missing.
+
+The key of a machine's rows ends with `until`: of a long history, the rows that new cuts can see lie at its end, where
+the index is entered.
+
+The tables are plain SQL text made from a few rows here. SQLAlchemy would make the same text for the tables; but queries
+are meant to be read and run by hand, and those that it prints are not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+from leasehold.spec.language import types as t
+from leasehold.spec.language.model import System
+from leasehold.spec.language.sql_dialects import Dialect, Kind, kind_of
+
+FOREVER = 2**63 - 1
+LASTING = 4  # columns of a machine or a message that come before what lasts
+LONGEST_NAME = 55  # of a table or column: PostgreSQL has 63 bytes
+
+ColumnKind: TypeAlias = Kind | Literal["key"]
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    name: str
+    kind: ColumnKind
+    optional: bool = False  # it may be NULL
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Attributes:
+        name: as SQL has it, in quotes where it must be.
+        lasts: its rows have `since` and `until`.
+    """
+
+    name: str
+    columns: tuple[TableColumn, ...]
+    key: tuple[str, ...]
+    indexes: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def lasts(self) -> bool:
+        return any(c.name == "until" for c in self.columns)
+
+    def at(self, column: str) -> int:
+        """The position of a column in a row."""
+        return [c.name for c in self.columns].index(column)
+
+
+def _columns(words: str) -> tuple[TableColumn, ...]:
+    """Columns as `NAME:KIND`, with a `?` behind the kind where one may be NULL."""
+    pairs = (word.split(":") for word in words.split())
+    return tuple(TableColumn(name, kind.rstrip("?"), kind.endswith("?")) for name, kind in pairs)  # type: ignore[arg-type]
+
+
+RUN = Table("run", _columns("run:number name:key ended:number?"), ("run",), (("ended",),))
+LANE = Table(
+    "lane",
+    _columns("run:number channel:key sender:instance receiver:instance since:number until:number newest:number"),
+    ("run", "channel", "sender", "receiver", "until"),
+    (("run", "until"),),
+)
+SEPARATED = Table(
+    "separated",
+    _columns("run:number since:number until:number actor:key other:key"),
+    ("run", "actor", "other", "until"),
+    (("run", "until"),),
+)
+_MACHINE = "run:number instance:instance since:number until:number actor:key running:truth state:text"
+_MESSAGE = (
+    "run:number message:number since:number until:number sender:instance receiver:instance number:number latest:truth"
+    " kind:key content:json"
+)
+_STEP = "cause:key role:key instance:instance event:key sender:instance transition:key"
+_FIXED = ("run", "cut", "lane", "separated")
+
+
+class Tables:
+    """The tables of a system in a database; the layout of queries (`SqlLayout`).
+
+    Attributes:
+        machine_tables: by role, and of the shared variables; `channel_tables`: by channel.
+    """
+
+    def __init__(self, system: System, dialect: Dialect) -> None:
+        self.system, self.dialect = system, dialect
+        self.constants: Mapping[str, t.Value] = system.values()
+        names = _Names(_FIXED)
+        self._names = {("role", r): names.take(r) for r in system.holders}
+        self._names |= {("channel", c): names.take(c) for c in system.channels}
+        self._names |= {("message", m): names.take(f"message_{m}") for m in system.messages}
+        self._names |= {("type", name): names.take(name) for name in system.types}
+        self._fields: dict[tuple[str, str], str] = {}
+        for role in system.holders.values():
+            mine = _Names(_named(_MACHINE))
+            self._fields |= {(role.name, d): mine.take(d) for d in role.data}
+        mine = _Names(_named(_MESSAGE))
+        every = dict.fromkeys(f.name for m in system.messages.values() for f in m.fields)
+        self._message_fields = {name: mine.take(name) for name in every}
+
+    def name(self, what: Literal["role", "channel", "message", "type"], name: str) -> str:
+        return self.dialect.identifier(self._names[what, name])
+
+    # What expressions ask for
+
+    def machines(self, role: str) -> str:
+        return self.name("role", role)
+
+    def several(self, role: str) -> bool:
+        of = self.system.holders[role].instance
+        return of.count > 1 or of.dynamic
+
+    def field(self, role: str, name: str) -> str:
+        return self._fields[role, name]
+
+    def members(self, of: t.Enum | t.Instance) -> str:
+        return self.name("type", of.name) if of.name in self.system.types else ""
+
+    def messages(self, name: str) -> tuple[str, bool]:
+        if name in self.system.messages:
+            return self.name("message", name), True
+        kinds = [m for m in self.system.messages if self.system.channel_of(m).name == name]
+        return (self.name("message", kinds[0]), True) if len(kinds) == 1 else (self.name("channel", name), False)
+
+    def message_field(self, name: str) -> str:
+        return self._message_fields[name]
+
+    def ranked(self, channel: str) -> bool:
+        return self.system.channels[channel].kind == "mailbox"
+
+    def literal(self, type_: t.Type, value: t.Value) -> str:
+        if value is None:
+            kind = self.dialect.columns[kind_of(type_)]
+            return f"CAST(NULL AS {kind})" if self.dialect.name == "postgresql" and type_ != t.Option(None) else "NULL"
+        match kind_of(type_):
+            case "truth":
+                return "TRUE" if value else "FALSE"
+            case "number" | "instance":
+                return str(value) if value >= 0 else f"({value})"
+            case "text":
+                return f"'{value}'"
+        word = str(encoded(type_, value)).replace("'", "''")
+        return "'" + (word.replace("\\", "\\\\") if self.dialect.name == "mariadb" else word) + "'"
+
+    # The tables
+
+    @cached_property
+    def cut(self) -> Table:
+        now = "" if self.system.clock is None else "now:number"
+        columns = _columns(f"entry:number run:number number:number {now} {_STEP}")
+        return Table("cut", columns, ("entry",), (("run", "number"),))
+
+    @cached_property
+    def machine_tables(self) -> dict[str, Table]:
+        found = {}
+        for role in self.system.holders.values():
+            fixed = _columns(_MACHINE) if role.states else _columns(_MACHINE)[:LASTING]
+            data = [
+                TableColumn(self._fields[role.name, d.name], kind_of(d.type), isinstance(d.type, t.Option))
+                for d in role.data.values()
+            ]
+            name = self.machines(role.name)
+            found[role.name] = Table(name, (*fixed, *data), ("run", "instance", "until"), (("run", "until"),))
+        return found
+
+    @cached_property
+    def channel_tables(self) -> dict[str, Table]:
+        columns, indexes = _columns(_MESSAGE), (("run", "until"),)
+        return {c: Table(self.name("channel", c), columns, ("run", "message"), indexes) for c in self.system.channels}
+
+    def tables(self) -> Iterator[Table]:
+        """All that runs are written to."""
+        yield from (RUN, self.cut, *self.machine_tables.values(), *self.channel_tables.values(), LANE, SEPARATED)
+
+    def statements(self) -> Iterator[str]:
+        """What makes the tables and views in an empty database, and fills in the members of types."""
+        for table in self.tables():
+            yield self._create(table)
+            yield from self._indexes(table)
+        for type_ in self.system.types.values():
+            kind: ColumnKind = "text" if isinstance(type_, t.Enum) else "instance"
+            table = Table(self.name("type", type_.name), (TableColumn("member", kind),), ("member",))
+            yield self._create(table)
+            rows = ", ".join(f"({self.literal(type_, value)})" for value in t.members(type_))
+            yield f"INSERT INTO {table.name} (member) VALUES {rows}"
+        for message in self.system.messages:
+            yield self._view(message)
+
+    def _create(self, table: Table) -> str:
+        d = self.dialect
+        lines = [
+            f"  {d.identifier(c.name)} {d.columns[c.kind]}{'' if c.optional else ' NOT NULL'}" for c in table.columns
+        ]
+        lines.append(f"  PRIMARY KEY ({', '.join(d.identifier(k) for k in table.key)})")
+        return f"CREATE TABLE {table.name} (\n" + ",\n".join(lines) + f"\n){d.table_options}"
+
+    def _indexes(self, table: Table) -> Iterator[str]:
+        plain = table.name.strip(self.dialect.quote)
+        for columns in table.indexes:
+            unique = "UNIQUE " if table is self.cut else ""
+            yield f"CREATE {unique}INDEX {plain}_by_{columns[-1]} ON {table.name} ({', '.join(columns)})"
+
+    def _view(self, message: str) -> str:
+        d, m = self.dialect, self.system.messages[message]
+        fields = [
+            f"{d.at_text[kind_of(f.type)].format('content', _quoted(f.name))} AS "
+            f"{d.identifier(self._message_fields[f.name])}"
+            for f in m.fields
+        ]
+        columns = ",\n".join(f"  {c}" for c in (*_named(_MESSAGE), *fields))
+        channel = self.name("channel", self.system.channel_of(message).name)
+        view = self.name("message", message)
+        return f"CREATE VIEW {view} AS SELECT\n{columns}\nFROM {channel} WHERE kind = '{message}'"
+
+
+def _named(words: str) -> tuple[str, ...]:
+    return tuple(column.name for column in _columns(words))
+
+
+def _quoted(word: str) -> str:
+    return f"'{word}'"
+
+
+class _Names:
+    """Names of tables or columns, each once, and none longer than databases take."""
+
+    def __init__(self, used: tuple[str, ...]) -> None:
+        self.used = set(used)
+
+    def take(self, wanted: str) -> str:
+        found = wanted[:LONGEST_NAME]
+        while found in self.used or found.startswith("sqlite_"):
+            found = f"{found}_" if not found.startswith("sqlite_") else f"the_{found}"
+        self.used.add(found)
+        return found
+
+
+# Values
+
+
+def encoded(type_: t.Type, value: t.Value) -> Any:
+    """A value as a database is given it."""
+    if value is None and isinstance(type_, t.Option):
+        return None
+    match kind_of(type_):
+        case "opaque":
+            return _canonical(value)
+        case "json":
+            return _json(_plain(type_, value))
+    return value
+
+
+def content(fields: Mapping[str, tuple[t.Type, t.Value]]) -> str:
+    """The fields of a message as JSON."""
+    return _json({name: _plain(type_, value) for name, (type_, value) in fields.items()})
+
+
+def _plain(type_: t.Type, value: t.Value) -> Any:
+    match type_:
+        case t.Option(of=of) if of is not None:
+            return None if value is None else _plain(of, value)
+        case t.Opaque():
+            return _canonical(value)  # within JSON, too, it is a text that is compared as one
+        case t.Set(of=t.Enum() | t.Instance() as member):
+            return sorted(value, key=lambda v: t.position(member, v))
+        case t.Map(key=t.Enum() as key, of=of):
+            return {k: _plain(of, v) for k, v in zip(key.members, value, strict=True)}
+        case t.Map(of=of):
+            return [_plain(of, v) for v in value]
+    return value
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _canonical(value: Any) -> str:
+    """Opaque data as the one text that equal data has."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True)

@@ -1,0 +1,136 @@
+"""The tables: names that SQL takes, values that compare as they should, and one row of each machine at each cut."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from leasehold.checker.explore.faulty import reference_of
+from leasehold.checker.verify.queries import Queries
+from leasehold.checker.verify.schema import FOREVER, Tables, content, encoded
+from leasehold.faults import Budget
+from leasehold.spec.language import types as t
+from leasehold.spec.language.sql_dialects import DIALECTS
+from tests.checker.explore.by_chance import written
+from tests.checker.verify.databases import KINDS, database
+from tests.systems import load
+
+COLOUR = t.Enum("colour", ("red", "green"))
+SLOT = t.Instance("slot", 3)
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "expected"),
+    [
+        (t.Set(COLOUR), frozenset({"green", "red"}), '["red","green"]'),
+        (t.Set(SLOT), frozenset({2, 0}), "[0,2]"),
+        (t.Map(COLOUR, t.BOOL), (True, False), '{"red":true,"green":false}'),
+        (t.Map(SLOT, t.Option(SLOT)), (None, 1, 2), "[null,1,2]"),
+        (t.Map(SLOT, t.Set(COLOUR)), (frozenset(), frozenset({"red"}), frozenset()), '[[],["red"],[]]'),
+        (t.OPAQUE, {"b": 1, "a": ["é"]}, '{"a":["é"],"b":1}'),
+        (t.Map(SLOT, t.OPAQUE), (0, "x", None), '["0","\\"x\\"","null"]'),
+        (t.Option(t.Set(SLOT)), None, None),
+        (t.Option(t.INT), 3, 3),
+    ],
+)
+def test_a_value_has_one_text(type_: t.Type, value: t.Value, expected: object) -> None:
+    assert encoded(type_, value) == expected
+
+
+def test_opaque_data_in_a_message_is_the_text_that_it_is_in_a_record() -> None:
+    assert content({"a": (t.OPAQUE, [1, 2]), "n": (t.INT, 3)}) == '{"a":"[1,2]","n":3}'
+
+
+NAMES = {  # all are words of SQL, or names of tables and columns that are there anyway
+    "system.yaml": """
+system: words
+types: {order: {members: [select, table]}, group: {count: 2}}
+roles: {user: {}, cut: {instances: 2}}
+channels: {check: {from: user, to: cut, kind: mailbox}, run: {from: cut, to: user, kind: bag}}
+environment: {start: {to: user}}
+""",
+    "messages.yaml": """
+messages:
+  grant: {from: user, to: cut, fields: {values: "set[group]", until: order, content: int}}
+  revoke: {from: cut, to: user}
+""",
+    "roles/user.yaml": """
+role: user
+data: {end: {type: order}, since: bool, instance: group, where: "map[order, int]", running: "option[order]"}
+events: {start: It begins.}
+states:
+  idle: {initial: true, on: {start: {to: busy, set: {end: table, since: true, running: table}}}}
+  busy: {tasks: say, on: {start: {to: idle, set: {running: none}}}}
+tasks: {say: {send: grant, to: cut, with: {values: "{instance}", until: end, content: "where[end]"}}}
+ignore: [{events: [revoke], in: [idle, busy], because: noise}]
+""",
+    "roles/cut.yaml": """
+role: cut
+data: {select: "set[group]"}
+states:
+  a: {initial: true, on: {grant: {to: b, set: {select: msg.values}}}}
+  b: {tasks: back, on: {grant: {to: a}}}
+tasks: {back: {send: revoke, to: user}}
+""",
+    "invariants.yaml": """
+properties:
+  names:
+    always: >
+      all(group[0] in order.select or order.state == a for order in cut) and (user.end == select or user.since)
+      and all(m.until == table and group[0] in m.values and m.content == 0 for m in pending(grant))
+      and user.where == {select: 0, table: 0} and (user.running == none or user.running == table)
+      and {g for g in group if index(g) < 1} == {group[0]} and len(pending(run)) >= 0
+""",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_names_are_names_in_every_database(kind: str, tmp_path: Path) -> None:
+    system = written(tmp_path, NAMES)
+    world = reference_of(system, Budget.parse("crash=1"))
+    with database(kind, system, world.layout) as db:
+        state = world.initial_states()[0]
+        run = db.recorder.begin("one", state)
+        for _ in range(6):
+            action, state = next((a, s) for a, s in world.successors(state) if not a.fault)
+            db.recorder.step(run, state, action)
+            db.write()
+        query = Queries(db.tables).queries["names"]
+        assert db.ask(query.since(-1)) == []
+        assert db.ask(query.since(-1).replace("cut.entry > -1\n  AND ", "cut.entry > -1\n  AND NOT ", 1)) != []
+
+
+def test_a_missing_record_is_found() -> None:
+    system = load("two_phase_commit")
+    world = reference_of(system, Budget.parse("crash=1"))
+    with database("sqlite", system, world.layout) as db:
+        db.recorder.begin("one", world.initial_states()[0])
+        db.write()
+        queries = dict(Queries(db.tables).incomplete())
+        assert db.ask(queries["participant"].replace(":checked", "-1")) == []
+        db.cursor.execute("DELETE FROM participant WHERE instance = 1")
+        assert db.ask(queries["participant"].replace(":checked", "-1")) == [(1, 0)]
+
+
+def test_what_lasts_is_one_row() -> None:
+    system = load("two_phase_commit")
+    world = reference_of(system, Budget.parse("crash=1"))
+    with database("sqlite", system, world.layout) as db:
+        state = world.initial_states()[0]
+        run = db.recorder.begin("one", state)
+        action, after = next(iter(world.successors(state)))
+        db.recorder.step(run, after, action)
+        db.recorder.step(run, after, action)
+        db.write()
+        db.recorder.step(run, state, action)
+        db.write()
+        rows = db.ask("SELECT since, until, state FROM coordinator ORDER BY since")
+        changed = rows[0][1] != FOREVER
+        assert rows == ([(0, 0, "idle"), (1, 2, "asking"), (3, FOREVER, "idle")] if changed else [(0, FOREVER, "idle")])
+
+
+def test_tables_are_the_same_in_every_database() -> None:
+    system = load("lease")
+    names = [[table.name.strip('"`') for table in Tables(system, d).tables()] for d in DIALECTS.values()]
+    assert names[0] == names[1] == names[2]

@@ -1,0 +1,74 @@
+"""`leasehold verify`: events of actors from files, on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from leasehold.checker.recovery.lease.random_runs.run import RandomRun
+from leasehold.cli.verify import verify
+from leasehold.impl.events.lines import write_lines
+from tests.checker.verify.test_histories import plan_in_two_settings
+from tests.seeded_bugs import named
+
+SETTINGS = ("max_units=2", "lazy_close=true", "losses=true", "advance=true", "handler_limit=4", "guest_limit=4")
+
+
+def _files(folder: Path, seed: int = 8, bug: str = "") -> list[Path]:
+    """The events of a run's actors as files; nobody has signed their end."""
+    run = RandomRun(plan_in_two_settings(seed))
+    if bug:
+        with named(bug).plant():
+            run.play()
+    else:
+        run.play()
+    for name, disk in run.disks.items():
+        bodies = [disk.events[at] for at in sorted(disk.events)]
+        (folder / f"{name}.jsonl").write_bytes(b"\n".join(write_lines(name, bodies, 0.0)))
+    return sorted(folder.glob("*.jsonl"))
+
+
+def _verify(files: list[Path], *words: str) -> Result:
+    settings = [word for setting in SETTINGS for word in ("--set", setting)]
+    return CliRunner().invoke(verify, [*map(str, files), *settings, *words])
+
+
+def test_a_history_that_holds(tmp_path: Path) -> None:
+    result = _verify(_files(tmp_path), "--json")
+    found = json.loads(result.output)
+    assert result.exit_code == 0
+    assert found["holds"] is True
+    assert found["events"] > 20
+    assert found["violations"] == found["faults"] == []
+    assert found["signatures"] is False
+
+
+def test_a_violation_is_told_and_drawn(tmp_path: Path) -> None:
+    result = _verify(
+        _files(tmp_path, bug="unit_not_saved"), "--property", "units_come_free", "--draw", str(tmp_path / "drawn")
+    )
+    assert result.exit_code == 1
+    assert "units_come_free is violated in service_manager:2, cut " in result.output
+    assert "led to by" in result.output
+    picture = tmp_path / "drawn" / "1-units_come_free.svg"
+    assert picture.read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(("line", "words"), [(3, "it does not follow event"), (-1, "the last line is missing")])
+def test_a_line_that_is_missing_is_found(line: int, words: str, tmp_path: Path) -> None:
+    files = _files(tmp_path)
+    lines = files[0].read_bytes().split(b"\n")
+    del lines[line]
+    files[0].write_bytes(b"\n".join(lines))
+    result = _verify(files)
+    assert result.exit_code == 1
+    assert words in result.output
+
+
+def test_a_property_that_does_not_exist_has_a_near_one(tmp_path: Path) -> None:
+    result = _verify([tmp_path / "site.jsonl"], "--property", "units_come_fre")
+    assert result.exit_code == 2
+    assert "did you mean `units_come_free`?" in " ".join(result.output.split())

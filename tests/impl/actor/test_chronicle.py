@@ -1,0 +1,387 @@
+"""The events of an actor: committed with its records, sealed in time, and pruned by the rule."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from leasehold.impl.actor.actor import Actor
+from leasehold.impl.actor.chronicle import HEAD, followers_of
+from leasehold.impl.actor.environment import ActorError, ActorOptions, EventSettings, RetryPolicy
+from leasehold.impl.actor.ready import Follow, Observe, SealEvents
+from leasehold.impl.clock import HandClock
+from leasehold.impl.core.core import Program
+from leasehold.impl.events.chain import Head, Verified, verify
+from leasehold.impl.events.event import AnyEvent, RecoveredEvent, RefusedEvent, SealEvent, StepEvent, read
+from leasehold.impl.store.memory import Disk, MemoryStore
+from leasehold.impl.store.store import Batch, RecordKey, StoreError
+from tests.impl.actor.alone import GatedHandler, alone, program_of
+from tests.impl.virtual import virtual
+
+FILES = {
+    "system.yaml": """
+system: bell
+roles: {ringer: {}}
+actors: {own: [ringer]}
+clock: {horizon: 9}
+environment:
+  ring: {to: ringer}
+  crack: {to: ringer, when: "ringer.rings >= 5", doc: a bell cracks only when it has rung for long}
+""",
+    "roles/ringer.yaml": """
+role: ringer
+data: {rings: {type: int, min: 0, max: 90, explore: [0, 2]}, note: {type: opaque}}
+events:
+  ring: {doc: The bell is rung., fields: {note: {type: opaque, explore: [0, 0]}}}
+  crack: The bell cracks.
+  swung: The bell has swung.
+tasks: {swing: {call: handler.swing, answers: [swung]}}
+states:
+  still: {initial: true, on: {ring: {to: ringing, set: {rings: "rings + 1", note: event.note}}, crack: {to: broken}}}
+  ringing: {tasks: [swing], on: {swung: {to: still}}, ignore: {ring: it rings, crack: it rings}}
+  broken: {ignore: {ring: it is broken, crack: it is broken}}
+""",
+}
+RUN = RecordKey("own:1", "ringer")
+
+
+class WallClock(HandClock):
+    """A clock that knows the real time as well: a second is a tick."""
+
+    def wall(self) -> float:
+        return float(self.now())
+
+
+class Tower:
+    """One actor after another on one disk."""
+
+    def __init__(self, program: Program, settings: EventSettings | None) -> None:
+        self.program, self.settings, self.disk, self.clock = program, settings, Disk(), WallClock()
+        self.handler = GatedHandler()
+        self.handler.gate.set()
+        self.actor: Actor
+
+    async def start(self, store: MemoryStore | None = None) -> Actor:
+        options = ActorOptions(seed=0, retry=RetryPolicy(at_once=10**9), events=self.settings, reopen_pause=0.1)
+        store = store or MemoryStore(self.disk)
+        self.actor = alone(self.program, "ringer", store, {"swing": self.handler}, self.clock, options=options)
+        await self.actor.start()
+        return self.actor
+
+    async def crash(self) -> None:
+        await self.actor.kill()
+        self.disk.crash()
+
+    async def ring(self, note: Any = None) -> None:
+        """Two steps: it rings, and has swung."""
+        if RUN in self.actor.table.instances:
+            await self.actor.tell(*RUN, "ring", {"note": note})
+        else:
+            await self.actor.begin(*RUN, "ring", {"note": note}, {})
+        await asyncio.sleep(1)
+
+    @property
+    def events(self) -> list[AnyEvent]:
+        return [read(body) for body in self.disk.events.values()]
+
+    @property
+    def kinds(self) -> list[str]:
+        return [type(event).__name__.removesuffix("Event") for event in self.events]
+
+    def verified(self) -> Verified:
+        head = Head.of(self.disk.metadata[HEAD])
+        return verify(self.actor.identity.trust, "own", self.disk.events.items(), head)
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
+    return program_of(tmp_path_factory.mktemp("bell"), FILES)
+
+
+def told(
+    program: Program,
+    story: Callable[[Tower], Awaitable[None]],
+    settings: EventSettings | None = EventSettings(),  # noqa: B008 - it is frozen
+) -> Tower:
+    tower = Tower(program, settings)
+    virtual(story(tower))
+    return tower
+
+
+def test_each_step_is_an_event_and_a_stop_seals_them(program: Program) -> None:
+    async def story(t: Tower) -> None:
+        await t.start()
+        assert t.disk.events == {}  # nothing has happened yet
+        await t.ring({"key": "C"})
+        await t.actor.stop()
+
+    tower = told(program, story)
+    assert tower.kinds == ["Recovered", "Step", "Step", "Seal"]
+    assert tower.verified().sealed == 4
+    began, swung = (event.step for event in tower.events if isinstance(event, StepEvent))
+    assert (began.cause, began.event, began.fields, began.source) == ("client", "ring", {"note": {"key": "C"}}, "still")
+    assert (began.record.state, began.record.data, began.record.epoch) == (
+        "ringing",
+        {"rings": 1, "note": {"key": "C"}},
+        1,
+    )
+    assert [(call.task, call.target) for call in began.starts] == [("swing", "handler.swing")]
+    assert (swung.cause, swung.event, swung.transition) == ("handler", "swung", "ringer/ringing#swung")
+    assert swung.answers is not None
+    assert (swung.answers.epoch, swung.answers.well) == (1, True)
+    assert [event.commit for event in tower.events] == [1, 1, 2, 3]
+
+
+def test_an_opaque_value_that_is_large_stands_there_by_its_digest(program: Program) -> None:
+    async def story(t: Tower) -> None:
+        await t.start()
+        await t.ring("x" * 5000)
+        await t.actor.stop()
+
+    tower = told(program, story)
+    note = next(event.step.record.data["note"] for event in tower.events if isinstance(event, StepEvent))
+    assert note == {"sha256": note["sha256"], "bytes": 5002}
+    assert max(map(len, tower.disk.events.values())) < 1000
+
+
+def test_a_restart_goes_on_with_the_chain(program: Program) -> None:
+    async def story(t: Tower) -> None:
+        for epoch in (1, 2, 3):
+            await t.start()
+            await t.ring()
+            assert t.events[-1].epoch == epoch
+            await t.crash()
+
+    tower = told(program, story)
+    assert tower.kinds == ["Recovered", "Step", "Step"] * 3
+    assert [event.machines for event in tower.events if isinstance(event, RecoveredEvent)] == [0, 1, 1]
+    assert tower.verified().last == 9
+
+
+class FailsAt(MemoryStore):
+    """Its commits fail at some numbers, with the batch there or not."""
+
+    def __init__(self, disk: Disk, fails: dict[int, bool]) -> None:
+        super().__init__(disk)
+        self.fails, self.count = fails, 0
+
+    async def _commit(self, batch: Batch) -> None:
+        self.count += 1
+        if self.fails.get(self.count, True):
+            await super()._commit(batch)
+        if self.count in self.fails:
+            raise StoreError("the disk has failed")
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("at", range(1, 7))
+def test_a_failed_commit_loses_no_event_and_adds_none(program: Program, at: int, kept: bool) -> None:
+    async def story(t: Tower) -> None:
+        await t.start(FailsAt(t.disk, {at: kept}))
+        for _ in range(4):
+            try:
+                await t.ring()
+            except ActorError:
+                await asyncio.sleep(5)
+        await t.actor.stop()
+
+    tower = told(program, story)
+    assert tower.verified().last == len(tower.events)
+    steps = [event.step for event in tower.events if isinstance(event, StepEvent)]
+    assert [step.source for step in steps] == ["still", "ringing"] * (len(steps) // 2)
+    assert [step.record.epoch for step in steps] == [*range(1, len(steps) + 1)]
+    assert tower.actor.table.instances[RUN].state_epoch == len(steps) >= 6
+
+
+def test_seals_come_after_many_events_and_when_an_actor_is_quiet(program: Program) -> None:
+    async def story(t: Tower) -> None:
+        await t.start()
+        for _ in range(5):
+            await t.ring()
+        assert [event.position for event in t.events if isinstance(event, SealEvent)] == [5, 10]  # each after 4 others
+        await t.clock.advance(2)
+        assert t.kinds[-1] == "Step"
+        await t.clock.advance(1)
+        assert (t.kinds[-1], t.verified().sealed) == ("Seal", 14)
+        commits = t.actor.counts["commits"]
+        await t.clock.advance(20)
+        assert t.actor.counts["commits"] == commits  # there is nothing to seal
+        await t.actor.put(SealEvents("asked"))
+        assert t.actor.counts["commits"] == commits
+        await t.ring()
+        await t.actor.put(SealEvents("asked"))
+        assert isinstance(last := t.events[-1], SealEvent)
+        assert last.why == "asked"
+
+    told(program, story, EventSettings(seal_events=4, seal_seconds=3))
+
+
+def test_what_breaks_a_contract_is_an_event_of_the_next_commit(program: Program) -> None:
+    async def story(t: Tower) -> None:
+        await t.start()
+        await t.ring()
+        commits = t.actor.counts["commits"]
+        for _ in range(200):
+            with pytest.raises(ActorError, match="it breaks the contract"):
+                await t.actor.tell(*RUN, "crack")
+        t.actor.put_quietly(Observe(RUN, "crack", 2))
+        await asyncio.sleep(1)
+        assert t.actor.counts["commits"] == commits
+        await t.ring()
+
+    tower = told(program, story)
+    refusals = [event for event in tower.events if isinstance(event, RefusedEvent)]
+    assert len(refusals) == 100  # the others are counted alone
+    assert tower.actor.counts["refusals without events"] == 101
+    first = refusals[0]
+    assert (first.lease, first.machine, first.event, first.cause) == (*RUN, "crack", "client")
+    assert first.reason == "it breaks the contract `crack`: a bell cracks only when it has rung for long"
+
+
+def test_refusals_of_a_quiet_actor_are_written_at_a_tick(program: Program) -> None:
+    async def story(t: Tower) -> None:
+        await t.start()
+        await t.ring()
+        await t.clock.advance(5)
+        with pytest.raises(ActorError):
+            await t.actor.tell(*RUN, "crack")
+        await t.clock.advance(9)
+        assert t.kinds[-2:] == ["Refused", "Seal"]
+
+    told(program, story)
+
+
+KEEP = EventSettings(keep=20, most=40, seal_events=1000, seal_seconds=1000)
+
+
+def test_the_oldest_events_are_dropped_and_what_is_left_verifies(program: Program) -> None:
+    async def story(t: Tower) -> None:
+        await t.start()
+        for _ in range(40):
+            await t.ring()
+            assert len(t.disk.events) <= 24
+        assert t.verified().first > 1
+        await t.crash()
+        await t.start()
+        await t.ring()
+        assert t.verified().last - t.verified().first < 24
+        assert min(t.disk.events) == t.actor.chronicle.first
+
+    tower = told(program, story, KEEP)
+    assert "Pruned" in tower.kinds
+    assert tower.kinds[tower.kinds.index("Pruned") + 1] == "Seal"
+
+
+def test_what_a_follower_has_not_acknowledged_is_kept_up_to_a_bound(
+    program: Program, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(t: Tower) -> None:
+        await t.start()
+        await t.ring()
+        await t.actor.put(Follow("verifier", 1))
+        for _ in range(15):
+            await t.ring()
+        assert min(t.disk.events) == 1  # less than a chunk could go
+        await t.actor.put(Follow("verifier", 12))
+        await t.ring()
+        assert min(t.disk.events) == 13
+        await t.crash()
+        await t.start()  # followers are remembered
+        assert t.actor.chronicle.followers() == followers_of(t.disk.metadata) == {"verifier": 12}
+        for _ in range(20):
+            await t.ring()
+            assert len(t.disk.events) <= 43
+        assert t.actor.counts["followers overtaken"] > 0
+        assert any(getattr(event, "overtaken", ()) == ("verifier",) for event in t.events)
+        assert "which these followers have not read: verifier" in caplog.text
+        await t.actor.put(Follow("verifier", None))
+        await t.ring()
+        assert len(t.disk.events) <= 24
+        assert t.verified()
+        assert followers_of(t.disk.metadata) == {}
+
+    with caplog.at_level(logging.ERROR):
+        told(program, story, KEEP)
+
+
+def test_a_follower_acknowledges_what_is_there_and_never_less(program: Program) -> None:
+    async def story(t: Tower) -> None:
+        await t.start()
+        await t.ring()
+        await t.actor.put(Follow("one", 3))
+        await t.actor.put(Follow("one", 1))
+        assert t.actor.chronicle.followers() == {"one": 3}
+        with pytest.raises(ActorError, match="event 4 has not been written yet: the last one is 3"):
+            await t.actor.put(Follow("one", 4))
+        with pytest.raises(ActorError, match="no follower 'two' is known here"):
+            await t.actor.put(Follow("two", None))
+        for n in range(99):
+            await t.actor.put(Follow(f"f{n}", 0))
+        with pytest.raises(ActorError, match="100 followers are the most"):
+            await t.actor.put(Follow("two", 1))
+
+    told(program, story)
+
+
+def test_events_may_be_off_and_on_again(program: Program) -> None:
+    """The chain says how many commits it knows nothing of, and begins anew with the records that are there."""
+
+    async def story(t: Tower) -> None:
+        settings = t.settings
+        for on in (True, False, True):
+            t.settings = settings if on else None
+            await t.start()
+            await t.ring()
+            if not on:
+                with pytest.raises(ActorError, match="writes no events"):
+                    await t.actor.put(Follow("one", 1))
+                await t.clock.advance(9)
+            await t.crash()
+
+    tower = told(program, story)
+    assert tower.kinds == ["Recovered", "Step", "Step", "Recovered", "Found", "Step", "Step"]
+    assert isinstance(again := tower.events[3], RecoveredEvent)
+    assert again.unrecorded == 2
+    assert tower.verified().last == 7
+
+
+def test_a_store_without_events_begins_its_chain_with_its_records(program: Program) -> None:
+    async def story(t: Tower) -> None:
+        settings, t.settings = t.settings, None
+        await t.start()
+        await t.ring()
+        await t.crash()
+        t.settings = settings
+        await t.start()
+        assert t.kinds == ["Recovered", "Found"]  # before any work
+
+    told(program, story)
+
+
+def test_a_store_whose_events_are_not_those_that_were_committed_is_refused(program: Program) -> None:
+    async def story(t: Tower) -> None:
+        await t.start()
+        await t.ring()
+        await t.crash()
+        events, head = dict(t.disk.events), t.disk.metadata[HEAD]
+        for damaged, words in (
+            ({1: events[1], 2: events[2]}, "end at 2, and were committed up to 3"),
+            ({**events, 3: events[2]}, "have another one at 3"),
+            ({**events, 4: events[3]}, "end at 4, and were committed up to 3"),
+            ({}, "end at 0, and were committed up to 3"),
+        ):
+            t.disk.events = damaged
+            with pytest.raises(StoreError, match=f"the events in the store {words}.*; put a whole copy"):
+                await t.start()
+        t.disk.events = events
+        t.disk.metadata[HEAD] = b"nonsense"
+        with pytest.raises(StoreError, match="the store's metadata are damaged"):
+            await t.start()
+        t.disk.metadata[HEAD] = head
+        await t.start()
+
+    told(program, story)

@@ -1,0 +1,199 @@
+"""The events of a running actor, of its store and of a file: the same lines, read by position and acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from leasehold.cli.events import events as verb
+from leasehold.impl.actor.actor import Actor
+from leasehold.impl.events.chain import ChainVerifier
+from leasehold.impl.events.event import read
+from leasehold.impl.events.lines import EventLines, verify_lines
+from leasehold.impl.identity import trust_file
+from leasehold.impl.lease.cluster import Cluster
+from leasehold.impl.server import event_feed
+from leasehold.impl.server.client import Client, ClientError, Unreachable
+from leasehold.impl.server.event_source import open_source
+from leasehold.impl.store.sqlite import SqliteStore
+from tests.impl.server.test_control import listening
+
+
+@asynccontextmanager
+async def leased(path: Path) -> AsyncIterator[tuple[Cluster, Any]]:
+    """A lease that is active, and the site's control socket."""
+    async with Cluster() as c, listening(c.site, c.system, path) as ask:
+        await c.lease(1, 50, 10, "tenant:1")
+        await c.settle()
+        yield c, ask
+
+
+def told(tmp_path: Path, story: Callable[[Cluster, Any, Path], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with leased(tmp_path / "site.sock") as (c, ask):
+            await story(c, ask, tmp_path / "site.sock")
+
+    asyncio.run(run())
+
+
+def test_a_follower_reads_page_by_page_and_acknowledges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_feed, "PAGE", 3)
+
+    async def story(c: Cluster, ask: Any, path: Path) -> None:
+        last = c.site.chronicle.head.position
+        verifier, after, pages = ChainVerifier(c.site.identity.trust, "site"), 0, 0
+        while True:
+            lines = EventLines((await ask("read", "events", after=str(after))).splitlines())
+            bodies = [*lines]
+            for body in bodies:
+                after = verifier.take(body).position
+            assert lines.check_end(verifier).sealed == after  # each page is signed
+            if not bodies:
+                break
+            state = await ask("post", "followers", "verifier", "acknowledge", str(after))
+            assert state["followers"] == {"verifier": after}
+            pages += 1
+        assert (after, pages) == (last, -(-last // 3))
+        assert (await ask("post", "followers", "verifier", "leave"))["followers"] == {}
+        state = await ask("post", "events", "seal")
+        assert (state["last"], state["sealed"]) == (last + 1, last + 1)
+        assert (await ask("get", "events", "state")) == state
+
+    told(tmp_path, story)
+
+
+def test_what_cannot_be_read_or_acknowledged_is_said(tmp_path: Path) -> None:
+    async def story(c: Cluster, ask: Any, path: Path) -> None:
+        for how, place, given, words in (
+            ("read", ("events",), {"after": "x"}, "a position or limit is a number, not 'x'"),
+            ("read", ("events",), {"after": "999"}, "event 999 has not been written yet"),
+            ("post", ("followers", "v", "acknowledge", "999"), {}, "event 999 has not been written yet"),
+            ("post", ("followers", "v", "leave"), {}, "no follower 'v' is known here"),
+            ("post", ("followers", "-v", "acknowledge", "1"), {}, "'-v' cannot be a follower's name"),
+        ):
+            with pytest.raises(ClientError, match=words):
+                await ask(how, *place, **given)
+        c.site.chronicle.first = 4
+        with pytest.raises(ClientError, match="the events up to 3 are dropped; read on after that one"):
+            await ask("read", "events", after="2")
+
+    told(tmp_path, story)
+
+
+def invoked(*words: object) -> Result:
+    return CliRunner().invoke(verb, [str(word) for word in words])
+
+
+def test_an_actor_a_store_and_a_file_give_the_same_events(tmp_path: Path) -> None:
+    """The events of an actor, as the command line shows and verifies them."""
+    trust = tmp_path / "trust.yaml"
+
+    async def story(c: Cluster, ask: Any, path: Path) -> None:
+        trust_file.save(trust, c.site.identity.trust)
+        bodies = [*c.disks["site"].events.values()]
+
+        def look() -> None:
+            found = invoked(path, "--trust", trust)
+            assert (found.exit_code, found.stderr) == (
+                0, f"events 1 to {len(bodies)} are as they were written; all of them are sealed\n"
+            )  # fmt: skip
+            assert "tenant:1 authority nascent -> priming: redeem from service_manager (1)" in found.stdout
+            assert len(found.stdout.splitlines()) == len(bodies)
+            assert len(invoked(path, "--after", 3).stdout.splitlines()) == len(bodies) - 3
+            file = tmp_path / "site.jsonl"
+            file.write_bytes(invoked(path, "--json").stdout_bytes)
+            assert [*EventLines(file.read_bytes().splitlines())] == bodies
+            assert invoked(file).stdout == found.stdout
+            assert invoked(file, "--trust", trust).exit_code == 0
+            lines = file.read_bytes().splitlines(keepends=True)
+            for changed, words in (
+                (lines[:3] + lines[4:], "event 3: it is missing: event 4 comes in its place"),
+                (lines[:-1], "the last line is missing"),
+                ([], "the first line is no header"),
+            ):
+                file.write_bytes(b"".join(changed))
+                wrong = invoked(file, "--trust", trust)
+                assert (wrong.exit_code, words in wrong.stderr) == (1, True), wrong.stderr
+            after = invoked(path, "--json", "--after", 3, "--trust", trust)
+            assert after.exit_code == 0
+            assert verify_lines(c.site.identity.trust, after.stdout_bytes.splitlines()).first == 4
+
+        await asyncio.to_thread(look)
+
+    told(tmp_path, story)
+
+
+async def written(actor: Actor, store: SqliteStore) -> list[bytes]:
+    """What an actor has committed, in a store as that actor would have it."""
+    from leasehold.impl.store.store import Batch
+
+    bodies = [body async for _, body in actor.store.events()]
+    await store.open("site")
+    await store.commit(Batch(metadata=await actor.store.metadata(), events=bodies))
+    return bodies
+
+
+def test_a_store_is_read_while_its_actor_runs_and_its_head_says_where_it_ends(tmp_path: Path) -> None:
+    trust, url = tmp_path / "trust.yaml", f"sqlite:{tmp_path / 'site.db'}"
+
+    async def story(c: Cluster, ask: Any, path: Path) -> None:
+        from leasehold.impl.store.store import Batch
+
+        trust_file.save(trust, c.site.identity.trust)
+        store = SqliteStore(tmp_path / "site.db")
+        bodies = await written(c.site, store)
+        found = await asyncio.to_thread(invoked, url, "--json", "--trust", trust)
+        assert found.exit_code == 0, found.stderr
+        assert [*EventLines(found.stdout_bytes.splitlines())] == bodies
+        file = tmp_path / "copy.jsonl"
+        file.write_bytes(found.stdout_bytes)
+        assert "nobody has signed that events end here" in invoked(file, "--trust", trust).stderr
+        assert invoked(file, "--trust", trust, "--unsigned").exit_code == 0
+        head = (await store.metadata())["events"]
+        await store.commit(
+            Batch(metadata={"events": head.replace(b"%d " % len(bodies), b"%d " % (len(bodies) + 1), 1)})
+        )
+        found = await asyncio.to_thread(invoked, url, "--trust", trust)
+        assert found.exit_code == 1
+        assert f"event {len(bodies) + 1}: it is missing" in found.stderr
+        await store.close()
+
+    told(tmp_path, story)
+
+
+def test_a_source_that_is_not_there_is_said(tmp_path: Path) -> None:
+    for words, code, said in (
+        (tmp_path / "no.sock", 2, "there is nothing at"),
+        ("sqlite:/nowhere/no.db", 2, "there is no such file"),
+        ("redis:x", 2, "names no store"),
+        (tmp_path, 2, "there is no socket of an actor in"),
+    ):
+        found = invoked(words)
+        assert (found.exit_code, said in found.stderr) == (code, True), found.stderr
+    with pytest.raises(Unreachable):
+        open_source(str(tmp_path / "no.sock"))
+
+
+def test_one_of_several_actors_is_named(tmp_path: Path) -> None:
+    async def run() -> None:
+        one, two = tmp_path / "site.sock", tmp_path / "broker.sock"
+        async with Cluster() as c, listening(c.site, c.system, one), listening(c.broker, c.system, two):
+            with pytest.raises(Unreachable, match="has the sockets of broker, site; name one"):
+                open_source(str(tmp_path))
+            assert open_source(str(tmp_path), "broker").live
+
+    asyncio.run(run())
+
+
+def test_the_client_takes_what_is_no_json(tmp_path: Path) -> None:
+    async def story(c: Cluster, ask: Any, path: Path) -> None:
+        body = await asyncio.to_thread(Client(path).read, "events", after="0")
+        assert read(body.splitlines()[1]).position == 1
+
+    told(tmp_path, story)
