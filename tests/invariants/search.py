@@ -97,13 +97,15 @@ class Campaign:
             return -sum(self._rare[word] for word in mine & self._names[mutation.name])
 
         cases = [t for t, b in self.baselines.items() if name in b.holds and name not in b.vacuous]
-        for mutation in sorted(self.mutants, key=likely):
-            trial = next((t for t in cases if mutation.subject not in self.baselines[t].unvisited), None)
-            if trial is not None:
-                yield mutation, trial
+        ordered = sorted(self.mutants, key=likely)
+        for turn in range(len(cases)):  # each in its first setting, then in its second, and so on
+            for mutation in ordered:
+                met = [t for t in cases if mutation.subject not in self.baselines[t].unvisited]
+                if turn < len(met):
+                    yield mutation, met[turn]
 
-    def run(self, seconds: float) -> None:
-        """Tries mutants until every property has one, or time is over."""
+    def run(self, seconds: float, most: int) -> None:
+        """Tries mutants until every property has one, so many were tried for it, or time is over."""
         until = time.monotonic() + seconds
         waiting = {name: self.candidates(name) for name in self.wanted}
         tries: Counter[str] = Counter()
@@ -115,7 +117,7 @@ class Campaign:
                 del waiting[name]
                 continue
             self._note(self.judge(*found))
-            for done in [n for n in waiting if tries[n] >= TRIES or self._others(n) == 0]:
+            for done in [n for n in waiting if tries[n] >= most or self._others(n) == 0]:
                 del waiting[done]
             alone = sum(self._others(n) == 0 for n in self.wanted)
             if len(self.tried) % 20 == 0:
@@ -155,10 +157,10 @@ def counterexample(tried: Tried, p: Property) -> Counterexample:
     return Counterexample.of(tried.mutation, tried.trial, p, tried.violated[p.name], also)
 
 
-def searched(name: str, seconds: float) -> Stored:
+def searched(name: str, seconds: float, most: int) -> Stored:
     """The counterexamples of a system's properties, after a search of at most so long."""
     campaign = Campaign(name)
-    campaign.run(seconds)
+    campaign.run(seconds, most)
     found = {n: counterexample(campaign.best[n], p) for n, p in campaign.wanted.items() if n in campaign.best}
     return Stored(name, len(campaign.tried), found)
 
@@ -180,10 +182,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Searches mutants that violate each property of a system.")
     parser.add_argument("systems", nargs="+", choices=[*SHIPPED])
     parser.add_argument("--seconds", type=float, default=3600)
+    parser.add_argument("--tries", type=int, default=TRIES, help="mutants for each property")
     parser.add_argument("--again", action="store_true", help="search nothing, explore the stored mutants again")
     given = parser.parse_args()
     for name in given.systems:
-        write(again(name) if given.again else searched(name, given.seconds))
+        write(again(name) if given.again else searched(name, given.seconds, given.tries))
     return 0
 
 
