@@ -285,7 +285,7 @@ def section(s: ShippedSystem, p: Property) -> Iterator[str]:
     elif example is not None:
         yield from violated(s, p.name, example)
     else:
-        yield f"**No mutant violates it.** {unviolated(s.name)[p.name]}"
+        yield f"**No mutant violates it.** {cell(unviolated(s.name)[p.name])}"
         yield ""
     if p.name in s.queries.not_asked:
         return
