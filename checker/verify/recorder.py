@@ -1,7 +1,8 @@
 """Writes the states of runs, as the explorer has them, to the tables.
 
-Theory of operation. A state is compared with the one before: what differs ends a row and begins another. Rows wait in
-memory until they are written, all in one transaction; a row that begins and ends meanwhile is written once.
+Theory of operation. A state is compared with the one before: what differs ends a row and begins another. Most steps
+change one machine, so a row whose cells are the same objects as before is not looked at. Rows wait in memory until they
+are written, all in one transaction; a row that begins and ends meanwhile is written once.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from leasehold.checker.explore.layout import Layout, State
 from leasehold.checker.explore.step import Action
 from leasehold.checker.verify.schema import FOREVER, LANE, LASTING, RUN, SEPARATED, Table, Tables, content, encoded
 from leasehold.spec.language.lower import ModelActor
+from leasehold.spec.language.model import Role
 
 CONSUMING = ("local", "deliver", "tick", "crash")  # kinds of actions of which `took` asks
 
@@ -42,6 +44,7 @@ class LastingRow:
 @dataclass
 class _Run:
     run: int
+    state: State | None = None  # the last one
     cuts: int = 0
     messages: int = 0
     rows: dict[tuple[str, Hashable], list[LastingRow]] = field(default_factory=dict)  # those that still last
@@ -63,6 +66,9 @@ class RunRecorder:
         self._over: list[tuple[Table, LastingRow, int]] = []
         self._ended: list[tuple[int, int]] = []
         self._stops = {actor.name: layout.stopping(actor) for actor in layout.actors}
+        self._cells = {(role.name, i): self._cells_of(role, i) for role, i in self.system.records()}
+        pairs = {frozenset((a.name, b.name)): (a, b) for a in layout.actors for b in layout.actors if a is not b}
+        self._separating = [(a.name, b.name, layout.separating(a, b)) for a, b in pairs.values()]
 
     def begin(self, name: str, state: State) -> int:
         """A new run, and its cut 0; returns its number."""
@@ -107,8 +113,10 @@ class RunRecorder:
     def _histories(self, r: _Run, cut: int, state: State) -> None:
         self._machines(r, cut, state)
         for lane in self.layout.lanes:
-            self._lane(r, cut, state, lane)
+            if r.state is None or state[lane.cell] is not r.state[lane.cell]:
+                self._lane(r, cut, state, lane)
         self._separations(r, cut, state)
+        r.state = state
 
     def end(self, run: int) -> None:
         """Nothing more comes of a run."""
@@ -117,6 +125,8 @@ class RunRecorder:
 
     def _machines(self, r: _Run, cut: int, state: State) -> None:
         for role, i in self.system.records():
+            if r.state is not None and all(state[at] is r.state[at] for at in self._cells[role.name, i]):
+                continue
             table = self.tables.machine_tables[role.name]
             fixed = []
             if role.states:
@@ -124,6 +134,13 @@ class RunRecorder:
                 fixed = [actor.name, self._running(actor, state), state[self.layout.at(role.name, i, None)]]
             data = [encoded(d.type, state[self.layout.at(role.name, i, d.name)]) for d in role.data.values()]
             self._last(r, table, i, cut, [[r.run, i, cut, FOREVER, *fixed, *data]], after=LASTING)
+
+    def _cells_of(self, role: Role, instance: int) -> tuple[int, ...]:
+        """The cells that a machine's rows are made of."""
+        first = self.layout.first[role.name] + self.layout.stride[role.name] * instance
+        own = range(first, first + self.layout.stride[role.name])
+        actor = self.layout.of.get((role.name, instance))  # shared variables are nobody's
+        return (*own, *(() if actor is None else (at for at, _ in self._stops[actor.name])))
 
     def _running(self, actor: ModelActor, state: State) -> bool:
         return actor is not self.layout.traitor and all(state[at] not in v.stops for at, v in self._stops[actor.name])
@@ -144,12 +161,11 @@ class RunRecorder:
             self._last(r, LANE, key, cut, [[r.run, *key, cut, FOREVER, cell[0]]], after=6)
 
     def _separations(self, r: _Run, cut: int, state: State) -> None:
-        names = {frozenset((a.name, b.name)): (a, b) for a in self.layout.actors for b in self.layout.actors}
         apart = []
-        for one, other in (ends for ends in names.values() if ends[0] is not ends[1]):
-            if any(state[at] in values for at, values in self.layout.separating(one, other)):
+        for one, other, cells in self._separating:
+            if any(state[at] in values for at, values in cells):
                 for a, b in ((one, other), (other, one)):
-                    apart.append([r.run, cut, FOREVER, a.name, b.name])
+                    apart.append([r.run, cut, FOREVER, a, b])
         self._last(r, SEPARATED, "", cut, apart, after=3)
 
     def _last(self, r: _Run, table: Table, key: Hashable, cut: int, rows: list[list[Any]], after: int) -> None:
