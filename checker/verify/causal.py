@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TypeAlias
 
 from leasehold.impl.events.event import (
@@ -102,6 +103,11 @@ class CausalMerge:
         """The event of an actor that comes next, where it is known."""
         stream = self._streams.get(actor)
         return stream.events[0] if stream is not None and stream.events else None
+
+    def waiting(self, actor: str, most: int) -> Iterator[AnyEvent]:
+        """The next events of an actor that are known."""
+        stream = self._streams.get(actor)
+        return islice(stream.events, most) if stream is not None else iter(())
 
     def ready(self) -> Iterator[AnyEvent]:
         """The events whose causes are there, in the order in which they are judged."""

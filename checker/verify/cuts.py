@@ -6,7 +6,7 @@ as a state. Between the cuts stand others that no event tells of by itself:
 
     clock      time has passed, at once up to the time of what comes next
     crash      an actor has stopped: right behind its last event before it recovered, as nobody knows when it was
-    recover    it runs again
+    recover    it runs again; what its store has lost of a record by then shows in a later step of the machine (kept.py)
     passed     a machine that belongs to the actor has gone on to serve another run; in this one it counts as unused,
                which is no step of this run
 
@@ -17,6 +17,7 @@ and is named.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.layout import Lane, State
 from leasehold.checker.explore.step import Action
 from leasehold.checker.verify.causal import CausalMerge, CutFault, with_driven
+from leasehold.checker.verify.kept import KeptRecords, LostRecord
 from leasehold.checker.verify.lanes import ReplayedLane
 from leasehold.faults import Budget
 from leasehold.faults.lowering import DOWN, UP
@@ -31,6 +33,7 @@ from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.values import ValueFault, from_plain
 from leasehold.impl.events.event import (
     AnyEvent,
+    ForgottenEvent,
     FoundEvent,
     MachineRecord,
     MachineStep,
@@ -42,6 +45,7 @@ from leasehold.spec.language.model import System, Transition
 
 OF_ACTOR = "-"  # in place of the lease, for a machine that belongs to the actor
 CRASH = Budget(crash=1)
+AHEAD = 10_000  # events of an actor within which a loss is dated back to its recovery; later ones to the step
 
 
 class Cut(NamedTuple):
@@ -120,9 +124,8 @@ class ConsistentCuts:
         self.merge = CausalMerge(actors)
         self.now = 0
         self._runs: dict[str, _Run] = {}
-        self._left: dict[
-            tuple[str, str, str], str
-        ] = {}  # by actor, lease and machine, the state that its last event has
+        self._kept = KeptRecords(known.system, known.program)
+        self._told_lost: set[tuple[str, int, str]] = set()  # actor, position and machine of steps that show a loss
         self._serves: dict[tuple[str, str], str] = {}  # by actor and machine of the actor, the run that it serves
         self._down: set[str] = set()
         self._faults: list[CutFault] = []
@@ -175,6 +178,8 @@ class ConsistentCuts:
                 yield from self._step(event)
             case FoundEvent():
                 yield from self._found(event)
+            case ForgottenEvent():
+                self._kept.forget(event.actor, event.lease, event.machine)
             case MigratedEvent():
                 self._fault(event, "", "records were mapped to another specification; what was before is not judged")
 
@@ -199,13 +204,44 @@ class ConsistentCuts:
                 yield from self._went(following, DOWN)
 
     def _went(self, event: RecoveredEvent, to: Any) -> Iterator[Cut]:
-        """An actor has stopped, or runs again, in all of its runs."""
+        """An actor has stopped, or runs again with the records that it has kept, in all of its runs."""
+        lost = self._lost_ahead(event.actor) if to == UP else []
         for run in self._runs.values():
-            for of, player in run.players.items():
-                if player == event.actor and run.state[self.known.up[of]] != to:
-                    yield from self._time(run)
-                    run.state[self.known.up[of]] = to
-                    yield self._cut(run, Action("crash" if to == DOWN else "recover", None, 0, ""), event)
+            mine = [(machine, record) for name, machine, record in lost if name == run.name and run.judged]
+            went = [of for of, player in run.players.items() if player == event.actor]
+            if not mine and all(run.state[self.known.up[of]] == to for of in went):
+                continue
+            yield from self._time(run)
+            for of in went:
+                run.state[self.known.up[of]] = to
+            for machine, record in mine:
+                self._lose(run, machine, record)
+            yield self._cut(run, Action("crash" if to == DOWN else "recover", None, 0, ""), event)
+
+    def _lost_ahead(self, actor: str) -> list[tuple[str, str, LostRecord]]:
+        """Of an actor that recovers, the runs and machines whose records a later step shows to be lost by then."""
+        found, seen = [], set()
+        for event in self.merge.waiting(actor, AHEAD):
+            for one in with_driven(event.step) if isinstance(event, StepEvent) else ():
+                if (one.lease, one.machine) in seen:
+                    continue
+                seen.add((one.lease, one.machine))
+                if (record := self._kept.lost(actor, one)) is not None:
+                    run = self._serves.get((actor, one.machine), "") if one.lease == OF_ACTOR else one.lease
+                    found.append((run, one.machine, record))
+                    self._told_lost.add((actor, event.position, one.machine))
+        return found
+
+    def _lose(self, run: _Run, machine: str, record: LostRecord) -> None:
+        """The record of a machine becomes what its actor has found."""
+        if (place := self.known.machine(machine)) is None:
+            return
+        role, number = place
+        run.state[self.layout.at(role, number, None)] = record.state
+        for name, value in record.data.items():
+            if (d := self.known.system.roles[role].data.get(name)) is not None:
+                with suppress(ValueFault):  # the step that shows it is refused for that
+                    run.state[self.layout.at(role, number, name)] = from_plain(d.type, value)
 
     def _time(self, run: _Run) -> Iterator[Cut]:
         """Time passes in a run, up to now."""
@@ -249,7 +285,7 @@ class ConsistentCuts:
         steps = list(with_driven(step))
         name = step.serves if step.lease == OF_ACTOR else step.lease
         for one in steps:
-            self._follows(event, one)
+            yield from self._follows(event, one)
             if one.lease == OF_ACTOR:
                 yield from self._passes(event, one, name)
         if not name:
@@ -267,15 +303,23 @@ class ConsistentCuts:
             run.judged = False
             self._fault(event, name, str(why))
 
-    def _follows(self, event: StepEvent, step: MachineStep) -> None:
-        """A machine steps from the state in which its last event has left it, or its record was lost."""
-        key = (event.actor, step.lease, step.machine)
-        left = self._left.get(key, step.source)
-        self._left[key] = step.record.state
-        if left != step.source:
-            run = step.serves if step.lease == OF_ACTOR else step.lease
-            words = f"{step.machine} takes {step.event} in {step.source}, and its last event has left it in {left}"
-            self._fault(event, run, words)
+    def _follows(self, event: StepEvent, step: MachineStep) -> Iterator[Cut]:
+        """A machine steps from the record that its last event has left, or that was lost."""
+        lost = self._kept.lost(event.actor, step)
+        self._kept.note(event.actor, step.lease, step.machine, step.record)
+        if lost is None:
+            return
+        name = step.serves if step.lease == OF_ACTOR else step.lease
+        for words in lost.words:
+            self._fault(event, name, f"{step.machine} {words}")
+        if step.lease == OF_ACTOR:
+            name = self._serves.get((event.actor, step.machine), "")
+        run = self._runs.get(name)
+        if run is None or not run.judged or (event.actor, event.position, step.machine) in self._told_lost:
+            return
+        yield from self._time(run)
+        self._lose(run, step.machine, lost)
+        yield self._cut(run, Action("recover", None, 0, ""), event)
 
     def _passes(self, event: StepEvent, step: MachineStep, to: str) -> Iterator[Cut]:
         """A machine that belongs to the actor leaves the run that it has served for another."""
@@ -296,7 +340,7 @@ class ConsistentCuts:
 
     def _found(self, event: FoundEvent) -> Iterator[Cut]:
         name = event.serves if event.lease == OF_ACTOR else event.lease
-        self._left[event.actor, event.lease, event.machine] = event.record.state
+        self._kept.note(event.actor, event.lease, event.machine, event.record)
         if event.lease == OF_ACTOR:
             self._serves[event.actor, event.machine] = name
         if not name:
