@@ -1,4 +1,4 @@
-"""`python -m tests.campaigns.watched`: random runs of correct systems under faults, in whose events nothing may be wrong.
+"""`python -m tests.campaigns.watched`: random runs of correct systems under faults; nothing in their events is wrong.
 
 It exits with 1 where `verify` reports anything: that is a false alarm, or a bug of the system.
 """
@@ -12,125 +12,140 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import click
 
-from leasehold.checker.recovery.lease.random_runs.plan import RunPlan, plan_of
-from leasehold.checker.recovery.lease.random_runs.run import compiled
-from leasehold.checker.verify.cuts import CutsOfSystem
-from tests.watched.batch import BatchVerification, timeless
-from tests.watched.random_leases import history_of
+from tests.watched.batch import BatchVerification
+from tests.watched.sources import LEASE, SYSTEMS, Batch, source_of
 
-BATCH = 40  # histories in one database
-
-Setting = tuple[int, bool, bool]  # units, whether the site is lazy, whether clocks differ
+SIZES = {LEASE: 40}  # histories in one database
+SIZE_OF_OTHERS = 160
 
 
 @dataclass
-class Counts:
-    """What was judged.
+class Judged:
+    """What a batch has shown.
 
     Attributes:
-        histories, runs, cuts, events: how many.
-        skewed: the histories in which clocks differ, and properties that speak of time are not asked.
-        faults: how many histories have a fault of each kind.
+        seeds: of its runs.
+        runs, cuts, events: how many; a run is what the verifier calls so: one lease.
+        faults: how many histories had each kind of fault.
         alarms: what was reported, by seed.
     """
 
-    histories: int = 0
+    seeds: list[int] = field(default_factory=list)
     runs: int = 0
     cuts: int = 0
     events: int = 0
-    skewed: int = 0
     faults: Counter[str] = field(default_factory=Counter)
     alarms: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
 
-@cache
-def known(units: int, lazy: bool) -> CutsOfSystem:
-    return CutsOfSystem(compiled(units, lazy)[1].system)
-
-
-def judged(setting: Setting, plans: list[RunPlan], counts: Counts) -> None:
-    """Plays plans of one setting, and judges their events."""
-    units, lazy, skewed = setting
-    of = known(units, lazy)
-    batch = BatchVerification(of, timeless(of.system) if skewed else None)
-    for plan in plans:
-        batch.history(str(plan.seed), history_of(plan))
-        counts.faults.update({act.kind for act in plan.acts} - {"demand", "flex", "prolong", "stop"})
-    for seed, violation in batch.asked():
-        counts.alarms[seed].append(f"{violation.property} in {violation.run}, cut {violation.cut}")
-    for seed, faults in batch.faults.items():
+def judged(batch: Batch) -> Judged:
+    """Plays a batch, and verifies its events."""
+    found = Judged()
+    verification = BatchVerification(batch.known, batch.properties)
+    for played in batch.runs:
+        verification.history(str(played.seed), played.history, played.complete)
+        found.seeds.append(played.seed)
+        found.faults.update(played.faults)
+    for seed, violation in verification.asked():
+        found.alarms[seed].append(f"{violation.property} in {violation.run}, cut {violation.cut}")
+    for seed, faults in verification.faults.items():
         if faults:
-            counts.alarms[seed] += map(str, faults)
-    counts.histories += len(plans)
-    counts.skewed += len(plans) * skewed
-    counts.runs += batch.result.runs
-    counts.cuts += batch.result.cuts
-    counts.events += batch.result.events
-    batch.close()
+            found.alarms[seed] += map(str, faults)
+    result = verification.result
+    found.runs, found.cuts, found.events = result.runs, result.cuts, result.events
+    verification.close()
+    return found
 
 
-def batches(seeds: Iterable[int]) -> Iterator[tuple[Setting, list[RunPlan]]]:
-    """Plans of the same setting, as many as a database takes; at the end what is left."""
-    waiting: dict[Setting, list[RunPlan]] = defaultdict(list)
-    for plan in map(plan_of, seeds):
-        setting = plan.units, plan.lazy, any(act.kind == "skew" for act in plan.acts)
-        waiting[setting].append(plan)
-        if len(waiting[setting]) == BATCH:
-            yield setting, waiting.pop(setting)
-    yield from waiting.items()
+def done_before(log: Path | None) -> dict[str, set[int]]:
+    """By system, the seeds of which a log has the result."""
+    found: dict[str, set[int]] = defaultdict(set)
+    if log is not None and log.exists():
+        for line in log.read_text(encoding="utf-8").splitlines():
+            entry = json.loads(line)
+            found[entry["system"]].update(entry["seeds"])
+    return found
 
 
-def done_before(log: Path | None) -> set[int]:
-    """The seeds of which a log has the result."""
-    if log is None or not log.exists():
-        return set()
-    return {seed for line in log.read_text(encoding="utf-8").splitlines() for seed in json.loads(line)["seeds"]}
+def in_turn(sources: dict[str, Iterator[Batch]]) -> Iterator[tuple[str, Batch]]:
+    """Batches of one system after the other, but every second one is of the lease."""
+    others = {name: batches for name, batches in sources.items() if name != LEASE}
+    lease = sources.get(LEASE, iter(()))
+    while sources:
+        for name in list(others) or [LEASE]:
+            for system, batches in ((LEASE, lease), (name, sources.get(name, iter(())))):
+                batch = next(batches, None)
+                if batch is None:
+                    others.pop(system, None)
+                    sources.pop(system, None)
+                else:
+                    yield system, batch
+
+
+def summed(log: Path) -> str:
+    """What a log has, as a table."""
+    sums: dict[str, Counter[str]] = defaultdict(Counter)
+    for line in log.read_text(encoding="utf-8").splitlines():
+        entry = json.loads(line)
+        skewed = " (clocks differ)" if "clocks differ" in entry["setting"] else ""
+        of = sums[entry["system"] + skewed]
+        of.update({"histories": len(entry["seeds"]), "alarms": len(entry["alarms"]), "seconds": entry["seconds"]})
+        of.update({name: entry[name] for name in ("runs", "cuts", "events")})
+    total: Counter[str] = Counter()
+    for of in sums.values():
+        total.update(of)
+    heads = ("histories", "runs", "events", "cuts", "alarms")
+    lines = ["| system | " + " | ".join(heads) + " |", "|---|" + "---:|" * len(heads)]
+    for name, of in [*sums.items(), ("**all**", total)]:
+        lines.append(f"| {name} | " + " | ".join(f"{of[head]:,}" for head in heads) + " |")
+    return "\n".join(lines)
 
 
 @click.command(help=(__doc__ or "").replace("`", ""))
-@click.option("--seed", default=0, show_default=True, help="of the first run")
-@click.option("--step", default=1, show_default=True, help="from a seed to the next")
-@click.option("--runs", type=int, help="how many; without end where left out")
+@click.argument("systems", nargs=-1, type=click.Choice(SYSTEMS))
+@click.option("--seed", default=0, show_default=True, help="of the first run of each system")
+@click.option("--runs", type=int, help="how many of each system; without end where left out")
 @click.option(
-    "--log",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="add a line for each batch to this file; what it has is not repeated",
-)
-def main(seed: int, step: int, runs: int | None, log: Path | None) -> None:
+    "--log", type=click.Path(path_type=Path, dir_okay=False),
+    help="add a line for each batch to this file; runs that it has are not repeated",
+)  # fmt: skip
+@click.option("--summary", is_flag=True, help="only say what the log has")
+def main(systems: tuple[str, ...], seed: int, runs: int | None, log: Path | None, summary: bool) -> None:
+    if summary and log is not None:
+        click.echo(summed(log))
+        return
     logging.disable(logging.CRITICAL)
-    counts, begun = Counts(), time.perf_counter()
-    done = done_before(log)
-    seeds = count(seed, step) if runs is None else range(seed, seed + runs * step, step)
-    for setting, plans in batches(seed for seed in seeds if seed not in done):
-        one = Counts()
+    done, alarms = done_before(log), 0
+
+    def seeds(system: str) -> Iterable[int]:
+        every = count(seed) if runs is None else range(seed, seed + runs)
+        return (one for one in every if one not in done[system])
+
+    def batches(system: str) -> Iterator[Batch]:
+        yield from source_of(system).batches(
+            seeds(system), SIZES.get(system, SIZE_OF_OTHERS)
+        )  # explored when it is its turn
+
+    for system, batch in in_turn({system: batches(system) for system in systems or SYSTEMS}):
         started = time.process_time()
-        judged(setting, plans, one)
-        line = {
-            "seeds": [plan.seed for plan in plans], "units": setting[0], "lazy": setting[1], "skewed": setting[2],
-            "histories": one.histories, "runs": one.runs, "cuts": one.cuts, "events": one.events,
-            "faults": dict(one.faults), "alarms": one.alarms, "cpu_seconds": round(time.process_time() - started, 2),
-        }  # fmt: skip
+        found = judged(batch)
+        alarms += len(found.alarms)
+        line: dict[str, Any] = {"system": system, "setting": batch.setting, **vars(found)}
+        line["seconds"] = round(time.process_time() - started, 2)
         if log is not None:
             with log.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
-        for name in ("histories", "runs", "cuts", "events", "skewed"):
-            setattr(counts, name, getattr(counts, name) + getattr(one, name))
-        counts.faults.update(one.faults)
-        counts.alarms.update(one.alarms)
-        for of, words in one.alarms.items():
-            click.echo(f"seed {of}: {'; '.join(words)}")
-    seconds = time.perf_counter() - begun
-    click.echo(
-        f"{counts.histories} histories ({counts.skewed} of them where clocks differ), {counts.runs} runs, "
-        f"{counts.cuts} cuts, {counts.events} events in {seconds:.0f} s: {len(counts.alarms)} with alarms"
-    )
-    sys.exit(1 if counts.alarms else 0)
+        shown = f"{system} {batch.setting}".strip()
+        click.echo(f"{shown}: {len(found.seeds)} histories, {len(found.alarms)} with alarms, {line['seconds']} s")
+        for of, words in found.alarms.items():
+            click.echo(f"  seed {of}: {'; '.join(words)}")
+    sys.exit(1 if alarms else 0)
 
 
 if __name__ == "__main__":
