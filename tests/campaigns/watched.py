@@ -52,13 +52,12 @@ def judged(batch: Batch) -> Judged:
         verification.history(str(played.seed), played.history, played.complete)
         found.seeds.append(played.seed)
         found.faults.update(played.faults)
-    for seed, violation in verification.asked():
-        found.alarms[seed].append(f"{violation.property} in {violation.run}, cut {violation.cut}")
+    for alarm in verification.asked():
+        found.alarms[alarm.history].append(str(alarm))
     for seed, faults in verification.faults.items():
         if faults:
             found.alarms[seed] += map(str, faults)
-    result = verification.result
-    found.runs, found.cuts, found.events = result.runs, result.cuts, result.events
+    found.runs, found.cuts, found.events = verification.runs, verification.cuts, verification.events
     verification.close()
     return found
 

@@ -1,25 +1,43 @@
-"""Many histories of one system, verified in one database: the queries are asked once for all of them."""
+"""Many histories of one system, verified in one database: the queries are asked once for all of them.
+
+The cuts, the tables and the queries are those of `leasehold verify` (HistoryVerification); what it does besides, to
+keep events and to go on after a crash, is left out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from leasehold.checker.verify.causal import CutFault
-from leasehold.checker.verify.cuts import ConsistentCuts, Cut, CutsOfSystem
-from leasehold.checker.verify.history import HistoryVerification, Violation
+from leasehold.checker.verify.cuts import ConsistentCuts, CutsOfSystem
+from leasehold.checker.verify.database import VerifyDatabase
+from leasehold.checker.verify.incremental import IncrementalCheck
+from leasehold.checker.verify.recorder import RunRecorder
+from leasehold.checker.verify.run_state import Cut
 from leasehold.impl.events.event import AnyEvent
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import Property, System
 
 History = Mapping[str, Iterable[AnyEvent]]
-SEPARATOR = " in "  # between a run and its history, in the name of the run
 
 
-class BatchVerification(HistoryVerification):
-    """Verifies histories that have nothing to do with each other.
+@dataclass(frozen=True)
+class Alarm:
+    """A violation: of which property, in which history and run, at which cut."""
 
-    Each has an order and a time of its own, and its runs have its name behind theirs.
+    history: str
+    run: str
+    property: str
+    cut: int
+
+    def __str__(self) -> str:
+        return f"{self.property} in {self.run}, cut {self.cut}"
+
+
+class BatchVerification:
+    """Verifies histories that have nothing to do with each other; each has an order and a time of its own.
 
     Args:
         known: the system of all of them.
@@ -27,40 +45,59 @@ class BatchVerification(HistoryVerification):
 
     Attributes:
         faults: what is wrong with the events, by history.
-        runs_of: how many runs each history has.
+        runs, cuts, events: how many there were.
     """
 
     def __init__(self, known: CutsOfSystem, properties: Mapping[str, Property] | None = None) -> None:
-        super().__init__(known, (), properties)
+        self.known = known
+        self.database = VerifyDatabase(known.system)
+        self.check = IncrementalCheck(self.database.queries(properties).queries.values())
+        self.recorder = RunRecorder(self.database.tables, known.layout)
         self.faults: dict[str, list[CutFault]] = {}
-        self.runs_of: dict[str, int] = {}
+        self.runs = self.cuts = self.events = 0
+        self._names: dict[int, tuple[str, str]] = {}
 
     def history(self, name: str, history: History, complete: bool = False) -> None:
         """One more history; `complete`: each of its runs is over with its last event, in whatever state."""
-        self.cuts = ConsistentCuts(self.known, history)
+        made = ConsistentCuts(self.known, history, whole=True)
+        made.begun = self.runs
         for actor, events in history.items():
-            self.add(actor, events)
-        self.cuts.close()
-        before = set(self._numbers)
-        self._record(_named(name, self.cuts.ready()))
-        self._record(_named(name, self.cuts.pass_time()))
-        mine = self._numbers.keys() - before
-        for run in mine:
-            number = self._numbers[run]
-            if complete or any(holds(self._logs[number][-1].state, (), -1) for holds in self._ends):
-                self.recorder.end(number)
-                self.result.over += 1
-        self.result.runs += len(mine)
-        self.runs_of[name] = len(mine)
-        self.faults[name] = self.cuts.faults
+            self.events += len(made.add(actor, events))
+        made.close()
+        for cuts in (made.ready(), made.pass_time()):
+            for cut in cuts:
+                if isinstance(cut, Cut):
+                    self._record(name, cut)
+        for run in made.runs.values():
+            if run.judged and (complete or run.over):
+                self.recorder.end(run.number)
+        self.runs = made.begun
+        self.faults[name] = made.faults
 
-    def asked(self) -> list[tuple[str, Violation]]:
-        """The violations of what has come since it was asked last, each with the name of its history."""
-        return [(violation.run.partition(SEPARATOR)[2], violation) for violation in self._ask()]
+    def _record(self, history: str, cut: Cut) -> None:
+        self.cuts += 1
+        if cut.action is None:
+            self._names[cut.number] = history, cut.run
+            number = self.recorder.begin(f"{cut.run} in {history}", cut.state)
+            assert number == cut.number
+            return
+        if cut.action.kind == "passed":
+            self.recorder.replace(cut.number, cut.state)
+        self.recorder.step(cut.number, cut.state, cut.action)
 
+    def asked(self) -> list[Alarm]:
+        """The violations of what has come since it was asked last: the first cut of each property and run."""
+        self.recorder.write(self.database.cursor)
+        self.database.connection.commit()
+        first: dict[tuple[int, str], int] = {}
+        for one in self.check.ask(self.database.cursor):
+            if one.query.yields == "violations":
+                key = one.run, one.query.of
+                first[key] = min(one.cut, first.get(key, one.cut))
+        return [Alarm(*self._names[run], name, cut) for (run, name), cut in sorted(first.items())]
 
-def _named(name: str, cuts: Iterable[Cut]) -> Iterator[Cut]:
-    return (cut._replace(run=f"{cut.run}{SEPARATOR}{name}") for cut in cuts)
+    def close(self) -> None:
+        self.database.close()
 
 
 def timeless(system: System) -> Mapping[str, Property]:

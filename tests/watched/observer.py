@@ -15,9 +15,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.layout import Lane, State
 from leasehold.checker.explore.step import Action
-from leasehold.checker.verify.cuts import CutsOfSystem
+from leasehold.checker.verify.cuts import CRASH, CutsOfSystem
 from leasehold.checker.verify.lanes import ReplayedLane
 from leasehold.checker.verify.queries import end_claim
 from leasehold.faults.lowering import DOWN, UP
@@ -239,9 +240,7 @@ class Observer:
             run.state[cell] = run.lanes[cell].content()
 
     def _lane(self, sender: tuple[str, int], receiver: tuple[str, int], message: str) -> Lane | None:
-        channel = self.known.system.channel_of(message).name
-        wanted = channel, sender[1], receiver[1]
-        return next((e for e in self.layout.lanes if (e.channel.name, e.sender, e.receiver) == wanted), None)
+        return self.known.lane(self.known.system.channel_of(message).name, sender[1], receiver[1])
 
     def _action(self, step: LoggedStep) -> Action | None:
         place = self.known.machine(step.key.machine)
@@ -274,7 +273,8 @@ class Judge:
 
     def __init__(self, known: CutsOfSystem) -> None:
         self.known = known
-        self.evaluator = Evaluator(known.world)
+        self.world = reference_of(known.system, CRASH)
+        self.evaluator = Evaluator(self.world)
         system = known.system
         self.properties: list[Property] = [
             one for p in {**system.properties, **end_claim(system)}.values() for one in each(p)
@@ -298,7 +298,7 @@ class Judge:
 
     def over(self, state: State) -> bool:
         """Whether a run is in an end that the system allows."""
-        return any(self.known.world.function(end.holds)(state, (), -1) for end in self.known.system.ends or ())
+        return self.known.over(list(state))
 
 
 def _pieces(run: Run) -> list[Run]:

@@ -26,9 +26,8 @@ from leasehold.checker.recovery.cases.walk import WalkRun
 from leasehold.checker.recovery.lease.random_runs.plan import plan_of
 from leasehold.checker.recovery.lease.random_runs.run import RandomRun
 from leasehold.checker.verify.cuts import CutsOfSystem
-from leasehold.checker.verify.history import Violation
+from leasehold.checker.verify.history import HistoryVerification, Violation
 from tests.seeded_bugs import Bug, bugs, named
-from tests.watched.batch import BatchVerification
 from tests.watched.observer import Judge, Observer
 from tests.watched.sources import LEASE, History, RandomWalks, events_of, known_lease, walk_of
 from tests.watched.sources import OTHERS as FOLDERS
@@ -106,11 +105,13 @@ def play(bug: str, system: str, seed: int) -> Trial:
     for name, run in runs.items():
         if broken := judge.broken(run, complete):
             trial.broken[name] = broken
-    verification = BatchVerification(known)
-    verification.history("", history, complete)
-    for _, violation in verification.asked():
-        trial.reported.setdefault(violation.run.partition(" in ")[0], []).append(violation)
-    trial.faults = [str(fault) for fault in verification.faults[""]]
+    verification = HistoryVerification(known, history, complete=complete, whole=True)
+    for actor, events in history.items():
+        verification.add(actor, events)
+    result = verification.end()
+    for violation in result.violations:
+        trial.reported.setdefault(violation.run, []).append(violation)
+    trial.faults = [str(fault) for fault in result.faults]
     verification.close()
     return trial
 

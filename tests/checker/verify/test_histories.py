@@ -74,8 +74,8 @@ class ByRealTime(CausalMerge):
 
 
 class NaiveVerification(HistoryVerification):
-    def __init__(self, known: CutsOfSystem, actors: Iterable[str]) -> None:
-        super().__init__(known, actors)
+    def __init__(self, known: CutsOfSystem, actors: Iterable[str], whole: bool) -> None:
+        super().__init__(known, actors, whole=whole)
         self.cuts.merge = ByRealTime(actors)
 
 
