@@ -59,6 +59,7 @@ class Observer:
         self._records: dict[RecordKey, tuple[str, Core, Record]] = {}  # with the run that it serves
         self._waiting: dict[str, LoggedTurn] = {}
         self._ended: set[str] = set()
+        self._rows: dict[str, dict[RecordKey, bytes]] = {}  # by actor, as they were after the last commit
         self._actors: dict[str, Actor] = {}  # the last incarnation that was heard
         simulation.turns.append(self._stepped)
         simulation.subscribers.append(self._hear)
@@ -81,6 +82,7 @@ class Observer:
         if notice.kind is Kind.COMMITTED:
             self._back(notice.actor)
             self._apply(self._waiting.pop(notice.actor, []))
+            self._look(notice.actor)
         elif notice.kind in (Kind.COMMIT, Kind.RECOVERED):
             self._back(notice.actor)
         elif notice.kind is Kind.STOPPED:
@@ -91,15 +93,9 @@ class Observer:
             return
         self._ended.add(actor)
         steps = self._waiting.pop(actor, [])
-        stored = self._stored(actor)
-        if any(stored.get(key) != record for key, record in self._before(steps).items()):
+        if dict(self.sim.disks[actor].records) != self._rows.get(actor, {}):
             self._apply(steps)  # the commit was made, and nobody has told of it
         self._went(actor, DOWN)
-
-    def _before(self, steps: Iterable[LoggedStep]) -> dict[RecordKey, Record | None]:
-        """The records that steps change, as they are kept where the steps were not committed."""
-        changed = {one.key: one for step in steps for one in (step, *_below(step)) if one.before != one.after}
-        return {key: self._records[key][2] if key in self._records else None for key in changed}
 
     def _back(self, actor: str) -> None:
         """An actor that had ended is there again: with what its store has."""
@@ -107,6 +103,10 @@ class Observer:
             return
         self._ended.discard(actor)
         self._went(actor, UP, self._stored(actor))
+        self._look(actor)
+
+    def _look(self, actor: str) -> None:
+        self._rows[actor] = dict(self.sim.disks[actor].records)
 
     def _stored(self, actor: str) -> dict[RecordKey, Record]:
         there = self._actors.get(actor)
