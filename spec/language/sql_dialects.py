@@ -53,6 +53,7 @@ class Dialect:
         session: statements for a connection that asks queries. PostgreSQL takes it that many rows satisfy
             `BETWEEN since AND until`, and would read all of a long run; it has to enter indexes, from the cuts on.
         table_options: behind the columns of a table.
+        mark: the place of a value in a statement; `named`: that of the value of a name.
         same, differ: equality, and its opposite, of two values that may be NULL.
         least, greatest: the function of several numbers.
         has_number, has_text: whether a JSON array ({0}) has a number or a text ({1}) among its members.
@@ -68,6 +69,8 @@ class Dialect:
     select: str
     session: tuple[str, ...]
     table_options: str
+    mark: str
+    named: str
     same: str
     differ: str
     least: str
@@ -99,6 +102,8 @@ SQLITE = Dialect(
     select="SELECT",
     session=(),
     table_options="",
+    mark="?",
+    named=":{}",
     same="{} IS {}",
     differ="{} IS NOT {}",
     least="MIN({, })",
@@ -130,6 +135,8 @@ POSTGRESQL = Dialect(
         "SET enable_mergejoin = off", "SET jit = off",
     ),
     table_options="",
+    mark="%s",
+    named="%({})s",
     same="{} IS NOT DISTINCT FROM {}",
     differ="{} IS DISTINCT FROM {}",
     least="LEAST({, })",
@@ -160,6 +167,8 @@ MARIADB = Dialect(
     select="SELECT STRAIGHT_JOIN",
     session=(),
     table_options=" ENGINE=InnoDB CHARACTER SET utf8mb4",
+    mark="%s",
+    named="%({})s",
     same="{} <=> {}",
     differ="NOT {} <=> {}",
     least="LEAST({, })",
