@@ -48,8 +48,9 @@ class Dialect:
     Attributes:
         quote: around a name that is a word of SQL.
         columns: by kind, the type of a column; `key` is that of a short text in an index.
-        select: how a query begins. MariaDB has to take the tables in their order, cuts first: it has no index for
-            `BETWEEN since AND until`, and might join the histories of all machines first.
+        select, join: how a query begins, and how it joins a table. Tables are taken in their order, cuts first. MariaDB
+            has no index for `BETWEEN since AND until`, and might join the histories of all machines first; SQLite
+            would read a history through, from the first run on, where it expects few of its rows to count.
         session: statements for a connection that asks queries. PostgreSQL takes it that many rows satisfy
             `BETWEEN since AND until`, and would read all of a long run; it has to enter indexes, from the cuts on.
         table_options: behind the columns of a table.
@@ -67,6 +68,7 @@ class Dialect:
     quote: str
     columns: Mapping[Kind | Literal["key"], str]
     select: str
+    join: str
     session: tuple[str, ...]
     table_options: str
     mark: str
@@ -100,6 +102,7 @@ SQLITE = Dialect(
         "json": "TEXT", "key": "TEXT",
     },
     select="SELECT",
+    join="CROSS JOIN",
     session=(),
     table_options="",
     mark="?",
@@ -130,6 +133,7 @@ POSTGRESQL = Dialect(
         "json": "JSONB", "key": "TEXT",
     },
     select="SELECT",
+    join="JOIN",
     session=(
         "SET join_collapse_limit = 1", "SET enable_seqscan = off", "SET enable_hashjoin = off",
         "SET enable_mergejoin = off", "SET jit = off",
@@ -165,6 +169,7 @@ MARIADB = Dialect(
         "key": "VARCHAR(250) COLLATE utf8mb4_bin",
     },
     select="SELECT STRAIGHT_JOIN",
+    join="JOIN",
     session=(),
     table_options=" ENGINE=InnoDB CHARACTER SET utf8mb4",
     mark="%s",
