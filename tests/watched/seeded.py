@@ -100,6 +100,13 @@ class ObservedWalk(WalkRun):
         self.observer = Observer(self.sim, self.known_system)
 
 
+def history_of(bug: str, system: str, seed: int) -> tuple[CutsOfSystem, History, bool]:
+    """The system, the events of a run with a bug (an empty name: without one), and whether nothing more would come."""
+    with silent(), named(bug).plant() if bug else nullcontext():
+        known, history, _, complete = (_lease if system == LEASE else _walk)(Trial(bug, system, seed))
+    return known, history, complete
+
+
 def play(bug: str, system: str, seed: int, only_if_broken: bool = False) -> Trial:
     """Plays a run with a bug; an empty name: without one. `only_if_broken`: else its events are not verified."""
     trial = Trial(bug, system, seed)

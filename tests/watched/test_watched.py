@@ -11,7 +11,10 @@ from leasehold.checker.recovery.lease.random_runs.plan import PlannedEvent, RunP
 from leasehold.checker.recovery.lease.random_runs.run import RandomRun
 from leasehold.checker.verify.history import HistoryResult, HistoryVerification
 from leasehold.checker.verify.own import own_queries
+from leasehold.impl.events.event import RefusedEvent
+from tests.campaigns.readings import agreement, groups
 from tests.campaigns.watched import judged
+from tests.checker.verify.databases import KINDS
 from tests.seeded_bugs import bugs, named
 from tests.watched.seeded import Reported, known_trials, play, reported, reported_json
 from tests.watched.sources import OTHERS, RandomWalks, events_of, known_lease, source_of
@@ -79,6 +82,18 @@ def test_every_bug_that_breaks_an_invariant_is_reported() -> None:
     assert figures["false_alarms"] == 0
 
 
+# Readings
+
+
+@pytest.mark.parametrize("system", ["pipe", "fixed_ring"])
+def test_readings_agree_on_the_cuts_of_real_actors(system: str) -> None:
+    (group,) = groups(system, 4)
+    found = agreement(group, KINDS)
+    assert found.differ == []
+    assert found.both
+    assert min(found.verdicts["held"], found.verdicts["violated"]) > 0
+
+
 # A unit that two leases have
 
 ACTS = (
@@ -103,7 +118,7 @@ def _of_two_leases(*planted: str) -> tuple[HistoryResult, list[str]]:
         verification.add(actor, events)
     result = verification.end()
     verification.close()
-    refused = [e.reason for events in history.values() for e in events if type(e).__name__ == "RefusedEvent"]
+    refused = [e.reason for events in history.values() for e in events if isinstance(e, RefusedEvent)]
     return result, refused
 
 
