@@ -70,7 +70,7 @@ def verify(
         if actor in chains:
             raise click.UsageError(f"the events of {actor} are given twice")
         chains[actor] = events
-    verification = HistoryVerification(CutsOfSystem(model), chains, properties, url, complete)
+    verification = HistoryVerification(CutsOfSystem(model), chains, properties, url, complete, whole=True)
     for actor, events in chains.items():
         verification.add(actor, events)
     result = verification.end()
