@@ -6,6 +6,7 @@ from leasehold.checker.explain.explanation import ExplainedLease
 from leasehold.checker.explore.result import Path
 from leasehold.checker.verify.cuts import ConsistentCuts, CutsOfSystem
 from leasehold.checker.verify.drawn import drawn_path
+from leasehold.checker.verify.run_state import Cut
 from leasehold.spec import System
 
 
@@ -16,4 +17,4 @@ def path_of(system: System, told: ExplainedLease) -> Path:
         cuts.add(actor, events)
     cuts.close()
     known = cuts.known
-    return drawn_path(known.layout, [cut for cut in cuts.ready() if cut.run == told.lease])
+    return drawn_path(known.layout, [cut for cut in cuts.ready() if isinstance(cut, Cut) and cut.run == told.lease])

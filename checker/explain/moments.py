@@ -12,9 +12,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from leasehold.checker.verify.causal import Sender, with_driven
+from leasehold.checker.verify.causal import with_driven
 from leasehold.impl.events.event import AnyEvent, FoundEvent, MachineRecord, StepEvent
 
+Sender = tuple[str, str, str]  # lease, sender, receiver
 Frontier = dict[str, int]  # by actor, the position of its last event
 
 
