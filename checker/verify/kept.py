@@ -130,7 +130,7 @@ class KeptEvents:
         self._put(cursor, ACTOR_MACHINE, list(machines))
         self._put(cursor, PROGRESS, [(word, json.dumps(value)) for word, value in progress.items()])
         new = enumerate(faults[self._faults :], self._faults + 1)
-        if rows := [(number, f.actor, f.position, f.run, f.reason) for number, f in new]:
+        if rows := [(number, f.actor, f.position, f.run, f.reason, f.kind) for number, f in new]:
             cursor.executemany(self.tables.insert(FAULT), rows)
         self._faults, self._moved = len(faults), set()
 
