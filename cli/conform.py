@@ -11,6 +11,7 @@ from leasehold.checker.conform.coverage import Coverage, Covered
 from leasehold.checker.conform.findings import JudgedLog, Nonconformity
 from leasehold.checker.conform.judge import KnownSystem
 from leasehold.checker.conform.logs import ConformanceResult, WholeLog, judge_logs, more_machines, read_log
+from leasehold.checker.explore import Exploration, Limits
 from leasehold.cli.common import Exit, console, json_option, make_folder, print_json, set_option, verb, writing
 from leasehold.cli.search import explore_with_progress
 from leasehold.impl.events.chain import ChainError
@@ -24,6 +25,7 @@ from leasehold.impl.words import counted
 from leasehold.reports.coverage import coverage_page
 from leasehold.spec import SpecError, System, load
 
+MOST_STATES = 1_000_000  # of the exploration that the page is drawn on
 SHOWN = 20  # findings, and names of what was not exercised, that are printed
 _REFUSALS = {
     Unreachable: Exit.BAD_SPEC, ClientError: Exit.VIOLATED, StoreError: Exit.BAD_SPEC, TrustFault: Exit.BAD_SPEC,
@@ -69,7 +71,7 @@ def conform(
     coverage = result.coverage or Coverage(model)
     under = fail_under is not None and coverage.of_transitions().percent < fail_under
     if page is not None:
-        body = coverage_page(explore_with_progress(model), coverage, result)
+        body = coverage_page(_explored(model, system), coverage, result)
         with writing(page):
             page.write_text(body, encoding="utf-8")
     if as_json:
@@ -129,6 +131,13 @@ def _known(
         return KnownSystem(load(system, {**settings, **{name: str(n) for name, n in more.items()}}))
     except SpecError:  # the specification has so many only while it runs: the compiled core alone judges the others
         return KnownSystem(model)
+
+
+def _explored(model: System, system: str) -> Exploration:
+    """The product graph: of the constants by which the system is explored, if they give it as many machines."""
+    usual = load(system)
+    alike = all(usual.roles[name].count == model.roles[name].count for name in model.product)
+    return explore_with_progress(usual if alike else model, Limits(states=MOST_STATES))
 
 
 def _print(result: ConformanceResult, coverage: Coverage, signatures: bool) -> None:

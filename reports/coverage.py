@@ -1,8 +1,8 @@
 """The coverage of a specification by logs, as one self-contained HTML page: what they have exercised, and what not.
 
 Theory of operation. The product graph and the roles are those of the report of the same system (page.py); what logs
-have exercised is drawn on them. Control states that logs have been in and that the exploration has not, as it has no
-faults, are drawn as well, and marked.
+have exercised is drawn on them. Control states that logs have been in and that the exploration has not, as
+neither crashes nor other constants are in it, are drawn as well, and marked.
 """
 
 from __future__ import annotations
@@ -111,6 +111,7 @@ def _product(exploration: Exploration, coverage: Coverage) -> dict[str, Any]:
     return {
         "roles": [role.name for role in whole.roles],
         "size": exploration.product_states,
+        "complete": exploration.complete,
         "reachable": len(whole.nodes),
         "covered": len(explored) - len(missing),
         "beyond": [list(where) for where in sorted(set(seen) - explored)],

@@ -148,7 +148,9 @@ class LogConformance:
         self.findings: list[Nonconformity] = []
         self._chains = {log.actor: _Chain(known.program, log) for log in judged}
         self._sender: dict[tuple[MachineLane, int], str] = {}
+        self._addressed: dict[tuple[MachineLane, int], str] = {}
         self._base: dict[MachineLane, int] = {}  # up to this number nobody knows what was sent
+        self._of_others: list[tuple[AnyEvent, MachineStep, MachineLane]] = []  # received from actors without a log
         self._doubtful: list[tuple[AnyEvent, MachineStep, MachineLane, int, Message]] = []
 
     @property
@@ -202,7 +204,11 @@ class LogConformance:
             words = f"{step.machine} has received as message {number} of {lane[1]} {message!r}"
             sent = " or ".join(map(repr, said)) if said else "none of this number"
             self._say("message", event, f"{words}, and {lane[1]} has sent {sent}", step)
+        for event, step, lane in self._of_others:
+            if step.received is not None and (sender := self._sender.get((lane, step.received.number))) is not None:
+                self._check_sender(event, step, sender)
         self._doubtful.clear()
+        self._of_others.clear()
         self.findings.sort(key=lambda f: (f.actor, f.position))
 
     def _say(
@@ -450,21 +456,23 @@ class LogConformance:
         of = step.received
         if of is None:
             return
-        lane, sender = (step.lease, of.machine, step.machine), self._sender
+        lane = step.lease, of.machine, step.machine
         if self.program.messages[step.event].ordered:
             assert logged.event is not None
             last = logged.before[logged.core.received_at][logged.event[2]]
             if of.number != last + 1:
                 words = f"{step.machine} receives message {of.number} of {of.machine} after {last}"
                 self._say("message", event, f"{words}, though the channel keeps order", step)
-        known = sender.get((lane, of.number))
+        known = self._sender.get((lane, of.number))
         if known is None and of.actor not in self._chains:
-            played = next((who for (other, _), who in sender.items() if other == lane), None)
-            known = played
-        if known is not None and known != of.actor:
-            words = f"message {of.number} of {of.machine} comes from {of.actor}"
-            self._say("message", event, f"{words}, and {known} has sent it", step)
-        elif of.actor in self._chains and of.number > self._base.get(lane, 0):
+            self._of_others.append((event, step, lane))
+        elif known is not None:
+            self._check_sender(event, step, known)
+        to = self._addressed.get((lane, of.number), "")
+        if to not in ("", event.actor) and not self.program.standing:
+            words = f"message {of.number} of {of.machine} was sent to {to}, and {event.actor} has received it"
+            self._say("message", event, words, step)
+        if of.actor in self._chains and of.number > self._base.get(lane, 0):
             chain.judged.messages += 1
             doubtful = [(event, step, *one) for one in self.comparison.doubtful]
             if doubtful:
@@ -474,6 +482,12 @@ class LogConformance:
                 message = logged.event[0], logged.event[1]
                 if message not in self.comparison.said(lane, of.number):
                     self._doubtful.append((event, step, lane, of.number, message))
+
+    def _check_sender(self, event: AnyEvent, step: MachineStep, sender: str) -> None:
+        of = step.received
+        if of is not None and sender != of.actor:
+            words = f"message {of.number} of {of.machine} comes from {of.actor or 'nobody'}"
+            self._say("message", event, f"{words}, and {sender} has sent it", step)
 
     def _note_sent(self, chain: _Chain, event: StepEvent, steps: list[MachineStep]) -> None:
         """What a step has sent, and what would be sent again after it."""
@@ -486,6 +500,7 @@ class LogConformance:
                     self.decoder.values(sent.message, shape.fields, sent.fields)
                 )
                 self._sender[lane, sent.number] = event.actor
+                self._addressed[lane, sent.number] = sent.actor
                 self.comparison.sent.setdefault(lane, {})[sent.number] = [(sent.message, values)]
             if not core.subsidiary and (one.lease, one.machine) in chain.judged.unknown:
                 for peer, number in one.record.sent.items():

@@ -14,7 +14,7 @@ function amount(part) {
 
 function summary() {
   const sum = (name) => data.logs.reduce((all, log) => all + log[name], 0);
-  const product = { covered: data.product.covered, of: data.product.reachable, words: "reachable control states of the product" };
+  const product = { covered: data.product.covered, of: data.product.reachable, words: "explored control states of the product" };
   const rows = data.logs.map((log) => h("tr", null, h("td", null, h("code", null, log.actor)), h("td", { class: "amount" }, `${number(log.first)} to ${number(log.last)}`),
     [log.steps - log.not_judged, log.messages, log.refusals, log.incarnations].map((value) => h("td", { class: "amount" }, number(value))),
     h("td", null, log.pruned ? `events up to ${number(log.pruned)} were dropped; ${count(log.not_judged, "step")} not judged` : "whole",
@@ -38,8 +38,8 @@ function summary() {
 
 function productSection() {
   const { product } = data;
-  const legend = h("ul", { class: "legend" }, [["seen", "a run was there"], ["unseen", "reachable, and no run was there"],
-    product.beyond.length ? ["beyond", "a run was there; without faults it is not reachable"] : null, product.table ? ["apart", "not reachable without faults"] : null]
+  const legend = h("ul", { class: "legend" }, [["seen", "a run was there"], ["unseen", "explored, and no run was there"],
+    product.beyond.length ? ["beyond", "a run was there, and the exploration was not"] : null, product.table ? ["apart", "nobody was there"] : null]
     .filter(Boolean).map(([mark, words]) => h("li", null, h("span", { class: `swatch ${mark}` }), words)));
   const place = h("div");
   const chooser = h("select", { id: "projection", onchange: () => draw(Number(chooser.value)) }, product.graphs.map((graph, i) =>
@@ -50,8 +50,8 @@ function productSection() {
     draw(Number(chooser.value));
   }
   return [
-    h("p", { class: "doc" }, `${product.roles.join(" × ")} has ${count(product.size, "control state")}, ${number(product.reachable)} of them reachable without faults (machines of one role are interchangeable). `
-      + `Runs were in ${number(product.covered)} of these${product.beyond.length ? `, and in ${number(product.beyond.length)} that only faults lead to` : ""}.`),
+    h("p", { class: "doc" }, `${product.roles.join(" × ")} has ${count(product.size, "control state")}, of which the exploration without crashes ${product.complete ? "reaches" : "has reached"} ${number(product.reachable)} (machines of one role are interchangeable). `
+      + `Runs were in ${number(product.covered)} of these${product.beyond.length ? `, and in ${number(product.beyond.length)} others: a crash, or other constants, may lead there` : ""}.`),
     legend,
     product.table ? productTable(product.table) : null,
     product.graphs.length ? [h("h3", null, "As a graph"),
@@ -166,8 +166,8 @@ function gaps() {
   const titles = { transitions: "Transitions that no run has taken", cells: "States and events that no run has met", crashed_in: "States in which no actor has ended", crash_points: "Transitions after which no actor has ended" };
   return [
     ...data.parts.slice(0, 1).map((part) => list(titles[part.name], part.missing, 0)),
-    list("Reachable control states of the product that no run was in", product.missing.map((where) => where.join(" / ")), product.missing_count - product.missing.length),
-    list("Control states that runs were in through faults", product.beyond.map((where) => where.join(" / ")), 0),
+    list("Explored control states of the product that no run was in", product.missing.map((where) => where.join(" / ")), product.missing_count - product.missing.length),
+    list("Control states that runs were in, and the exploration was not", product.beyond.map((where) => where.join(" / ")), 0),
     ...data.parts.slice(1).map((part) => list(titles[part.name], part.missing, 0)),
   ];
 }
