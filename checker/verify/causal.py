@@ -13,9 +13,8 @@ received that nobody has sent: that is reported with its place, and the merge go
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from leasehold.impl.events.event import (
     AnyEvent,
@@ -25,7 +24,7 @@ from leasehold.impl.events.event import (
     StepEvent,
 )
 
-Sender: TypeAlias = tuple[str, str, str]  # lease, sender, receiver
+Sent = dict[tuple[str, str], int]  # by sender and receiver, the greatest number that was sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +60,17 @@ class CausalMerge:
 
     Args:
         actors: those that are followed, by name.
+        recall: returns the numbers that were sent in a run that is not in memory.
 
     Attributes:
+        sent: what was sent, by run.
         faults: what was wrong so far.
     """
 
-    def __init__(self, actors: Iterable[str]) -> None:
+    def __init__(self, actors: Iterable[str], recall: Callable[[str], Sent] = lambda run: {}) -> None:
         self._streams = {name: _Stream() for name in actors}
-        self._sent: dict[Sender, int] = {}  # the greatest number that was sent
+        self.sent: dict[str, Sent] = {}  # by run
+        self._recall = recall
         self.faults: list[CutFault] = []
 
     @property
@@ -76,19 +78,42 @@ class CausalMerge:
         """Those that are followed."""
         return list(self._streams)
 
-    def add(self, actor: str, events: Iterable[AnyEvent]) -> None:
-        """More events of an actor, in the order of its chain."""
-        stream = self._streams[actor]
+    def add(self, actor: str, events: Iterable[AnyEvent]) -> list[AnyEvent]:
+        """More events of an actor, in the order of its chain; returns those that are judged.
+
+        One that comes twice, or late, and one of another actor are faults, and are not judged.
+        """
+        stream, taken = self._streams[actor], []
         for event in events:
+            if event.actor != actor:
+                self.faults.append(CutFault(actor, event.position, "", f"it is an event of {event.actor}"))
+                continue
             if stream.last and event.position != stream.last + 1:
                 words = f"events {stream.last + 1} to {event.position - 1} are missing"
                 if event.position <= stream.last:
                     words = f"it comes after event {stream.last}"
                 self.faults.append(CutFault(actor, event.position, "", words))
-            if event.actor != actor:
-                self.faults.append(CutFault(actor, event.position, "", f"it is an event of {event.actor}"))
-            stream.last = event.position
-            stream.events.append(event)
+            if event.position > stream.last:
+                stream.last = event.position
+                stream.events.append(event)
+                taken.append(event)
+        return taken
+
+    def resume(self, actor: str, last: int, waiting: Iterable[AnyEvent]) -> None:
+        """Goes on where another merge was: with the position of the last event that had come, and those that wait."""
+        self._streams[actor] = _Stream(deque(waiting), last)
+
+    def waiting(self, actor: str) -> int:
+        """How many events of an actor wait for others."""
+        return len(self._streams[actor].events)
+
+    def recall(self, run: str, sent: Sent) -> None:
+        """A run is in memory again, with what was sent in it."""
+        self.sent[run] = sent
+
+    def forget(self, run: str) -> None:
+        """A run is not in memory any more."""
+        self.sent.pop(run, None)
 
     def quiet(self, actor: str, now: int, time: float) -> None:
         """Nothing more comes of an actor that is of before a moment."""
@@ -139,19 +164,19 @@ class CausalMerge:
             else f"the events of {of.actor or 'its actor'} are not here"
         )
         self.faults.append(CutFault(event.actor, event.position, step.lease, words))
-        self._count((step.lease, of.machine, step.machine), number)
+        self._count(self._sent_in(step.lease), (of.machine, step.machine), number)
         return event if self._missing(event) is None else self._passed_over(waiting)
 
     def _missing(self, event: AnyEvent) -> tuple[MachineStep, int] | None:
         """The step of an event whose message nobody is known to have sent, and the message's number."""
         if not isinstance(event, StepEvent):
             return None
-        own: dict[Sender, int] = {}  # an actor may play both ends
+        own: dict[tuple[str, str, str], int] = {}  # an actor may play both ends
         for step in with_driven(event.step):
             of = step.received
             if of is not None:
-                key = (step.lease, of.machine, step.machine)
-                if max(self._sent.get(key, 0), own.get(key, 0)) < of.number:
+                sent = self._sent_in(step.lease).get((of.machine, step.machine), 0)
+                if max(sent, own.get((step.lease, of.machine, step.machine), 0)) < of.number:
                     return step, of.number
             own |= {(step.lease, step.machine, to): n for to, n in step.record.sent.items()}
         return None
@@ -166,11 +191,20 @@ class CausalMerge:
                 self._note_record(event.lease, event.machine, event.record)
 
     def _note_record(self, lease: str, machine: str, record: MachineRecord) -> None:
-        for to, number in record.sent.items():
-            self._count((lease, machine, to), number)
+        if record.sent:
+            sent = self._sent_in(lease)
+            for to, number in record.sent.items():
+                self._count(sent, (machine, to), number)
 
-    def _count(self, key: Sender, number: int) -> None:
-        self._sent[key] = max(number, self._sent.get(key, 0))
+    def _sent_in(self, run: str) -> Sent:
+        found = self.sent.get(run)
+        if found is None:
+            found = self.sent[run] = self._recall(run)
+        return found
+
+    @staticmethod
+    def _count(sent: Sent, key: tuple[str, str], number: int) -> None:
+        sent[key] = max(number, sent.get(key, 0))
 
 
 def with_driven(step: MachineStep) -> Iterator[MachineStep]:

@@ -11,72 +11,62 @@ as a state. Between the cuts stand others that no event tells of by itself:
                which is no step of this run
 
 A run begins with the first states of its machines. One of which events are missing at the beginning cannot be judged,
-and is named.
+and is named. A run that is in an end stands still until it takes a step again: then it is told first what has happened
+to its actors meanwhile. So it need not be in memory (`recall`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from leasehold.checker.explore.faulty import reference_of
-from leasehold.checker.explore.layout import Lane, State
+from leasehold.checker.explore.ground import function
+from leasehold.checker.explore.layout import Lane
 from leasehold.checker.explore.step import Action
-from leasehold.checker.verify.causal import CausalMerge, CutFault, with_driven
-from leasehold.checker.verify.lanes import ReplayedLane
+from leasehold.checker.verify.causal import CausalMerge, CutFault, Sent, with_driven
+from leasehold.checker.verify.run_state import OF_ACTOR, Cut, RunState, RunSteps, Unjudged
 from leasehold.faults import Budget
 from leasehold.faults.lowering import DOWN, UP
 from leasehold.impl.compiler.program import compile_system
-from leasehold.impl.core.values import ValueFault, from_plain
+from leasehold.impl.core.core import Program
 from leasehold.impl.events.event import (
     AnyEvent,
+    ForgottenEvent,
     FoundEvent,
-    MachineRecord,
     MachineStep,
     MigratedEvent,
     RecoveredEvent,
     StepEvent,
 )
+from leasehold.spec.language.lower import Machine
 from leasehold.spec.language.model import System, Transition
+from leasehold.spec.language.python_source import Frame, source
 
-OF_ACTOR = "-"  # in place of the lease, for a machine that belongs to the actor
 CRASH = Budget(crash=1)
-
-
-class Cut(NamedTuple):
-    """A cut of a run.
-
-    Attributes:
-        run: the lease.
-        state, action: the global state, and the step that led to it; None for the first one.
-        actor, position: the event that it comes from; position 0: from none.
-        step: the step of that event, where it is one of this run.
-    """
-
-    run: str
-    state: State
-    action: Action | None
-    actor: str
-    position: int
-    step: MachineStep | None = None
 
 
 class CutsOfSystem:
     """What is known of a system before any event.
 
+    Args:
+        system: the system.
+        program: it as it was compiled, where somebody has compiled it.
+
     Attributes:
-        system, program: the system, and as it was compiled.
         layout: of its states.
         up: by actor of the layout, the cell that says whether it runs.
+        first: the cells of the first state.
+        transitions: by role and name.
+        lanes_of: by machine, its channels: the lane, the name of the machine at the other end, whether it sends there.
     """
 
-    def __init__(self, system: System) -> None:
-        self.system, self.program = system, compile_system(system)
-        self.world = reference_of(system, CRASH)
-        self.layout = self.world.layout
-        self.up: Mapping[str, int] = self.world.up
-        self.first = list(self.world.initial_states()[0])
+    def __init__(self, system: System, program: Program | None = None) -> None:
+        self.system, self.program = system, program or compile_system(system)
+        world = reference_of(system, CRASH)
+        self.layout = world.layout
+        self.up: Mapping[str, int] = world.up
+        self.first = list(world.initial_states()[0])
         for role, number, _ in self.layout.machines():
             core = self.program.roles[role.name]
             record, at = core.first(number), self.layout.at(role.name, number, None)
@@ -85,6 +75,19 @@ class CutsOfSystem:
         self.transitions: dict[tuple[str, str], Transition] = {
             (role.name, t.name): t for role in system.roles.values() for t in role.transitions()
         }
+        self._lanes = {(lane.channel.name, lane.sender, lane.receiver): lane for lane in self.layout.lanes}
+        self.lanes_of: dict[tuple[str, int], list[tuple[Lane, str, bool]]] = {
+            (role.name, number): [] for role, number, _ in self.layout.machines()
+        }
+        for lane in self.layout.lanes:
+            sender, receiver = self.layout.ends(lane)
+            self.lanes_of[sender.role, sender.instance].append((lane, self._name(receiver), True))
+            self.lanes_of[receiver.role, receiver.instance].append((lane, self._name(sender), False))
+        frame = Frame(self.layout, system.values(), before="o")
+        self._ends = [function(source(end.holds, frame)) for end in system.ends or ()]
+
+    def _name(self, machine: Machine) -> str:
+        return self.program.roles[machine.role].machine(machine.instance)
 
     def machine(self, name: str) -> tuple[str, int] | None:
         """Role and number of a machine; None: the system has none of this name."""
@@ -93,15 +96,13 @@ class CutsOfSystem:
         core, number = self.program.machines[name]
         return core.role, number
 
+    def lane(self, channel: str, sender: int, receiver: int) -> Lane | None:
+        """The lane of a channel between two instances."""
+        return self._lanes.get((channel, sender, receiver))
 
-@dataclass
-class _Run:
-    name: str
-    state: list[Any]
-    players: dict[str, str] = field(default_factory=dict)  # by actor of the layout, the actor that plays it
-    lanes: dict[int, ReplayedLane] = field(default_factory=dict)  # by cell
-    epochs: dict[str, int] = field(default_factory=dict)  # by machine, the last state epoch
-    judged: bool = True
+    def over(self, state: list[Any]) -> bool:
+        """Whether a state is in an end that the system allows."""
+        return any(holds(state, (), -1) for holds in self._ends)
 
 
 class ConsistentCuts:
@@ -110,62 +111,80 @@ class ConsistentCuts:
     Args:
         known: the system.
         actors: those that are followed.
+        recall: returns a run that is not in memory, and what was sent in it; None: it has not begun.
 
     Attributes:
-        faults: what is wrong with the events, in their order.
+        now: the latest time that an actor has told.
+        begun: how many runs there are.
+        runs: those in memory.
+        down, recovered: the position of the event with which an actor that is down recovers; or has recovered last.
+        own: by actor and machine of the actor: the state that its last event has left it in, and the run it serves.
+        judged, touched, changed: until somebody takes them away, the events that were judged, in their order; by name,
+            the runs that events were about; those of `own` that have changed.
     """
 
-    def __init__(self, known: CutsOfSystem, actors: Iterable[str]) -> None:
+    def __init__(
+        self, known: CutsOfSystem, actors: Iterable[str],
+        recall: Callable[[str], tuple[RunState, Sent] | None] = lambda run: None,
+    ) -> None:  # fmt: skip
         self.known, self.layout = known, known.layout
-        self.merge = CausalMerge(actors)
-        self.now = 0
-        self._runs: dict[str, _Run] = {}
-        self._left: dict[
-            tuple[str, str, str], str
-        ] = {}  # by actor, lease and machine, the state that its last event has
-        self._serves: dict[tuple[str, str], str] = {}  # by actor and machine of the actor, the run that it serves
-        self._down: set[str] = set()
-        self._faults: list[CutFault] = []
-        self._stopping = set(actors)  # actors of which it is not known yet whether they have stopped
-        self._broken_specs: set[tuple[str, str]] = set()
+        actors = list(actors)
+        self.merge = CausalMerge(actors, self._sent_in)
+        self.steps = RunSteps(known, self._fault)
+        self.now, self.begun = 0, 0
+        self.runs: dict[str, RunState] = {}
+        self.asleep: set[str] = set()  # runs that go on, and are not in memory
+        self.down: dict[str, int] = {}
+        self.recovered: dict[str, int] = {}
+        self.own: dict[tuple[str, str], tuple[str, str]] = {}
+        self.judged: list[AnyEvent] = []
+        self.touched: dict[str, RunState] = {}
+        self.changed: set[tuple[str, str]] = set()
+        self.stopping = set(actors)  # actors of which it is not known yet whether they have stopped
+        self.broken_specs: set[tuple[str, str]] = set()
+        self._recall = recall
 
     @property
     def faults(self) -> list[CutFault]:
-        return [*self.merge.faults, *self._faults]
+        """What is wrong with the events, in the order in which it was found."""
+        return self.merge.faults
 
-    @property
-    def runs(self) -> list[str]:
-        """The runs that are judged."""
-        return [run.name for run in self._runs.values() if run.judged]
-
-    def add(self, actor: str, events: Iterable[AnyEvent]) -> None:
-        """More events of an actor, in the order of its chain."""
-        self.merge.add(actor, events)
+    def add(self, actor: str, events: Iterable[AnyEvent]) -> list[AnyEvent]:
+        """More events of an actor, in the order of its chain; returns those that are judged (`CausalMerge.add`)."""
+        return self.merge.add(actor, events)
 
     def close(self) -> None:
         """Nothing more comes of any actor."""
         for actor in self.merge.actors:
             self.merge.close(actor)
 
-    def ready(self) -> Iterator[Cut]:
-        """The cuts whose causes are there."""
+    def forget(self, run: RunState) -> None:
+        """A run is not kept in memory; it is recalled when it goes on."""
+        self.runs.pop(run.name, None)
+        self.merge.forget(run.name)
+
+    def ready(self) -> Iterator[Cut | ForgottenEvent]:
+        """The cuts whose causes are there; between them, machines that were forgotten."""
         yield from self._stops()
         for event in self.merge.ready():
             yield from self._cuts(event)
-            self._stopping.add(event.actor)
+            self.judged.append(event)
+            self.stopping.add(event.actor)
             yield from self._stops()
 
-    def _cuts(self, event: AnyEvent) -> Iterator[Cut]:
-        if event.spec != self.known.program.digest and (event.actor, event.spec) not in self._broken_specs:
-            self._broken_specs.add((event.actor, event.spec))
-            words = f"it was written under another specification, {event.spec[:12]} and not {self._digest}"
-            self._fault(event, "", words)
-        if event.spec != self.known.program.digest:
+    def _cuts(self, event: AnyEvent) -> Iterator[Cut | ForgottenEvent]:
+        digest = self.known.program.digest
+        if event.spec != digest:
+            if (event.actor, event.spec) not in self.broken_specs:
+                self.broken_specs.add((event.actor, event.spec))
+                words = f"it was written under another specification, {event.spec[:12]} and not {digest[:12]}"
+                self._fault(event, "", words)
             return
         self.now = max(self.now, event.now)
         match event:
             case RecoveredEvent():
-                self._down.discard(event.actor)
+                self.down.pop(event.actor, None)
+                self.recovered[event.actor] = event.position
                 if not f"{event.agreement}.".startswith(f"{self.known.program.agreement}."):  # ticks may follow
                     self._fault(event, "", "its actor has other constants than the system that is asked")
                 yield from self._went(event, UP)
@@ -175,234 +194,175 @@ class ConsistentCuts:
                 yield from self._step(event)
             case FoundEvent():
                 yield from self._found(event)
+            case ForgottenEvent() if event.lease != OF_ACTOR:
+                yield event
             case MigratedEvent():
                 self._fault(event, "", "records were mapped to another specification; what was before is not judged")
 
-    @property
-    def _digest(self) -> str:
-        return self.known.program.digest[:12]
-
     def _fault(self, event: AnyEvent, run: str, reason: str) -> None:
-        self._faults.append(CutFault(event.actor, event.position, run, reason))
+        self.merge.faults.append(CutFault(event.actor, event.position, run, reason))
 
     # Actors that stop, and time
 
     def _stops(self) -> Iterator[Cut]:
         """The actors of which it shows now that they have stopped behind their last event."""
-        for actor in sorted(self._stopping):
+        for actor in sorted(self.stopping):
             following = self.merge.next_of(actor)
             if following is None:
                 continue
-            self._stopping.discard(actor)
-            if isinstance(following, RecoveredEvent) and following.epoch > 1 and actor not in self._down:
-                self._down.add(actor)
+            self.stopping.discard(actor)
+            if isinstance(following, RecoveredEvent) and following.epoch > 1 and actor not in self.down:
+                self.down[actor] = following.position
                 yield from self._went(following, DOWN)
+
+    def _going(self) -> Iterator[RunState]:
+        """The runs that go on, in the order in which they began."""
+        for name in sorted(self.asleep):
+            self._run(name)
+        return iter(sorted((run for run in self.runs.values() if run.judged and not run.over), key=_number))
 
     def _went(self, event: RecoveredEvent, to: Any) -> Iterator[Cut]:
         """An actor has stopped, or runs again, in all of its runs."""
-        for run in self._runs.values():
-            for of, player in run.players.items():
-                if player == event.actor and run.state[self.known.up[of]] != to:
-                    yield from self._time(run)
-                    run.state[self.known.up[of]] = to
-                    yield self._cut(run, Action("crash" if to == DOWN else "recover", None, 0, ""), event)
+        for run in self._going():
+            yield from self._turns(run, event.actor, event.position, to)
 
-    def _time(self, run: _Run) -> Iterator[Cut]:
+    def _turns(self, run: RunState, actor: str, position: int, to: Any) -> Iterator[Cut]:
+        up = [self.known.up[of] for of in self.steps.played(run, actor)]
+        if any(run.state[at] != to for at in up):
+            yield from self._time(run)
+            for at in up:
+                run.state[at] = to
+            yield run.cut(Action("crash" if to == DOWN else "recover", None, 0, ""), actor, position)
+
+    def _catch_up(self, run: RunState) -> Iterator[Cut]:
+        """What has happened to the actors of a run while it stood still."""
+        for actor in sorted(set(run.players.values())):
+            position = self.down.get(actor)
+            at, to = (self.recovered.get(actor, 0), UP) if position is None else (position, DOWN)
+            yield from self._turns(run, actor, at, to)
+        for actor, machine in sorted(run.serving):
+            if self.own[actor, machine][1] != run.name:
+                yield from self._leaves(run, actor, machine, 0)
+
+    def _time(self, run: RunState) -> Iterator[Cut]:
         """Time passes in a run, up to now."""
         clock = self.layout.clock
         if clock is not None and run.state[clock] < self.now:
             run.state[clock] = self.now
-            yield self._cut(run, Action("clock", None, 0, ""), None)
+            yield run.cut(Action("clock", None, 0, ""))
 
     def pass_time(self) -> Iterator[Cut]:
-        """Time passes in all runs, up to the last event of all: at the end of what is to be judged."""
-        for run in self._runs.values():
+        """Time passes in all runs that go on, up to the last event of all: at the end of what is to be judged."""
+        for run in self._going():
             yield from self._time(run)
-
-    def _cut(
-        self, run: _Run, action: Action | None, event: AnyEvent | None, step: MachineStep | None = None
-    ) -> Cut:  # fmt: skip
-        actor, position = ("", 0) if event is None else (event.actor, event.position)
-        return Cut(run.name, tuple(run.state), action, actor, position, step)
 
     # Runs
 
-    def _run_of(self, name: str, event: AnyEvent) -> Iterator[Cut]:
-        """Begins a run, if it has not begun yet."""
-        if name in self._runs:
-            return
-        run = self._runs[name] = _Run(name, list(self.known.first))
-        if self.layout.clock is not None:
-            run.state[self.layout.clock] = self.now
-        run.lanes = {lane.cell: ReplayedLane(lane.channel) for lane in self.layout.lanes}
-        yield self._cut(run, None, event)
+    def _run(self, name: str) -> RunState | None:
+        """A run that has begun."""
+        run = self.runs.get(name)
+        if run is None and (found := self._recall(name)) is not None:
+            run, sent = found
+            self.runs[name] = run
+            self.asleep.discard(name)
+            self.merge.recall(name, sent)
+        if run is not None:
+            self.touched[name] = run
+        return run
 
-    def _plays(self, run: _Run, machine: str, actor: str) -> None:
-        found = self.known.machine(machine)
-        if found is not None and actor:
-            of = self.layout.of[found].name
-            run.players[of] = actor
-            run.state[self.known.up[of]] = DOWN if actor in self._down else UP
+    def _sent_in(self, name: str) -> Sent:
+        """What was sent in a run of which the merge knows nothing."""
+        if name not in self.runs:
+            self._run(name)
+        return self.merge.sent.get(name, {})
+
+    def _begin(self, name: str) -> RunState:
+        self.begun += 1
+        run = self.runs[name] = self.touched[name] = self.steps.first(name, self.begun, self.now)
+        return run
 
     def _step(self, event: StepEvent) -> Iterator[Cut]:
         step = event.step
-        steps = list(with_driven(step))
         name = step.serves if step.lease == OF_ACTOR else step.lease
-        for one in steps:
-            self._follows(event, one)
+        run = self._run(name) if name else None
+        self._follows(event, run)
+        for one in with_driven(step):
             if one.lease == OF_ACTOR:
                 yield from self._passes(event, one, name)
         if not name:
             return  # a machine of the actor that serves no run
-        yield from self._run_of(name, event)
-        run = self._runs[name]
+        if run is None:
+            run = self._begin(name)
+            yield run.cut(None, event.actor, event.position)
         if not run.judged:
             return
         try:
+            yield from self._catch_up(run)
             yield from self._time(run)
-            for one in steps:
-                self._take(run, event, one)
-            yield self._cut(run, self._action(step), event, step)
-        except _Unjudged as why:
+            self.steps.take(run, event)
+            yield run.cut(self.steps.action(step), event.actor, event.position, step)
+            run.over = self.known.over(run.state)
+            yield from self._catch_up(run)  # a player that is told of here may be down
+        except Unjudged as why:
             run.judged = False
             self._fault(event, name, str(why))
 
-    def _follows(self, event: StepEvent, step: MachineStep) -> None:
+    def _follows(self, event: StepEvent, run: RunState | None) -> None:
         """A machine steps from the state in which its last event has left it, or its record was lost."""
-        key = (event.actor, step.lease, step.machine)
-        left = self._left.get(key, step.source)
-        self._left[key] = step.record.state
-        if left != step.source:
-            run = step.serves if step.lease == OF_ACTOR else step.lease
-            words = f"{step.machine} takes {step.event} in {step.source}, and its last event has left it in {left}"
-            self._fault(event, run, words)
+        left: dict[tuple[str, str], str] = {}  # within the event
+        for step in with_driven(event.step):
+            key = (event.actor, step.machine)
+            if key not in left and step.lease == OF_ACTOR and key in self.own:
+                left[key] = self.own[key][0]
+            elif key not in left and step.lease != OF_ACTOR and run is not None and run.judged and key in run.left:
+                left[key] = run.left[key]
+            before, left[key] = left.get(key, step.source), step.record.state
+            if before != step.source:
+                of = step.serves if step.lease == OF_ACTOR else step.lease
+                words = (
+                    f"{step.machine} takes {step.event} in {step.source}, and its last event has left it in {before}"
+                )
+                self._fault(event, of, words)
 
     def _passes(self, event: StepEvent, step: MachineStep, to: str) -> Iterator[Cut]:
         """A machine that belongs to the actor leaves the run that it has served for another."""
         key = (event.actor, step.machine)
-        before = self._runs.get(self._serves.get(key, ""))
-        self._serves[key] = to
-        if before is None or before.name == to or not before.judged:
+        served = self.own.get(key, ("", ""))[1]
+        self._owns(key, step.record.state, to)
+        if not served or served == to:
             return
-        place = self.known.machine(step.machine)
-        if place is None:
+        before = self._run(served) if served in self.asleep else self.runs.get(served)
+        if before is None or not before.judged or before.over:
             return
-        role, number = place
-        at = self.layout.at(role, number, None)
-        size = self.layout.stride[role]
-        yield from self._time(before)
-        before.state[at : at + size] = self.known.first[at : at + size]
-        yield self._cut(before, Action("passed", None, 0, ""), event)
+        yield from self._leaves(before, *key, event.position)
+
+    def _leaves(self, run: RunState, actor: str, machine: str, position: int) -> Iterator[Cut]:
+        yield from self._time(run)
+        self.steps.passes(run, actor, machine)
+        yield run.cut(Action("passed", None, 0, machine), actor, position)
+
+    def _owns(self, key: tuple[str, str], state: str, serves: str) -> None:
+        self.own[key] = state, serves
+        self.changed.add(key)
 
     def _found(self, event: FoundEvent) -> Iterator[Cut]:
         name = event.serves if event.lease == OF_ACTOR else event.lease
-        self._left[event.actor, event.lease, event.machine] = event.record.state
         if event.lease == OF_ACTOR:
-            self._serves[event.actor, event.machine] = name
+            self._owns((event.actor, event.machine), event.record.state, name)
         if not name:
             return
-        yield from self._run_of(name, event)
-        run = self._runs[name]
-        if run.judged and event.record.epoch > run.epochs.get(event.machine, 0):
+        run = self._run(name)
+        if run is None:
+            run = self._begin(name)
+            yield run.cut(None, event.actor, event.position)
+        if not run.judged:
+            return
+        try:
+            self.steps.find(run, event)
+        except Unjudged as why:
             run.judged = False
-            self._fault(event, name, f"{event.machine} has moved before the events begin, so this run is not judged")
-
-    # Steps
-
-    def _take(self, run: _Run, event: StepEvent, step: MachineStep) -> None:
-        """The state after a step of one machine."""
-        place = self.known.machine(step.machine)
-        if place is None:
-            raise _Unjudged(f"the system {self.known.system.name} has no machine {step.machine}")
-        role, number = place
-        of = self.known.system.roles[role]
-        at = self.layout.at(role, number, None)
-        before = run.epochs.get(step.machine, 0)
-        if not before and step.lease != OF_ACTOR and step.source != self.known.first[at]:
-            raise _Unjudged(f"{step.machine} has moved before the events begin, so this run is not judged")
-        run.epochs[step.machine] = max(step.record.epoch, 1)
-        run.state[at] = step.record.state
-        for name, d in of.data.items():
-            try:
-                run.state[self.layout.at(role, number, name)] = from_plain(d.type, step.record.data[name])
-            except (ValueFault, KeyError) as why:
-                raise _Unjudged(f"{step.machine}.{name} has a value that it cannot have: {why}") from None
-        self._plays(run, step.machine, event.actor)
-        self._messages(run, event, step, role, number)
-
-    def _messages(self, run: _Run, event: StepEvent, step: MachineStep, role: str, number: int) -> None:
-        touched: dict[int, ReplayedLane] = {}
-        if step.received is not None:
-            self._plays_known(run, step.received.machine, step.received.actor)
-            if (lane := self._lane(step.received.machine, (role, number), step.event)) is not None:
-                replayed = touched[lane.cell] = run.lanes[lane.cell]
-                if step.received.number <= replayed.received:
-                    words = f"{step.machine} takes {step.event} with number {step.received.number}"
-                    self._fault(event, run.name, f"{words}, and has received {replayed.received} before")
-                replayed.receive(step.received.number)
-        for sent in step.sends:
-            to = self.known.machine(sent.to)
-            lane = None if to is None else self._lane(step.machine, to, sent.message)
-            if lane is None:
-                raise _Unjudged(f"{step.machine} sends {sent.message} to {sent.to}, and no channel leads there")
-            kinds = self.known.system.messages[sent.message].fields
-            try:
-                fields = tuple(from_plain(f.type, sent.fields[f.name]) for f in kinds)
-            except (ValueFault, KeyError) as why:
-                raise _Unjudged(f"the message {sent.message} has a field that it cannot have: {why}") from None
-            touched[lane.cell] = run.lanes[lane.cell]
-            run.lanes[lane.cell].send(sent.number, sent.message, fields)
-        self._numbers(run, step.record, role, number, touched)
-        for cell, replayed in touched.items():
-            run.state[cell] = replayed.content()
-
-    def _numbers(
-        self, run: _Run, record: MachineRecord, role: str, number: int, touched: dict[int, ReplayedLane]
-    ) -> None:
-        """Numbers that a record has and that no message of its events had."""
-        for lane in self.layout.lanes:
-            replayed = run.lanes[lane.cell]
-            sender, receiver = self.layout.ends(lane)
-            if tuple(sender) == (role, number):
-                newest = record.sent.get(self._name(receiver), 0)
-                if newest > replayed.newest:
-                    replayed.found(newest=newest)
-                    touched[lane.cell] = replayed
-            elif tuple(receiver) == (role, number):
-                received = record.received.get(self._name(sender), 0)
-                if received > replayed.received:
-                    replayed.found(received=received)
-                    touched[lane.cell] = replayed
-
-    def _name(self, machine: Any) -> str:
-        return self.known.program.roles[machine.role].machine(machine.instance)
-
-    def _plays_known(self, run: _Run, machine: str, actor: str) -> None:
-        place = self.known.machine(machine)
-        if place is not None and self.layout.of[place].name not in run.players:
-            self._plays(run, machine, actor)
-
-    def _lane(self, sender: str, receiver: tuple[str, int], message: str) -> Lane | None:
-        place = self.known.machine(sender)
-        if place is None or message not in self.known.system.messages:
-            return None
-        channel = self.known.system.channel_of(message).name
-        wanted = (channel, place[1], receiver[1])
-        return next((e for e in self.layout.lanes if (e.channel.name, e.sender, e.receiver) == wanted), None)
-
-    def _action(self, step: MachineStep) -> Action:
-        place = self.known.machine(step.machine)
-        assert place is not None
-        role, number = place
-        sender = -1
-        if step.received is not None:
-            kind, of = "deliver", self.known.machine(step.received.machine)
-            sender = -1 if of is None else of[1]
-        else:
-            kind = "tick" if step.event == "tick" else "local"
-        transition = self.known.transitions.get((role, step.transition))
-        return Action(kind, role, number, step.event, sender=sender, transition=transition)
+            self._fault(event, name, str(why))
 
 
-class _Unjudged(Exception):
-    """A run cannot be judged from here on; the message says why."""
+def _number(run: RunState) -> int:
+    return run.number

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from leasehold.checker.verify.schema import Tables
-from leasehold.spec.language.model import System
+from leasehold.checker.verify.queries import Queries
+from leasehold.checker.verify.schema import KEPT, PROGRESS, Tables
+from leasehold.spec.language.model import Property, System
 from leasehold.spec.language.sql_dialects import DIALECTS
 
 IN_MEMORY = "sqlite::memory:"
+STATEMENTS = 1000  # that a connection keeps prepared: more than there are queries
+SYSTEM = "system"  # of `progress`: whose runs these are
 
 
 class DatabaseError(Exception):
@@ -22,10 +27,13 @@ class VerifyDatabase:
 
     Args:
         system: of which runs are kept.
-        url: `sqlite:FILE`, `postgresql://...` or `mariadb://...`; the place has to be empty.
+        url: `sqlite:FILE`, `postgresql://...` or `mariadb://...`; the place is empty, or has the tables of this system.
+
+    Attributes:
+        begun: the tables were there, with a verification that has begun.
 
     Raises:
-        DatabaseError: nobody answers there, or the tables cannot be made.
+        DatabaseError: nobody answers there, the tables cannot be made, or those that are there are of another system.
     """
 
     def __init__(self, system: System, url: str = IN_MEMORY) -> None:
@@ -37,25 +45,80 @@ class VerifyDatabase:
             self.connection = _connect(kind, url, rest)
             self.cursor = self.connection.cursor()
             self.tables = Tables(system, DIALECTS[kind])
-            for statement in (*self.tables.statements(), *self.tables.dialect.session):
-                self.cursor.execute(statement)
-            self.connection.commit()
+            self.begun = self._made_before()
         except ImportError as error:
             raise DatabaseError(f"{kind} needs a driver: {error}") from None
+        except DatabaseError:
+            raise
         except Exception as error:  # each driver has errors of its own, of no common class
             raise DatabaseError(f"{kind}: {error}") from error
+        self._queries: Queries | None = None
+
+    def _made_before(self) -> bool:
+        """Makes the tables; whether they were there, and something in them."""
+        mine = self._description()
+        if (found := self._found()) is None:
+            for statement in self.tables.statements():
+                self.cursor.execute(statement)
+            self.cursor.execute(self.tables.insert(PROGRESS), (SYSTEM, json.dumps(mine)))
+        elif found != mine:
+            names = [name for name in mine if found.get(name) != mine[name]]
+            words = ", ".join(f"{name} {found.get(name)!r} and not {mine[name]!r}" for name in names)
+            raise DatabaseError(f"it has runs of another system: {words[:400]}; name an empty database")
+        for statement in self.tables.dialect.session:
+            self.cursor.execute(statement)
+        self.cursor.execute("SELECT COUNT(*) FROM progress")
+        ((rows,),) = self.cursor.fetchall()
+        self.connection.commit()
+        return bool(rows > 1)
+
+    def _description(self) -> dict[str, Any]:
+        system = self.tables.system
+        constants = {name: value for name, value in system.values().items() if isinstance(value, int | str | None)}
+        return {"system": system.name, "digest": system.digest, **constants}
+
+    def _found(self) -> dict[str, Any] | None:
+        """Of which system the tables are; None: there are none."""
+        name = self.tables.dialect.identifier("name")
+        try:
+            self.cursor.execute(f"SELECT value FROM progress WHERE {name} = '{SYSTEM}'")
+            ((value,),) = self.cursor.fetchall()
+        except Exception:  # each driver has errors of its own, of no common class
+            self.connection.rollback()
+            return None
+        return dict(json.loads(value))
+
+    def queries(self, properties: Mapping[str, Property] | None = None) -> Queries:
+        """The queries of all properties, or of these."""
+        if properties is not None:
+            return Queries(self.tables, properties)
+        if self._queries is None:
+            self._queries = Queries(self.tables)
+        return self._queries
+
+    def clear(self) -> None:
+        """Removes all runs, so that the tables serve another history."""
+        for table in (*self.tables.tables(), *KEPT):
+            where = f" WHERE {self.tables.dialect.identifier('name')} <> '{SYSTEM}'" if table is PROGRESS else ""
+            self.cursor.execute(f"DELETE FROM {table.name}{where}")
+        self.connection.commit()
+        self.begun = False
 
     def close(self) -> None:
+        """Closes the connection; what was not committed is gone."""
+        self.connection.rollback()  # a statement that is not finished would keep SQLite's lock
         self.connection.close()
 
 
 def _connect(kind: str, url: str, rest: str) -> Any:
     if kind == "sqlite":
-        return sqlite3.connect(rest.removeprefix("//"))
+        return sqlite3.connect(rest.removeprefix("//"), cached_statements=STATEMENTS)
     if kind == "postgresql":
         import psycopg
 
-        return psycopg.connect(url)
+        found = psycopg.connect(url)
+        found.prepared_max = STATEMENTS
+        return found
     import pymysql
 
     parts = urlsplit(url)

@@ -8,7 +8,7 @@ from typing import Any
 
 from leasehold.checker.explore.layout import Layout, State
 from leasehold.checker.explore.result import Driven, Path, Sent, Snapshot, Step
-from leasehold.checker.verify.cuts import Cut
+from leasehold.checker.verify.run_state import Cut
 from leasehold.impl.events.event import MachineStep
 from leasehold.spec.language import types as t
 

@@ -1,28 +1,35 @@
-"""Verifies a stored history: the events of all actors of a system, and its properties on their consistent cuts.
+"""Verifies a history: the events of all actors of a system, and its properties on their consistent cuts.
 
 Theory of operation. Chains are verified while they are read (impl/events); their events become cuts (cuts.py), which
 fill the tables (recorder.py), of which the properties are asked as queries (incremental.py). One order of the events is
 judged; each of its prefixes is a consistent cut. docs/reference/verify.md says what that can miss.
+
+`judge` is one transaction: the events that have come since the last time, their cuts, what these decide, and how far it
+all is. So a verification that has crashed goes on from its database as if it had not. Only runs that go on are in
+memory: the others, and after a crash all, are had again from their cuts when an event of theirs comes.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
-from leasehold.checker.explore.ground import function
+from leasehold.checker.explore.layout import Layout
 from leasehold.checker.explore.result import Path
-from leasehold.checker.verify.causal import CutFault
-from leasehold.checker.verify.cuts import ConsistentCuts, Cut, CutsOfSystem
+from leasehold.checker.verify.causal import CutFault, Sent, with_driven
+from leasehold.checker.verify.cuts import ConsistentCuts, CutsOfSystem
 from leasehold.checker.verify.database import IN_MEMORY, VerifyDatabase
 from leasehold.checker.verify.drawn import drawn_path
 from leasehold.checker.verify.incremental import DecidedCut, IncrementalCheck
-from leasehold.checker.verify.queries import Queries
+from leasehold.checker.verify.kept import KeptEvents
+from leasehold.checker.verify.queries import PropertyQuery
 from leasehold.checker.verify.recorder import RunRecorder
-from leasehold.impl.events.event import AnyEvent
+from leasehold.checker.verify.run_state import Cut, RunState, RunSteps
+from leasehold.checker.verify.schema import VIOLATION, WITNESS
+from leasehold.impl.events.event import AnyEvent, ForgottenEvent
 from leasehold.spec.language.model import Property
-from leasehold.spec.language.python_source import Frame, source
 
 
 @dataclass(frozen=True)
@@ -35,7 +42,7 @@ class Violation:
         now: the time at the cut.
         actors: those that have taken a step in the run before, the last one first.
         events: actor and position of the events of the run up to the cut, in the order that was judged.
-        path: the run up to the cut.
+        layout, cuts: the run up to the cut.
     """
 
     property: str
@@ -46,7 +53,13 @@ class Violation:
     now: int | None
     actors: tuple[str, ...]
     events: tuple[tuple[str, int], ...]
-    path: Path
+    layout: Layout = field(repr=False, compare=False)
+    cuts: tuple[Cut, ...] = field(repr=False, compare=False)
+
+    @cached_property
+    def path(self) -> Path:
+        """The run up to the cut, as the explorer has paths."""
+        return drawn_path(self.layout, self.cuts)
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -63,6 +76,7 @@ class HistoryResult:
     Attributes:
         events, cuts, runs: how many there were.
         over: how many of the runs are over.
+        asked: how many queries there are.
         violations: at most one for each property and run.
         faults: what is wrong with the events themselves, or could not be judged.
         covered: by `sometimes` property, how many runs show it.
@@ -94,15 +108,29 @@ class HistoryResult:
         }  # fmt: skip
 
 
+@dataclass(slots=True)
+class _Row:
+    """What the table has of a run that is not in memory, of which machines are being forgotten."""
+
+    number: int
+    machines: int
+    forgotten: int
+
+
 class HistoryVerification:
     """Verifies the events of some actors.
 
     Args:
         known: the system.
-        actors: those whose events come.
+        actors: those whose events come; those of the database come, too.
         properties: those that are asked; None: all.
-        url: of the database.
+        url: of the database. One that has a verification of the same system goes on with it.
         complete: the history is whole: each run is over with its last event, in whatever state.
+        more: queries of a user's own (own.py).
+        database: one that is open, in place of `url`; it is not closed.
+
+    Attributes:
+        result: what was found so far.
 
     Raises:
         DatabaseError: the database cannot be used.
@@ -110,90 +138,278 @@ class HistoryVerification:
 
     def __init__(
         self, known: CutsOfSystem, actors: Iterable[str], properties: Mapping[str, Property] | None = None,
-        url: str = IN_MEMORY, complete: bool = False,
+        url: str = IN_MEMORY, complete: bool = False, more: Iterable[PropertyQuery] = (),
+        database: VerifyDatabase | None = None,
     ) -> None:  # fmt: skip
         self.known, self.complete = known, complete
-        self.cuts = ConsistentCuts(known, actors)
-        self.database = VerifyDatabase(known.system, url)
+        self._own_database = database is None
+        self.database = database or VerifyDatabase(known.system, url)
         tables = self.database.tables
-        self.queries = Queries(tables, properties)
-        self.check = IncrementalCheck(self.queries.queries.values())
+        self.cursor = self.database.cursor
+        queries = self.database.queries(properties)
+        self._queries = {query.name: query for query in (*queries.queries.values(), *more)}
+        self.check = IncrementalCheck(self._queries.values(), dialect=tables.dialect)
         self.recorder = RunRecorder(tables, known.layout)
-        self.result = HistoryResult(asked=len(self.queries.queries), not_asked=self.queries.not_asked)
-        self.result.covered = {q.of: 0 for q in self.queries.queries.values() if q.yields == "witnesses"}
-        self._numbers: dict[str, int] = {}
-        self._logs: dict[int, list[Cut]] = defaultdict(list)
-        self._seen: set[tuple[str, int]] = set()
-        frame = Frame(known.layout, known.system.values(), before="o")
-        self._ends = [function(source(end.holds, frame)) for end in known.system.ends or ()]
+        self.kept = KeptEvents(tables)
+        self._again = RunSteps(known, lambda event, run, words: None)
+        self.result = HistoryResult(asked=len(self._queries), not_asked=queries.not_asked)
+        self.result.covered = {q.of: 0 for q in self._queries.values() if q.yields == "witnesses"}
+        self._closing: dict[str, _Row] = {}
+        self._written: dict[int, tuple[Any, ...]] = {}  # by run in memory, what its row of `run` has
+        self._forgot = False  # whether runs are not in memory
+        actors = [*actors]
+        if self.database.begun:
+            self._resume(actors)
+        else:
+            self.cuts = ConsistentCuts(known, actors, self._recall)
 
-    def add(self, actor: str, events: Iterable[AnyEvent]) -> None:
-        """More events of an actor."""
-        found = list(events)
-        self.result.events += len(found)
-        self.cuts.add(actor, found)
+    # The public side
+
+    def add(self, actor: str, events: Iterable[AnyEvent], bodies: Iterable[bytes] | None = None) -> None:
+        """More events of an actor, in the order of its chain, with their bytes where they are at hand."""
+        given = [*events]
+        known = None if bodies is None else {e.position: body for e, body in zip(given, bodies, strict=True)}
+        for event in self.cuts.add(actor, given):
+            self.kept.add(actor, event, None if known is None else known[event.position])
+        self.result.events += len(given)
 
     def judge(self) -> list[Violation]:
         """Judges the cuts that are ready; returns the violations that are new."""
         self._record(self.cuts.ready())
-        return self._ask()
+        return self._commit()
+
+    def pass_time(self) -> list[Violation]:
+        """Judges the cuts that are ready, and that time has passed in all runs that go on, up to the last of them."""
+        self._record(self.cuts.ready())
+        self._record(self.cuts.pass_time())
+        return self._commit()
 
     def end(self) -> HistoryResult:
         """Nothing more comes."""
         self.cuts.close()
         self._record(self.cuts.ready())
         self._record(self.cuts.pass_time())
-        for name, number in self._numbers.items():
-            state = self._logs[number][-1].state
-            over = any(holds(state, (), -1) for holds in self._ends)
-            if self.complete or over:
-                self.recorder.end(number)
-            self.result.over += over and name in self.cuts.runs
-        self._ask()
-        self.result.faults = self.cuts.faults
-        self.result.runs = len(self._numbers)
+        self._write()
+        settled = "" if self.complete else " AND settled"
+        for (run,) in self._rows(f"SELECT run FROM run WHERE ended IS NULL AND judged{settled} ORDER BY run"):
+            self.recorder.end(run)
+        self._commit()
+        ((self.result.over,),) = self._rows("SELECT COUNT(*) FROM run WHERE judged AND settled")
         return self.result
 
     def close(self) -> None:
-        self.database.close()
+        if self._own_database:
+            self.database.close()
 
-    def _record(self, cuts: Iterable[Cut]) -> None:
+    # Cuts
+
+    def _record(self, cuts: Iterable[Cut | ForgottenEvent]) -> None:
         for cut in cuts:
+            if isinstance(cut, ForgottenEvent):
+                self._forgotten(cut)
+                continue
             self.result.cuts += 1
             if cut.action is None:
-                number = self._numbers[cut.run] = self.recorder.begin(cut.run, cut.state)
-            else:
-                number = self._numbers[cut.run]
-                if cut.action.kind == "passed":
-                    self.recorder.replace(number, cut.state)
-                    self._logs[number].append(cut)
-                self.recorder.step(number, cut.state, cut.action)
-            self._logs[number].append(cut)
+                self.recorder.begin(cut.run, cut.state, cut.actor, cut.position)
+                self._written[cut.number] = (True, False, 0, 0)
+                continue
+            if cut.action.kind == "passed":
+                self.recorder.replace(cut.number, cut.state)
+            run = self.cuts.runs[cut.run]
+            if run.ended:
+                self.recorder.go_on(cut.number)
+                run.ended = False
+            self.recorder.step(cut.number, cut.state, cut.action, cut.actor, cut.position)
+
+    def _forgotten(self, event: ForgottenEvent) -> None:
+        """A machine of a run is forgotten; with the last one, nothing more comes of the run."""
+        run = self.cuts.runs.get(event.lease)
+        if run is not None:
+            run.forgotten += 1
+            self.cuts.touched[run.name] = run
+            if run.judged and run.forgotten == len(run.left):
+                self.recorder.end(run.number)
+                run.over = run.ended = True
+            return
+        row = self._closing.get(event.lease)
+        if row is None:
+            where = f"{self._identifier('name')} = {self.database.tables.dialect.mark} AND judged"
+            for found in self._rows(f"SELECT run, machines, forgotten FROM run WHERE {where}", (event.lease,)):
+                row = self._closing[event.lease] = _Row(*found)
+        if row is not None:
+            row.forgotten += 1
+            if row.forgotten == row.machines:
+                self.recorder.end(row.number)
+
+    # The database
+
+    def _commit(self) -> list[Violation]:
+        """Writes what is new, asks the properties of it, and makes both last."""
+        self._write()
+        found = self._ask()
+        self.kept.write_progress(self.cursor, self.cuts.faults, self._changed_machines(), self._progress())
+        self.database.connection.commit()
+        self._forget()
+        self.result.faults = self.cuts.faults
+        self.result.runs = self.cuts.begun
+        return found
+
+    def _write(self) -> None:
+        self.kept.judge(self.cuts.judged)
+        self.cuts.judged.clear()
+        self.kept.write(self.cursor)
+        self.recorder.write(self.cursor)
+        mark, changed = self.database.tables.dialect.mark, []
+        for run in self.cuts.touched.values():
+            row = run.judged, run.over, len(run.left), run.forgotten
+            written = self._written.get(run.number)
+            if written != row and (run.judged or written is None or written[0]):
+                self._written[run.number] = row
+                changed.append((*row, run.number))
+        if changed:
+            words = ", ".join(f"{name} = {mark}" for name in ("judged", "settled", "machines", "forgotten"))
+            self.cursor.executemany(f"UPDATE run SET {words} WHERE run = {mark}", changed)
+        if self._closing:
+            self.cursor.executemany(
+                f"UPDATE run SET forgotten = {mark} WHERE run = {mark}",
+                [(row.forgotten, row.number) for row in self._closing.values()],
+            )
+            self._closing.clear()
+
+    def _forget(self) -> None:
+        """Runs that stand still, or are not judged, are not kept in memory."""
+        for run in self.cuts.touched.values():
+            if run.over or not run.judged:
+                self.cuts.forget(run)
+                self.recorder.forget(run.number)
+                self._written.pop(run.number, None)
+                self._forgot = True
+        self.cuts.touched.clear()
+
+    def _recall(self, name: str) -> tuple[RunState, Sent] | None:
+        """A run that is not in memory, from its cuts."""
+        if not self._forgot:
+            return None
+        where = f"{self._identifier('name')} = {self.database.tables.dialect.mark}"
+        columns = "run, judged, settled, machines, forgotten, ended IS NOT NULL"
+        rows = self._rows(f"SELECT {columns} FROM run WHERE {where}", (name,))
+        if not rows:
+            return None
+        ((number, judged, settled, machines, forgotten, ended),) = rows
+        self._written[number] = (bool(judged), bool(settled), machines, forgotten)
+        if not judged:
+            return RunState(name, number, [], judged=False), {}
+        run, made = self._again.again(name, number, self.kept.cuts(self.cursor, number))
+        self.recorder.recall(number, ((cut.state, _kind(cut) == "passed") for cut in made))
+        closing = self._closing.pop(name, None)
+        run.over, run.ended = bool(settled), bool(ended)
+        run.forgotten = forgotten if closing is None else closing.forgotten
+        return run, _sent(made)
+
+    def _changed_machines(self) -> list[tuple[str, str, str, str]]:
+        keys, self.cuts.changed = sorted(self.cuts.changed), set()
+        return [(*key, *self.cuts.own[key]) for key in keys]
+
+    def _progress(self) -> dict[str, Any]:
+        cuts = self.cuts
+        return {
+            "checked": self.check.checked, "entry": self.recorder.entry, "judged": self.kept.judged,
+            "events": self.result.events, "cuts": self.result.cuts, "runs": cuts.begun, "now": cuts.now,
+            "down": cuts.down, "recovered": cuts.recovered, "stopping": sorted(cuts.stopping),
+            "broken_specs": sorted(cuts.broken_specs), "covered": self.result.covered,
+        }  # fmt: skip
+
+    def _resume(self, actors: list[str]) -> None:
+        """Goes on where another verification of this database was."""
+        progress, faults, machines = self.kept.load(self.cursor)
+        actors = [*dict.fromkeys((*actors, *self.kept.followers))]
+        cuts = self.cuts = ConsistentCuts(self.known, actors, self._recall)
+        self._forgot = True
+        self.check.checked, self.recorder.entry = progress["checked"], progress["entry"]
+        self.recorder.begun = cuts.begun = progress["runs"]
+        self.kept.judged, cuts.now = progress["judged"], progress["now"]
+        cuts.down, cuts.recovered = progress["down"], progress["recovered"]
+        cuts.stopping = {*progress["stopping"], *(a for a in actors if a not in self.kept.followers)}
+        cuts.broken_specs = {(actor, spec) for actor, spec in progress["broken_specs"]}
+        cuts.own = machines
+        cuts.merge.faults += faults
+        for actor, follower in self.kept.followers.items():
+            cuts.merge.resume(actor, follower.position, self.kept.waiting(self.cursor, actor))
+        name = self._identifier("name")
+        cuts.asleep = {n for (n,) in self._rows(f"SELECT {name} FROM run WHERE judged AND NOT settled")}
+        result = self.result
+        result.events, result.cuts, result.runs = progress["events"], progress["cuts"], cuts.begun
+        result.covered |= progress["covered"]
+        result.faults = cuts.faults
+        self._read_violations()
+
+    # What is found
 
     def _ask(self) -> list[Violation]:
-        self.recorder.write(self.database.cursor)
-        self.database.connection.commit()
-        found = []
-        for decided in sorted(self.check.ask(self.database.cursor), key=lambda d: (d.run, d.cut, d.query.name)):
-            once = decided.query.of, decided.run
-            if once in self._seen:
-                continue
-            self._seen.add(once)
-            if decided.query.yields == "witnesses":
-                self.result.covered[decided.query.of] += 1
-            else:
-                found.append(self._violation(decided))
+        decided = self.check.ask(self.cursor)
+        if not decided:
+            return []
+        tables = {"violations": VIOLATION, "witnesses": WITNESS}
+        known = {
+            yields: self.kept.known_of(self.cursor, table.name, (d.run for d in decided if d.query.yields == yields))
+            for yields, table in tables.items()
+        }
+        new: dict[str, list[DecidedCut]] = {"violations": [], "witnesses": []}
+        for one in sorted(decided, key=lambda d: (d.run, d.cut, d.query.name)):
+            if (one.run, one.query.of) not in known[one.query.yields]:
+                known[one.query.yields].add((one.run, one.query.of))
+                new[one.query.yields].append(one)
+        for one in new["witnesses"]:
+            self.result.covered[one.query.of] += 1
+        found = [self._violation(one.query, one.run, one.cut) for one in new["violations"]]
+        before = {"violations": len(self.result.violations), "witnesses": sum(self.result.covered.values())}
+        for yields, table in tables.items():
+            if new[yields]:
+                rows = [
+                    (number, one.run, one.query.of, one.query.name, one.cut)
+                    for number, one in enumerate(new[yields], before[yields] + 1)
+                ]
+                self.cursor.executemany(self.database.tables.insert(table), rows)
         self.result.violations += found
         return found
 
-    def _violation(self, decided: DecidedCut) -> Violation:
-        log = self._logs[decided.run][: decided.cut + 1]  # it has what `replace` numbers twice
-        log = [cut for at, cut in enumerate(log) if not at or cut is not log[at - 1]]
-        events = dict.fromkeys((cut.actor, cut.position) for cut in log if cut.position)
+    def _violation(self, query: PropertyQuery, run: int, cut: int) -> Violation:
+        name = self._identifier("name")
+        ((of,),) = self._rows(f"SELECT {name} FROM run WHERE run = {run:d}")
+        _, made = self._again.again(of, run, self.kept.cuts(self.cursor, run, cut))
+        events = dict.fromkeys((one.actor, one.position) for one in made if one.position)
         clock = self.known.layout.clock
         return Violation(
-            decided.query.name, decided.query.doc, decided.query.source, log[0].run, decided.cut,
-            None if clock is None else log[-1].state[clock],
+            query.name, query.doc, query.source, of, cut, None if clock is None else made[-1].state[clock],
             tuple(dict.fromkeys(actor for actor, _ in reversed(events))), tuple(events),
-            drawn_path(self.known.layout, log),
+            self.known.layout, tuple(made),
         )  # fmt: skip
+
+    def _read_violations(self) -> None:
+        name = self._identifier("name")
+        for query, run, cut in self._rows(f"SELECT {name}, run, cut FROM violation ORDER BY number"):
+            known = self._queries.get(query) or PropertyQuery(query, "violations", "", query)
+            self.result.violations.append(self._violation(known, run, cut))
+
+    def _identifier(self, name: str) -> str:
+        return self.database.tables.dialect.identifier(name)
+
+    def _rows(self, query: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        self.cursor.execute(query, values)
+        return list(self.cursor.fetchall())
+
+
+def _kind(cut: Cut) -> str:
+    return "" if cut.action is None else cut.action.kind
+
+
+def _sent(cuts: Iterable[Cut]) -> Sent:
+    """The greatest numbers that were sent in a run; what was received counts as sent."""
+    sent: Sent = {}
+    for step in (one for cut in cuts if cut.step is not None for one in with_driven(cut.step)):
+        numbers = {(step.machine, to): n for to, n in step.record.sent.items()}
+        if step.received is not None:
+            numbers[step.received.machine, step.machine] = step.received.number
+        for key, number in numbers.items():
+            sent[key] = max(number, sent.get(key, 0))
+    return sent

@@ -6,13 +6,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from leasehold.checker.verify.queries import PropertyQuery
+from leasehold.checker.verify.queries import CHECKED, PropertyQuery
+from leasehold.spec.language.sql_dialects import Dialect
+
+PARAMETER = CHECKED.removeprefix(":")
 
 
 class QueryCursor(Protocol):
     """As Python's interface of databases has it."""
 
-    def execute(self, query: str) -> Any: ...
+    def execute(self, query: str, parameters: Any = ...) -> Any: ...
     def fetchall(self) -> Any: ...
 
 
@@ -28,12 +31,18 @@ class DecidedCut:
 class IncrementalCheck:
     """The properties of a system, asked of each cut once.
 
+    Args:
+        dialect: of the database; given, the database prepares each query once.
+
     Attributes:
         checked: the entry up to which they were asked; to be kept by whoever goes on later.
     """
 
-    def __init__(self, queries: Iterable[PropertyQuery], checked: int = -1) -> None:
-        self.queries, self.checked = list(queries), checked
+    def __init__(
+        self, queries: Iterable[PropertyQuery], checked: int = -1, dialect: Dialect | None = None
+    ) -> None:  # fmt: skip
+        self.queries, self.checked, self.dialect = list(queries), checked, dialect
+        self._texts = [q.text if dialect is None else prepared(q.text, dialect) for q in self.queries]
 
     def ask(self, cursor: QueryCursor) -> list[DecidedCut]:
         """The cuts that decide a property, of those that were entered since it was asked last.
@@ -50,8 +59,17 @@ class IncrementalCheck:
         if newest <= self.checked:
             return []
         found = []
-        for query in self.queries:
-            cursor.execute(query.since(self.checked))
+        for query, text in zip(self.queries, self._texts, strict=True):
+            if self.dialect is None:
+                cursor.execute(query.since(self.checked))
+            else:
+                cursor.execute(text, {PARAMETER: self.checked})
             found += [DecidedCut(query, run, cut) for run, cut in cursor.fetchall()]
         self.checked = newest
         return found
+
+
+def prepared(text: str, dialect: Dialect) -> str:
+    """A query with its parameter as the database's driver takes it."""
+    named = dialect.named.format(PARAMETER)
+    return text if named == CHECKED else text.replace("%", "%%").replace(CHECKED, named)

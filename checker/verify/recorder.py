@@ -1,21 +1,25 @@
 """Writes the states of runs, as the explorer has them, to the tables.
 
 Theory of operation. A state is compared with the one before: what differs ends a row and begins another. Rows wait in
-memory until they are written, all in one transaction; a row that begins and ends meanwhile is written once.
+memory until they are written, all in one transaction; a row that begins and ends meanwhile is written once. Of a run
+that is forgotten the rows that still last are had again from its cuts (`recall`), as they were made from them.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import combinations
 from typing import Any, Protocol
 
 from leasehold.checker.explore import channels
-from leasehold.checker.explore.layout import Layout, State
+from leasehold.checker.explore.layout import Lane, Layout, State
 from leasehold.checker.explore.step import Action
 from leasehold.checker.verify.schema import FOREVER, LANE, LASTING, RUN, SEPARATED, Table, Tables, content, encoded
 from leasehold.spec.language.lower import ModelActor
+from leasehold.spec.language.model import Role
 
 CONSUMING = ("local", "deliver", "tick", "crash")  # kinds of actions of which `took` asks
 
@@ -25,9 +29,10 @@ class Cursor(Protocol):
 
     def execute(self, query: str, parameters: Any = ...) -> Any: ...
     def executemany(self, query: str, parameters: Any) -> Any: ...
+    def fetchall(self) -> Any: ...
 
 
-@dataclass
+@dataclass(slots=True)
 class LastingRow:
     """A row of a history.
 
@@ -39,11 +44,12 @@ class LastingRow:
     stored: bool = False
 
 
-@dataclass
+@dataclass(slots=True)
 class _Run:
     run: int
     cuts: int = 0
     messages: int = 0
+    before: State | None = None  # the last state
     rows: dict[tuple[str, Hashable], list[LastingRow]] = field(default_factory=dict)  # those that still last
 
 
@@ -52,45 +58,43 @@ class RunRecorder:
 
     Attributes:
         entry: the number of the last cut, or of the end of a run, of all that have come.
+        begun: how many runs have come.
     """
 
     def __init__(self, tables: Tables, layout: Layout) -> None:
         self.tables, self.layout, self.system = tables, layout, tables.system
-        self.entry = 0
+        self.entry = self.begun = 0
         self._runs: dict[int, _Run] = {}
-        self._new: dict[str, list[list[Any]]] = defaultdict(list)  # rows to insert, by table
+        self._new: dict[str, list[tuple[Any, ...]]] = defaultdict(list)  # rows to insert, by table
         self._begun: list[tuple[Table, LastingRow]] = []
         self._over: list[tuple[Table, LastingRow, int]] = []
-        self._ended: list[tuple[int, int]] = []
+        self._ended: dict[int, int | None] = {}
         self._stops = {actor.name: layout.stopping(actor) for actor in layout.actors}
+        self._pairs = [
+            (a, b, layout.separating(a, b)) for a, b in combinations(layout.actors, 2)
+        ]  # fmt: skip
+        self._parts = list(self._all_parts())
+        self._parts_of: dict[int, list[int]] = defaultdict(list)  # by cell, the parts that show it
+        for number, (cells, _) in enumerate(self._parts):
+            for cell in cells:
+                self._parts_of[cell].append(number)
 
-    def begin(self, name: str, state: State) -> int:
+    def begin(self, name: str, state: State, actor: str = "", position: int = 0) -> int:
         """A new run, and its cut 0; returns its number."""
-        run = _Run(len(self._runs) + 1)
+        self.begun += 1
+        run = _Run(self.begun)
         self._runs[run.run] = run
-        self._new["run"].append([run.run, name, None])
-        self.step(run.run, state, None)
+        self._new["run"].append((run.run, name, None, True, False, 0, 0))
+        self.step(run.run, state, None, actor, position)
         return run.run
 
-    def step(self, run: int, state: State, action: Action | None) -> int:
-        """Another cut of a run, and the step that led to it; returns its number."""
+    def step(self, run: int, state: State, action: Action | None, actor: str = "", position: int = 0) -> int:
+        """Another cut of a run, the step that led to it and the event that it comes from; returns its number."""
         r = self._runs[run]
         cut, r.cuts = r.cuts, r.cuts + 1
         self.entry += 1
-        now = [] if self.layout.clock is None else [state[self.layout.clock]]
-        told = ["", "", -1, "", -1, ""]
-        if action is not None:
-            told[0] = action.kind
-            if action.kind in CONSUMING and action.role is not None:
-                of = "" if action.transition is None else action.transition.name
-                told[1:] = [
-                    action.role,
-                    action.instance,
-                    f"{action.role}.{action.event}"[:250],
-                    action.sender,
-                    of[:250],
-                ]
-        self._new["cut"].append([self.entry, r.run, cut, *now, *told])
+        now = () if self.layout.clock is None else (state[self.layout.clock],)
+        self._new["cut"].append((self.entry, r.run, cut, *now, *_told(action), actor, position))
         self._histories(r, cut, state)
         return cut
 
@@ -104,31 +108,76 @@ class RunRecorder:
         cut, r.cuts = r.cuts, r.cuts + 1
         self._histories(r, cut, state)
 
-    def _histories(self, r: _Run, cut: int, state: State) -> None:
-        self._machines(r, cut, state)
-        for lane in self.layout.lanes:
-            self._lane(r, cut, state, lane)
-        self._separations(r, cut, state)
-
     def end(self, run: int) -> None:
         """Nothing more comes of a run."""
         self.entry += 1  # its own, as what is new is asked for by entry
-        self._ended.append((self.entry, run))
+        self._ended[run] = self.entry
 
-    def _machines(self, r: _Run, cut: int, state: State) -> None:
+    def go_on(self, run: int) -> None:
+        """A run has not ended, though it was said so."""
+        self._ended[run] = None
+
+    def forget(self, run: int) -> None:
+        """All of a run that was written need not be in memory."""
+        self._runs.pop(run, None)
+
+    def recall(self, run: int, states: Iterable[tuple[State, bool]]) -> None:
+        """Has a run in memory again, of which everything was written.
+
+        Args:
+            run: its number.
+            states: of its cuts, and whether it is one that `replace` has had.
+        """
+        new, self._begun, self._over = (self._begun, self._over), [], []
+        r = self._runs[run] = _Run(run)
+        for state, replaced in states:
+            self._histories(r, r.cuts + replaced, state)
+            r.cuts += 1 + replaced
+        for rows in r.rows.values():
+            for row in rows:
+                row.stored = True
+        self._begun, self._over = new
+
+    # What lasts
+
+    def _all_parts(self) -> Iterator[tuple[set[int], Callable[[_Run, int, State], None]]]:
+        """The parts of a state that have rows of their own: their cells, and what writes them."""
         for role, i in self.system.records():
-            table = self.tables.machine_tables[role.name]
-            fixed = []
+            cells = {self.layout.at(role.name, i, name) for name in role.data}
             if role.states:
-                actor = self.layout.of[role.name, i]
-                fixed = [actor.name, self._running(actor, state), state[self.layout.at(role.name, i, None)]]
-            data = [encoded(d.type, state[self.layout.at(role.name, i, d.name)]) for d in role.data.values()]
-            self._last(r, table, i, cut, [[r.run, i, cut, FOREVER, *fixed, *data]], after=LASTING)
+                stops = self._stops[self.layout.of[role.name, i].name]
+                cells |= {self.layout.at(role.name, i, None), *(at for at, _ in stops)}
+            yield cells, partial(self._machine, role, i)
+        for lane in self.layout.lanes:
+            yield {lane.cell}, partial(self._lane, lane)
+        yield {at for _, _, cells in self._pairs for at, _ in cells}, self._separations
+
+    def _histories(self, r: _Run, cut: int, state: State) -> None:
+        if r.before is None:
+            for _, write in self._parts:
+                write(r, cut, state)
+        else:
+            parts = {
+                part for at, (old, new) in enumerate(zip(r.before, state, strict=True))
+                if old is not new and old != new for part in self._parts_of.get(at, ())
+            }  # fmt: skip
+            for part in sorted(parts):
+                self._parts[part][1](r, cut, state)
+        r.before = state
+
+    def _machine(self, role: Role, i: int, r: _Run, cut: int, state: State) -> None:
+        table = self.tables.machine_tables[role.name]
+        fixed = []
+        if role.states:
+            actor = self.layout.of[role.name, i]
+            fixed = [actor.name, self._running(actor, state), state[self.layout.at(role.name, i, None)]]
+        data = [encoded(d.type, state[self.layout.at(role.name, i, d.name)]) for d in role.data.values()]
+        self._last(r, table, i, cut, [[r.run, i, cut, FOREVER, *fixed, *data]], after=LASTING)
 
     def _running(self, actor: ModelActor, state: State) -> bool:
         return actor is not self.layout.traitor and all(state[at] not in v.stops for at, v in self._stops[actor.name])
 
-    def _lane(self, r: _Run, cut: int, state: State, lane: Any) -> None:
+    def _lane(self, lane: Lane, r: _Run, cut: int, state: State) -> None:
         cell, ranked = state[lane.cell], lane.channel.kind == "mailbox"
         rows = []
         for number, kind, values in channels.entries(lane.channel.kind, cell):
@@ -144,10 +193,9 @@ class RunRecorder:
             self._last(r, LANE, key, cut, [[r.run, *key, cut, FOREVER, cell[0]]], after=6)
 
     def _separations(self, r: _Run, cut: int, state: State) -> None:
-        names = {frozenset((a.name, b.name)): (a, b) for a in self.layout.actors for b in self.layout.actors}
         apart = []
-        for one, other in (ends for ends in names.values() if ends[0] is not ends[1]):
-            if any(state[at] in values for at, values in self.layout.separating(one, other)):
+        for one, other, cells in self._pairs:
+            if any(state[at] in values for at, values in cells):
                 for a, b in ((one, other), (other, one)):
                     apart.append([r.run, cut, FOREVER, a.name, b.name])
         self._last(r, SEPARATED, "", cut, apart, after=3)
@@ -178,25 +226,35 @@ class RunRecorder:
 
     def write(self, cursor: Cursor) -> None:
         """Writes all that is new. Rows that end come first, as a key must not be there twice."""
+        over: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
         for table, row, until in self._over:
-            where = " AND ".join(f"{k} = {self._mark}" for k in table.key)
-            values = [row.values[table.at(k)] for k in table.key]
-            cursor.execute(f"UPDATE {table.name} SET until = {self._mark} WHERE {where}", (until, *values))
+            over[table.name].append((until, *(row.values[table.at(k)] for k in table.key)))
         for table, row in self._begun:
-            self._new[table.name].append(row.values)
+            self._new[table.name].append(tuple(row.values))
             row.stored = row.values[table.at("until")] == FOREVER
         for table in self.tables.tables():
+            if ended := over.get(table.name):
+                where = " AND ".join(f"{k} = {self.tables.dialect.mark}" for k in table.key)
+                mark = self.tables.dialect.mark
+                cursor.executemany(f"UPDATE {table.name} SET until = {mark} WHERE {where}", ended)
             if rows := self._new.get(table.name):
-                cursor.executemany(self._insert(table), [tuple(row) for row in rows])
-        for entry, run in self._ended:
-            cursor.execute(f"UPDATE {RUN.name} SET ended = {self._mark} WHERE run = {self._mark}", (entry, run))
+                cursor.executemany(self.tables.insert(table), rows)
+        if self._ended:
+            mark = self.tables.dialect.mark
+            cursor.executemany(
+                f"UPDATE {RUN.name} SET ended = {mark} WHERE run = {mark}",
+                [(entry, run) for run, entry in self._ended.items()],
+            )
         self._new.clear()
-        self._begun, self._over, self._ended = [], [], []
+        self._begun, self._over, self._ended = [], [], {}
 
-    @property
-    def _mark(self) -> str:
-        return "?" if self.tables.dialect.name == "sqlite" else "%s"
 
-    def _insert(self, table: Table) -> str:
-        names = ", ".join(self.tables.dialect.identifier(c.name) for c in table.columns)
-        return f"INSERT INTO {table.name} ({names}) VALUES ({', '.join([self._mark] * len(table.columns))})"
+def _told(action: Action | None) -> tuple[Any, ...]:
+    """What the table of cuts says of a step."""
+    if action is None:
+        return "", "", -1, "", -1, ""
+    if action.kind in CONSUMING and action.role is not None:
+        of = "" if action.transition is None else action.transition.name
+        event = f"{action.role}.{action.event}"
+        return action.kind, action.role, action.instance, event[:250], action.sender, of[:250]
+    return action.kind, "", -1, action.event[:250] if action.kind == "passed" else "", -1, ""

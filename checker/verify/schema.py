@@ -3,11 +3,13 @@
 Theory of operation. A *run* (a lease, or one run of another system) is a sequence of *cuts* 0, 1, 2, ...: global states
 in an order that respects causality, each with the step that led to it. What lasts from cut to cut is one row:
 
-    run        a run; `ended` is the entry at which it was over
+    run        a run; `ended` is the entry at which it was over for good. `judged`: it can be; `settled`: it is in an
+               end that the system allows, and stands still; of its `machines` so many are `forgotten`
     cut        a cut of a run: the time, and the step that led there. `event` is what a machine has consumed, as
                `ROLE.EVENT`; where none has, `event` and `role` are ''. `transition` is '' where it took none. `entry`
                numbers the cuts, and the ends, of all runs in the order in which they were entered. A number that is
-               left out is of a state that no step of the run has led to
+               left out is of a state that no step of the run has led to. `actor` and `position` are the event that it
+               comes from. Of a cut `passed`, `event` is the machine that has gone on to serve another run
     ROLE       what a machine's record was from cut `since` to cut `until`, both included; `until` is FOREVER while it
                lasts. `running`: whether the machine's actor was up. `shared` has the shared variables
     CHANNEL    a message that was in transit from `since` to `until`. `number` is its rank, as the language has it (0: a
@@ -16,6 +18,16 @@ in an order that respects causality, each with the step that led to it. What las
     separated  two actors between which a partition lay, in both orders
     TYPE       the members of an enumeration or a counted type
     message_KIND   a view: the messages of one kind, with a column for each field
+
+Beside them stand the events that the cuts come from, and how far it all is (kept.py):
+
+    event          an event as it was written, the run that it is about, and its number in the order of judgement
+    follower       how far the events of an actor are kept and judged
+    actor_machine  a machine that belongs to an actor: the state that it was left in, and the run that it serves
+    violation      a property that does not hold in a run, and the cut at which that showed; `witness`: likewise, a
+                   `sometimes` that a run shows
+    fault          what is wrong with events themselves
+    progress       everything else that it takes to go on
 
 So the record of a machine at a cut is found by `cut.number BETWEEN since AND until`, and that before the step by
 `cut.number - 1 BETWEEN since AND until`; what is in transit is asked in the same way. There is exactly one row of each
@@ -84,7 +96,12 @@ def _columns(words: str) -> tuple[TableColumn, ...]:
     return tuple(TableColumn(name, kind.rstrip("?"), kind.endswith("?")) for name, kind in pairs)  # type: ignore[arg-type]
 
 
-RUN = Table("run", _columns("run:number name:key ended:number?"), ("run",), (("ended",),))
+RUN = Table(
+    "run",
+    _columns("run:number name:key ended:number? judged:truth settled:truth machines:number forgotten:number"),
+    ("run",),
+    (("ended",), ("name",)),
+)
 LANE = Table(
     "lane",
     _columns("run:number channel:key sender:instance receiver:instance since:number until:number newest:number"),
@@ -102,8 +119,29 @@ _MESSAGE = (
     "run:number message:number since:number until:number sender:instance receiver:instance number:number latest:truth"
     " kind:key content:json"
 )
-_STEP = "cause:key role:key instance:instance event:key sender:instance transition:key"
-_FIXED = ("run", "cut", "lane", "separated")
+_STEP = "cause:key role:key instance:instance event:key sender:instance transition:key actor:key position:number"
+
+EVENT = Table(
+    "event",
+    _columns("actor:key position:number digest:key run:key judged:number? body:opaque"),
+    ("actor", "position"),
+    (("run", "judged"),),
+)
+FOLLOWER = Table(
+    "follower",
+    _columns("actor:key source:opaque position:number digest:key epoch:number sealed:number judged:number"),
+    ("actor",),
+)
+ACTOR_MACHINE = Table(
+    "actor_machine", _columns("actor:key machine:key state:key serves:key"), ("actor", "machine")
+)  # fmt: skip
+_DECIDED = _columns("number:number run:number property:key name:key cut:number")
+VIOLATION = Table("violation", _DECIDED, ("run", "property"))
+WITNESS = Table("witness", _DECIDED, ("run", "property"))
+FAULT = Table("fault", _columns("number:number actor:key position:number run:key reason:opaque"), ("number",))
+PROGRESS = Table("progress", _columns("name:key value:opaque"), ("name",))
+KEPT = (EVENT, FOLLOWER, ACTOR_MACHINE, VIOLATION, WITNESS, FAULT, PROGRESS)
+_FIXED = ("run", "cut", "lane", "separated", *(table.name for table in KEPT))
 
 
 class Tables:
@@ -203,9 +241,14 @@ class Tables:
         """All that runs are written to."""
         yield from (RUN, self.cut, *self.machine_tables.values(), *self.channel_tables.values(), LANE, SEPARATED)
 
+    def insert(self, table: Table) -> str:
+        """What inserts a row."""
+        names = ", ".join(self.dialect.identifier(c.name) for c in table.columns)
+        return f"INSERT INTO {table.name} ({names}) VALUES ({', '.join([self.dialect.mark] * len(table.columns))})"
+
     def statements(self) -> Iterator[str]:
         """What makes the tables and views in an empty database, and fills in the members of types."""
-        for table in self.tables():
+        for table in (*self.tables(), *KEPT):
             yield self._create(table)
             yield from self._indexes(table)
         for type_ in self.system.types.values():

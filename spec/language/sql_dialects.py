@@ -48,11 +48,13 @@ class Dialect:
     Attributes:
         quote: around a name that is a word of SQL.
         columns: by kind, the type of a column; `key` is that of a short text in an index.
-        select: how a query begins. MariaDB has to take the tables in their order, cuts first: it has no index for
-            `BETWEEN since AND until`, and might join the histories of all machines first.
+        select, join: how a query begins, and how it joins a table. Tables are taken in their order, cuts first. MariaDB
+            has no index for `BETWEEN since AND until`, and might join the histories of all machines first; SQLite
+            would read a history through, from the first run on, where it expects few of its rows to count.
         session: statements for a connection that asks queries. PostgreSQL takes it that many rows satisfy
             `BETWEEN since AND until`, and would read all of a long run; it has to enter indexes, from the cuts on.
         table_options: behind the columns of a table.
+        mark: the place of a value in a statement; `named`: that of the value of a name.
         same, differ: equality, and its opposite, of two values that may be NULL.
         least, greatest: the function of several numbers.
         has_number, has_text: whether a JSON array ({0}) has a number or a text ({1}) among its members.
@@ -66,8 +68,11 @@ class Dialect:
     quote: str
     columns: Mapping[Kind | Literal["key"], str]
     select: str
+    join: str
     session: tuple[str, ...]
     table_options: str
+    mark: str
+    named: str
     same: str
     differ: str
     least: str
@@ -97,8 +102,11 @@ SQLITE = Dialect(
         "json": "TEXT", "key": "TEXT",
     },
     select="SELECT",
+    join="CROSS JOIN",
     session=(),
     table_options="",
+    mark="?",
+    named=":{}",
     same="{} IS {}",
     differ="{} IS NOT {}",
     least="MIN({, })",
@@ -125,11 +133,14 @@ POSTGRESQL = Dialect(
         "json": "JSONB", "key": "TEXT",
     },
     select="SELECT",
+    join="JOIN",
     session=(
         "SET join_collapse_limit = 1", "SET enable_seqscan = off", "SET enable_hashjoin = off",
         "SET enable_mergejoin = off", "SET jit = off",
     ),
     table_options="",
+    mark="%s",
+    named="%({})s",
     same="{} IS NOT DISTINCT FROM {}",
     differ="{} IS DISTINCT FROM {}",
     least="LEAST({, })",
@@ -158,8 +169,11 @@ MARIADB = Dialect(
         "key": "VARCHAR(250) COLLATE utf8mb4_bin",
     },
     select="SELECT STRAIGHT_JOIN",
+    join="JOIN",
     session=(),
     table_options=" ENGINE=InnoDB CHARACTER SET utf8mb4",
+    mark="%s",
+    named="%({})s",
     same="{} <=> {}",
     differ="NOT {} <=> {}",
     least="LEAST({, })",

@@ -149,7 +149,7 @@ class SqlFrame:
 
 def nested(f: SqlFrame, table: str, wanted: str) -> tuple[SqlFrame, str]:
     """The frame within a subquery over a table, and the name that the table has there."""
-    scope = QueryScope(Select(head=f.layout.dialect.select), f.scope)
+    scope = QueryScope(Select(head=f.layout.dialect.select, join=f.layout.dialect.join), f.scope)
     name = alias(wanted, scope, scope)
     scope.query.tables.append((table if table == name else f"{table} AS {name}", ()))
     return replace(f, scope=scope), name

@@ -60,7 +60,8 @@ from leasehold.spec.language.sql_text import (
 
 def over_cuts(layout: SqlLayout) -> SqlFrame:
     """The frame of a query over cuts, whose first table is `cut`."""
-    scope = QueryScope(Select(tables=[("cut", ())], head=layout.dialect.select), named={"cut"})
+    query = Select(tables=[("cut", ())], head=layout.dialect.select, join=layout.dialect.join)
+    scope = QueryScope(query, named={"cut"})
     return SqlFrame(layout, sql, Moment("cut", scope), "cut", scope)
 
 

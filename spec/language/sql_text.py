@@ -67,21 +67,23 @@ class Select:
         of: what it selects.
         tables: its table, then the joined ones, each with the conditions on which it is joined (the first: none).
         where: conditions, all of which hold.
+        head, join: the words that begin it, and that join a table, as the database has them.
     """
 
     of: str = "1"
     tables: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     where: list[Sql] = field(default_factory=list)
     head: str = "SELECT"
+    join: str = "JOIN"
 
     def lines(self, width: int) -> Iterator[str]:
         yield f"{self.head} {self.of}"
         for n, (table, on) in enumerate(self.tables):
-            line = f"FROM {table}" if n == 0 else f"JOIN {table} ON {' AND '.join(on)}"
+            line = f"FROM {table}" if n == 0 else f"{self.join} {table} ON {' AND '.join(on)}"
             if n == 0 or len(line) <= width:
                 yield line
             else:
-                yield f"JOIN {table}"
+                yield f"{self.join} {table}"
                 yield from (f"{INDENT}{'AND' if k else 'ON'} {part}" for k, part in enumerate(on))
         for n, condition in enumerate(self.where):
             first, *rest = lines(within(condition, AND), width - 6)

@@ -25,10 +25,12 @@
 -- Yields the cuts that violate it.
 SELECT cut.run, cut.number AS cut
 FROM cut
-JOIN authority AS old_authority
+CROSS JOIN authority AS old_authority
   ON old_authority.run = cut.run
   AND cut.number - 1 BETWEEN old_authority.since AND old_authority.until
-JOIN authority ON authority.run = cut.run AND cut.number BETWEEN authority.since AND authority.until
+CROSS JOIN authority
+  ON authority.run = cut.run
+  AND cut.number BETWEEN authority.since AND authority.until
 WHERE cut.entry > :checked
   AND cut.number > 0
   AND old_authority.state IN ('priming', 'active', 'modifying')
@@ -81,8 +83,10 @@ WHERE cut.entry > :checked
 -- Yields the cuts that violate it.
 SELECT cut.run, cut.number AS cut
 FROM cut
-JOIN authority ON authority.run = cut.run AND cut.number BETWEEN authority.since AND authority.until
-JOIN service_manager
+CROSS JOIN authority
+  ON authority.run = cut.run
+  AND cut.number BETWEEN authority.since AND authority.until
+CROSS JOIN service_manager
   ON service_manager.run = cut.run
   AND cut.number BETWEEN service_manager.since AND service_manager.until
 WHERE cut.entry > :checked
@@ -138,8 +142,8 @@ WHERE cut.entry > :checked
 -- Yields the cuts that violate it.
 SELECT cut.run, cut.number AS cut
 FROM cut
-JOIN broker ON broker.run = cut.run AND cut.number BETWEEN broker.since AND broker.until
-JOIN broker AS old_broker
+CROSS JOIN broker ON broker.run = cut.run AND cut.number BETWEEN broker.since AND broker.until
+CROSS JOIN broker AS old_broker
   ON old_broker.run = cut.run
   AND cut.number - 1 BETWEEN old_broker.since AND old_broker.until
 WHERE cut.entry > :checked
@@ -178,11 +182,13 @@ WHERE cut.entry > :checked
 -- Yields the cuts that violate it.
 SELECT cut.run, cut.number AS cut
 FROM cut
-JOIN authority ON authority.run = cut.run AND cut.number BETWEEN authority.since AND authority.until
-JOIN service_manager AS old_service_manager
+CROSS JOIN authority
+  ON authority.run = cut.run
+  AND cut.number BETWEEN authority.since AND authority.until
+CROSS JOIN service_manager AS old_service_manager
   ON old_service_manager.run = cut.run
   AND cut.number - 1 BETWEEN old_service_manager.since AND old_service_manager.until
-JOIN authority AS old_authority
+CROSS JOIN authority AS old_authority
   ON old_authority.run = cut.run
   AND cut.number - 1 BETWEEN old_authority.since AND old_authority.until
 WHERE cut.entry > :checked
@@ -225,10 +231,10 @@ WHERE cut.entry > :checked
 -- Yields the cuts that violate it.
 SELECT cut.run, cut.number AS cut
 FROM cut
-JOIN service_manager
+CROSS JOIN service_manager
   ON service_manager.run = cut.run
   AND cut.number BETWEEN service_manager.since AND service_manager.until
-JOIN service_manager AS old_service_manager
+CROSS JOIN service_manager AS old_service_manager
   ON old_service_manager.run = cut.run
   AND cut.number - 1 BETWEEN old_service_manager.since AND old_service_manager.until
 WHERE cut.entry > :checked
@@ -250,9 +256,9 @@ WHERE cut.entry > :checked
 -- Yields the cuts that violate it.
 SELECT cut.run, cut.number AS cut
 FROM cut AS late
-JOIN cut AS earlier ON earlier.run = late.run AND earlier.number = late.number - 1
-JOIN cut ON cut.run = late.run AND cut.number < late.number
-JOIN unit AS unit_0
+CROSS JOIN cut AS earlier ON earlier.run = late.run AND earlier.number = late.number - 1
+CROSS JOIN cut ON cut.run = late.run AND cut.number < late.number
+CROSS JOIN unit AS unit_0
   ON unit_0.run = cut.run AND unit_0.instance = 0
   AND cut.number BETWEEN unit_0.since AND unit_0.until
 WHERE late.entry > :checked
@@ -262,7 +268,7 @@ WHERE late.entry > :checked
   AND NOT EXISTS (
     SELECT 1
     FROM cut AS later
-    JOIN unit AS later_unit_0
+    CROSS JOIN unit AS later_unit_0
       ON later_unit_0.run = later.run AND later_unit_0.instance = 0
       AND later.number BETWEEN later_unit_0.since AND later_unit_0.until
     WHERE later.run = cut.run
@@ -272,8 +278,8 @@ WHERE late.entry > :checked
 UNION
 SELECT cut.run, cut.number AS cut
 FROM run
-JOIN cut ON cut.run = run.run
-JOIN unit AS unit_0
+CROSS JOIN cut ON cut.run = run.run
+CROSS JOIN unit AS unit_0
   ON unit_0.run = cut.run AND unit_0.instance = 0
   AND cut.number BETWEEN unit_0.since AND unit_0.until
 WHERE run.ended > :checked
@@ -281,7 +287,7 @@ WHERE run.ended > :checked
   AND NOT EXISTS (
     SELECT 1
     FROM cut AS later
-    JOIN unit AS later_unit_0
+    CROSS JOIN unit AS later_unit_0
       ON later_unit_0.run = later.run AND later_unit_0.instance = 0
       AND later.number BETWEEN later_unit_0.since AND later_unit_0.until
     WHERE later.run = cut.run

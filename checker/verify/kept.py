@@ -1,0 +1,211 @@
+"""The events of all actors in the tables, and how far they are kept and judged.
+
+Theory of operation. An event is kept as it was written, with its actor's position, and has a number once it is judged;
+so what waits for other actors is the end of each chain. New events, the cuts that they lead to, what was found and how
+far it all is are written in one transaction: after a crash all of it is there, or nothing. `Follower` says how far a
+chain has come; whoever follows an actor reads on from there, and knows by the digest that it is the same chain.
+
+A run is had again from its rows of `cut`, which name the events that say what changed (run_state.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from leasehold.checker.verify.causal import CutFault
+from leasehold.checker.verify.recorder import Cursor
+from leasehold.checker.verify.run_state import OF_ACTOR, StoredCut
+from leasehold.checker.verify.schema import ACTOR_MACHINE, EVENT, FAULT, FOLLOWER, PROGRESS, Table, Tables
+from leasehold.impl.events.event import (
+    ROOT,
+    AnyEvent,
+    ForgottenEvent,
+    FoundEvent,
+    RefusedEvent,
+    StepEvent,
+    digest,
+    read,
+    write,
+)
+
+WITHOUT_CONTENT = ("", "clock", "crash", "recover", "passed")  # causes of cuts that need no event to be had again
+CHUNK = 400  # values of one IN (...)
+
+
+@dataclass(slots=True)
+class Follower:
+    """How far the events of an actor have come.
+
+    Attributes:
+        actor: whose.
+        source: where they were read.
+        position, digest, epoch: of the last event that is kept; 0 and ROOT: none is.
+        sealed: up to which event signatures vouch for it, where they were checked.
+        judged: up to which event they are judged.
+    """
+
+    actor: str
+    source: str = ""
+    position: int = 0
+    digest: str = ROOT
+    epoch: int = 0
+    sealed: int = 0
+    judged: int = 0
+
+    def row(self) -> tuple[Any, ...]:
+        return self.actor, self.source, self.position, self.digest, self.epoch, self.sealed, self.judged
+
+
+class KeptEvents:
+    """Events, and how far they have come.
+
+    Attributes:
+        followers: by actor.
+        judged: how many events are judged.
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables, self.mark = tables, tables.dialect.mark
+        self.followers: dict[str, Follower] = {}
+        self.judged = 0
+        self._new: dict[tuple[str, int], list[Any]] = {}
+        self._numbered: list[tuple[int, str, int]] = []
+        self._moved: set[str] = set()  # actors of which the follower has changed
+        self._stored: dict[str, set[tuple[Any, ...]]] = {}  # by table, the keys that it has
+        self._faults = 0
+
+    def follower(self, actor: str) -> Follower:
+        """How far the events of an actor have come; who changes it says so by `moved`."""
+        return self.followers.setdefault(actor, Follower(actor))
+
+    def moved(self, actor: str) -> None:
+        """The follower of an actor is another than the table has."""
+        self._moved.add(actor)
+
+    def add(self, actor: str, event: AnyEvent, body: bytes | None = None) -> None:
+        """The next event of an actor, with its bytes where they are at hand."""
+        body = write(event) if body is None else body
+        of = self.follower(actor)
+        of.position, of.digest, of.epoch = event.position, digest(body), event.epoch
+        row = [actor, event.position, of.digest, run_of(event), None, body.decode()]
+        self._new[actor, event.position] = row
+        self._moved.add(actor)
+
+    def judge(self, events: Iterable[AnyEvent]) -> None:
+        """Events were judged, in this order."""
+        for event in events:
+            self.judged += 1
+            self.follower(event.actor).judged = event.position
+            self._moved.add(event.actor)
+            if (row := self._new.get((event.actor, event.position))) is not None:
+                row[4] = self.judged
+            else:
+                self._numbered.append((self.judged, event.actor, event.position))
+
+    def write(self, cursor: Cursor) -> None:
+        """Writes the events that are new, and the numbers of those that were judged."""
+        if self._new:
+            cursor.executemany(self.tables.insert(EVENT), [tuple(row) for row in self._new.values()])
+        if self._numbered:
+            where = f"SET judged = {self.mark} WHERE actor = {self.mark} AND position = {self.mark}"
+            cursor.executemany(f"UPDATE event {where}", self._numbered)
+        self._new, self._numbered = {}, []
+
+    def write_progress(
+        self, cursor: Cursor, faults: list[CutFault], machines: Iterable[tuple[str, str, str, str]],
+        progress: dict[str, Any],
+    ) -> None:  # fmt: skip
+        """Writes how far it all is.
+
+        Args:
+            cursor: of the database.
+            faults: all that were found so far.
+            machines: actor, machine, state and run served, of the machines of actors that have changed.
+            progress: what else it takes to go on, by name.
+        """
+        self._put(cursor, FOLLOWER, [self.followers[actor].row() for actor in sorted(self._moved)])
+        self._put(cursor, ACTOR_MACHINE, list(machines))
+        self._put(cursor, PROGRESS, [(word, json.dumps(value)) for word, value in progress.items()])
+        new = enumerate(faults[self._faults :], self._faults + 1)
+        if rows := [(number, f.actor, f.position, f.run, f.reason) for number, f in new]:
+            cursor.executemany(self.tables.insert(FAULT), rows)
+        self._faults, self._moved = len(faults), set()
+
+    def _put(self, cursor: Cursor, table: Table, rows: list[tuple[Any, ...]]) -> None:
+        """Writes rows, over those of the same key."""
+        size, stored = len(table.key), self._stored.setdefault(table.name, set())
+        names = [self.tables.dialect.identifier(key) for key in table.key]
+        where = " AND ".join(f"{name} = {self.mark}" for name in names)
+        if old := [row[:size] for row in rows if row[:size] in stored]:
+            cursor.executemany(f"DELETE FROM {table.name} WHERE {where}", old)
+        if rows:
+            cursor.executemany(self.tables.insert(table), rows)
+            stored |= {row[:size] for row in rows}
+
+    # Reading
+
+    def load(self, cursor: Cursor) -> tuple[dict[str, Any], list[CutFault], dict[tuple[str, str], tuple[str, str]]]:
+        """What was written: progress by name, faults, and the machines of actors."""
+        progress = {word: json.loads(value) for word, value in self._all(cursor, PROGRESS)}
+        for row in self._all(cursor, FOLLOWER):
+            self.followers[row[0]] = Follower(*row)
+        machines = {
+            (actor, machine): (state, serves) for actor, machine, state, serves in self._all(cursor, ACTOR_MACHINE)
+        }
+        faults = [CutFault(*row) for _, *row in sorted(self._all(cursor, FAULT))]
+        self._faults = len(faults)
+        return progress, faults, machines
+
+    def _all(self, cursor: Cursor, table: Table) -> list[Any]:
+        names = ", ".join(self.tables.dialect.identifier(column.name) for column in table.columns)
+        rows = self._rows(cursor, f"SELECT {names} FROM {table.name}")
+        self._stored[table.name] = {row[: len(table.key)] for row in rows}
+        return rows
+
+    def waiting(self, cursor: Cursor, actor: str) -> list[AnyEvent]:
+        """The events of an actor that are kept, and not judged yet."""
+        where = f"actor = {self.mark} AND position > {self.mark} ORDER BY position"
+        rows = self._rows(cursor, f"SELECT body FROM event WHERE {where}", (actor, self.follower(actor).judged))
+        return [read(body.encode()) for (body,) in rows]
+
+    def cuts(self, cursor: Cursor, run: int, until: int | None = None) -> list[StoredCut]:
+        """The cuts of a run, to one of this number, as far as they were written."""
+        now = "NULL" if self.tables.system.clock is None else "cut.now"
+        at = "" if until is None else f" AND cut.number <= {until:d}"
+        rows = self._rows(
+            cursor,
+            f"SELECT {now}, cut.cause, cut.event, cut.actor, cut.position, event.body FROM cut "
+            "LEFT JOIN event ON event.actor = cut.actor AND event.position = cut.position "
+            f"WHERE cut.run = {run:d}{at} ORDER BY cut.number",
+        )
+        return [
+            StoredCut(now, cause, of, actor, position, None if cause in WITHOUT_CONTENT else read(body.encode()))
+            for now, cause, of, actor, position, body in rows
+        ]
+
+    def known_of(self, cursor: Cursor, table: str, runs: Iterable[int]) -> set[tuple[int, str]]:
+        """The run and property of what `violation` or `witness` has of some runs."""
+        numbers, found = sorted(set(runs)), set()
+        for at in range(0, len(numbers), CHUNK):
+            among = ", ".join(map(str, numbers[at : at + CHUNK]))
+            found |= {*self._rows(cursor, f"SELECT run, property FROM {table} WHERE run IN ({among})")}
+        return found
+
+    def _rows(self, cursor: Cursor, query: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        cursor.execute(query, values)
+        return [tuple(row) for row in cursor.fetchall()]
+
+
+def run_of(event: AnyEvent) -> str:
+    """The run that an event is about; empty: none."""
+    match event:
+        case StepEvent(step=step):
+            return step.serves if step.lease == OF_ACTOR else step.lease
+        case FoundEvent():
+            return event.serves if event.lease == OF_ACTOR else event.lease
+        case RefusedEvent() | ForgottenEvent():
+            return "" if event.lease == OF_ACTOR else event.lease
+    return ""

@@ -1,0 +1,280 @@
+"""The state of one run, taken from step to step, and begun again from its cuts.
+
+Theory of operation. A step says the record that it has left, and the numbers of its messages; so the global state of
+the run follows from its steps alone. Which cuts stand between them (time, crashes) is decided by the order of all
+events (cuts.py), and the table of cuts has it. So a run that is not in memory is had again from its cuts and their
+events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from leasehold.checker.explore.layout import Lane, State
+from leasehold.checker.explore.step import Action
+from leasehold.checker.verify.causal import with_driven
+from leasehold.checker.verify.lanes import ReplayedLane
+from leasehold.faults.lowering import DOWN, UP
+from leasehold.impl.core.values import ValueFault, from_plain
+from leasehold.impl.events.event import AnyEvent, FoundEvent, MachineRecord, MachineStep, StepEvent
+
+if TYPE_CHECKING:
+    from leasehold.checker.verify.cuts import CutsOfSystem
+
+OF_ACTOR = "-"  # in place of the lease, for a machine that belongs to the actor
+
+
+class Cut(NamedTuple):
+    """A cut of a run.
+
+    Attributes:
+        run: the lease.
+        number: of the run.
+        state, action: the global state, and the step that led to it; None for the first one.
+        actor, position: the event that it comes from; position 0: from none.
+        step: the step of that event, where it is one of this run.
+    """
+
+    run: str
+    number: int
+    state: State
+    action: Action | None
+    actor: str
+    position: int
+    step: MachineStep | None = None
+
+
+class StoredCut(NamedTuple):
+    """A row of the table of cuts, with the event that it comes from, where that says what changed."""
+
+    now: int | None
+    cause: str
+    event: str
+    actor: str
+    position: int
+    origin: AnyEvent | None
+
+
+class Unjudged(Exception):
+    """A run cannot be judged from here on; the message says why."""
+
+
+@dataclass(slots=True)
+class RunState:
+    """A run as it is.
+
+    Attributes:
+        name, number: of the run.
+        state: the cells of its global state.
+        players: by actor of the layout, the actor that plays it.
+        lanes: by cell, those that have carried a message.
+        epochs: by machine, the last state epoch.
+        left: by actor and machine of this run, the state that its last event has left it in.
+        serving: actor and name of the machines of actors that serve this run.
+        judged: it can be judged.
+        over: it is in an end that the system allows.
+        ended: nothing more comes, as its claims about what comes were told.
+        forgotten: how many of its machines are forgotten.
+    """
+
+    name: str
+    number: int
+    state: list[Any]
+    players: dict[str, str] = field(default_factory=dict)
+    lanes: dict[int, ReplayedLane] = field(default_factory=dict)
+    epochs: dict[str, int] = field(default_factory=dict)
+    left: dict[tuple[str, str], str] = field(default_factory=dict)
+    serving: set[tuple[str, str]] = field(default_factory=set)
+    judged: bool = True
+    over: bool = False
+    ended: bool = False
+    forgotten: int = 0
+
+    def cut(
+        self, action: Action | None, actor: str = "", position: int = 0, step: MachineStep | None = None
+    ) -> Cut:  # fmt: skip
+        return Cut(self.name, self.number, tuple(self.state), action, actor, position, step)
+
+
+class RunSteps:
+    """Takes runs from state to state.
+
+    Args:
+        known: the system.
+        fault: hears of what is wrong with an event of a run: the event, the run, and words.
+    """
+
+    def __init__(self, known: CutsOfSystem, fault: Callable[[AnyEvent, str, str], None]) -> None:
+        self.known, self.layout, self._fault = known, known.layout, fault
+
+    def first(self, name: str, number: int, now: int) -> RunState:
+        """A run that begins."""
+        run = RunState(name, number, list(self.known.first))
+        if self.layout.clock is not None:
+            run.state[self.layout.clock] = now
+        return run
+
+    def again(self, name: str, number: int, cuts: Iterable[StoredCut]) -> tuple[RunState, list[Cut]]:
+        """A run from its cuts, in their order."""
+        run: RunState | None = None
+        made: list[Cut] = []
+        for row in cuts:
+            if run is None:
+                run = self.first(name, number, row.now or 0)
+                made.append(run.cut(None, row.actor, row.position))
+                continue
+            made.append(self._again(run, row))
+        assert run is not None
+        return run, made
+
+    def _again(self, run: RunState, row: StoredCut) -> Cut:
+        match row.cause:
+            case "clock":
+                assert self.layout.clock is not None
+                run.state[self.layout.clock] = row.now
+            case "crash" | "recover":
+                for of in self.played(run, row.actor):
+                    run.state[self.known.up[of]] = DOWN if row.cause == "crash" else UP
+            case "passed":
+                self.passes(run, row.actor, row.event)
+            case _:
+                assert isinstance(row.origin, StepEvent)
+                step = row.origin.step
+                self.take(run, row.origin)
+                run.over = self.known.over(run.state)
+                return run.cut(self.action(step), row.actor, row.position, step)
+        return run.cut(Action(row.cause, None, 0, row.event), row.actor, row.position)
+
+    def played(self, run: RunState, actor: str) -> list[str]:
+        """What an actor plays in a run, as actors of the layout."""
+        return [of for of, player in run.players.items() if player == actor]
+
+    def passes(self, run: RunState, actor: str, machine: str) -> None:
+        """A machine of an actor serves the run no more, and counts as unused."""
+        run.serving.discard((actor, machine))
+        if (place := self.known.machine(machine)) is not None:
+            role, number = place
+            at, size = self.layout.at(role, number, None), self.layout.stride[role]
+            run.state[at : at + size] = self.known.first[at : at + size]
+
+    def take(self, run: RunState, event: StepEvent) -> None:
+        """A run after a step, with all that it drives.
+
+        Raises:
+            Unjudged: it cannot be judged.
+        """
+        for step in with_driven(event.step):
+            if step.lease == OF_ACTOR:
+                run.serving.add((event.actor, step.machine))
+            else:
+                run.left[event.actor, step.machine] = step.record.state
+            self._take(run, event, step)
+
+    def find(self, run: RunState, event: FoundEvent) -> None:
+        """A record of a run that no step of it has left.
+
+        Raises:
+            Unjudged: it cannot be judged.
+        """
+        if event.lease != OF_ACTOR:
+            run.left[event.actor, event.machine] = event.record.state
+        if event.record.epoch > run.epochs.get(event.machine, 0):
+            raise Unjudged(f"{event.machine} has moved before the events begin, so this run is not judged")
+
+    def _take(self, run: RunState, event: StepEvent, step: MachineStep) -> None:
+        place = self.known.machine(step.machine)
+        if place is None:
+            raise Unjudged(f"the system {self.known.system.name} has no machine {step.machine}")
+        role, number = place
+        at = self.layout.at(role, number, None)
+        before = run.epochs.get(step.machine, 0)
+        if not before and step.lease != OF_ACTOR and step.source != self.known.first[at]:
+            raise Unjudged(f"{step.machine} has moved before the events begin, so this run is not judged")
+        run.epochs[step.machine] = max(step.record.epoch, 1)
+        run.state[at] = step.record.state
+        for name, d in self.known.system.roles[role].data.items():
+            try:
+                run.state[self.layout.at(role, number, name)] = from_plain(d.type, step.record.data[name])
+            except (ValueFault, KeyError) as why:
+                raise Unjudged(f"{step.machine}.{name} has a value that it cannot have: {why}") from None
+        self._plays(run, place, event.actor)
+        self._messages(run, event, step, place)
+
+    def _plays(self, run: RunState, place: tuple[str, int], actor: str) -> None:
+        """An actor plays a machine, and runs; that it has stopped is a cut of its own."""
+        if actor:
+            of = self.layout.of[place].name
+            run.players[of] = actor
+            run.state[self.known.up[of]] = UP
+
+    # Messages
+
+    def _messages(self, run: RunState, event: StepEvent, step: MachineStep, place: tuple[str, int]) -> None:
+        touched: dict[int, ReplayedLane] = {}
+        received = step.received
+        if received is not None:
+            sender = self.known.machine(received.machine)
+            if sender is not None and self.layout.of[sender].name not in run.players:
+                self._plays(run, sender, received.actor)
+            if (lane := self._lane(received.machine, place, step.event)) is not None:
+                replayed = touched[lane.cell] = self._replayed(run, lane)
+                if received.number <= replayed.received:
+                    words = f"{step.machine} takes {step.event} with number {received.number}"
+                    self._fault(event, run.name, f"{words}, and has received {replayed.received} before")
+                replayed.receive(received.number)
+        for sent in step.sends:
+            to = self.known.machine(sent.to)
+            lane = None if to is None else self._lane(step.machine, to, sent.message)
+            if lane is None:
+                raise Unjudged(f"{step.machine} sends {sent.message} to {sent.to}, and no channel leads there")
+            kinds = self.known.system.messages[sent.message].fields
+            try:
+                fields = tuple(from_plain(f.type, sent.fields[f.name]) for f in kinds)
+            except (ValueFault, KeyError) as why:
+                raise Unjudged(f"the message {sent.message} has a field that it cannot have: {why}") from None
+            replayed = touched[lane.cell] = self._replayed(run, lane)
+            replayed.send(sent.number, sent.message, fields)
+        self._numbers(run, step.record, place, touched)
+        for cell, replayed in touched.items():
+            run.state[cell] = replayed.content()
+
+    def _numbers(
+        self, run: RunState, record: MachineRecord, place: tuple[str, int], touched: dict[int, ReplayedLane]
+    ) -> None:
+        """Numbers that a record has and that no message of its events had."""
+        for lane, name, sends in self.known.lanes_of[place]:
+            number = (record.sent if sends else record.received).get(name, 0)
+            if not number:
+                continue
+            replayed = self._replayed(run, lane)
+            if number > (replayed.newest if sends else replayed.received):
+                replayed.found(**{"newest" if sends else "received": number})
+                touched[lane.cell] = replayed
+
+    def _replayed(self, run: RunState, lane: Lane) -> ReplayedLane:
+        found = run.lanes.get(lane.cell)
+        if found is None:
+            found = run.lanes[lane.cell] = ReplayedLane(lane.channel)
+        return found
+
+    def _lane(self, sender: str, receiver: tuple[str, int], message: str) -> Lane | None:
+        place = self.known.machine(sender)
+        if place is None or message not in self.known.system.messages:
+            return None
+        return self.known.lane(self.known.system.channel_of(message).name, place[1], receiver[1])
+
+    def action(self, step: MachineStep) -> Action:
+        """A step as the explorer has it."""
+        place = self.known.machine(step.machine)
+        assert place is not None
+        role, number = place
+        sender = -1
+        if step.received is not None:
+            kind, of = "deliver", self.known.machine(step.received.machine)
+            sender = -1 if of is None else of[1]
+        else:
+            kind = "tick" if step.event == "tick" else "local"
+        transition = self.known.transitions.get((role, step.transition))
+        return Action(kind, role, number, step.event, sender=sender, transition=transition)
