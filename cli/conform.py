@@ -9,7 +9,7 @@ import click
 
 from leasehold.checker.conform.coverage import Coverage, Covered
 from leasehold.checker.conform.findings import JudgedLog, Nonconformity
-from leasehold.checker.conform.judge import KnownSystem
+from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.conform.logs import ConformanceResult, WholeLog, judge_logs, more_machines, read_log
 from leasehold.checker.explore import Exploration, Limits
 from leasehold.cli.common import Exit, console, json_option, make_folder, print_json, set_option, verb, writing
@@ -148,7 +148,7 @@ def _print(result: ConformanceResult, coverage: Coverage, signatures: bool) -> N
         screen.print(f"and {counted(len(result.findings) - SHOWN, 'finding')} more; --json has all", markup=False)
     for log in result.logs:
         screen.print(_judged(log), markup=False, soft_wrap=True)
-    for words in _covered(coverage):
+    for words in _covered(coverage) if result.logs else ():
         screen.print(words, markup=False, soft_wrap=True)
     verdict = "each step is one of the specification" if result.conforms else "the logs do not conform"
     screen.print(f"{verdict}: {counted(len(result.findings), 'finding')}", markup=False)
@@ -174,7 +174,7 @@ def _covered(coverage: Coverage) -> Iterator[str]:
         ("transitions after which it ended", coverage.of_crash_points()),
     ]  # fmt: skip
     for name, part in parts:
-        yield f"{part.percent:5.1f} %  {part.count} of {part.of} {name}"
+        yield f"{part.percent:5.1f} %  {part.exercised} of {part.of} {name}"
     size = coverage.as_json()["product"]
     assert isinstance(size, dict)
     more = f" ({counted(coverage.partial, 'source')} without all actors not counted)" if coverage.partial else ""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from leasehold.checker.verify.blame import Blaming
 from leasehold.checker.verify.chains import read_chain
 from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.database import IN_MEMORY, DatabaseError
@@ -70,11 +72,15 @@ def verify(
         if actor in chains:
             raise click.UsageError(f"the events of {actor} are given twice")
         chains[actor] = events
-    verification = HistoryVerification(CutsOfSystem(model), chains, properties, url, complete)
+    known = CutsOfSystem(model)
+    verification = HistoryVerification(known, chains, properties, url, complete)
     for actor, events in chains.items():
         verification.add(actor, events)
     result = verification.end()
     verification.close()
+    if result.violations:
+        blaming = Blaming(known, chains, result.faults)
+        result.violations = [replace(v, blame=blaming.blame(v.property, v.run, v.events)) for v in result.violations]
     if draw is not None:
         _draw(result, draw)
     if as_json:
@@ -117,5 +123,7 @@ def _print_violation(violation: Violation) -> None:
         if words:
             click.echo(f"  {words}")
     last = violation.events[-SHOWN:]
+    if violation.blame is not None:
+        click.echo(f"  {violation.blame}")
     click.echo(f"  led to by {', '.join(f'{actor} {position}' for actor, position in last)}")
     click.echo("".join(f"    {line}\n" for line in trace_text(violation.path, brief=True).splitlines()))

@@ -29,9 +29,7 @@ def coverage_page(exploration: Exploration, coverage: Coverage, result: Conforma
     """The page, as text; write it as UTF-8."""
     title = f"{coverage.system.name}: what logs have exercised"
     values = coverage_data(exploration, coverage, result)
-    return html_page(
-        title, values, ("style.css", "coverage.css"), SCRIPTS, "`leasehold conform --json` says the same."
-    )
+    return html_page(title, values, ("style.css", "coverage.css"), SCRIPTS, "`leasehold conform --json` says the same.")
 
 
 def coverage_data(exploration: Exploration, coverage: Coverage, result: ConformanceResult) -> dict[str, Any]:
@@ -57,7 +55,7 @@ def coverage_data(exploration: Exploration, coverage: Coverage, result: Conforma
 
 
 def _part(name: str, words: str, part: Covered) -> dict[str, Any]:
-    return {"name": name, "words": words, "covered": part.count, "of": part.of, "missing": list(part.missing)}
+    return {"name": name, "words": words, "covered": part.exercised, "of": part.of, "missing": list(part.missing)}
 
 
 def _role(role: Role, coverage: Coverage) -> dict[str, Any]:
@@ -118,9 +116,7 @@ def _product(exploration: Exploration, coverage: Coverage) -> dict[str, Any]:
         "missing": [list(where) for where in missing[:LARGEST]],
         "missing_count": len(missing),
         "table": _table(whole, seen),
-        "graphs": [
-            _graph(whole, graph, seen, links) for names, graph in projections(whole).items()
-        ],
+        "graphs": [_graph(whole, graph, seen, links) for names, graph in projections(whole).items()],
         "first_graph": first,
     }
 

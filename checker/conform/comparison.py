@@ -215,7 +215,7 @@ class StepComparison:
         """The record of the machine, and the steps of the subsidiary machines that it drives."""
         found, expected = cells(step.core, step.after), _cells_of(after, machine)
         if found != expected:
-            self.differs(step, "becomes", found, expected)
+            self.differs(step, "becomes", *_apart(step.core, found, expected))
         steps = [(*self._moved(one),) for one in step.driven]
         wanted = [(self.name(below.role.name, below.instance), *moved) for below, *moved in driven]
         if steps != wanted:
@@ -224,7 +224,7 @@ class StepComparison:
         last = {one.key: (one, below) for one, (below, *_) in zip(step.driven, driven, strict=True)}
         for one, below in last.values():
             if cells(one.core, one.after) != _cells_of(after, below):
-                self.differs(one, "becomes", cells(one.core, one.after), _cells_of(after, below))
+                self.differs(one, "becomes", *_apart(one.core, cells(one.core, one.after), _cells_of(after, below)))
         for one, (below, *_, name) in zip(step.driven, driven, strict=True):
             tasks = next((work_of(below.role, tr) for tr in below.role.transitions() if tr.name == name), ())
             self._compare_calls(one, after, below, tasks)
@@ -321,6 +321,13 @@ def cells(core: Core, record: Record) -> tuple[Any, ...]:
 
 def _cells_of(state: Sequence[Any], machine: GroundMachine) -> tuple[Any, ...]:
     return tuple(state[machine.cell : machine.cell + 1 + len(machine.role.data)])
+
+
+def _apart(core: Core, found: tuple[Any, ...], expected: tuple[Any, ...]) -> tuple[Any, Any]:
+    """What two records have otherwise, by name."""
+    names = "state", *(f.name for f in core.fields)
+    apart = [(name, one, other) for name, one, other in zip(names, found, expected, strict=True) if one != other]
+    return {name: one for name, one, _ in apart}, {name: other for name, _, other in apart}
 
 
 def _receiver(piece: GroundPiece) -> tuple[str, int]:

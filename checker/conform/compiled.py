@@ -12,10 +12,10 @@ from typing import Any
 
 from leasehold.impl.actor.table import BELOW, MachineInstance, MachinesOfActor, MachineTable
 from leasehold.impl.core.codec import Codec, CoreError
-from leasehold.impl.core.core import Core, Program
+from leasehold.impl.core.core import Program
 from leasehold.impl.core.values import to_plain
 from leasehold.impl.core.work import CallWork, DriveWork, Event, Outcome, Record, SendWork, Stepped, local
-from leasehold.impl.events.event import MachineStep, SentMessage, StartedCall
+from leasehold.impl.events.event import MachineStep, StartedCall
 from leasehold.impl.store.store import RecordKey
 
 OUTSIDE = frozenset({"policy", "handler", "probe", "client"})  # causes that are held to contracts
@@ -75,9 +75,7 @@ class CompiledMachines:
         instance = self.machine(key)
         if not outside:
             return instance.core.step(instance.record, event, now)
-        record, outcome = instance.core.step_outside(
-            instance.record, event, now, MachinesOfActor(self.table, instance)
-        )
+        record, outcome = instance.core.step_outside(instance.record, event, now, MachinesOfActor(self.table, instance))
         if record is not instance.record:
             try:
                 self._codecs[instance.core.role].check(record)
@@ -91,7 +89,8 @@ class CompiledMachines:
 
         Args:
             step: as the log has it.
-            event, after: what it consumes, and the record that it leaves.
+            event: what it consumes.
+            after: the record that it leaves.
             driven: the same of the steps within it, in order.
             now: its time.
             outside: whether the event is held to its contract.
@@ -161,10 +160,14 @@ class CompiledMachines:
         fields = {name: to_plain(kind, v) for (name, kind), v in zip(kinds, values, strict=True)}
         return to, number, piece.message, fields
 
+    def talking_in(self, lease: str) -> list[MachineInstance]:
+        """The machines of a lease that are no subsidiary ones."""
+        return [one for one in self._of_lease.get(lease, {}).values() if not one.core.subsidiary]
+
     def says(self, lease: str) -> Iterator[tuple[MachineInstance, SendWork]]:
         """The messages that the machines of a lease send again now, if they are asked."""
-        for instance in self._of_lease.get(lease, {}).values():
-            for piece in () if instance.core.subsidiary else instance.core.work[instance.state](instance.record):
+        for instance in self.talking_in(lease):
+            for piece in instance.core.work[instance.state](instance.record):
                 if isinstance(piece, SendWork) and not self.program.messages[piece.message].ordered:
                     yield instance, piece
 

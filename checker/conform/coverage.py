@@ -9,9 +9,9 @@ a machine has taken before its actor ended, other than in good order, and came b
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from leasehold.checker.verify.causal import with_driven
 from leasehold.impl.core.core import Program
@@ -25,7 +25,7 @@ from leasehold.impl.events.event import (
     SealEvent,
     StepEvent,
 )
-from leasehold.spec.language.model import Role, System
+from leasehold.spec.language.model import System
 
 RoleState: TypeAlias = tuple[str, str]
 RoleCell: TypeAlias = tuple[str, str, str]  # role, state, event
@@ -36,21 +36,21 @@ class Covered(NamedTuple):
     """How much of something was exercised.
 
     Attributes:
-        count, of: how many, of how many that there are.
+        exercised, of: how many, of how many that there are.
         missing: the names of those that were not.
     """
 
-    count: int
+    exercised: int
     of: int
     missing: tuple[str, ...]
 
     @property
     def percent(self) -> float:
-        return 100.0 * self.count / self.of if self.of else 100.0
+        return 100.0 * self.exercised / self.of if self.of else 100.0
 
     def as_json(self) -> dict[str, object]:
         return {
-            "covered": self.count, "of": self.of, "percent": round(self.percent, 1), "missing": list(self.missing)
+            "covered": self.exercised, "of": self.of, "percent": round(self.percent, 1), "missing": list(self.missing)
         }  # fmt: skip
 
 
@@ -112,8 +112,8 @@ class Coverage:
         }  # fmt: skip
 
 
-def _covered(seen: Counter[object] | Counter[str] | Counter[RoleCell] | Counter[RoleState], names: dict) -> Covered:  # type: ignore[type-arg]
-    missing = tuple(name for key, name in names.items() if not seen[key])
+def _covered(seen: Mapping[Any, int], names: Mapping[Any, str]) -> Covered:
+    missing = tuple(name for key, name in names.items() if not seen.get(key))
     return Covered(len(names) - len(missing), len(names), missing)
 
 

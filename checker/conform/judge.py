@@ -16,19 +16,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from leasehold.checker.conform.comparison import MachineLane, Message, StepComparison
 from leasehold.checker.conform.compiled import OUTSIDE, CompiledMachines
-from leasehold.checker.conform.decoded import StepDecoder, Unreadable
+from leasehold.checker.conform.decoded import StepDecoder, StepFault
 from leasehold.checker.conform.findings import JudgedLog, Nonconformity, What
-from leasehold.checker.explore.faulty import reference_of
-from leasehold.checker.explore.ground import GroundOffer
+from leasehold.checker.conform.known import KnownSystem
+from leasehold.checker.conform.receipts import LogComparison, Receipts
 from leasehold.checker.verify.causal import CausalMerge, with_driven
-from leasehold.faults import Budget
 from leasehold.faults.simulation.steps import LoggedStep
 from leasehold.impl.actor.table import BELOW
-from leasehold.impl.compiler.contract_source import is_known
-from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
+from leasehold.impl.core.stepping import with_cell
 from leasehold.impl.core.work import Event, Record, local
 from leasehold.impl.events.event import (
     AnyEvent,
@@ -42,69 +39,7 @@ from leasehold.impl.events.event import (
     StepEvent,
 )
 from leasehold.impl.store.store import RecordKey
-from leasehold.spec.language.model import Call, Drive, Role, System
-
-
-class KnownSystem:
-    """A system, compiled and grounded once.
-
-    Attributes:
-        system, program, world: the system; as actors run it; as the explorer's reference takes its steps.
-    """
-
-    def __init__(self, system: System, program: Program | None = None) -> None:
-        self.system = system
-        self.program = program or compile_system(system)
-        self.world = reference_of(system, Budget(crash=1))
-
-    def asks_unknown(self, offer: GroundOffer) -> bool:
-        """Whether the environment's condition for an event reads what its actor cannot know."""
-        role = offer.offer.role.name
-        return not all(is_known(self.system, role, when) for when in offer.offer.outside)
-
-
-class LogComparison(StepComparison):
-    """Compares the steps of logs with those of the reference.
-
-    Attributes:
-        actor: whose step is compared.
-        found: what is wrong with it.
-        doubtful: messages that were received and that nobody is known to have sent so far.
-    """
-
-    tells_unmoved = False
-
-    def __init__(self, known: KnownSystem) -> None:
-        super().__init__(known.program, known.world, known.asks_unknown)
-        self.actor = ""
-        self.found: list[str] = []
-        self.doubtful: list[tuple[MachineLane, int, Message]] = []
-        self._of_actor: dict[tuple[str, RecordKey], Record] = {}
-
-    def known(self, key: RecordKey) -> Record | None:
-        return self._of_actor.get((self.actor, key)) if key.lease == BELOW else self.records.get(key)
-
-    def take(self, key: RecordKey, record: Record) -> None:
-        if key.lease == BELOW:
-            self._of_actor[self.actor, key] = record
-        else:
-            self.records[key] = record
-
-    def forget(self, key: RecordKey) -> None:
-        """A machine is there no more."""
-        self._of_actor.pop((self.actor, key), None)
-        self.records.pop(key, None)
-
-    def is_up(self, machine: str) -> bool:
-        return True
-
-    def say(self, now: int, lease: str, machine: str, words: str) -> None:
-        self.found.append(words)
-
-    def may_be(self, lane: MachineLane, number: int, message: Message) -> bool:
-        if not super().may_be(lane, number, message):
-            self.doubtful.append((lane, number, message))
-        return True
+from leasehold.spec.language.model import Call, Drive, Role
 
 
 class LogMerge(CausalMerge):
@@ -147,11 +82,7 @@ class LogConformance:
         self.comparison = LogComparison(known)
         self.findings: list[Nonconformity] = []
         self._chains = {log.actor: _Chain(known.program, log) for log in judged}
-        self._sender: dict[tuple[MachineLane, int], str] = {}
-        self._addressed: dict[tuple[MachineLane, int], str] = {}
-        self._base: dict[MachineLane, int] = {}  # up to this number nobody knows what was sent
-        self._of_others: list[tuple[AnyEvent, MachineStep, MachineLane]] = []  # received from actors without a log
-        self._doubtful: list[tuple[AnyEvent, MachineStep, MachineLane, int, Message]] = []
+        self.receipts = Receipts(self.decoder, self.comparison, self._chains, self._say)
 
     @property
     def judged(self) -> list[JudgedLog]:
@@ -196,19 +127,8 @@ class LogConformance:
                 self._say("log", event, f"it says that events up to {event.until} are dropped, which come after it")
 
     def end(self) -> None:
-        """Nothing more comes: messages that were in doubt were sent as they were received, or were not."""
-        for event, step, lane, number, message in self._doubtful:
-            said = self.comparison.said(lane, number)
-            if message in said:
-                continue
-            words = f"{step.machine} has received as message {number} of {lane[1]} {message!r}"
-            sent = " or ".join(map(repr, said)) if said else "none of this number"
-            self._say("message", event, f"{words}, and {lane[1]} has sent {sent}", step)
-        for event, step, lane in self._of_others:
-            if step.received is not None and (sender := self._sender.get((lane, step.received.number))) is not None:
-                self._check_sender(event, step, sender)
-        self._doubtful.clear()
-        self._of_others.clear()
+        """Nothing more comes."""
+        self.receipts.end()
         self.findings.sort(key=lambda f: (f.actor, f.position))
 
     def _say(
@@ -251,7 +171,7 @@ class LogConformance:
         key = RecordKey(event.lease, event.machine)
         try:
             record = self.decoder.record(event.machine, event.record)
-        except Unreadable as error:
+        except StepFault as error:
             self._say("log", event, str(error))
             return
         core = self.program.machines[event.machine][0]
@@ -261,7 +181,7 @@ class LogConformance:
             self._say("record", event, f"{event.machine} is found in a record that {words} has left")
         self._adopt(chain, event.actor, key, record)
         for peer, number in event.record.sent.items():
-            self._base[event.lease, event.machine, peer] = number
+            self.receipts.base[event.lease, event.machine, peer] = number
         if event.serves:
             chain.serves[key] = event.serves
 
@@ -300,7 +220,7 @@ class LogConformance:
             return  # nobody could take it
         try:
             values = self.decoder.fields(named[0], event.event, event.fields)
-        except Unreadable:
+        except StepFault:
             return  # no machine takes what is no event
         _, outcome = chain.machines.takes(key, local(event.event, values), event.now, True)
         if outcome.taken:
@@ -322,7 +242,7 @@ class LogConformance:
             befores = self._befores(chain, steps, afters)
             below = chain.machines.below(step.serves or step.lease)
             logged = self.decoder.step(step, event.now, befores, below)
-        except Unreadable as error:
+        except StepFault as error:
             self._say("step", event, str(error), step)
             return
         self.comparison.actor = event.actor
@@ -345,7 +265,7 @@ class LogConformance:
             chain.stepped.add(key)
             if one.lease == BELOW:
                 chain.serves[key] = one.serves
-        self._note_sent(chain, event, steps)
+        self.receipts.sent(event, steps, chain.machines, chain.judged.unknown)
 
     def _befores(self, chain: _Chain, steps: list[MachineStep], afters: list[Record]) -> list[Record]:
         """The record before each step."""
@@ -377,7 +297,6 @@ class LogConformance:
         first_since = key not in chain.stepped
         comparison = self.comparison
         comparison.found.clear()
-        comparison.doubtful.clear()
         compared = comparison.compared
         comparison.judge(logged)
         chain.judged.by_reference += (comparison.compared - compared) * len(afters)
@@ -388,7 +307,10 @@ class LogConformance:
         if by_reference or by_core:
             what: What = "step"
             reason = f"{step.machine} {by_reference}" if by_reference else f"at {step.event} in {step.source} {by_core}"
-            if first_since and chain.judged.incarnations > 1 and by_core:
+            again = self._is_taken_again(chain, event, events, afters)
+            if again:
+                reason = f"{step.machine} takes {step.event} with a number that it has received before"
+            elif first_since and chain.judged.incarnations > 1 and by_core:
                 what = "record"
                 reason += f"; its record may have been lost before incarnation {event.epoch}, as this is its first step"
             elif by_reference and not by_core and self._is_decision(step, logged):
@@ -396,10 +318,30 @@ class LogConformance:
             self._say(what, event, reason, step, bool(by_core))
         elif why := self._cause(chain, step, logged):
             self._say("step", event, why, step)
-        self._received(chain, event, step, logged)
+        self.receipts.received(event, step, logged, chain.judged)
         for one in (o for o in with_driven(step) if o.lease == BELOW):
             if one is not step and one.serves != step.lease and not (step.lease == BELOW and one.serves == step.serves):
                 self._say("step", event, f"{one.machine} serves {one.serves}, and is driven by {step.lease}", one)
+
+    def _is_taken_again(
+        self, chain: _Chain, event: StepEvent, events: list[Event], afters: list[Record]
+    ) -> bool:  # fmt: skip
+        """Whether a step is right but for the number of its message, which was received before."""
+        (name, fields, neighbour, number, epoch), after, key = (
+            events[0],
+            afters[0],
+            RecordKey(event.step.lease, event.step.machine),
+        )
+        core, before = self.program.machines[key.machine][0], chain.machines.machine(key).record
+        if neighbour < 0 or number > before[core.received_at][neighbour]:
+            return False
+        fresh = before[core.received_at][neighbour] + 1
+        heard = with_cell(after[core.received_at], neighbour, fresh)
+        difference = chain.machines.difference(
+            event.step, (name, fields, neighbour, fresh, epoch), with_cell(after, core.received_at, heard),
+            list(zip(events[1:], afters[1:], strict=True)), event.now, False,
+        )  # fmt: skip
+        return not difference
 
     def _is_decision(self, step: MachineStep, logged: LoggedStep) -> bool:
         """Whether the world outside gives an event that its contract does not allow and no actor refuses."""
@@ -440,79 +382,8 @@ class LogConformance:
 
     def _is_driven(self, chain: _Chain, step: MachineStep, name: str = "") -> bool:
         """Whether the state of a machine asks for an event, or any, for a subsidiary machine of its lease."""
-        machines = chain.machines
-        for parent in list(machines.table.instances.values()):
-            if parent.key.lease == (step.serves or step.lease) and not parent.core.subsidiary:
-                work = parent.core.work[parent.state](parent.record)
-                for key, given in machines.driven_by(parent, work):
-                    if key.machine == step.machine and name in ("", given[0]):
-                        return True
+        for parent in chain.machines.talking_in(step.serves or step.lease):
+            for key, given in chain.machines.driven_by(parent, parent.core.work[parent.state](parent.record)):
+                if key.machine == step.machine and name in ("", given[0]):
+                    return True
         return False
-
-    # Messages
-
-    def _received(self, chain: _Chain, event: StepEvent, step: MachineStep, logged: LoggedStep) -> None:
-        """Whether the message of a step was sent, by whom it says."""
-        of = step.received
-        if of is None:
-            return
-        lane = step.lease, of.machine, step.machine
-        if self.program.messages[step.event].ordered:
-            assert logged.event is not None
-            last = logged.before[logged.core.received_at][logged.event[2]]
-            if of.number != last + 1:
-                words = f"{step.machine} receives message {of.number} of {of.machine} after {last}"
-                self._say("message", event, f"{words}, though the channel keeps order", step)
-        known = self._sender.get((lane, of.number))
-        if known is None and of.actor not in self._chains:
-            self._of_others.append((event, step, lane))
-        elif known is not None:
-            self._check_sender(event, step, known)
-        to = self._addressed.get((lane, of.number), "")
-        if to not in ("", event.actor) and not self.program.standing:
-            words = f"message {of.number} of {of.machine} was sent to {to}, and {event.actor} has received it"
-            self._say("message", event, words, step)
-        if of.actor in self._chains and of.number > self._base.get(lane, 0):
-            chain.judged.messages += 1
-            doubtful = [(event, step, *one) for one in self.comparison.doubtful]
-            if doubtful:
-                self._doubtful += doubtful
-            elif self.comparison.machine(of.machine) is None or self.comparison.machine(step.machine) is None:
-                assert logged.event is not None
-                message = logged.event[0], logged.event[1]
-                if message not in self.comparison.said(lane, of.number):
-                    self._doubtful.append((event, step, lane, of.number, message))
-
-    def _check_sender(self, event: AnyEvent, step: MachineStep, sender: str) -> None:
-        of = step.received
-        if of is not None and sender != of.actor:
-            words = f"message {of.number} of {of.machine} comes from {of.actor or 'nobody'}"
-            self._say("message", event, f"{words}, and {sender} has sent it", step)
-
-    def _note_sent(self, chain: _Chain, event: StepEvent, steps: list[MachineStep]) -> None:
-        """What a step has sent, and what would be sent again after it."""
-        for one in steps:
-            core = self.program.machines[one.machine][0]
-            for sent in one.sends:
-                lane = (one.lease, one.machine, sent.to)
-                shape = self.program.messages[sent.message]
-                values = tuple(
-                    self.decoder.values(sent.message, shape.fields, sent.fields)
-                )
-                self._sender[lane, sent.number] = event.actor
-                self._addressed[lane, sent.number] = sent.actor
-                self.comparison.sent.setdefault(lane, {})[sent.number] = [(sent.message, values)]
-            if not core.subsidiary and (one.lease, one.machine) in chain.judged.unknown:
-                for peer, number in one.record.sent.items():
-                    lane = (one.lease, one.machine, peer)
-                    if number not in self.comparison.sent.get(lane, {}):
-                        self._base[lane] = max(number, self._base.get(lane, 0))
-        step = steps[0]
-        for instance, piece in chain.machines.says(step.serves or step.lease):
-            peer = self.program.neighbour(instance.core, instance.number, piece.neighbour)
-            numbers = self.comparison.sent.get((*instance.key, peer))
-            number = instance.record[instance.core.sent_at][piece.neighbour]
-            if numbers and number in numbers:
-                message = piece.message, piece.fields(instance.record)
-                if message not in numbers[number]:
-                    numbers[number].append(message)

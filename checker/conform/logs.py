@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from leasehold.checker.conform.coverage import Coverage, CoverageCollector
 from leasehold.checker.conform.findings import JudgedLog, Nonconformity
-from leasehold.checker.conform.judge import KnownSystem, LogConformance
+from leasehold.checker.conform.judge import LogConformance
+from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.verify.causal import with_driven
 from leasehold.checker.verify.chains import read_chain
 from leasehold.impl.events.chain import ChainError, Tampering
@@ -126,9 +127,9 @@ def more_machines(system: System, logs: Iterable[WholeLog]) -> dict[str, int]:
                 case FoundEvent():
                     names = (event.machine,)
             for name in names:
-                role, bracket, rest = name.partition("[")
+                of, bracket, rest = name.partition("[")
                 if bracket and rest.rstrip("]").isdigit():
-                    highest[role] = max(highest.get(role, 0), int(rest.rstrip("]")))
+                    highest[of] = max(highest.get(of, 0), int(rest.rstrip("]")))
     found: dict[str, int] = {}
     for role in system.roles.values():
         counted = role.instance.counted_by

@@ -22,7 +22,6 @@ from leasehold.checker.recovery.cases.properties import reads_messages
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.faults.simulation.steps import LoggedStep, LoggedTurn
 from leasehold.impl.notices import Kind, Notice
-from leasehold.impl.store.store import RecordKey
 
 
 class StepConformance(StepComparison):

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from leasehold.checker.conform.judge import KnownSystem
+from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.verify.causal import with_driven
 from leasehold.impl.core.core import Core
 from leasehold.impl.events.event import (
@@ -30,8 +30,8 @@ from leasehold.impl.events.event import (
 
 Alter = Callable[[KnownSystem, list[AnyEvent], int], list[AnyEvent] | None]
 ALTERATIONS: dict[str, Alter] = {}
-OTHER = {"message": "client", "timer": "message", "policy": "timer", "handler": "probe", "probe": "parent", "client": "subsidiary",
-         "subsidiary": "parent", "parent": "client"}  # fmt: skip
+OTHER = {"message": "client", "timer": "message", "policy": "timer", "handler": "probe", "probe": "parent",
+         "client": "subsidiary", "subsidiary": "parent", "parent": "client"}  # fmt: skip
 
 
 def alters(make: Alter) -> Alter:
@@ -386,8 +386,9 @@ def of_an_earlier_commit(known: KnownSystem, events: list[AnyEvent], at: int) ->
 
 
 def _is_followed(events: list[AnyEvent], at: int) -> bool:
-    """Whether a transition is missed: the machine steps again later. Without it, only signatures show what is missing at
-    the end; and a message that moves nothing may as well have been lost.
+    """Whether a transition is missed: the machine steps again later.
+
+    Only signatures show what is missing at the end; and a message that moves nothing may as well have been lost.
     """
     event = events[at]
     if not isinstance(event, StepEvent) or not event.step.transition:

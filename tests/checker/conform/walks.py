@@ -8,7 +8,8 @@ from functools import cache, partial
 from pathlib import Path
 
 from leasehold.checker.conform.findings import JudgedLog, Nonconformity
-from leasehold.checker.conform.judge import KnownSystem, LogConformance
+from leasehold.checker.conform.judge import LogConformance
+from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.recovery.campaign import silent
 from leasehold.checker.recovery.cases.choices import Happening
 from leasehold.checker.recovery.cases.properties import RunProperties
@@ -82,7 +83,9 @@ def walked(name: str, seed: int, steps: int = 40) -> Log:
     return found
 
 
-def judged(of: KnownSystem, log: Mapping[str, list[AnyEvent]], pruned: int = 0) -> tuple[list[Nonconformity], list[JudgedLog]]:
+def judged(
+    of: KnownSystem, log: Mapping[str, list[AnyEvent]], pruned: int = 0
+) -> tuple[list[Nonconformity], list[JudgedLog]]:
     """What is wrong with logs, and what was judged."""
     conformance = LogConformance(of, [JudgedLog(actor, pruned=pruned) for actor in log])
     for event in conformance.merged(log.items()):
