@@ -18,6 +18,7 @@ from typing import Any
 
 from leasehold.checker.explore.layout import Layout
 from leasehold.checker.explore.result import Path
+from leasehold.checker.verify.blame import Blame
 from leasehold.checker.verify.causal import UNDECIDED, CutFault, Sent, with_driven
 from leasehold.checker.verify.cuts import ConsistentCuts, CutsOfSystem
 from leasehold.checker.verify.database import IN_MEMORY, VerifyDatabase
@@ -43,6 +44,7 @@ class Violation:
         actors: those that have taken a step in the run before, the last one first.
         events: actor and position of the events of the run up to the cut, in the order that was judged.
         layout, cuts: the run up to the cut.
+        blame: whose fault it is, where that was asked (blame.py).
     """
 
     property: str
@@ -55,6 +57,7 @@ class Violation:
     events: tuple[tuple[str, int], ...]
     layout: Layout = field(repr=False, compare=False)
     cuts: tuple[Cut, ...] = field(repr=False, compare=False)
+    blame: Blame | None = None
 
     @cached_property
     def path(self) -> Path:
@@ -66,6 +69,7 @@ class Violation:
             "property": self.property, "doc": self.doc, "source": self.source, "run": self.run, "cut": self.cut,
             "now": self.now, "actors": list(self.actors),
             "events": [{"actor": actor, "position": position} for actor, position in self.events],
+            **({} if self.blame is None else {"blame": self.blame.as_json()}),
         }  # fmt: skip
 
 
