@@ -25,7 +25,6 @@ UNITS = 2  # of a site, each for a lease
 UNTIL, TERM = 25, 10  # ticks: each lease is extended twice
 PHASES = 10  # recordings, each of which begins so many ticks later than the one before
 APART = 3
-TO_TICKET = 4  # steps until a lease has its ticket: the demand, the request, the grant, the ticket
 SHARED = (TENANT, BROKER)
 
 
@@ -72,7 +71,7 @@ def history(recordings: Sequence[Recording], live: int, waiting: int = 0) -> Ite
     Args:
         recordings: what is copied.
         live: how many leases live at a time, each from its demand to its end.
-        waiting: how many others come first, by `TO_TICKET` events each, which have a ticket and do not redeem it yet.
+        waiting: how many others come first, by an event each: they have asked for a ticket, and wait for the answer.
     """
     positions = dict.fromkeys(actors(live), 0)
     copies = (_copy(recordings[site % len(recordings)], site) for site in range(live // UNITS))
@@ -84,14 +83,12 @@ def history(recordings: Sequence[Recording], live: int, waiting: int = 0) -> Ite
 
 
 def _waiting(recording: Recording, count: int) -> Iterator[AnyEvent]:
-    """The first steps of a recorded lease under other names, up to the one by which it has its ticket."""
-    first = [e for e in _copy(recording, 0) if isinstance(e, StepEvent) and e.step.lease == "tenant:0-1"]
-    until = next(n for n, e in enumerate(first, 1) if e.step.record.state == "ticketed" and e.actor == TENANT)
-    bodies = [write(event) for event in first[:until]]
-    assert until == TO_TICKET
+    """The first step of a recorded lease under other names."""
+    first = next(e for e in _copy(recording, 0) if isinstance(e, StepEvent))
+    body = write(first)
     for number in range(count):
-        for body in bodies:
-            yield msgspec.structs.replace(read(body.replace(b'"tenant:0-1"', b'"tenant:w%d"' % number)), time=-1.0)
+        named = body.replace(b'"tenant:0-1"', b'"tenant:w%d"' % number)
+        yield msgspec.structs.replace(read(named), time=-1.0)
 
 
 def _copy(recording: Recording, site: int) -> Iterator[AnyEvent]:

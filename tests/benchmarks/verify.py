@@ -19,7 +19,7 @@ from leasehold.checker.verify.database import IN_MEMORY, VerifyDatabase
 from leasehold.checker.verify.history import HistoryVerification
 from leasehold.impl.events.event import AnyEvent, StepEvent, write
 from tests.benchmarks import places
-from tests.benchmarks.many_leases import SHARED, TO_TICKET, UNITS, Recording, actors, history, recorded
+from tests.benchmarks.many_leases import SHARED, UNITS, Recording, actors, history, recorded
 from tests.benchmarks.measure import Missing, Row, Section, Table, Target, median, say
 
 BATCH = 1000  # events that come at once
@@ -32,13 +32,14 @@ thread that serves it together, as others used the machine meanwhile.
 
 - *Live* leases have begun and are not over. {moving} of them move, from the demand to the end of the second extension
   by about 45 events each, at {sites} sites, the next one as soon as one is over. Their histories are recorded at ten
-  sites, and the others have copies in which lease and site have other names. The other live leases have a ticket that
-  they do not redeem yet: the first steps of a recorded lease, with other names.
+  sites, and the others have copies in which lease and site have other names. The other live leases
+  have asked for a ticket and wait for the answer: the first step of a recorded lease, with other names.
 - *Plain inserts* of the same events, one row each, one transaction for a batch, in the same database: an upper bound.
 - *Everything again*: the same queries asked of all of history for each batch, as without increments.
 - *Long after*: 20 leases live at a time; the first and the last tenth of the history are compared.
 """
 MOVING = 100
+CROWDED = ("SQLite, in memory", "PostgreSQL")  # with so many leases that it takes minutes until all have begun
 MANY = 10_000  # live leases of which not everything is asked again: that would take an hour
 
 
@@ -149,7 +150,7 @@ def benchmark(quick: bool) -> Section:
     skipped: list[str] = []
     for place, opened in PLACES.items():
         try:
-            for others in waiting:
+            for others in waiting if place in CROWDED else waiting[:1]:
                 with opened() as url:
                     found = live(known, recordings, moving, others, url, size, rest)
                 rates += rows_of(f"{place}, {moving + others:,} live", found)
@@ -191,8 +192,8 @@ def live(
     following = Following(known, actors(moving), url)
     try:
         events = history(recordings, moving, waiting)
-        for batch in batches(itertools.islice(events, TO_TICKET * waiting), 20 * size):
-            say(f"tickets for {waiting:,} leases: {len(batch) / following.feed(batch):,.0f} events/s")
+        for batch in batches(itertools.islice(events, waiting), 20 * size):
+            say(f"{waiting:,} leases begin: {len(batch) / following.feed(batch):,.0f} events/s")
         begun: set[str] = set()
         figures: dict[str, list[float]] = {"verified": [], "inserted": [], "again": []}
         insert = plain_inserts(following)

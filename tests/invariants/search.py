@@ -1,12 +1,12 @@
 """Searches mutants of a system for one that violates each of its properties, and if possible nothing else.
 
-``python -m tests.invariants.search SYSTEM... [--seconds N] [--again]``
+``python -m tests.invariants.search SYSTEM... [--seconds N] [--tries N] [--more PROPERTY] [--again]``
 
-Theory of operation. One exploration of a mutant decides all properties, so each mutant is tried in one setting, and
-counts for all that it violates. The property for which least was tried comes next, with the mutant that shares most
-names with it (rare names count more), in the first setting of the system's battery in which the property has a case
-and the mutant's transition is taken. A property is done when a mutant violates nothing else, or when `TRIES` were made
-for it; of several mutants the one counts that violates least, then the one with the shortest counterexample.
+Theory of operation. One exploration of a mutant decides all properties, so each mutant counts for all that it violates.
+The property for which least was tried comes next, with the mutant that shares most names with it (rare names count
+more), in the settings of the system's battery in which the property has a case and the mutant's transition is taken. A
+property is done when a mutant violates nothing else, or when `TRIES` were made for it; of several mutants the one
+counts that violates least, then the one with the shortest counterexample.
 
 What was found is kept in tests/invariants/SYSTEM.json (stored.py). `--again` searches nothing: it explores the stored
 mutants again, and writes what they show now.
@@ -20,9 +20,10 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 
 from leasehold.checker.explore import Limits, explore
 from leasehold.checker.explore.properties import only_these
@@ -37,6 +38,7 @@ from leasehold.spec.language.model import Property
 from tests.invariants.stored import Counterexample, Stored, read, write
 
 TRIES = 30
+LATER = 5  # a mutant is tried in its next setting after so many others
 # Settings for the systems that have no battery of their own; under all faults they have too many states.
 SMALL = {
     "three_phase_commit": (Trial(), Trial((("participants", "2"),), Budget(crash=1))),
@@ -58,13 +60,13 @@ class Tried:
 class Campaign:
     """The mutants of a system, and what each was seen to violate."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, best: Mapping[str, Counterexample] = MappingProxyType({})) -> None:
         self.loader = SystemLoader(name)
         self.system: System = self.loader()
         self.mutants = [m for m in mutations(self.system) if not refused(self.system, m.applied(self.system))]
         self.trials = SMALL.get(name) or battery_of(self.loader).trials
         self.tried: set[tuple[str, Trial]] = set()
-        self.best: dict[str, Tried] = {}
+        self.best = dict(best)
 
     @cached_property
     def baselines(self) -> dict[Trial, Baseline]:
@@ -90,22 +92,24 @@ class Campaign:
         }
 
     def candidates(self, name: str) -> Iterator[tuple[Mutation, Trial]]:
-        """Mutants for a property, the likeliest first, each in the setting to try it in."""
+        """Mutants for a property, the likeliest first, each in the settings to try it in."""
         mine = set(_NAME.findall(claim_text(self.wanted[name])))
 
         def likely(mutation: Mutation) -> float:
             return -sum(self._rare[word] for word in mine & self._names[mutation.name])
 
         cases = [t for t, b in self.baselines.items() if name in b.holds and name not in b.vacuous]
-        for mutation in sorted(self.mutants, key=likely):
-            trial = next((t for t in cases if mutation.subject not in self.baselines[t].unvisited), None)
-            if trial is not None:
-                yield mutation, trial
+        found = []
+        for place, mutation in enumerate(sorted(self.mutants, key=likely)):
+            met = (t for t in cases if mutation.subject not in self.baselines[t].unvisited)
+            found += [(place + LATER * turn, mutation, trial) for turn, trial in enumerate(met)]
+        found.sort(key=lambda one: one[0])
+        yield from ((mutation, trial) for _, mutation, trial in found)
 
-    def run(self, seconds: float) -> None:
-        """Tries mutants until every property has one, or time is over."""
+    def run(self, seconds: float, most: int, names: Iterable[str]) -> None:
+        """Tries mutants until each of the properties has one, so many were tried for it, or time is over."""
         until = time.monotonic() + seconds
-        waiting = {name: self.candidates(name) for name in self.wanted}
+        waiting = {name: self.candidates(name) for name in names}
         tries: Counter[str] = Counter()
         while waiting and time.monotonic() < until:
             name = min(waiting, key=lambda n: (tries[n], self._others(n)))
@@ -115,7 +119,7 @@ class Campaign:
                 del waiting[name]
                 continue
             self._note(self.judge(*found))
-            for done in [n for n in waiting if tries[n] >= TRIES or self._others(n) == 0]:
+            for done in [n for n in waiting if tries[n] >= most or self._others(n) == 0]:
                 del waiting[done]
             alone = sum(self._others(n) == 0 for n in self.wanted)
             if len(self.tried) % 20 == 0:
@@ -123,14 +127,14 @@ class Campaign:
                 print(f"{len(self.tried)} mutants: {words}, {tries[name]} tries", file=sys.stderr, flush=True)
 
     def _others(self, name: str) -> int:
-        return len(self.best[name].violated) - 1 if name in self.best else len(self.system.properties)
+        return len(self.best[name].also) if name in self.best else len(self.wanted)
 
     def _note(self, tried: Tried) -> None:
         self.tried.add((tried.mutation.name, tried.trial))
-        for name, result in tried.violated.items():
-            before = self.best.get(name)
-            if before is None or _rank(tried, result) < _rank(before, before.violated[name]):
-                self.best[name] = tried
+        for name in self.wanted.keys() & tried.violated.keys():
+            before, fresh = self.best.get(name), counterexample(self.system, tried, self.wanted[name])
+            if before is None or (len(fresh.also), fresh.steps) < (len(before.also), before.steps):
+                self.best[name] = fresh
 
     def judge(self, mutation: Mutation, trial: Trial) -> Tried:
         """What a mutant violates, of what the system satisfies there."""
@@ -145,22 +149,19 @@ class Campaign:
         return Tried(mutation, trial, {n: p for n, p in violated.items() if p.path is not None})
 
 
-def _rank(tried: Tried, result: PropertyResult) -> tuple[int, int]:
-    return len(tried.violated), len(result.path or ())
-
-
-def counterexample(tried: Tried, p: Property) -> Counterexample:
+def counterexample(system: System, tried: Tried, p: Property) -> Counterexample:
     """What is stored of a mutant for a property."""
     also = [other for other in tried.violated if other != p.name]
-    return Counterexample.of(tried.mutation, tried.trial, p, tried.violated[p.name], also)
+    return Counterexample.of(system, tried.mutation, tried.trial, p, tried.violated[p.name], also)
 
 
-def searched(name: str, seconds: float) -> Stored:
-    """The counterexamples of a system's properties, after a search of at most so long."""
-    campaign = Campaign(name)
-    campaign.run(seconds)
-    found = {n: counterexample(campaign.best[n], p) for n, p in campaign.wanted.items() if n in campaign.best}
-    return Stored(name, len(campaign.tried), found)
+def searched(name: str, seconds: float, most: int, more: Sequence[str]) -> Stored:
+    """The counterexamples of a system's properties, after a search of at most so long; of `more`, beside those kept."""
+    before = read(name) if more else Stored(name, 0, {})
+    campaign = Campaign(name, before.counterexamples)
+    campaign.run(seconds, most, more or campaign.wanted)
+    found = {n: campaign.best[n] for n in campaign.wanted if n in campaign.best}
+    return Stored(name, before.tried + len(campaign.tried), found)
 
 
 def again(name: str) -> Stored:
@@ -172,7 +173,7 @@ def again(name: str) -> Stored:
         if stored.mutant in by_name:
             tried = campaign.judge(by_name[stored.mutant], stored.trial)
             if one in tried.violated:
-                found[one] = counterexample(tried, campaign.wanted[one])
+                found[one] = counterexample(campaign.system, tried, campaign.wanted[one])
     return Stored(name, before.tried, found)
 
 
@@ -180,10 +181,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Searches mutants that violate each property of a system.")
     parser.add_argument("systems", nargs="+", choices=[*SHIPPED])
     parser.add_argument("--seconds", type=float, default=3600)
+    parser.add_argument("--tries", type=int, default=TRIES, help="mutants for each property")
+    parser.add_argument("--more", action="append", default=[], help="search for this property, and keep what is stored")
     parser.add_argument("--again", action="store_true", help="search nothing, explore the stored mutants again")
     given = parser.parse_args()
     for name in given.systems:
-        write(again(name) if given.again else searched(name, given.seconds))
+        write(again(name) if given.again else searched(name, given.seconds, given.tries, given.more))
     return 0
 
 

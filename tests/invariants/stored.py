@@ -22,7 +22,8 @@ from leasehold.checker.mutation.operators import Mutation
 from leasehold.checker.verify.queries import claim_text
 from leasehold.faults import Budget
 from leasehold.reports.mermaid import path_mermaid
-from leasehold.spec.language.model import Property
+from leasehold.spec.language import types as t
+from leasehold.spec.language.model import Property, System
 
 FOLDER = File(__file__).parent
 _INDEX = re.compile(r"\[\d+\]")
@@ -56,7 +57,8 @@ class Counterexample:
 
     @classmethod
     def of(
-        cls, mutation: Mutation, trial: Trial, p: Property, result: PropertyResult, also: Collection[str]
+        cls, system: System, mutation: Mutation, trial: Trial, p: Property, result: PropertyResult,
+        also: Collection[str],
     ) -> Counterexample:  # fmt: skip
         """That of a result which has a path."""
         path = result.path
@@ -64,13 +66,28 @@ class Counterexample:
         return cls(
             mutation.name, mutation.rule, mutation.subject, mutation.what, mutation.place.file, mutation.place.line,
             dict(trial.settings), "" if trial.budget is None else str(trial.budget), tuple(sorted(also)),
-            result.failed, len(path), tuple(_values(p, path)), tuple(path_mermaid(path).splitlines()),
+            result.failed, len(path), tuple(_values(p, path)), tuple(_drawn(system, path)),
         )  # fmt: skip
 
     @property
     def trial(self) -> Trial:
         """The setting and the faults."""
         return Trial(tuple(self.settings.items()), Budget.parse(self.faults) if self.faults else None)
+
+
+def _drawn(system: System, path: Path) -> list[str]:
+    """A path as Mermaid; opaque values are left out where all are the same: they would only make the picture wide."""
+    events = (event for role in system.roles.values() for event in role.events.values())
+    fields = [f for each in (*system.messages.values(), *events) for f in each.fields]
+    opaque = {f.name for f in fields if isinstance(f.type, t.Opaque)}
+    opaque -= {f.name for f in fields if not isinstance(f.type, t.Opaque)}
+    text = path_mermaid(path)
+    if not opaque:
+        return text.splitlines()
+    argument = re.compile(rf"(?:(?<=\()|, )(?:{'|'.join(sorted(opaque))})=(\w+)")
+    if len(set(argument.findall(text))) <= 1:
+        text = argument.sub("", text).replace("(, ", "(").replace("()", "")
+    return text.splitlines()
 
 
 def _values(p: Property, path: Path) -> Iterator[str]:
