@@ -65,7 +65,7 @@ def lost_record(known: CutsOfSystem, run: RunState, step: MachineStep) -> LostRe
                 cells[cell] = from_plain(d.type, step.record.data[name])
         if not moved and cells.get(cell, run.state[cell]) != run.state[cell]:
             has = repr(step.record.data[name])[:60]
-            words.append(f"takes {step.event}, which does not write {name}, and its last event has left no {has} there")
+            words.append(f"takes {step.event}, which does not write {name}; it is {has} now, and was left otherwise")
     numbers = [*_numbers(known, run, step, place)]
     if max(step.record.epoch, 1) < run.epochs[step.machine]:
         numbers.append(f"takes {step.event} with state epoch {step.record.epoch}, after {run.epochs[step.machine]}")

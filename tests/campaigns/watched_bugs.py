@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +16,17 @@ import click
 import yaml
 
 from tests.seeded_bugs import bugs, named
-from tests.watched.seeded import KNOWN, TRIED, Reported, known_trials, reported, reported_json, search
+from tests.watched.seeded import (
+    KNOWN,
+    TRIED,
+    Reported,
+    known_trials,
+    play,
+    reported,
+    reported_json,
+    search,
+    seeds_of,
+)
 
 ABOUT = """\
 # What events show of seeded bugs
@@ -71,8 +82,9 @@ def _cell(words: str) -> str:
 @click.argument("names", nargs=-1)
 @click.option("--search", "searching", is_flag=True, help="look for the runs that show the bugs")
 @click.option("--tried", default=TRIED, show_default=True, help="seeds of each system by which they are searched for")
+@click.option("--rate", type=int, help="instead: of so many runs with each bug that breaks one, how many are reported")
 @click.option("--page", "target", type=click.Path(path_type=Path, dir_okay=False), help="write the result to this page")
-def main(names: tuple[str, ...], searching: bool, tried: int, target: Path | None) -> None:
+def main(names: tuple[str, ...], searching: bool, tried: int, rate: int | None, target: Path | None) -> None:
     wanted = [named(name).name for name in names] or [bug.name for bug in bugs()]
     if searching:
         known = {name: vars_of(one) for name, one in known_trials().items()}
@@ -81,6 +93,9 @@ def main(names: tuple[str, ...], searching: bool, tried: int, target: Path | Non
             known[name] = {**known.get(name, {}), "system": best.system, "seed": best.seed}
             click.echo(f"{name}: {best.system} {best.seed}, {['nothing', 'missed', 'fault', 'right'][best.rank]}")
             save(known)
+    if rate is not None:
+        click.echo(dict(rates(wanted, rate)))
+        return
     begun = time.perf_counter()
     found = reported(wanted, lambda one: click.echo(f"{one.bug.name}: {one.verdict}"))
     figures = reported_json(found, time.perf_counter() - begun)
@@ -88,6 +103,25 @@ def main(names: tuple[str, ...], searching: bool, tried: int, target: Path | Non
         target.write_text(page(found), encoding="utf-8")
     click.echo({name: value for name, value in figures.items() if name != "seeded"})
     sys.exit(1 if figures["right_invariant"] < figures["shown_by_events"] or figures["false_alarms"] else 0)
+
+
+def rates(wanted: Sequence[str], runs: int) -> Counter[str]:
+    """Of runs with bugs, those that break an invariant, and what is reported of them; not of the best run alone."""
+    found: Counter[str] = Counter()
+    for name, known in known_trials().items():
+        if name not in wanted or known.seed < 0:
+            continue
+        for _, seed in zip(range(runs), seeds_of(known.system), strict=False):
+            trial = play(name, known.system, seed)
+            broken = sum(map(len, trial.broken.values()))
+            every = sum(map(len, trial.reported.values()))
+            found.update({
+                "runs": 1, "broken": bool(trial.broken), "right": bool(trial.right),
+                "fault": bool(trial.broken and not trial.right and trial.faults),
+                "missed": bool(trial.broken and not trial.right and not trial.faults and not trial.reported),
+                "invariants_broken": broken, "invariants_reported": every, "invariants_right": len(trial.right),
+            })  # fmt: skip
+    return found
 
 
 def vars_of(one: object) -> dict[str, object]:
