@@ -21,6 +21,7 @@ from leasehold.checker.verify.metrics import VerifyMetrics
 from leasehold.checker.verify.own import OwnQueryError, own_queries, try_queries
 from leasehold.checker.verify.source import ChainReader
 from leasehold.cli.common import Exit, console, json_option, make_folder, no_such, print_json, set_option, verb, writing
+from leasehold.cli.verify_seeded import verify_seeded
 from leasehold.impl.events.chain import ChainError
 from leasehold.impl.events.event import EventError
 from leasehold.impl.identity.trust import NAME, TrustFault
@@ -54,7 +55,7 @@ def _address(ctx: click.Context, param: click.Parameter, words: str | None) -> t
 
 
 @verb(refusals=_REFUSALS)
-@click.argument("sources", nargs=-1, required=True)
+@click.argument("sources", nargs=-1)
 @click.option("--system", default="lease", show_default=True, help="The system that the actors play.")
 @set_option
 @click.option("--trust", type=click.Path(path_type=Path), help="A trust set: check signatures with its keys.")
@@ -85,13 +86,16 @@ def _address(ctx: click.Context, param: click.Parameter, words: str | None) -> t
     "--draw", type=click.Path(file_okay=False, path_type=Path),
     help="Folder for a picture of each violation, and a page of all.",
 )  # fmt: skip
+@click.option(
+    "--seeded", metavar="BUG", help="In place of SOURCES: play a run with a seeded bug, or `all`, in a checkout."
+)
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit XML to this file.")
 @json_option
 def verify(
     sources: tuple[str, ...], system: str, settings: Mapping[str, str], trust: Path | None, unsigned: bool,
     names: tuple[str, ...], own: tuple[Path, ...], queries: tuple[Path, ...], complete: bool, url: str, follow: bool,
     seconds: float | None, name: str, metrics: tuple[str, int] | None, draw: Path | None, junit: Path | None,
-    as_json: bool,
+    seeded: str | None, as_json: bool,
 ) -> Exit:  # fmt: skip
     """Check what actors have done, or are doing, against the properties of their system.
 
@@ -107,6 +111,12 @@ def verify(
               leasehold verify *.jsonl --set max_units=4 --property quarantine --draw pictures
               leasehold verify tenant.yaml broker.yaml site.yaml --follow --db sqlite:watch.db --metrics :9464
     """
+    if seeded is not None:
+        if sources:
+            raise click.UsageError("--seeded plays runs of its own, so it takes no SOURCES")
+        return verify_seeded(seeded, as_json)
+    if not sources:
+        raise click.UsageError("Missing argument 'SOURCES...'.")
     began = time.monotonic()
     _check_options(follow, seconds, metrics, name)
     model = load(system, settings, more=own)
@@ -128,7 +138,9 @@ def verify(
         if sum(other.actor == reader.actor for other in readers) > 1:
             raise click.UsageError(f"the events of {reader.actor} are given twice")
     known = CutsOfSystem(model)
-    verification = HistoryVerification(known, [r.actor for r in readers], properties, url, complete, mine)
+    verification = HistoryVerification(
+        known, [r.actor for r in readers], properties, url, complete, mine, whole=not follow
+    )
     try:
         try_queries(mine, verification.database, model.properties)
         following = SourceVerification(verification, readers, name if follow else "")

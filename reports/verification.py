@@ -77,6 +77,8 @@ def violation_text(violation: Violation, most: int | None = None, indent: str = 
     when = "" if violation.now is None else f" at tick {violation.now}"
     found = [f"{violation.property} is violated in {violation.run}, cut {violation.cut}{when}"]
     found += [f"  {words}" for words in (violation.doc, violation.source and f"({violation.source})") if words]
+    if violation.blame is not None:
+        found.append(f"  {violation.blame}")
     events = violation.events if most is None else violation.events[-most:]
     found.append(f"  led to by {', '.join(f'{actor} {position}' for actor, position in events)}")
     found += [f"{indent}{line}" for line in trace_text(violation.path, brief=True).splitlines()]
@@ -100,6 +102,7 @@ def violations_html(system: str, result: HistoryResult) -> str:
             f'<section id="violation-{number}"><h2>{number}. {escape(title)}</h2>',
             f"<p>{escape(violation.doc)} {escape(violation.source and f'({violation.source})')}</p>",
             f"<p>Cut {violation.cut}, led to by {escape(events)}.</p>",
+            *([] if violation.blame is None else [f"<p>{escape(str(violation.blame))}</p>"]),
             path_svg(violation.path, title),
             f"<details><summary>As text</summary><pre>{escape(violation_text(violation))}</pre></details></section>",
         ]

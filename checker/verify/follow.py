@@ -16,8 +16,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import repeat
 
+from leasehold.checker.verify.blame import Blame, Blaming
 from leasehold.checker.verify.causal import CutFault
 from leasehold.checker.verify.history import HistoryResult, HistoryVerification, Violation
 from leasehold.checker.verify.source import ChainReader
@@ -29,6 +31,7 @@ from leasehold.impl.store.store import StoreError
 PAGE = 1000  # events of a source in a round
 AHEAD = 5000  # events of a source that wait for others, above which it is not read
 SHARE = 20  # of the time that passes, time passes in runs that stand for at most one in so many parts
+MOST_BLAMED = 100_000  # events, all of which are judged once more where one is violated
 LEAST_SECONDS = 5.0  # between two times at which it does
 
 
@@ -89,15 +92,15 @@ class SourceVerification:
 
     # Rounds
 
-    def step(self) -> bool:
-        """A round; whether anything has come. `violations` has what is new."""
+    def step(self, judge: bool = True) -> bool:
+        """A round, or only its reading; whether anything has come. `violations` has what is new."""
         merge, come = self.verification.cuts.merge, False
         for actor, reader in self.readers.items():
-            if actor not in self.broken and (self._stuck or merge.waiting(actor) < AHEAD):
+            if actor not in self.broken and (self._stuck or not judge or merge.waiting(actor) < AHEAD):
                 come |= self._read(actor, reader)
         self._stuck = not come  # those that are far ahead may be what others wait for
-        self.violations = self.verification.judge()
-        if self.name:
+        if judge:
+            self.violations = self._blamed(self.verification.judge())
             self._acknowledge()
         return come
 
@@ -108,17 +111,19 @@ class SourceVerification:
             ClientError, StoreError, OSError: a source cannot be read.
         """
         while len(self._whole | self.broken) < len(self.readers):
-            self.step()
+            self.step(judge=not self.verification.whole)
             for words in self.unreachable.values():
                 raise Unreachable(words)
-        return self.verification.end(self.broken)
+        result = self.verification.end(self.broken)
+        self._blamed(result.violations)
+        return result
 
     def pass_time(self, always: bool = False) -> None:
         """Lets time pass in runs in which nothing happens, now and then, or now; `violations` has what is new."""
         waited = time.monotonic() - self._passed
         if always or waited >= max(LEAST_SECONDS, SHARE * self._cost):
             began = time.monotonic()
-            self.violations = self.verification.pass_time()
+            self.violations = self._blamed(self.verification.pass_time())
             self._passed, self._cost = time.monotonic(), time.monotonic() - began
 
     def leave(self) -> None:
@@ -127,6 +132,21 @@ class SourceVerification:
             if isinstance(reader.source, ActorSource | ConfiguredSource):
                 with suppress(ClientError):
                     reader.source.leave(self.name)
+
+    def _blamed(self, new: list[Violation]) -> list[Violation]:
+        """The last violations of the result, which says then whose fault each is (blame.py)."""
+        result, kept = self.verification.result, self.verification.kept
+        blames: Iterable[Blame]
+        if not new:
+            return []
+        if result.events > MOST_BLAMED:
+            words = f"there are more than {MOST_BLAMED:,} events to be judged; `leasehold conform` judges them"
+            blames = repeat(Blame("unknown", words))
+        else:
+            blaming = Blaming(self.verification.known, kept.chains(self.verification.cursor), result.faults)
+            blames = (v.blame or blaming.blame(v.property, v.run, v.events) for v in result.violations)
+        result.violations = [replace(v, blame=blame) for v, blame in zip(result.violations, blames, strict=False)]
+        return result.violations[-len(new) :]
 
     def _read(self, actor: str, reader: ChainReader) -> bool:
         try:
@@ -165,6 +185,8 @@ class SourceVerification:
             merge.quiet(actor, None, reached.time)
 
     def _acknowledge(self) -> None:
+        if not self.name:
+            return
         for actor, reader in self.readers.items():
             source, position = reader.source, reader.kept.position
             if not isinstance(source, ActorSource | ConfiguredSource) or self._told.get(actor) == position:

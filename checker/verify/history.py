@@ -18,6 +18,7 @@ from typing import Any
 
 from leasehold.checker.explore.layout import Layout
 from leasehold.checker.explore.result import Path
+from leasehold.checker.verify.blame import Blame
 from leasehold.checker.verify.causal import UNDECIDED, CutFault, Sent, with_driven
 from leasehold.checker.verify.cuts import ConsistentCuts, CutsOfSystem
 from leasehold.checker.verify.database import IN_MEMORY, VerifyDatabase
@@ -43,6 +44,7 @@ class Violation:
         actors: those that have taken a step in the run before, the last one first.
         events: actor and position of the events of the run up to the cut, in the order that was judged.
         layout, cuts: the run up to the cut.
+        blame: whose fault it is, where that was asked (blame.py).
     """
 
     property: str
@@ -55,6 +57,7 @@ class Violation:
     events: tuple[tuple[str, int], ...]
     layout: Layout = field(repr=False, compare=False)
     cuts: tuple[Cut, ...] = field(repr=False, compare=False)
+    blame: Blame | None = None
 
     @cached_property
     def path(self) -> Path:
@@ -66,6 +69,7 @@ class Violation:
             "property": self.property, "doc": self.doc, "source": self.source, "run": self.run, "cut": self.cut,
             "now": self.now, "actors": list(self.actors),
             "events": [{"actor": actor, "position": position} for actor, position in self.events],
+            **({} if self.blame is None else {"blame": self.blame.as_json()}),
         }  # fmt: skip
 
 
@@ -133,6 +137,7 @@ class HistoryVerification:
         complete: the history is whole: each run is over with its last event, in whatever state.
         more: queries of a user's own (own.py).
         database: one that is open, in place of `url`; it is not closed.
+        whole: all events come before any is judged (`ConsistentCuts`).
 
     Attributes:
         result: what was found so far.
@@ -144,9 +149,9 @@ class HistoryVerification:
     def __init__(
         self, known: CutsOfSystem, actors: Iterable[str], properties: Mapping[str, Property] | None = None,
         url: str = IN_MEMORY, complete: bool = False, more: Iterable[PropertyQuery] = (),
-        database: VerifyDatabase | None = None,
+        database: VerifyDatabase | None = None, whole: bool = False,
     ) -> None:  # fmt: skip
-        self.known, self.complete = known, complete
+        self.known, self.complete, self.whole = known, complete, whole
         self._own_database = database is None
         self.database = database or VerifyDatabase(known.system, url)
         tables = self.database.tables
@@ -166,7 +171,7 @@ class HistoryVerification:
         if self.database.begun:
             self._resume(actors)
         else:
-            self.cuts = ConsistentCuts(known, actors, self._recall)
+            self.cuts = ConsistentCuts(known, actors, self._recall, whole)
 
     @property
     def asked(self) -> list[str]:
@@ -344,7 +349,7 @@ class HistoryVerification:
         """Goes on where another verification of this database was."""
         progress, faults, machines = self.kept.load(self.cursor)
         actors = [*dict.fromkeys((*actors, *self.kept.followers))]
-        cuts = self.cuts = ConsistentCuts(self.known, actors, self._recall)
+        cuts = self.cuts = ConsistentCuts(self.known, actors, self._recall, self.whole)
         self._forgot = True
         self.check.checked, self.recorder.entry = progress["checked"], progress["entry"]
         self.recorder.begun = cuts.begun = progress["runs"]

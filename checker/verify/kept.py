@@ -171,6 +171,13 @@ class KeptEvents:
         rows = self._rows(cursor, f"SELECT body FROM event WHERE {where}", (actor, self.follower(actor).judged))
         return [read(body.encode()) for (body,) in rows]
 
+    def chains(self, cursor: Cursor) -> dict[str, list[AnyEvent]]:
+        """All events that were written, by actor."""
+        found: dict[str, list[AnyEvent]] = {actor: [] for actor in self.followers}
+        for actor, body in self._rows(cursor, "SELECT actor, body FROM event ORDER BY actor, position"):
+            found[actor].append(read(body.encode()))
+        return found
+
     def cuts(self, cursor: Cursor, run: int, until: int | None = None) -> list[StoredCut]:
         """The cuts of a run, to one of this number, as far as they were written."""
         now = "NULL" if self.tables.system.clock is None else "cut.now"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -26,6 +26,7 @@ from leasehold.spec.language import types as t
 LARGE = 1024  # bytes of an opaque value as JSON
 REMEMBERED = 10_000  # opaque values, so that those of an unchanged field are not looked at in each step
 _NONE: dict[str, Any] = {}
+Shapes: TypeAlias = tuple[tuple[str, t.Type | None], ...]  # fields by name; None: each value is plain data
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -42,6 +43,12 @@ class EventDescriber:
         self._shaped = {
             role: [(at, f.type) for at, f in enumerate(codec.core.fields, codec.core.data_at) if _is_shaped(f.type)]
             for role, codec in codecs.items()
+        }
+        self._messages = {name: _shapes(message.fields) for name, message in program.messages.items()}
+        self._events = {
+            (role, event): _shapes(fields)
+            for role, core in program.roles.items()
+            for event, fields in core.events.items()
         }
         self._neighbours = lru_cache(1000)(lambda role, number: program.neighbours(program.roles[role], number))
         self._known: dict[int, tuple[Any, Any]] = {}  # opaque values by identity, and how they are shown
@@ -106,19 +113,19 @@ class EventDescriber:
         name, values, neighbour, *_ = event
         if not values:
             return _NONE
-        return self._named(self.program.messages[name].fields if neighbour >= 0 else core.events[name], values)
+        return self._named(self._messages[name] if neighbour >= 0 else self._events[core.role, name], values)
 
     def _sent(self, instance: MachineInstance, piece: SendWork, record: Record) -> SentMessage:
         core, at = instance.core, piece.neighbour
-        fields = self._named(self.program.messages[piece.message].fields, piece.fields(record))
+        fields = self._named(self._messages[piece.message], piece.fields(record))
         to = self.program.neighbour(core, instance.number, at)
         return SentMessage(to, record[core.sent_at][at], piece.message, fields, instance.peers[at])
 
-    def _named(self, kinds: Named, values: Iterable[Any]) -> dict[str, Any]:
+    def _named(self, shapes: Shapes, values: Iterable[Any]) -> dict[str, Any]:
         """Fields as plain data by name."""
         return {
-            name: self._shown(kind, value) if _is_shaped(kind) else value
-            for (name, kind), value in zip(kinds, values, strict=True)
+            name: value if kind is None else self._shown(kind, value)
+            for (name, kind), value in zip(shapes, values, strict=True)
         }
 
     def _shown(self, kind: t.Type, value: t.Value) -> Any:
@@ -150,7 +157,10 @@ class EventDescriber:
         return shown
 
 
-@lru_cache(10_000)
+def _shapes(fields: Named) -> Shapes:
+    return tuple((name, kind if _is_shaped(kind) else None) for name, kind in fields)
+
+
 def _is_shaped(kind: t.Type) -> bool:
     """Whether a value may not be plain yet, or large."""
     return isinstance(kind, t.Set | t.Map | t.Option | t.Opaque)

@@ -82,5 +82,5 @@ def test_numbers_have_the_digits_that_count(number: float, words: str) -> None:
 
 
 def test_a_request_passes_few_changes_of_module_until_its_commit() -> None:
-    """About half of the 167 that it passed once; `python -m tests.benchmarks.path --list` shows them."""
-    assert path.measure().changes <= 82
+    """82, and what writes its events; it passed 167 once. `python -m tests.benchmarks.path --list` shows them."""
+    assert path.measure().changes <= 104

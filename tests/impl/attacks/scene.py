@@ -20,6 +20,7 @@ from leasehold.impl.actor.environment import ActorOptions
 from leasehold.impl.clock import HandClock
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
+from leasehold.impl.events.event import StepEvent, read
 from leasehold.impl.handlers.handler import NullHandler
 from leasehold.impl.identity.envelope import Envelope, seal
 from leasehold.impl.identity.keys import PrivateKey
@@ -27,6 +28,7 @@ from leasehold.impl.identity.trust import Identity, Trust, add
 from leasehold.impl.lease.environment import lease_environment
 from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.store.memory import Disk, MemoryStore
+from leasehold.impl.store.store import RecordKey
 from leasehold.impl.transport.memory import FrameOutcome, MemoryTransport, Network
 from tests.systems import load
 
@@ -83,7 +85,13 @@ class Scene:
         actor = self.receiver
         disk: Disk = actor.store.disk  # type: ignore[attr-defined]
         rows = {key: actor.rows.write(instance) for key, instance in actor.table.instances.items()}
-        return rows, dict(actor.table.metadata), dict(disk.records), dict(disk.metadata)
+        return rows, dict(actor.table.metadata), dict(disk.records), dict(disk.metadata), dict(disk.events)
+
+    def stepped(self) -> set[RecordKey]:
+        """The machines of which the receiver's events say that they have stepped, and which it has no record of."""
+        events = map(read, self.receiver.store.disk.events.values())  # type: ignore[attr-defined]
+        stepped = {RecordKey(e.step.lease, e.step.machine) for e in events if isinstance(e, StepEvent)}
+        return stepped - set(self.receiver.table.instances)
 
 
 class _Stage:

@@ -52,6 +52,7 @@ async def _attacked(message: str, attacks: list[Attack]) -> list[str]:
                 s.receiver.identity.trust = s.trust
                 reply = await s.receiver.receive(s.frame)
                 assert reply.answer is Delivery.TAKEN, reply
+                assert s.stepped() == set()  # what was refused is no event of the next commit either
     return found
 
 
