@@ -11,10 +11,11 @@ at which step it goes another way.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from leasehold.checker.explore.labels import Labels
+from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.result import Path, Snapshot, Step
 from leasehold.checker.recovery.cases.counterexample import NoSuchStep
@@ -40,7 +41,7 @@ class PathCase:
         budget: the faults under which the explorer has found it; None: none.
         property: that it breaks.
         initial: what its first state has that the system's first one has not: control states and data.
-        steps: as `told` writes them.
+        steps: what happens, and what it changes; also as `leasehold explore --json` tells them.
         loop: the index of the step that an endless run returns to; None: it ends.
     """
 
@@ -58,8 +59,8 @@ class PathCase:
         Raises:
             NoSuchStep: the system has none like it.
         """
-        world = (RunProperties(system) if self.budget is None else RunProperties(system, self.budget)).world
-        paths = Paths(world, (), Labels())
+        paths = self._paths(system)
+        world = paths.world
         firsts = [(state, paths.snapshot(state)) for state in world.initial_states()]
         state = next((s for s, shown in firsts if self.initial.items() <= _flat(shown).items()), None)
         if state is None:
@@ -67,15 +68,7 @@ class PathCase:
         initial = before = paths.snapshot(state)
         steps: list[Step] = []
         for number, wanted in enumerate(self.steps, 1):
-            found = next(
-                (
-                    (step, after)
-                    for action, after in world.successors(state)
-                    if action.kind == wanted["kind"]
-                    and _is(step := paths.describe(state, action, after), before, wanted)
-                ),
-                None,
-            )
+            found = next(_alike(paths, state, before, wanted), None)
             if found is None:
                 words = " ".join(filter(None, (wanted.get("machine"), wanted["kind"], wanted.get("event"))))
                 raise NoSuchStep(number, f"the system has no such step any more: {words}")
@@ -84,25 +77,38 @@ class PathCase:
             before = step.state
         return Path(initial, tuple(steps), self.loop)
 
+    def _paths(self, system: System) -> Paths:
+        properties = RunProperties(system) if self.budget is None else RunProperties(system, self.budget)
+        return Paths(properties.world, (), Labels())
 
-def told(path: Path, first: Snapshot) -> tuple[dict[str, str], list[dict[str, Any]]]:
-    """The first state and the steps of a path, for a file.
+    def brief(self, system: System) -> PathCase:
+        """The same case, of which the first state and each step tell only what they need.
 
-    Args:
-        path: of the explorer.
-        first: the first state with which the system begins, if it has several.
-    """
-    known = _flat(first)
-    initial = {name: value for name, value in _flat(path.initial).items() if known.get(name) != value}
-    return initial, list(_told(path))
+        Raises:
+            NoSuchStep: the system has no such path.
+        """
+        paths, path = self._paths(system), self.path(system)
+        known = _flat(paths.snapshot(paths.world.initial_states()[0]))
+        initial = {name: value for name, value in _flat(path.initial).items() if known.get(name) != value}
+        state = next(s for s in paths.world.initial_states() if paths.snapshot(s) == path.initial)
+        before, steps = path.initial, []
+        for step in path.steps:
+            words = {name: value for name, value in _words(step, before).items() if value not in (None, {}, [], "")}
+            channels = words.pop("channels", None)
+            alike = {after: one for one, after in _alike(paths, state, before, words)}
+            if len(alike) > 1:  # messages tell them apart
+                words["channels"] = channels
+            state = next(after for after, one in alike.items() if one == step)
+            steps.append(words)
+            before = step.state
+        return replace(self, initial=initial, steps=steps)
 
 
-def _told(path: Path) -> Iterator[dict[str, Any]]:
-    before = path.initial
-    for step in path.steps:
-        words = _words(step, before)
-        yield {name: value for name, value in words.items() if value not in (None, {}, [], "")}
-        before = step.state
+def _alike(paths: Paths, state: State, before: Snapshot, wanted: Mapping[str, Any]) -> Iterator[tuple[Step, State]]:
+    """The steps from a state that are told so, and the states after them."""
+    for action, after in paths.world.successors(state):
+        if action.kind == wanted["kind"] and _is(step := paths.describe(state, action, after), before, wanted):
+            yield step, after
 
 
 def _words(step: Step, before: Snapshot) -> dict[str, Any]:
@@ -123,11 +129,12 @@ def _is(step: Step, before: Snapshot, wanted: Mapping[str, Any]) -> bool:
     words = _words(step, before)
     if any((wanted.get(name) or None) != (words[name] or None) for name in TOLD):
         return False
-    if "state" in wanted and wanted["state"] != words["state"]:
-        return False
+    for name, value in (("state", words["state"]), ("before", step.before), ("after", step.after)):
+        if name in wanted and wanted[name] != value:
+            return False
     if wanted.get("now") not in (None, step.state.now):
         return False
-    return wanted.get("channels") == words.get("channels")
+    return "channels" not in wanted or (wanted["channels"] or None) == words.get("channels")
 
 
 def _flat(state: Snapshot) -> dict[str, str]:
@@ -186,7 +193,7 @@ def reported_cases(report: Mapping[str, Any], where: str, system: str | None = N
         found.append(
             PathCase(
                 system or report["system"], report["constants"], None if faults is None else Budget.parse(faults),
-                result["name"], initial, path["steps"], path["loop"],
+                result["name"], initial, [{"channels": None, **step} for step in path["steps"]], path["loop"],
             )
         )  # fmt: skip
     return found

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from leasehold.checker.explore.result import Path
 from leasehold.checker.recovery.cases.counterexample import ENDLESS, CounterexampleRun, counterexample_of
@@ -20,6 +21,7 @@ from leasehold.checker.recovery.cases.properties import DEADLOCK, RunProperties
 from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.history import HistoryVerification
 from leasehold.faults import Budget
+from leasehold.impl.actor.ready import SealEvents
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.events.event import AnyEvent, read
 from leasehold.spec import System
@@ -88,6 +90,8 @@ def play_counterexample(system: System, name: str, path: Path, budget: Budget | 
     run = CounterexampleRun(program, properties, counterexample_of(properties, name, path, faults, kind in ENDLESS))
     try:
         outcome = run.run()
+        for actor in run.sim.actors.values():  # the time of the end, which no step may tell
+            run.sim.loop.call(partial(actor.put, SealEvents("asked")))
         played.events = {
             actor: [disk.events[at] for at in sorted(disk.events)] for actor, disk in run.sim.disks.items()
         }  # fmt: skip
