@@ -55,7 +55,7 @@ def replay(
     reproduce gives exit code 1.
 
     Example:  leasehold replay tenant.jsonl broker.jsonl site.jsonl --system site.yaml
-              leasehold replay *.jsonl --system site.yaml --from site:40 --until site:80 --out case.yaml
+              leasehold replay *.jsonl --system site.yaml --from site:40 --out case.yaml
               leasehold replay case.yaml
     """
     cases = stored_cases(Path(sources[0]), wanted, system, settings) if len(sources) == 1 else None

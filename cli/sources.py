@@ -62,7 +62,7 @@ def read_sources(sources: Iterable[str], trust: Path | None, unsigned: bool) -> 
             if actor in chains:
                 raise click.UsageError(f"the events of {actor} are given twice")
             chains[actor] = events
-    return chains
+    return dict(sorted(chains.items()))  # so that it does not matter in which order they are named
 
 
 def played_system(system: str | None, settings: Mapping[str, str], sources: Iterable[str]) -> System:

@@ -93,8 +93,9 @@ class PathCase:
         state = next(s for s in paths.world.initial_states() if paths.snapshot(s) == path.initial)
         before, steps = path.initial, []
         for step in path.steps:
-            words = {name: value for name, value in _words(step, before).items() if value not in (None, {}, [], "")}
+            words = _words(step, before)
             channels = words.pop("channels", None)
+            words = {name: value for name, value in words.items() if value not in (None, {}, [], "")}
             alike = {after: one for one, after in _alike(paths, state, before, words)}
             if len(alike) > 1:  # messages tell them apart
                 words["channels"] = channels
@@ -134,7 +135,7 @@ def _is(step: Step, before: Snapshot, wanted: Mapping[str, Any]) -> bool:
             return False
     if wanted.get("now") not in (None, step.state.now):
         return False
-    return "channels" not in wanted or (wanted["channels"] or None) == words.get("channels")
+    return "channels" not in wanted or wanted["channels"] == words.get("channels")
 
 
 def _flat(state: Snapshot) -> dict[str, str]:
