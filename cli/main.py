@@ -29,7 +29,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "close": "client:close", "begin": "client:begin", "tell": "client:tell", "units": "client:units",
         "recover": "client:recover",
         "events": "events:events", "verify": "verify:verify", "conform": "conform:conform",
-        "migrate": "migrate:migrate",
+        "replay": "replay:replay", "migrate": "migrate:migrate",
     },
     "Keys and trust": {
         "keygen": "keys:keygen", "key": "keys:key", "trust": "trust:trust_", "add-broker": "lease.trust:add_broker",
