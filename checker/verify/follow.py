@@ -172,11 +172,9 @@ class SourceVerification:
     def _at_end(self, actor: str, reader: ChainReader) -> None:
         """All that a source has was read: how far it is complete."""
         merge, reached = self.verification.cuts.merge, reader.reached
-        if not reader.live:
-            merge.close(actor)
-        elif reached is None:
-            return
-        elif reached.now is not None:
+        if reached is None:
+            return  # a file may be longer another time
+        if reached.now is not None:
             self.verification.runs(actor, True)
             merge.quiet(actor, reached.now, reached.time)
         elif isinstance(reader.source, ConfiguredSource) and not merge.waiting(actor):

@@ -247,6 +247,10 @@ DEMO_KEYS = {
     "seconds": "how long it took",
     "seed": "with which it can be repeated, but for the moments at which processes run",
 }
+DEMO_CRASH_KEYS = {
+    "verifier": "what the verifier that has followed the actors has found: `violations`, `faults`, `events`, `cuts`, "
+    "`runs`, `properties`, and its `lag` at the end and at most",
+}
 LOSSES_KEYS = {
     "lost": "how many units were killed",
     "repaired": "how many of them were set up again",
@@ -462,6 +466,9 @@ def page() -> Iterator[str]:
     yield "`demo --json`:"
     yield ""
     yield from table(DEMO_KEYS)
+    yield "With `--crash`, besides:"
+    yield ""
+    yield from table(DEMO_CRASH_KEYS)
     yield "With `--lose-units` or `--reboot`, besides:"
     yield ""
     yield from table(LOSSES_KEYS)

@@ -250,8 +250,11 @@ def test_the_demo_survives_kill_9(tmp_path: Path) -> None:
     )  # fmt: skip
     assert ended.returncode == 0, ended.stdout + ended.stderr
     found = json.loads(ended.stdout)
-    assert found.keys() == reference.DEMO_KEYS.keys()
+    assert found.keys() == reference.DEMO_KEYS.keys() | reference.DEMO_CRASH_KEYS.keys()
     assert found["violations"] == []
+    verifier = found["verifier"]
+    assert (verifier["violations"], verifier["faults"], verifier["lag"]["events"], verifier["runs"]) == (0, 0, 0, 4)
+    assert verifier["cuts"] > verifier["events"] / 2 > 20
     assert (found["leases"], found["closes"], found["crashes"]) == (4, 4, 3)
     assert found["crashes_of"] == dict.fromkeys(ROLES, 1)
     assert found["extensions"] >= 1

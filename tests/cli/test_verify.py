@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner, Result
@@ -110,3 +111,45 @@ def test_seeded_bugs_need_a_checkout(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert result.exit_code == 2
     assert "needs a checkout of the repository" in result.output
     assert "clone it" in result.output
+
+
+def test_a_chain_that_was_tampered_with_is_a_fault_in_json_and_junit(tmp_path: Path) -> None:
+    files = _files(tmp_path)
+    lines = files[0].read_bytes().split(b"\n")
+    del lines[3]
+    files[0].write_bytes(b"\n".join(lines))
+    result = _verify(files, "--json", "--junit", str(tmp_path / "found.xml"))
+    assert result.exit_code == 1
+    found = json.loads(result.output)
+    assert found["verdict"] == "violated"
+    assert [(f["actor"], f["position"], f["kind"]) for f in found["faults"]] == [("broker", 3, "gap")]
+    suite = ElementTree.parse(tmp_path / "found.xml").getroot()[0]
+    cases = {case.get("name"): case for case in suite.iter("testcase")}
+    assert cases["events"].find("failure") is not None
+    assert cases["units_come_free"].find("failure") is None
+
+
+def test_events_that_are_missing_are_not_decided(tmp_path: Path) -> None:
+    files = [file for file in _files(tmp_path) if file.stem != "broker"]
+    result = _verify(files, "--json")
+    found = json.loads(result.output)
+    assert found["violations"] == []
+    assert {fault["kind"] for fault in found["faults"]} == {"undecided"}
+    assert (result.exit_code, found["verdict"]) == (3, "undecided")
+
+
+def test_properties_of_ones_own(tmp_path: Path) -> None:
+    own = tmp_path / "mine.yaml"
+    own.write_text("properties: {nobody_asks: {doc: Mine., always: service_manager.state != ticketing}}")
+    query = tmp_path / "nothing_happens.sql"
+    query.write_text("SELECT cut.run, cut.number AS cut FROM cut WHERE cut.entry > :checked AND cut.number = 1")
+    files = _files(tmp_path)
+    result = _verify(files, "--more", str(own), "--query", str(query), "--json", "--draw", str(tmp_path / "drawn"))
+    found = json.loads(result.output)
+    assert result.exit_code == 1
+    assert {v["property"] for v in found["violations"]} == {"nobody_asks", "nothing_happens"}
+    assert "nobody_asks" in (tmp_path / "drawn" / "index.html").read_text()
+    query.write_text("SELECT nothing FROM cut WHERE cut.entry > :checked")
+    result = _verify(files, "--query", str(query))
+    assert result.exit_code == 2
+    assert "nothing_happens.sql: the database does not take it" in result.output

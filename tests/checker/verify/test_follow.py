@@ -1,0 +1,134 @@
+"""Sources that are read in parts: what was kept is known again; another chain, a gap and an older copy are faults."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from leasehold.checker.verify.database import IN_MEMORY
+from leasehold.checker.verify.follow import SourcesError, SourceVerification
+from leasehold.checker.verify.history import HistoryVerification
+from leasehold.checker.verify.source import ChainReader
+from leasehold.impl.events.event import digest, write
+from leasehold.impl.events.lines import write_lines
+from tests.checker.verify import killed
+from tests.checker.verify.histories import known
+from tests.checker.verify.test_histories import plan_in_two_settings
+from tests.checker.verify.test_resumed import a_history, tables_of, url_of
+
+SEED = 8
+
+
+def files(folder: Path, seed: int = SEED, share: float = 1.0, after: int = 0, name: str = "") -> dict[str, Path]:
+    """The first events of each actor as a file; of `name` without those up to a position."""
+    found = {}
+    for actor, events in a_history(seed).items():
+        bodies = [write(event) for event in events][: max(1, round(share * len(events)))]
+        at = (after, digest(bodies[after - 1])) if after and actor == name else (0, "0" * 64)
+        found[actor] = folder / f"{actor}.jsonl"
+        found[actor].write_bytes(b"\n".join(write_lines(actor, bodies[at[0] :], 0.0, at)))
+    return found
+
+
+def verification(paths: dict[str, Path], url: str = IN_MEMORY) -> SourceVerification:
+    plan = plan_in_two_settings(SEED)
+    readers = [ChainReader(str(path), None) for path in paths.values()]
+    of = HistoryVerification(known(plan.units, plan.lazy), [reader.actor for reader in readers], url=url)
+    return SourceVerification(of, readers)
+
+
+def test_a_source_that_has_grown_is_read_on(tmp_path: Path) -> None:
+    url = f"sqlite:{tmp_path / 'kept.db'}"
+    for share in (0.3, 0.3, 0.7, 1.0):
+        following = verification(files(tmp_path, share=share), url)
+        while following.step():
+            pass
+        following.verification.close()
+    following = verification(files(tmp_path), url)
+    grown = following.to_the_end()
+    rows = tables_of(following.verification.database)
+    following.verification.close()
+    following = verification(files(tmp_path))
+    assert following.to_the_end().as_json() == grown.as_json()
+    assert grown.holds
+    kept = [row for row in rows["event"] if row[4] != "None"]
+    assert len(kept) == grown.events == len({row[:2] for row in kept})
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "words"),
+    [
+        ({"seed": 9}, "altered", "the source has another chain: its event"),
+        ({"share": 0.2}, "altered", "the source has another chain: its last event is"),
+        ({"after": 30, "name": "site"}, "gap", "is the last that is kept"),
+    ],
+)
+def test_a_source_that_does_not_go_on_from_what_is_kept_is_a_fault(
+    change: dict[str, int | float | str], kind: str, words: str, tmp_path: Path
+) -> None:
+    url, site = f"sqlite:{tmp_path / 'kept.db'}", len(a_history(SEED)["site"])
+    if "after" in change:
+        change = {**change, "after": site // 2}
+    following = verification(files(tmp_path, share=0.4), url)
+    while following.step():
+        pass
+    following.verification.close()
+    for _ in range(2):  # it is told once
+        following = verification(files(tmp_path, **change), url)  # type: ignore[arg-type]
+        result = following.to_the_end()
+        found = [fault for fault in result.faults if fault.actor == "site"]
+        assert [fault.kind for fault in found] == [kind]
+        assert words in found[0].reason
+        assert not result.holds
+        assert not result.undecided
+        following.verification.close()
+
+
+def test_all_sources_of_a_database_have_to_be_given(tmp_path: Path) -> None:
+    url, paths = f"sqlite:{tmp_path / 'kept.db'}", files(tmp_path)
+    following = verification(paths, url)
+    following.step()
+    following.verification.close()
+    with pytest.raises(SourcesError, match="the database has events of broker too"):
+        verification({name: path for name, path in paths.items() if name != "broker"}, url)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql", "mariadb"])
+def test_kill_9_of_the_verifier_loses_nothing_and_doubles_nothing(kind: str, tmp_path: Path) -> None:
+    paths, rng = files(tmp_path), Random(kind)
+    with url_of(kind, tmp_path) as url:
+        following = verification(paths, url)
+        whole = following.to_the_end().as_json()
+        rows = tables_of(following.verification.database)
+        following.verification.close()
+    kills = 0
+    with url_of(kind, tmp_path) as url:
+        words = [sys.executable, "-m", killed.__name__, str(SEED), url, *map(str, paths.values())]
+        while True:
+            begun = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": "."})
+            assert begun.stdout is not None
+            begun.stdout.readline()  # it has begun to judge
+            if kills < 3:
+                time.sleep(rng.uniform(0.0, 0.3))
+                begun.send_signal(signal.SIGKILL)
+            output, _ = begun.communicate(timeout=120)
+            kills += begun.returncode == -signal.SIGKILL
+            if begun.returncode == 0:
+                break
+        following = verification(paths, url)
+        others = tables_of(following.verification.database)
+        following.verification.close()
+    assert kills > 0
+    assert json.loads(output.splitlines()[-1]) == whole
+    for name, expected in rows.items():
+        if name != "follower":
+            assert others[name] == expected, name
