@@ -191,11 +191,23 @@ def test_nodes_elect_one(leasehold_system):
 """
 
 
+@pytest.mark.long
+@pytest.mark.leasehold_cluster(processes=True)
+def test_the_events_of_processes_are_kept_too(leasehold_system: Callable[..., ProcessSystem], tmp_path: Path) -> None:
+    system = leasehold_system("two_phase_commit", {"participants": 2})
+    commit(system)
+    for name, lines in system.logs().items():
+        (tmp_path / f"{name}.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    words = ["--system", "two_phase_commit", "--set", "participants=2", "--json"]
+    found = json.loads(CliRunner().invoke(conform, [str(tmp_path), *words]).output)
+    assert found["findings"] == []
+    assert found["coverage"]["crashed_in"]["covered"] > 0
+    assert len(found["logs"]) == 3
+
+
 def test_what_tests_have_exercised_is_kept_and_conforms(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(TESTED % RING)
-    pytester.runpytest_inprocess("-q", "-p", "no:cacheprovider", "--leasehold-coverage", "logs").assert_outcomes(
-        passed=2
-    )
+    pytester.runpytest_inprocess("-q", "--leasehold-coverage", "logs").assert_outcomes(passed=2)
     folders = {folder.name.rpartition("-")[2]: folder for folder in (pytester.path / "logs").iterdir()}
     assert sorted(file.stem for file in folders["test_a_lease_is_closed"].iterdir()) == ["broker", "site", "tenant"]
     for folder, system in (("test_a_lease_is_closed", "lease"), ("test_nodes_elect_one", RING)):
