@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from leasehold.cli.common import Exit, F, console, json_option, print_json, verb
-from leasehold.cli.leases import explained, lease_table, one_lease, unit_table, units_of
+from leasehold.cli.leases import lease_table, one_lease, unit_table, units_of
 from leasehold.impl.server.client import Client, ClientError, NotFound, Unreachable, sockets
 from leasehold.impl.words import choices
 
@@ -220,23 +220,6 @@ def show(lease: str, at: Path, as_json: bool) -> None:
         print_json({"lease": lease, "now": abouts[0]["now"], "machines": machines})
     else:
         console().print(one_lease(machines, abouts))
-
-
-@client_verb()
-@click.argument("lease")
-@at_options
-def explain(lease: str, at: Path, as_json: bool) -> None:
-    """Explain why a lease is in its state: the events that it waits for, since when, and the attempts so far.
-
-    Example:  leasehold explain tenant:1
-    """
-    machines, abouts = everywhere(lease, at)
-    lines = [line for machine in machines for line in explained(machine, abouts)]
-    if as_json:
-        print_json({"lease": lease, "lines": lines})
-    else:
-        for line in lines:
-            click.echo(line)
 
 
 @client_verb()

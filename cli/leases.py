@@ -104,9 +104,14 @@ def explained(machine: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> Iter
     now, tick = clock_of(machine, abouts)
     since = machine["since"]
     lasted = f", for {span(now - since, tick)}" if since is not None else ""
-    yield f"{machine['lease']} at {machine['actor']} ({machine['machine']}) is {machine['state']}{lasted}."
+    was = "was" if machine["forgotten"] is not None else "is"
+    yield f"{machine['lease']} at {machine['actor']} ({machine['machine']}) {was} {machine['state']}{lasted}."
     if machine["doc"]:
         yield f"  {machine['doc']}"
+    if machine["forgotten"] is not None:
+        when = _time(machine["forgotten"], now, tick)
+        yield f"  It was over, and is forgotten since tick {when}{_why(machine, now, tick)}."
+        return
     if machine["wish"]:
         yield f"  {_wish(machine['wish'], now, tick)}"
     if not machine["over"]:
@@ -122,6 +127,9 @@ def explained(machine: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> Iter
             yield f"  It waits for its policy to decide: {asked['task']}."
     for task in machine["handlers"]:
         yield f"  Its handler is at work: {task}."
+    if machine["restarts"] and not machine["over"]:
+        times = counted(machine["restarts"], "time")
+        yield f"  Its actor has restarted {times} since, and begun its calls and messages again."
     for unit in machine["units"]:
         doing = f"; its handler is at work: {', '.join(unit['handlers'])}" if unit["handlers"] else ""
         known = "".join(f", {name} {value}" for name, value in unit["facts"].items() if name in ("pid", "address"))
@@ -133,10 +141,7 @@ def explained(machine: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> Iter
     elif machine["leaves"]:
         stays = all(one["to"] == [machine["state"]] for one in machine["leaves"])
         yield "  It stays in this state, and takes:" if stays else "  It leaves this state by:"
-        yield from (f"    {_leave(one)}" for one in machine["leaves"])
-    if machine["history"]:
-        yield "  Before:"
-        yield from (f"    {span(now - step['at'], tick)} ago: {_step(step)}" for step in machine["history"][-6:])
+        yield from (f"    {_leave(one, now, tick)}" for one in machine["leaves"])
 
 
 def units_of(machine: dict[str, Any]) -> list[dict[str, Any]]:
@@ -238,13 +243,16 @@ def _wish(wish: dict[str, Any], now: int, tick: float) -> str:
 
 
 def _message(message: dict[str, Any], over: bool) -> str:
-    head = f"It says {message['message']} ({message['number']}) to {message['to']}: sent "
-    head += counted(message["times"], "time")
+    head = f"It says {message['message']} ({message['number']}) to {message['to']}: "
+    if message["times"] is not None:
+        head += f"sent {counted(message['times'], 'time')}, "
     if message["taken"]:
-        return f"{head}, and taken." if over else f"{head}, taken, and not answered yet."
+        return f"{head}taken." if over else f"{head}taken, and not answered yet."
+    if message["taken"] is None:
+        return f"{head}whether it was taken is not known."
     why = f": {message['reason']}" if message["reason"] else ""
     again = f"; again in {message['again_seconds']:.1f} s" if message["again_seconds"] is not None else ""
-    return f"{head}, not taken{why}{again}."
+    return f"{head}not taken{why}{again}."
 
 
 def _step(step: dict[str, Any]) -> str:
@@ -253,6 +261,17 @@ def _step(step: dict[str, Any]) -> str:
     return f"{step['transition']} ({step['from']} -> {step['to']})"
 
 
-def _leave(one: dict[str, Any]) -> str:
+# What brings an event that comes from here; of others it is plain.
+_BRINGS = {
+    "policy": ", as its policy decides ({task})",
+    "handler": ", as its handler says ({task})",
+    "subsidiary": ", as its units come there ({task})",
+}
+
+
+def _leave(one: dict[str, Any], now: int, tick: float) -> str:
     origin = "" if one["from"] == "here" else f" of {one['from']}"
-    return f"{one['event']}{origin} -> {', '.join(one['to'])}"
+    words = f"{one['event']}{origin} -> {', '.join(one['to'])}"
+    if one["due"] is not None:
+        return f"{words}, at tick {_time(one['due'], now, tick)}"
+    return words + _BRINGS.get(one["cause"], "").format(task=one["task"])

@@ -25,7 +25,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "Running actors": {
         "demo": "lease.demo:demo", "up": "up:up", "run": "run:run", "demand": "client:demand",
-        "leases": "client:leases", "show": "client:show", "explain": "client:explain", "extend": "client:extend",
+        "leases": "client:leases", "show": "client:show", "explain": "explain:explain", "extend": "client:extend",
         "close": "client:close", "begin": "client:begin", "tell": "client:tell", "units": "client:units",
         "recover": "client:recover",
         "events": "events:events", "verify": "verify:verify", "conform": "conform:conform",

@@ -14,6 +14,7 @@ from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.database import IN_MEMORY, DatabaseError
 from leasehold.checker.verify.history import HistoryResult, HistoryVerification, Violation
 from leasehold.cli.common import Exit, console, json_option, make_folder, no_such, print_json, set_option, verb, writing
+from leasehold.cli.verify_seeded import verify_seeded
 from leasehold.impl.events.chain import ChainError
 from leasehold.impl.events.event import AnyEvent, EventError
 from leasehold.impl.identity.trust import TrustFault
@@ -34,7 +35,7 @@ _REFUSALS = {
 
 
 @verb(refusals=_REFUSALS)
-@click.argument("sources", nargs=-1, required=True)
+@click.argument("sources", nargs=-1)
 @click.option("--system", default="lease", show_default=True, help="The system that the actors play.")
 @set_option
 @click.option("--trust", type=click.Path(path_type=Path), help="A trust set: check signatures with its keys.")
@@ -45,10 +46,13 @@ _REFUSALS = {
 @click.option(
     "--draw", type=click.Path(file_okay=False, path_type=Path), help="Folder for a picture of each violation."
 )
+@click.option(
+    "--seeded", metavar="BUG", help="In place of SOURCES: play a run with a seeded bug, or `all`, in a checkout."
+)
 @json_option
 def verify(
     sources: tuple[str, ...], system: str, settings: Mapping[str, str], trust: Path | None, unsigned: bool,
-    names: tuple[str, ...], complete: bool, url: str, draw: Path | None, as_json: bool,
+    names: tuple[str, ...], complete: bool, url: str, draw: Path | None, seeded: str | None, as_json: bool,
 ) -> Exit:  # fmt: skip
     """Check what actors have done against the properties of their system.
 
@@ -59,6 +63,12 @@ def verify(
     Example:  leasehold verify tenant.jsonl broker.jsonl site.jsonl --trust trust.yaml
               leasehold verify *.jsonl --set max_units=4 --property quarantine --draw pictures
     """
+    if seeded is not None:
+        if sources:
+            raise click.UsageError("--seeded plays runs of its own, so it takes no SOURCES")
+        return verify_seeded(seeded, as_json)
+    if not sources:
+        raise click.UsageError("Missing argument 'SOURCES...'.")
     model = load(system, settings)
     for name in names:
         if name not in model.properties:
@@ -73,7 +83,7 @@ def verify(
             raise click.UsageError(f"the events of {actor} are given twice")
         chains[actor] = events
     known = CutsOfSystem(model)
-    verification = HistoryVerification(known, chains, properties, url, complete)
+    verification = HistoryVerification(known, chains, properties, url, complete, whole=True)
     for actor, events in chains.items():
         verification.add(actor, events)
     result = verification.end()

@@ -1,6 +1,7 @@
 """Hold generated files to their generators: ``python tests/drift.py --check`` (the default) or ``--write``."""
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -26,7 +27,10 @@ GENERATED: list[tuple[str, list[str]]] = [
     ("docs/reference/command_line.md", ["tests/cli/reference.py"]),
     ("docs/reference/attacks.md", ["-m", "tests.impl.attacks.page"]),
     ("docs/mutants.md", ["-m", "tests.mutants.page"]),
+    ("docs/invariants.md", ["-m", "tests.invariants.page"]),
 ]
+# A folder's path, and the arguments to Python that print all its Markdown files as JSON, by name.
+FOLDERS: list[tuple[str, list[str]]] = [("docs/invariants", ["-m", "tests.invariants.page", "--pages"])]
 
 
 def printed(arguments: list[str]) -> bytes:
@@ -44,27 +48,35 @@ def main() -> int:
     drifted = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         # The reports are made here meanwhile: the tutorial's commands alone take about as long.
-        printing = pool.map(printed, (arguments for _, arguments in GENERATED))
+        printing = pool.map(printed, (arguments for _, arguments in GENERATED + FOLDERS))
         reports = {name: committed(name) for name in SHIPPED}
         contents = list(printing)
-    for (name, _), content in zip(GENERATED, contents, strict=True):
+    files: dict[str, bytes | None] = {name: content for (name, _), content in zip(GENERATED, contents, strict=False)}
+    for (folder, _), content in zip(FOLDERS, contents[len(GENERATED) :], strict=True):
+        files |= {str(path.relative_to(ROOT)): None for path in (ROOT / folder).glob("*.md")}
+        files |= {f"{folder}/{name}.md": text.encode() for name, text in json.loads(content).items()}
+    for name, wanted in files.items():
         path = ROOT / name
-        if path.is_file() and path.read_bytes() == content:
+        if path.is_file() and path.read_bytes() == wanted:
             continue
         drifted += 1
         print(f"{name}: {'renewed' if write else 'differs from its generator; run python tests/drift.py --write'}")
-        if write:
+        if not write:
+            continue
+        if wanted is None:
+            path.unlink()
+        else:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-    for name, files in reports.items():
-        folder = ROOT / "reports" / "shipped" / name
-        for difference in differences(folder, files):
+            path.write_bytes(wanted)
+    for name, report in reports.items():
+        place = ROOT / "reports" / "shipped" / name
+        for difference in differences(place, report):
             drifted += 1
             print(f"{difference}: {'renewed' if write else 'run python tests/drift.py --write'}")
         if write:
-            renew(folder, files)
+            renew(place, report)
     done = "renewed" if write else "drifted"
-    print(f"{len(GENERATED)} generated files and the reports of {len(SHIPPED)} systems, {drifted} {done}")
+    print(f"{len(files)} generated files and the reports of {len(SHIPPED)} systems, {drifted} {done}")
     return 1 if drifted and not write else 0
 
 

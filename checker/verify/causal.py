@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from leasehold.impl.events.event import (
     AnyEvent,
@@ -127,6 +128,11 @@ class CausalMerge:
         """The event of an actor that comes next, where it is known."""
         stream = self._streams.get(actor)
         return stream.events[0] if stream is not None and stream.events else None
+
+    def coming(self, actor: str, most: int) -> Iterator[AnyEvent]:
+        """The next events of an actor that are known."""
+        stream = self._streams.get(actor)
+        return iter(()) if stream is None else islice(stream.events, most)
 
     def ready(self) -> Iterator[AnyEvent]:
         """The events whose causes are there, in the order in which they are judged."""

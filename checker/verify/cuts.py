@@ -7,6 +7,7 @@ as a state. Between the cuts stand others that no event tells of by itself:
     clock      time has passed, at once up to the time of what comes next
     crash      an actor has stopped: right behind its last event before it recovered, as nobody knows when it was
     recover    it runs again
+    lost       an actor that was down comes back without a record, or a part of it, as a later step shows (lost.py)
     passed     a machine that belongs to the actor has gone on to serve another run; in this one it counts as unused,
                which is no step of this run
 
@@ -25,6 +26,7 @@ from leasehold.checker.explore.ground import function
 from leasehold.checker.explore.layout import Lane
 from leasehold.checker.explore.step import Action
 from leasehold.checker.verify.causal import CausalMerge, CutFault, Sent, with_driven
+from leasehold.checker.verify.lost import first_steps, lost_record
 from leasehold.checker.verify.run_state import OF_ACTOR, Cut, RunState, RunSteps, Unjudged
 from leasehold.faults import Budget
 from leasehold.faults.lowering import DOWN, UP
@@ -44,6 +46,7 @@ from leasehold.spec.language.model import System, Transition
 from leasehold.spec.language.python_source import Frame, source
 
 CRASH = Budget(crash=1)
+AHEAD = 10_000  # events of an actor in which what it has lost is looked for; what shows later is lost later
 
 
 class CutsOfSystem:
@@ -57,7 +60,7 @@ class CutsOfSystem:
         layout: of its states.
         up: by actor of the layout, the cell that says whether it runs.
         first: the cells of the first state.
-        transitions: by role and name.
+        transitions, writes: by role and name; the fields that a transition writes.
         lanes_of: by machine, its channels: the lane, the name of the machine at the other end, whether it sends there.
     """
 
@@ -75,6 +78,7 @@ class CutsOfSystem:
         self.transitions: dict[tuple[str, str], Transition] = {
             (role.name, t.name): t for role in system.roles.values() for t in role.transitions()
         }
+        self.writes = {at: frozenset(u.name for u in t.updates) for at, t in self.transitions.items()}
         self._lanes = {(lane.channel.name, lane.sender, lane.receiver): lane for lane in self.layout.lanes}
         self.lanes_of: dict[tuple[str, int], list[tuple[Lane, str, bool]]] = {
             (role.name, number): [] for role, number, _ in self.layout.machines()
@@ -112,6 +116,8 @@ class ConsistentCuts:
         known: the system.
         actors: those that are followed.
         recall: returns a run that is not in memory, and what was sent in it; None: it has not begun.
+        whole: all events come before any is judged. Then a record that was lost is lost when its actor comes back, as
+            its next step shows it; else right before that step.
 
     Attributes:
         now: the latest time that an actor has told.
@@ -125,9 +131,9 @@ class ConsistentCuts:
 
     def __init__(
         self, known: CutsOfSystem, actors: Iterable[str],
-        recall: Callable[[str], tuple[RunState, Sent] | None] = lambda run: None,
+        recall: Callable[[str], tuple[RunState, Sent] | None] = lambda run: None, whole: bool = False,
     ) -> None:  # fmt: skip
-        self.known, self.layout = known, known.layout
+        self.known, self.layout, self.whole = known, known.layout, whole
         actors = list(actors)
         self.merge = CausalMerge(actors, self._sent_in)
         self.steps = RunSteps(known, self._fault)
@@ -223,8 +229,45 @@ class ConsistentCuts:
 
     def _went(self, event: RecoveredEvent, to: Any) -> Iterator[Cut]:
         """An actor has stopped, or runs again, in all of its runs."""
-        for run in self._going():
+        going = list(self._going())
+        if to == UP and self.whole:
+            yield from self._lost_ahead(event.actor)
+        for run in going:
             yield from self._turns(run, event.actor, event.position, to)
+
+    # Records that were lost
+
+    def _lost_ahead(self, actor: str) -> Iterator[Cut]:
+        """What an actor that comes back has lost, as its next steps show."""
+        seen = set()
+        for event in self.merge.coming(actor, AHEAD):
+            if not isinstance(event, StepEvent):
+                continue
+            for step in first_steps(event):
+                if (step.lease, step.machine) not in seen:
+                    seen.add((step.lease, step.machine))
+                    yield from self._lost(event, step, ahead=True)
+
+    def _lost(self, event: StepEvent, step: MachineStep, ahead: bool = False) -> Iterator[Cut]:
+        """What a step shows of its machine's record, in a run that goes on; `ahead`: it is not the step's turn yet."""
+        key = event.actor, step.machine
+        name = self.own.get(key, ("", ""))[1] if step.lease == OF_ACTOR else step.lease
+        run = self._run(name) if name in self.asleep else self.runs.get(name)
+        if run is None or run.over or not run.judged or (step.lease == OF_ACTOR and key not in run.serving):
+            return
+        lost = lost_record(self.known, run, step)
+        if lost is None:
+            return
+        for words in (*lost.words, *(() if ahead else lost.numbers)):
+            self._fault(event, name, f"{step.machine} {words}")
+        if lost.cells:
+            yield from self._time(run)
+            self.steps.loses(run, event, step.machine)
+            if step.lease == OF_ACTOR:
+                self.own[key] = step.source, name
+                self.changed.add(key)
+            self.touched[name] = run
+            yield run.cut(Action("lost", None, 0, step.machine), event.actor, event.position)
 
     def _turns(self, run: RunState, actor: str, position: int, to: Any) -> Iterator[Cut]:
         up = [self.known.up[of] for of in self.steps.played(run, actor)]
@@ -285,6 +328,8 @@ class ConsistentCuts:
         step = event.step
         name = step.serves if step.lease == OF_ACTOR else step.lease
         run = self._run(name) if name else None
+        for one in first_steps(event):
+            yield from self._lost(event, one)
         self._follows(event, run)
         for one in with_driven(step):
             if one.lease == OF_ACTOR:

@@ -28,7 +28,8 @@ def _step(layout: Layout, cut: Cut, before: Cut) -> Step:
     after, step, action = _snapshot(layout, cut.state), cut.step, cut.action
     assert action is not None
     if step is None:
-        event = {"clock": f"now {after.now}", "passed": f"{cut.actor}: a machine goes on to another run"}
+        event = {"clock": f"now {after.now}", "passed": f"{cut.actor}: a machine goes on to another run",
+                 "lost": f"{cut.actor} has lost of {action.event}"}  # fmt: skip
         words = event.get(action.kind, f"{cut.actor}: {action.kind}")
         # Without a machine it is drawn through all lifelines.
         kind = action.kind if action.kind == "clock" else "other"

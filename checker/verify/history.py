@@ -132,6 +132,7 @@ class HistoryVerification:
         complete: the history is whole: each run is over with its last event, in whatever state.
         more: queries of a user's own (own.py).
         database: one that is open, in place of `url`; it is not closed.
+        whole: all events come before any is judged (`ConsistentCuts`).
 
     Attributes:
         result: what was found so far.
@@ -143,9 +144,9 @@ class HistoryVerification:
     def __init__(
         self, known: CutsOfSystem, actors: Iterable[str], properties: Mapping[str, Property] | None = None,
         url: str = IN_MEMORY, complete: bool = False, more: Iterable[PropertyQuery] = (),
-        database: VerifyDatabase | None = None,
+        database: VerifyDatabase | None = None, whole: bool = False,
     ) -> None:  # fmt: skip
-        self.known, self.complete = known, complete
+        self.known, self.complete, self.whole = known, complete, whole
         self._own_database = database is None
         self.database = database or VerifyDatabase(known.system, url)
         tables = self.database.tables
@@ -165,7 +166,7 @@ class HistoryVerification:
         if self.database.begun:
             self._resume(actors)
         else:
-            self.cuts = ConsistentCuts(known, actors, self._recall)
+            self.cuts = ConsistentCuts(known, actors, self._recall, whole)
 
     # The public side
 
@@ -327,7 +328,7 @@ class HistoryVerification:
         """Goes on where another verification of this database was."""
         progress, faults, machines = self.kept.load(self.cursor)
         actors = [*dict.fromkeys((*actors, *self.kept.followers))]
-        cuts = self.cuts = ConsistentCuts(self.known, actors, self._recall)
+        cuts = self.cuts = ConsistentCuts(self.known, actors, self._recall, self.whole)
         self._forgot = True
         self.check.checked, self.recorder.entry = progress["checked"], progress["entry"]
         self.recorder.begun = cuts.begun = progress["runs"]

@@ -16,6 +16,7 @@ from leasehold.checker.explore.layout import Lane, State
 from leasehold.checker.explore.step import Action
 from leasehold.checker.verify.causal import with_driven
 from leasehold.checker.verify.lanes import ReplayedLane
+from leasehold.checker.verify.lost import first_steps, lost_record
 from leasehold.faults.lowering import DOWN, UP
 from leasehold.impl.core.values import ValueFault, from_plain
 from leasehold.impl.events.event import AnyEvent, FoundEvent, MachineRecord, MachineStep, StepEvent
@@ -139,6 +140,9 @@ class RunSteps:
                     run.state[self.known.up[of]] = DOWN if row.cause == "crash" else UP
             case "passed":
                 self.passes(run, row.actor, row.event)
+            case "lost":
+                assert isinstance(row.origin, StepEvent)
+                self.loses(run, row.origin, row.event)
             case _:
                 assert isinstance(row.origin, StepEvent)
                 step = row.origin.step
@@ -158,6 +162,15 @@ class RunSteps:
             role, number = place
             at, size = self.layout.at(role, number, None), self.layout.stride[role]
             run.state[at : at + size] = self.known.first[at : at + size]
+
+    def loses(self, run: RunState, event: StepEvent, machine: str) -> None:
+        """A machine's record becomes what a later step shows that it was."""
+        step = next(one for one in first_steps(event) if one.machine == machine)
+        lost = lost_record(self.known, run, step)
+        for cell, value in lost.cells.items() if lost is not None else ():
+            run.state[cell] = value
+        if step.lease != OF_ACTOR:
+            run.left[event.actor, machine] = step.source
 
     def take(self, run: RunState, event: StepEvent) -> None:
         """A run after a step, with all that it drives.

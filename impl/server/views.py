@@ -11,17 +11,13 @@ import msgspec
 
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.table import BELOW, MachineInstance
-from leasehold.impl.core.core import Field
-from leasehold.impl.core.values import to_plain
-from leasehold.impl.core.work import CallWork, SendWork
+from leasehold.impl.core.work import SendWork
+from leasehold.impl.server.machine_views import MachineViews
 from leasehold.impl.server.subscribers import History
 from leasehold.impl.store.store import RecordKey
 from leasehold.spec import System
-from leasehold.spec.language.model import Send
-from leasehold.spec.language.types import TIME, Map, Value, members, show
 
 LAST = 6  # of what has happened to a unit
-SEVERAL = 4  # cells of a map that are counted and not shown
 
 
 class Views:
@@ -35,7 +31,8 @@ class Views:
     """
 
     def __init__(self, actor: Actor, system: System, history: History, tick_seconds: float) -> None:
-        self.actor, self.system, self.history, self.tick_seconds = actor, system, history, tick_seconds
+        self.actor, self.history, self.tick_seconds = actor, history, tick_seconds
+        self.machines = MachineViews(system, actor.program)
 
     def about(self) -> dict[str, Any]:
         """The actor itself."""
@@ -90,8 +87,8 @@ class Views:
             "unit": self._unit_name(held),
             **self._short(held),
             "lease": held.serves,
-            "doc": self._doc(held),
-            "shown": self._shown(held),
+            "doc": self.machines.doc(held.core, held.state),
+            "shown": self.machines.shown(held.core, held.record),
             "facts": held.metadata.get("facts", {}),
             "history": self.history.of(key)[-LAST:],
         }
@@ -133,51 +130,22 @@ class Views:
         return held.key.machine if held.core.of_run else self.actor.environment.unit_name(held)
 
     def _short(self, held: MachineInstance) -> dict[str, Any]:
-        return {
-            "lease": held.key.lease,
-            "actor": self.actor.identity.name,
-            "machine": held.key.machine,
-            "state": held.state,
-            "since": held.metadata.get("since"),
-            "over": held.core.over(held.state) and not self.actor.program.standing,
-            "asks": [
-                {"task": piece.task, "call": piece.target, "epoch": held.core.began(held.record, piece.task)}
-                for piece in held.core.work[held.state](held.record)
-                if isinstance(piece, CallWork)
-            ],
-            "data": self._data(held),
-            "times": [f.name for f in held.core.fields if f.type == TIME],
-        }
-
-    def _data(self, held: MachineInstance) -> dict[str, Any]:
-        return {f.name: to_plain(f.type, held.record[at]) for at, f in self._fields(held)}
-
-    def _shown(self, held: MachineInstance) -> dict[str, str]:
-        """Its data in the words of the specification."""
-        return {f.name: shown(f, held.record[at]) for at, f in self._fields(held)}
-
-    def _doc(self, held: MachineInstance) -> str:
-        """What the specification says of its state."""
-        return self.system.roles[held.core.role].states[held.state].doc.strip()
-
-    def _fields(self, held: MachineInstance) -> list[tuple[int, Field]]:
-        """The fields of the specification, each with its position in the record."""
-        core, data = held.core, self.system.roles[held.core.role].data
-        return [(at, f) for at, f in enumerate(core.fields, core.data_at) if not data[f.name].captured]
+        since = held.metadata.get("since")
+        return self.machines.short(self.actor.identity.name, held.key, held.core, held.record, since)
 
     def _long(self, held: MachineInstance) -> dict[str, Any]:
         return {
             **self._short(held),
-            "doc": self._doc(held),
-            "shown": self._shown(held),
+            "doc": self.machines.doc(held.core, held.state),
+            "shown": self.machines.shown(held.core, held.record),
             "peers": {self.actor.program.neighbour(held.core, held.number, at): actor for at, actor in held.addressed},
             "wish": None if held.core.subsidiary else _plain(self.actor.upcalls.wish(held.key.lease)),
             "units": self._driven(held),
             "messages": list(self._messages(held)),
             "refused": self.actor.outbox.refusals.get(held.key),
             "handlers": sorted(self.actor.calls.of(held.key)),
-            "leaves": list(self._leaves(held)),
-            "history": [{**step, **self._unanswered(held, step)} for step in self.history.of(held.key)],
+            "leaves": list(self.machines.leaves(held.core, held.record, self.actor.clock.now())),
+            "history": [{**step, **self.machines.unanswered(held.core, step)} for step in self.history.of(held.key)],
         }
 
     def _driven(self, held: MachineInstance) -> list[dict[str, Any]]:
@@ -185,7 +153,7 @@ class Views:
             {
                 "unit": self._unit_name(unit), "state": unit.state, "since": unit.metadata.get("since"),
                 "facts": unit.metadata.get("facts", {}), "handlers": sorted(self.actor.calls.of(unit.key)),
-                "doc": self._doc(unit),
+                "doc": self.machines.doc(unit.core, unit.state),
                 "history": self.history.of(unit.key),
             }
             for unit in self.actor.table.driven_by(held.key.lease, held.core.role)
@@ -209,39 +177,6 @@ class Views:
                     "message": piece.message, "number": held.record[held.core.sent_at][piece.neighbour], "to": "",
                     "times": 0, "taken": False, "reason": f"nobody is known to play {machine}", "again_seconds": None,
                 }  # fmt: skip
-
-    def _unanswered(self, held: MachineInstance, step: dict[str, Any]) -> dict[str, Any]:
-        """Of a step that time has taken: what was asked of neighbours whose answers had not come."""
-        if step.get("transition", "").partition("#")[2].partition(".")[0] != "tick":
-            return {}
-        role = self.system.roles[held.core.role]
-        left = role.states[step["from"]]
-        awaited = {self.system.messages[event].sender for event in left.on if event in self.system.messages}
-        sends = [task for name in left.tasks if isinstance(task := role.tasks[name], Send)]
-        return {"unanswered": [{"message": s.message, "to": s.receiver} for s in sends if s.receiver in awaited]}
-
-    def _leaves(self, held: MachineInstance) -> Iterator[dict[str, Any]]:
-        """The events that a state takes, from the specification: where some lead out of it, these alone."""
-        role = self.system.roles[held.core.role]
-        taken = {event: {case.target for case in cases} for event, cases in role.states[held.state].on.items()}
-        left = {event: targets - {held.state} for event, targets in taken.items()}
-        for event, targets in (left if any(left.values()) else taken).items():
-            if targets:
-                message = None if event in role.events else self.system.messages.get(event)
-                origin = message.sender if message is not None else "the clock" if event == "tick" else "here"
-                yield {"event": event, "from": origin, "to": sorted(set(targets))}
-
-
-def shown(field: Field, value: Value) -> str:
-    """A value of a field as the language writes it; of a map, cells that are as at first are only counted."""
-    if not isinstance(field.type, Map):
-        return show(field.type, value)
-    (first, *others), key, of = field.initial, field.type.key, field.type.of
-    changed = [f"{show(key, k)}: {show(of, v)}" for k, v in zip(members(key), value, strict=True) if v != first]
-    left = len(value) - len(changed)
-    if left < SEVERAL or any(other != first for other in others):
-        return show(field.type, value)
-    return "{" + ", ".join([*changed, f"{left} others: {show(of, first)}"]) + "}"
 
 
 def _plain(wish: bytes) -> Any:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
-from leasehold.impl.events.event import AnyEvent, StepEvent, read
+from leasehold.impl.events.event import AnyEvent, StepEvent, read, write
 from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.spec import System
@@ -64,14 +65,30 @@ def actors(live: int) -> list[str]:
     return [*SHARED, *(f"{SITE}-{site}" for site in range(live // UNITS))]
 
 
-def history(recordings: Sequence[Recording], live: int) -> Iterator[AnyEvent]:
-    """The events of all actors, in an order in which they could have come; so many leases live at a time."""
+def history(recordings: Sequence[Recording], live: int, waiting: int = 0) -> Iterator[AnyEvent]:
+    """The events of all actors, in an order in which they could have come.
+
+    Args:
+        recordings: what is copied.
+        live: how many leases live at a time, each from its demand to its end.
+        waiting: how many others come first, by an event each: they have asked for a ticket, and wait for the answer.
+    """
     positions = dict.fromkeys(actors(live), 0)
     copies = (_copy(recordings[site % len(recordings)], site) for site in range(live // UNITS))
-    for event in heapq.merge(*copies, key=lambda e: (e.now, e.time)):
+    moving = heapq.merge(*copies, key=lambda e: (e.now, e.time))
+    for event in itertools.chain(_waiting(recordings[0], waiting), moving):
         if isinstance(event, StepEvent) or not positions[event.actor]:  # an actor of all begins once
             positions[event.actor] += 1
             yield msgspec.structs.replace(event, position=positions[event.actor])
+
+
+def _waiting(recording: Recording, count: int) -> Iterator[AnyEvent]:
+    """The first step of a recorded lease under other names."""
+    first = next(e for e in _copy(recording, 0) if isinstance(e, StepEvent))
+    body = write(first)
+    for number in range(count):
+        named = body.replace(b'"tenant:0-1"', b'"tenant:w%d"' % number)
+        yield msgspec.structs.replace(read(named), time=-1.0)
 
 
 def _copy(recording: Recording, site: int) -> Iterator[AnyEvent]:

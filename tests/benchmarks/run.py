@@ -28,6 +28,7 @@ ALL = (
     "size",
     "idle",
     "end_to_end",
+    "verify",
     "discovery",
     "ring",
 )

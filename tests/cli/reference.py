@@ -283,9 +283,22 @@ SHOWN_KEYS = {
     "messages": "what it has to say: `message`, `number`, `to`, `times`, `taken`, `reason`, `again_seconds`",
     "refused": "the message of its state that a peer has refused, and why; or null",
     "handlers": "its handler calls that are under way",
-    "leaves": "how its state is left: `event`, `from`, `to`",
+    "leaves": "how its state is left: `event`, `from`, `to`; its `cause`, as [events](events.md) name it, with the "
+    "`task` that it ends; of a timer, when it is `due`, or null where it waits for more than time",
     "history": "its last transitions since the actor started: `at`, `transition`, `from`, `to`; of one that time has "
     "taken `unanswered`: what its state had asked of neighbours, `message` and `to`",
+}
+EXPLAIN_KEYS = {
+    "lease": "the lease, or run",
+    "told_by": "`actors` that run, or `events`",
+    "at": "the moment, as it was asked for; or null",
+    "actors": "who has told it: `name`, `now` (the tick of the moment), `tick_seconds`; of events also the `position`, "
+    "`tick` and `time` of the last one, and the position of the `first` that is there",
+    "machines": "the machines of the lease, as `show` has them, and besides, of events: `came`, the entry of the story "
+    "that led to the state; `restarts`, how often its actor has restarted since; `forgotten`, the tick at which it was",
+    "story": "what happened, in an order that respects causality: [entries](explain.md#json)",
+    "notes": "from where it is known, and what is not",
+    "lines": "all of that in words",
 }
 UNITS_KEYS = {
     "now": "the clock, in ticks",
@@ -454,7 +467,10 @@ def page() -> Iterator[str]:
     yield ""
     yield from table(UNIT_KEYS)
     yield "`tell --json` has `lease` or `unit`, `machine`, `kind`, `transition` and `reason`."
-    yield "`explain --json` has `lease` and `lines`; `demand`, `extend` and `close` have `lease`; `recover` has"
+    yield "`explain --json`:"
+    yield ""
+    yield from table(EXPLAIN_KEYS)
+    yield "`demand --json`, `extend --json` and `close --json` have `lease`; `recover --json` has"
     yield "`recovered`, with `actor` and `machine`. `migrate --json`:"
     yield ""
     yield from table(MIGRATE_KEYS)

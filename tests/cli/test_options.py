@@ -44,7 +44,6 @@ VERBS: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "leases": ("", {"--all": "--all"}),
     "show": ("tenant:1", {}),
-    "explain": ("tenant:1", {}),
     "extend": (
         "tenant:1 --units 2",
         {"--until": "--until 2h", "--units": "--units 3", "--soon": "--soon", "--victims": "--victims 4"},

@@ -80,7 +80,7 @@ def test_a_lease_from_the_command_line(fleet: Fleet) -> None:
     assert f"{lease} at tenant (service_manager) is active" in why
     assert "Somebody wants 2 units for another" in why
     assert "extend_lease of service_manager -> modifying" in why
-    assert "joining#joined (joining -> active)" in why
+    assert "service_manager joining -> active: joined" in why
     leasehold(fleet, "extend", lease, "--units", "3", "--soon")
     site = fleet.client(SITE)
     wait(lambda: site.get("leases", lease)[0]["data"]["units"] == 3)

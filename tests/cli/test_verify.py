@@ -48,10 +48,15 @@ def test_a_history_that_holds(tmp_path: Path) -> None:
 
 def test_a_violation_is_told_and_drawn(tmp_path: Path) -> None:
     result = _verify(
-        _files(tmp_path, bug="unit_not_saved"), "--property", "units_come_free", "--draw", str(tmp_path / "drawn")
+        _files(tmp_path, 8, "assigned_units_not_saved"),
+        "--property",
+        "units_come_free",
+        "--draw",
+        str(tmp_path / "drawn"),
     )
     assert result.exit_code == 1
     assert "units_come_free is violated in service_manager:2, cut " in result.output
+    assert "infrastructure: event 6 of site: it recovers 1 machines, and its events have 2" in result.output
     assert "led to by" in result.output
     picture = tmp_path / "drawn" / "1-units_come_free.svg"
     assert picture.read_text().startswith("<svg")
@@ -72,3 +77,34 @@ def test_a_property_that_does_not_exist_has_a_near_one(tmp_path: Path) -> None:
     result = _verify([tmp_path / "site.jsonl"], "--property", "units_come_fre")
     assert result.exit_code == 2
     assert "did you mean `units_come_free`?" in " ".join(result.output.split())
+
+
+# Seeded bugs
+
+
+def test_a_seeded_bug_is_reported_with_the_right_invariant_and_without_it_nothing_is() -> None:
+    result = CliRunner().invoke(verify, ["--seeded", "assigned_units_not_saved", "--json"])
+    found = json.loads(result.output)
+    assert result.exit_code == 0
+    figures = {name: found[name] for name in ("bugs", "shown_by_events", "reported", "right_invariant", "false_alarms")}
+    assert figures == {"bugs": 1, "shown_by_events": 1, "reported": 1, "right_invariant": 1, "false_alarms": 0}
+    (one,) = found["seeded"]
+    assert "a_lease_that_is_active_is_whole" in one["right"]
+    assert "site" in one["actors"]
+
+
+def test_a_seeded_bug_that_is_none_has_a_near_one() -> None:
+    result = CliRunner().invoke(verify, ["--seeded", "assigned_unit_not_saved"])
+    assert result.exit_code == 2
+    assert "did you mean `assigned_units_not_saved`?" in result.output
+    result = CliRunner().invoke(verify, ["--seeded", "all", "events.jsonl"])
+    assert result.exit_code == 2
+    assert "it takes no SOURCES" in result.output
+
+
+def test_seeded_bugs_need_a_checkout(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("leasehold.__file__", str(tmp_path / "site-packages/leasehold/__init__.py"))
+    result = CliRunner().invoke(verify, ["--seeded", "all"])
+    assert result.exit_code == 2
+    assert "needs a checkout of the repository" in result.output
+    assert "clone it" in result.output

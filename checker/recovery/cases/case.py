@@ -45,7 +45,11 @@ class CaseRun(SimulatedRun[S]):
         self.committed = DurabilityMonitor(self.sim)
         self.trace = TraceRecorder(self.sim, self.lease) if traced else None
         self.second = SecondCrash(self.sim, self.lease, second)
+        self.prepare()
         self.sim.start_all()
+
+    def prepare(self) -> None:
+        """Called before the actors start, for those who observe them."""
 
     def run(self) -> CaseOutcome:
         """Runs the whole case."""

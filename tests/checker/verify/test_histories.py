@@ -42,7 +42,8 @@ def test_a_correct_run_raises_no_alarm(seed: int) -> None:
 @pytest.mark.parametrize(
     ("bug", "seed", "invariant", "fault"),
     [
-        ("unit_not_saved", 8, "units_come_free", "its last event has left it in active"),
+        ("unit_not_saved", 9, "assigned_equals_ticketed", "its last event has left it in active"),
+        ("assigned_units_not_saved", 8, "a_lease_that_is_active_is_whole", "which does not write assigned"),
         ("duplicate_executed", 13, "the_end_is_obeyed", "and has received"),
         ("received_numbers_not_saved", 23, "a_granted_ticket_is_held", "and has received"),
     ],
@@ -73,8 +74,8 @@ class ByRealTime(CausalMerge):
 
 
 class NaiveVerification(HistoryVerification):
-    def __init__(self, known: CutsOfSystem, actors: Iterable[str]) -> None:
-        super().__init__(known, actors)
+    def __init__(self, known: CutsOfSystem, actors: Iterable[str], whole: bool) -> None:
+        super().__init__(known, actors, whole=whole)
         self.cuts.merge = ByRealTime(actors)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from leasehold.impl.core.core import Field
-from leasehold.impl.server.views import shown
+from leasehold.impl.server.machine_views import shown
 from leasehold.spec.language import types as t
 
 SITE = t.Instance("site", 6)

@@ -75,7 +75,7 @@ class RandomRun(LeaseRun):
             for number in sorted({act.who for act in self.plan.acts if act.kind == "demand"}):
                 lease = f"{SERVICE_MANAGER}:{number}"
                 self.leases.append(lease)
-                self.monitors.append(PropertyMonitor(self.sim, self.properties, lease))
+                self.watch(lease)
             self.sim.start_all()
             for tick in range(self.plan.ticks):
                 for act in self.plan.acts:
@@ -86,10 +86,10 @@ class RandomRun(LeaseRun):
             self._come_to_rest()
         except (Livelock, TimeoutError) as error:
             self.say("actor", f"it does not come to rest: {error}")
-        for lease, monitor in zip(self.leases, self.monitors, strict=True):
+        for monitor in self.monitors:
             monitor.settle()
             for name, when in () if self.skewed else monitor.broken.items():
-                self.say("invariant", f"{lease}: {name} does not hold {when}")
+                self.say("invariant", f"{monitor.lease}: {name} does not hold {when}")
         for words in self.committed.lost:
             self.say("record", words)
         self.report_steps()
@@ -99,6 +99,10 @@ class RandomRun(LeaseRun):
         self.outcome.path = self.trace.path() if self.trace is not None else None
         self.sim.close()
         return self.outcome
+
+    def watch(self, lease: str) -> None:
+        """The properties of a lease are evaluated from now on."""
+        self.monitors.append(PropertyMonitor(self.sim, self.properties, lease))
 
     # Time
 

@@ -1,0 +1,1 @@
+"""Explains leases, and runs of any system, from the events of their actors."""

@@ -1,0 +1,156 @@
+"""Views of the machines of a lease, from events: the same as running actors give, and what led to each state.
+
+Theory of operation. With the specification, the record of a machine says what its state asks for, what it waits for,
+and when its timer is due (impl/server/machine_views.py). What no event tells is null, or missing: what a client wishes,
+how often a message was sent and what a peer has answered to it, and the facts of units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from leasehold.checker.explain.machines import KnownMachine, KnownMachines, MachineOf
+from leasehold.impl.actor.table import BELOW
+from leasehold.impl.core.core import Core
+from leasehold.impl.core.values import ValueFault
+from leasehold.impl.core.work import Machines, Record, SendWork
+from leasehold.impl.events.records import record_of
+from leasehold.impl.server.machine_views import MachineViews
+from leasehold.impl.store.store import RecordKey
+
+
+class OtherSystem(Exception):
+    """Events are of another specification, or of other constants, than the system that is to explain them."""
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A machine with its record as compiled machines have it."""
+
+    key: MachineOf
+    known: KnownMachine
+    core: Core
+    number: int
+    record: Record
+
+
+class EventViews:
+    """Views of what events tell.
+
+    Args:
+        machines: of the system that explains it.
+        known: the machines, as the events up to a cut have left them.
+        now: the tick at which they are looked at.
+    """
+
+    def __init__(self, machines: MachineViews, known: KnownMachines, now: int) -> None:
+        self.machines, self.known, self.now, self.program = machines, known, now, machines.program
+
+    def lease(self, lease: str) -> list[dict[str, Any]]:
+        """All machines of a lease that are no subsidiaries, each with its units and what it waits for.
+
+        Raises:
+            OtherSystem: they are not of this system.
+        """
+        keys = sorted(key for key in self.known.machines if key.lease == lease)
+        seen = [self._seen(key) for key in keys]
+        return [self._view(one) for one in seen if not one.core.subsidiary]
+
+    def _seen(self, key: MachineOf) -> _Seen:
+        known, place = self.known.machines[key], self.program.machines.get(key.machine)
+        if known.spec != self.program.digest or place is None:
+            raise OtherSystem(
+                f"{key.machine} of {key.actor} is of another specification, {known.spec[:12]}, than "
+                f"{self.program.system}, which is {self.program.digest[:12]}; name the system of the actors (--system)"
+            )
+        agreement = self.known.actors[key.actor].agreement
+        if agreement and not f"{agreement}.".startswith(f"{self.program.agreement}."):
+            raise OtherSystem(
+                f"{key.actor} has other constants than {self.program.system} has here, and they decide what it waits "
+                f"for; name its configuration (--system {key.actor}.yaml), or give its settings (--set NAME=VALUE)"
+            )
+        core, number = place
+        below = tuple(self._below(key, one) for one in core.below)
+        try:
+            return _Seen(key, known, core, number, record_of(self.program, core, number, known.record, below))
+        except ValueFault as fault:
+            raise OtherSystem(f"{key.machine} of {key.actor} has no record of {self.program.system}: {fault}") from None
+
+    def _below(self, key: MachineOf, core: Core) -> Machines:
+        """The subsidiary machines of a role that a machine sees."""
+        found, lease = Machines(core.first), BELOW if core.of_actor else key.lease
+        for number in range(core.count):
+            at = MachineOf(key.actor, lease, core.machine(number))
+            known = self.known.machines.get(at)
+            if known is not None and known.forgotten is None:
+                found[number] = self._seen(at).record
+        return found
+
+    def _view(self, seen: _Seen) -> dict[str, Any]:
+        (actor, lease, machine), known, core, record = seen.key, seen.known, seen.core, seen.record
+        short = self.machines.short(actor, RecordKey(lease, machine), core, record, known.since)
+        return {
+            **short,
+            "doc": self.machines.doc(core, record[0]),
+            "shown": self.machines.shown(core, record),
+            "peers": {name: known.peers.get(name, "") for name in self._neighbours(seen)},
+            "wish": None,
+            "units": self._units(seen),
+            "messages": list(self._messages(seen)),
+            "refused": None,
+            "handlers": _handlers(short),
+            "leaves": list(self.machines.leaves(core, record, self.now)),
+            "history": [{**step, **self.machines.unanswered(core, step)} for step in known.history],
+            "came": None if known.came is None else known.came.as_json(),
+            "restarts": known.restarts,
+            "forgotten": known.forgotten,
+        }
+
+    def _neighbours(self, seen: _Seen) -> list[str]:
+        fixed = self.program.neighbours(seen.core, seen.number)
+        return [*fixed, *sorted(name for name in seen.known.peers if name not in fixed)]
+
+    def _units(self, seen: _Seen) -> list[dict[str, Any]]:
+        """The subsidiary machines that serve the lease, in the order of their keys."""
+        roles, found = {core.role for core in seen.core.below}, []
+        for key, known in sorted(self.known.machines.items(), key=lambda item: item[0]):
+            if key.actor != seen.key.actor or known.serves != seen.key.lease or known.forgotten is not None:
+                continue
+            if key.machine.partition("[")[0] not in roles:
+                continue
+            unit = self._seen(key)
+            short = self.machines.short(key.actor, RecordKey(key.lease, key.machine), unit.core, unit.record, None)
+            found.append(
+                {
+                    "unit": key.machine, "state": unit.record[0], "since": known.since, "facts": {},
+                    "handlers": _handlers(short), "doc": self.machines.doc(unit.core, unit.record[0]),
+                    "history": known.history,
+                }
+            )  # fmt: skip
+        return found
+
+    def _messages(self, seen: _Seen) -> Iterator[dict[str, Any]]:
+        """What its state says to neighbours, unless it is an answer that has arrived."""
+        core, record, known = seen.core, seen.record, seen.known
+        for piece in core.work[record[0]](record):
+            if not isinstance(piece, SendWork) or not (number := record[core.sent_at][piece.neighbour]):
+                continue
+            name = self.program.neighbour(core, seen.number, piece.neighbour)
+            peer = known.peers.get(name, "")
+            receiver = self.known.machines.get(MachineOf(peer, seen.key.lease, name))
+            heard = 0 if receiver is None else receiver.record.received.get(seen.key.machine, 0)
+            taken = heard >= number if peer in self.known.actors else None
+            if taken and piece.answer:
+                continue
+            reason = "" if peer else f"nobody is known to play {name}"
+            yield {
+                "message": piece.message, "number": number, "to": peer, "times": None, "taken": taken,
+                "reason": reason, "again_seconds": None,
+            }  # fmt: skip
+
+
+def _handlers(short: dict[str, Any]) -> list[str]:
+    """The handlers that a machine's state asks for."""
+    return sorted(ask["task"] for ask in short["asks"] if not ask["call"].startswith("policy."))

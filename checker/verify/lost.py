@@ -1,0 +1,86 @@
+"""What a step shows of a record that was lost before it.
+
+Theory of operation. A step tells the record after it, and where its machine stood before. Between two events of a
+machine its record changes nowhere but where the actor recovers from its store; so it is as the last event has left it,
+or it was lost there. A step tells that in three ways: it begins in another state, a field that its transition does
+not write has another value afterwards, or a number is smaller than before. A record that begins anew has first values.
+What was lost in a field that the step itself writes is in no event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from leasehold.checker.verify.causal import with_driven
+from leasehold.impl.core.values import ValueFault, from_plain
+from leasehold.impl.events.event import MachineStep, StepEvent
+
+if TYPE_CHECKING:
+    from leasehold.checker.verify.cuts import CutsOfSystem
+    from leasehold.checker.verify.run_state import RunState
+
+
+@dataclass(frozen=True, slots=True)
+class LostRecord:
+    """A record that is not as its last event has left it.
+
+    Attributes:
+        cells: of the run's state, those that had other values before the step.
+        words: what differs in them.
+        numbers: what differs besides, of which the state of a run has nothing.
+    """
+
+    cells: dict[int, Any]
+    words: tuple[str, ...]
+    numbers: tuple[str, ...]
+
+
+def first_steps(event: StepEvent) -> Iterator[MachineStep]:
+    """Of an event, the first step of each machine."""
+    yield from {step.machine: step for step in reversed([*with_driven(event.step)])}.values()
+
+
+def lost_record(known: CutsOfSystem, run: RunState, step: MachineStep) -> LostRecord | None:
+    """What was lost of a machine's record since its last event in a run; None: nothing that its step shows."""
+    place = known.machine(step.machine)
+    if place is None or step.machine not in run.epochs:
+        return None
+    role, number = place
+    core, data = known.program.roles[role], known.system.roles[role].data
+    at, words = known.layout.at(role, number, None), list[str]()
+    moved = step.source != run.state[at]
+    if moved:
+        words.append(f"takes {step.event} in {step.source}, and its last event has left it in {run.state[at]}")
+    anew = moved and step.source == core.first_state(number) and step.record.epoch <= 1
+    writes, cells = known.writes.get((role, step.transition), frozenset()), {at: step.source}
+    for name, d in data.items():
+        cell = known.layout.at(role, number, name)
+        if anew:
+            cells[cell] = known.first[cell]
+        elif name not in writes and name in step.record.data:
+            with suppress(ValueFault):  # the step itself is refused for that
+                cells[cell] = from_plain(d.type, step.record.data[name])
+        if not moved and cells.get(cell, run.state[cell]) != run.state[cell]:
+            has = repr(step.record.data[name])[:60]
+            words.append(f"takes {step.event}, which does not write {name}, and its last event has left no {has} there")
+    numbers = [*_numbers(known, run, step, place)]
+    if max(step.record.epoch, 1) < run.epochs[step.machine]:
+        numbers.append(f"takes {step.event} with state epoch {step.record.epoch}, after {run.epochs[step.machine]}")
+    changed = {cell: value for cell, value in cells.items() if value != run.state[cell]}
+    return LostRecord(changed, tuple(words), tuple(numbers)) if words or numbers else None
+
+
+def _numbers(known: CutsOfSystem, run: RunState, step: MachineStep, place: tuple[str, int]) -> Iterator[str]:
+    """Numbers of messages that are smaller than they were."""
+    for lane, name, sends in known.lanes_of[place]:
+        replayed = run.lanes.get(lane.cell)
+        if replayed is None:
+            continue
+        had = replayed.newest if sends else replayed.received
+        has = (step.record.sent if sends else step.record.received).get(name, 0)
+        if has < had and (sends or step.received is None or step.received.machine != name):
+            what = "sent to" if sends else "received from"
+            yield f"takes {step.event}, and the last number {what} {name} is {has}; it was {had} before"

@@ -1,0 +1,96 @@
+"""The sources that verbs about histories take: the events of all actors of a system, one each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import click
+
+from leasehold.checker.verify.chains import read_chain
+from leasehold.cli.common import Exit, F, set_option
+from leasehold.impl.events.chain import ChainError
+from leasehold.impl.events.event import AnyEvent, EventError
+from leasehold.impl.identity.trust import Trust, TrustFault
+from leasehold.impl.identity.trust_file import TrustFile
+from leasehold.impl.server.client import Client, ClientError, Unreachable, sockets
+from leasehold.impl.server.config import ConfigError, read_config
+from leasehold.impl.server.event_source import open_source
+from leasehold.impl.store.store import StoreError
+from leasehold.spec import System, load
+from leasehold.spec.language.load import SHIPPED
+
+# What reading them raises, and the exit code of each.
+SOURCE_REFUSALS: dict[type[Exception], Exit] = {
+    Unreachable: Exit.BAD_SPEC, ClientError: Exit.VIOLATED, StoreError: Exit.BAD_SPEC, ChainError: Exit.VIOLATED,
+    EventError: Exit.VIOLATED, TrustFault: Exit.BAD_SPEC, ConfigError: Exit.BAD_SPEC,
+}  # fmt: skip
+
+
+def source_options(command: F) -> F:
+    """--system, --set, --trust and --unsigned."""
+    options: Iterable[Callable[[F], F]] = (
+        click.option("--unsigned", is_flag=True, help="Take a file also where nobody has signed its end."),
+        click.option(
+            "--trust", type=click.Path(path_type=Path), help="A trust set: check signatures with its keys."
+        ),
+        set_option,
+        click.option(
+            "--system",
+            help="The system that the actors play, or the configuration (.yaml) of one of them, with its settings; "
+            "default: that of the first source which is a configuration or a running actor, else lease.",
+        ),
+    )  # fmt: skip
+    for option in options:
+        command = option(command)
+    return command
+
+
+def read_sources(sources: Iterable[str], trust: Path | None, unsigned: bool) -> dict[str, list[AnyEvent]]:
+    """The events of each actor, by its name; a folder of sockets stands for all of its actors.
+
+    Raises:
+        ClientError, StoreError, TrustFault: they cannot be read.
+        ChainError, EventError: they are not as they were written.
+    """
+    keys: Trust | None = None if trust is None else TrustFile(trust).current()
+    chains: dict[str, list[AnyEvent]] = {}
+    for words in sources:
+        for one in map(str, sockets(Path(words))) if Path(words).is_dir() else (words,):
+            source = open_source(one)
+            actor, events = read_chain(source.lines(0), keys, unsigned or not source.signed)
+            if actor in chains:
+                raise click.UsageError(f"the events of {actor} are given twice")
+            chains[actor] = events
+    return chains
+
+
+def played_system(system: str | None, settings: Mapping[str, str], sources: Iterable[str]) -> System:
+    """The system whose events sources have, with the constants of its actors.
+
+    Args:
+        system: the name, folder or configuration that a person gives; None: the sources say it.
+        settings: constants that come before those of a configuration.
+        sources: as `read_sources` takes them.
+
+    Raises:
+        ConfigError: the configuration is none.
+        ClientError: a running actor does not say it.
+    """
+    if system is not None and not _is_configuration(system):
+        return load(system, settings)
+    for words in [system] if system is not None else sources:
+        path = Path(words)
+        if _is_configuration(words):
+            config = read_config(path)
+            folder = config.system if config.system in SHIPPED else path.parent / config.system
+            return load(folder, {**config.settings, **settings})
+        if path.is_dir() or path.is_socket():
+            about = Client(sockets(path)[0]).get("about")
+            if about["system"] in SHIPPED:
+                return load(about["system"], {**about["constants"], **settings})
+    return load("lease", settings)
+
+
+def _is_configuration(words: str) -> bool:
+    return words.endswith((".yaml", ".yml")) and Path(words).is_file()

@@ -1,0 +1,306 @@
+"""Verifying while it happens: events per second against all properties of the lease, with many leases, and for long."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import itertools
+import os
+import time
+import tracemalloc
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from leasehold.checker.verify.cuts import CutsOfSystem
+from leasehold.checker.verify.database import IN_MEMORY, VerifyDatabase
+from leasehold.checker.verify.history import HistoryVerification
+from leasehold.impl.events.event import AnyEvent, StepEvent, write
+from tests.benchmarks import places
+from tests.benchmarks.many_leases import SHARED, UNITS, Recording, actors, history, recorded
+from tests.benchmarks.measure import Missing, Row, Section, Table, Target, median, say
+
+BATCH = 1000  # events that come at once
+HOW = """
+Real events of the lease ([many_leases.py](../tests/benchmarks/many_leases.py)): service manager, broker and sites of
+two units each. They come in an order in which they may have happened, {batch:,} at a time, and each time all {queries}
+queries are asked of what is new. Reading lines, digests and signatures is not part of it. Nothing may be found: a
+violation or a fault ends the benchmark. Seconds are those of the processor, of the verifier and of the database's
+thread that serves it together, as others used the machine meanwhile.
+
+- *Live* leases have begun and are not over. {moving} of them move, from the demand to the end of the second extension
+  by about 45 events each, at {sites} sites, the next one as soon as one is over. Their histories are recorded at ten
+  sites, and the others have copies in which lease and site have other names. The other live leases
+  have asked for a ticket and wait for the answer: the first step of a recorded lease, with other names.
+- *Plain inserts* of the same events, one row each, one transaction for a batch, in the same database: an upper bound.
+- *Everything again*: the same queries asked of all of history for each batch, as without increments.
+- *Long after*: 20 leases live at a time; the first and the last tenth of the history are compared.
+"""
+MOVING = 100
+CROWDED = ("SQLite, in memory", "PostgreSQL")  # with so many leases that it takes minutes until all have begun
+MANY = 10_000  # live leases of which not everything is asked again: that would take an hour
+
+
+class Stopwatch:
+    """Processor seconds of this process, and of the thread of a server that serves a connection."""
+
+    def __init__(self, database: VerifyDatabase) -> None:
+        self._stat: Path | None = None
+        kind = database.tables.dialect.name
+        if kind != "sqlite":
+            database.cursor.execute(_THREAD[kind])
+            ((thread,),) = database.cursor.fetchall()
+            self._stat = Path(f"/proc/{thread}/task/{thread}/stat")
+
+    def seconds(self) -> float:
+        served = 0.0
+        if self._stat is not None:
+            user, system = self._stat.read_text().rpartition(")")[2].split()[11:13]
+            served = (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+        return time.process_time() + served
+
+
+_THREAD = {
+    "postgresql": "SELECT pg_backend_pid()",
+    "mariadb": "SELECT tid FROM information_schema.processlist WHERE id = CONNECTION_ID()",
+}
+
+
+class Following:
+    """A verification that is fed in batches."""
+
+    def __init__(self, known: CutsOfSystem, names: Sequence[str], url: str) -> None:
+        self.names = names
+        self.verification = HistoryVerification(known, names, url=url)
+        self.watch = Stopwatch(self.verification.database)
+
+    def feed(self, events: Sequence[AnyEvent]) -> float:
+        """Verifies a batch; returns the seconds that it took.
+
+        Raises:
+            RuntimeError: something is wrong with them, so the benchmark is.
+        """
+        by_actor: dict[str, list[AnyEvent]] = defaultdict(list)
+        for event in events:
+            by_actor[event.actor].append(event)
+        began = self.watch.seconds()
+        for actor, some in by_actor.items():
+            self.verification.add(actor, some)
+        for name in self.names:
+            self.verification.cuts.merge.quiet(name, events[-1].now, events[-1].time)
+        found = self.verification.judge()
+        seconds = self.watch.seconds() - began
+        if found or self.verification.cuts.faults:
+            raise RuntimeError(f"{[v.property for v in found]} {self.verification.cuts.faults[:3]}")
+        return seconds
+
+    def again(self) -> float:
+        """Seconds to ask all queries of all of history."""
+        check = self.verification.check
+        newest, check.checked = check.checked, -1
+        began = self.watch.seconds()
+        check.ask(self.verification.database.cursor)
+        check.checked = newest
+        return self.watch.seconds() - began
+
+    def close(self) -> None:
+        self.verification.close()
+
+
+def batches(events: Iterable[AnyEvent], size: int) -> Iterator[list[AnyEvent]]:
+    """Events, so many at a time."""
+    left = iter(events)
+    while some := list(itertools.islice(left, size)):
+        yield some
+
+
+@contextlib.contextmanager
+def in_memory() -> Iterator[str]:
+    yield IN_MEMORY
+
+
+@contextlib.contextmanager
+def fresh(kind: str) -> Iterator[str]:
+    """The URL of an empty place."""
+    with places.KINDS[kind]() as place:
+        yield place.url
+
+
+PLACES: dict[str, Callable[[], contextlib.AbstractContextManager[str]]] = {
+    "SQLite, in memory": in_memory, "SQLite, a file": partial(fresh, "SQLite"),
+    "PostgreSQL": partial(fresh, "PostgreSQL"), "MariaDB": partial(fresh, "MariaDB"),
+}  # fmt: skip
+
+
+# What is measured
+
+
+def benchmark(quick: bool) -> Section:
+    """Events per second by database, with few and many live leases, and after a long history; bytes of each."""
+    moving, rest, size = (10, 2, 100) if quick else (MOVING, 12, BATCH)
+    waiting = (10, 100) if quick else (1000 - MOVING, 100_000 - MOVING)
+    system, recordings = recorded(2 if quick else 8, 2 if quick else 10)
+    _, long = recorded(2 if quick else 24, 1)
+    known = CutsOfSystem(system)
+    rates: list[Row] = []
+    ages: list[Row] = []
+    sizes = lines(long)
+    skipped: list[str] = []
+    for place, opened in PLACES.items():
+        try:
+            for others in waiting if place in CROWDED else waiting[:1]:
+                with opened() as url:
+                    found = live(known, recordings, moving, others, url, size, rest)
+                rates += rows_of(f"{place}, {moving + others:,} live", found)
+            with opened() as url:
+                rows, stored = grown(known, long, url, size, place)
+            ages += rows
+            sizes.append(Row(f"{place}, all tables of the verifier", [stored]))
+        except Missing as missing:
+            skipped.append(str(missing))
+    tables = [
+        Table("events verified", "per second", rates, "verified"),
+        Table("20 leases live, after a long history", "per second", ages, "the first tenth"),
+        Table("a live lease, in memory", "bytes", [Row("all that Python holds", [memory(known, recordings, quick)])]),
+        Table("an event", "bytes", sizes),
+    ]
+    how = HOW.format(batch=size, queries=queries_of(known), moving=moving, sites=moving // UNITS)
+    return Section("verify", "Verifying while it happens", how, tables, skipped)
+
+
+def queries_of(known: CutsOfSystem) -> int:
+    following = Following(known, SHARED, IN_MEMORY)
+    following.close()
+    return following.verification.result.asked
+
+
+def rows_of(what: str, found: dict[str, list[float]]) -> list[Row]:
+    again = found["again"]
+    return [
+        Row(f"{what}: verified", found["verified"]),
+        Row(f"{what}: plain inserts", found["inserted"], found["verified"]),
+        *([Row(f"{what}: everything again", again, found["verified"][: len(again)])] if again else []),
+    ]
+
+
+def live(
+    known: CutsOfSystem, recordings: Sequence[Recording], moving: int, waiting: int, url: str, size: int, rest: int
+) -> dict[str, list[float]]:
+    """Events per second of batches once all leases are live: verified, only inserted, and asked of everything again."""
+    following = Following(known, actors(moving), url)
+    try:
+        events = history(recordings, moving, waiting)
+        for batch in batches(itertools.islice(events, waiting), 20 * size):
+            say(f"{waiting:,} leases begin: {len(batch) / following.feed(batch):,.0f} events/s")
+        begun: set[str] = set()
+        figures: dict[str, list[float]] = {"verified": [], "inserted": [], "again": []}
+        insert = plain_inserts(following)
+        for batch in batches(events, size):
+            everybody = len(begun) >= moving
+            begun |= {event.step.lease for event in batch if isinstance(event, StepEvent)}
+            seconds = following.feed(batch)
+            if not everybody:
+                continue
+            figures["verified"].append(len(batch) / seconds)
+            figures["inserted"].append(len(batch) / max(insert(batch), 0.001))
+            if len(figures["again"]) < 3 and waiting < MANY:
+                figures["again"].append(len(batch) / following.again())
+            say(f"{waiting + moving:,} live: {figures['verified'][-1]:,.0f} events/s")
+            if len(figures["verified"]) == rest:
+                break
+        return figures
+    finally:
+        following.close()
+
+
+def plain_inserts(following: Following) -> Callable[[Sequence[AnyEvent]], float]:
+    """What inserts events as they are into a table of the same database."""
+    database = following.verification.database
+    mark = "?" if database.tables.dialect.name == "sqlite" else "%s"
+    kind = database.tables.dialect.columns
+    database.cursor.execute(
+        f"CREATE TABLE bare (actor {kind['key']}, position {kind['number']}, body {kind['opaque']},"
+        " PRIMARY KEY (actor, position))"
+    )
+    database.connection.commit()
+
+    def insert(events: Sequence[AnyEvent]) -> float:
+        rows = [(event.actor, event.position, write(event).decode()) for event in events]
+        began = following.watch.seconds()
+        database.cursor.executemany(f"INSERT INTO bare VALUES ({', '.join([mark] * 3)})", rows)
+        database.connection.commit()
+        return following.watch.seconds() - began
+
+    return insert
+
+
+def grown(known: CutsOfSystem, long: Sequence[Recording], url: str, size: int, place: str) -> tuple[list[Row], float]:
+    """Events per second in the first and in the last tenth of a long history; bytes that an event takes in the end."""
+    following = Following(known, actors(20), url)
+    try:
+        some = list(batches(history(long, 20), size))
+        rates = [len(batch) / following.feed(batch) for batch in some]
+        taken = stored(following) / sum(map(len, some))
+    finally:
+        following.close()
+    rates.pop()  # it is not full
+    tenth = max(1, len(rates) // 10)
+    first, last = rates[:tenth], rates[-tenth:]
+    say(f"{place}: {median(first):,.0f}, then {median(last):,.0f} events/s")
+    rows = [
+        Row(f"{place}, first tenth of {len(rates) * size:,} events", first),
+        Row(f"{place}, last tenth", last, [median(first)] * tenth, [Target(0.9)]),
+    ]
+    return rows, taken
+
+
+def memory(known: CutsOfSystem, recordings: Sequence[Recording], quick: bool) -> float:
+    """Bytes that Python holds for each lease more, between two numbers of live leases."""
+    counts = (10, 20) if quick else (100, 300)
+    held = []
+    for count in counts:
+        following = Following(known, actors(count), "sqlite::memory:")
+        gc.collect()
+        tracemalloc.start()
+        begun: set[str] = set()
+        for batch in batches(history(recordings, count), 100):
+            following.feed(batch)
+            begun |= {event.step.lease for event in batch if isinstance(event, StepEvent)}
+            if len(begun) >= count:
+                break
+        gc.collect()
+        held.append(tracemalloc.get_traced_memory()[0])
+        tracemalloc.stop()
+        following.close()
+    return (held[1] - held[0]) / (counts[1] - counts[0])
+
+
+def stored(following: Following) -> int:
+    """The bytes of a database."""
+    database = following.verification.database
+    question = {
+        "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
+        "postgresql": "SELECT SUM(pg_total_relation_size(c.oid)) FROM pg_class c JOIN pg_namespace n"
+        " ON n.oid = c.relnamespace WHERE c.relkind = 'r' AND n.nspname = current_schema()",
+        "mariadb": "SELECT SUM(data_length + index_length) FROM information_schema.tables"
+        " WHERE table_schema = DATABASE()",
+    }[database.tables.dialect.name]
+    if database.tables.dialect.name == "mariadb":
+        for table in database.tables.tables():
+            database.cursor.execute(f"ANALYZE TABLE {table.name}")
+            database.cursor.fetchall()
+    database.cursor.execute(question)
+    ((size,),) = database.cursor.fetchall()
+    return int(size)
+
+
+def lines(long: Sequence[Recording]) -> list[Row]:
+    """Bytes of events as they are written, and as a compressed file."""
+    bodies = [body for recording in long for some in recording.bodies.values() for body in some]
+    text = b"\n".join(bodies)
+    return [
+        Row("a line of JSON", [len(text) / len(bodies)]),
+        Row("the same in a file, compressed (zlib)", [len(zlib.compress(text, 6)) / len(bodies)]),
+    ]

@@ -1,0 +1,96 @@
+"""`python -m tests.campaigns.readings`: the readings of each property agree, on the cuts that events of actors make.
+
+The definition, the explorer's functions and SQL are asked of the same cuts, in each database; runs have faults, and
+some have a seeded bug. It exits with 1 where two readings differ.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import click
+
+from leasehold.checker.verify.cuts import CutsOfSystem
+from tests.checker.verify.databases import KINDS, database
+from tests.watched.readings import Agreement, compared
+from tests.watched.seeded import history_of, known_trials, seeds_of
+from tests.watched.sources import SYSTEMS, History
+
+# Of what any system does, so that systems without bugs of their own are violated, too.
+BUGS = (
+    "received_numbers_not_saved", "sent_numbers_not_saved", "duplicate_executed", "stale_executed",
+    "commit_not_durable", "dirty_flag_cleared", "sent_numbers_from_received", "said_again_under_a_new_number",
+)  # fmt: skip
+
+
+@dataclass
+class Group:
+    """Histories of one setting of a system."""
+
+    known: CutsOfSystem
+    histories: list[tuple[History, bool]] = field(default_factory=list)
+    with_bugs: int = 0
+
+
+def groups(system: str, runs: int) -> Iterator[Group]:
+    """Runs of a system: so many correct ones, as many with bugs of any system, and those of its own bugs."""
+    plain = [("", seed) for _, seed in zip(range(runs), seeds_of(system), strict=False)]
+    planted = [(BUGS[n % len(BUGS)], seed) for n, (_, seed) in enumerate(plain)]
+    own = [(bug, one.seed) for bug, one in known_trials().items() if one.system == system and one.seed >= 0]
+    found: dict[int, Group] = {}
+    for bug, seed in (*plain, *planted, *own):
+        known, history, complete = history_of(bug, system, seed)
+        group = found.setdefault(id(known), Group(known))
+        group.histories.append((history, complete))
+        group.with_bugs += bool(bug)
+    yield from found.values()
+
+
+def agreement(group: Group, kinds: Sequence[str]) -> Agreement:
+    """The readings of a group, compared in databases of these kinds."""
+    system, layout = group.known.system, group.known.layout
+    with contextlib.ExitStack() as stack:
+        databases = {kind: stack.enter_context(database(kind, system, layout)) for kind in kinds}
+        return compared(group.known, group.histories, databases)
+
+
+@click.command(help=(__doc__ or "").replace("`", ""))
+@click.argument("systems", nargs=-1, type=click.Choice(SYSTEMS))
+@click.option("--runs", default=8, show_default=True, help="correct runs of each system; there are as many with bugs")
+@click.option("--database", "kinds", multiple=True, type=click.Choice(KINDS), help="these alone; all if left out")
+@click.option("--json", "as_json", is_flag=True, help="print JSON, a line for each setting of a system")
+def main(systems: tuple[str, ...], runs: int, kinds: tuple[str, ...], as_json: bool) -> None:
+    logging.disable(logging.CRITICAL)
+    kinds, differ = kinds or KINDS, 0
+    for system in systems or SYSTEMS:
+        for group in groups(system, runs):
+            begun = time.perf_counter()
+            found = agreement(group, kinds)
+            differ += len(found.differ)
+            line = {
+                "system": system, "databases": list(kinds), "histories": len(group.histories),
+                "with_bugs": group.with_bugs, "cuts": found.cuts, **found.verdicts,
+                "properties_with_both": len(found.both), "differ": found.differ,
+                "seconds": round(time.perf_counter() - begun, 1),
+            }  # fmt: skip
+            if as_json:
+                click.echo(json.dumps(line))
+                continue
+            click.echo(
+                f"{system}: {line['histories']} histories ({group.with_bugs} with bugs), {found.cuts} cuts, verdicts "
+                f"{found.verdicts['held']} held and {found.verdicts['violated']} violated in each of {len(kinds) + 2} "
+                f"readings, {len(found.both)} properties with both; {len(found.differ)} differ"
+            )
+            for words in found.differ:
+                click.echo(f"  {words}")
+    sys.exit(1 if differ else 0)
+
+
+if __name__ == "__main__":
+    main()

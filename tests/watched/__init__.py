@@ -1,0 +1,1 @@
+"""Runs of which only the events are read: do they show what went wrong, and nothing else?"""
