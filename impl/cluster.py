@@ -7,6 +7,7 @@ and keeps its disk.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Self
@@ -16,6 +17,7 @@ from leasehold.impl.actor.environment import ActorOptions, Environment
 from leasehold.impl.actor.table import BELOW, MachineInstance
 from leasehold.impl.clock import HandClock
 from leasehold.impl.core.core import Program
+from leasehold.impl.events.lines import write_lines
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, add, readdress
 from leasehold.impl.store.memory import Disk, MemoryStore
@@ -115,6 +117,12 @@ class SystemCluster:
         """Ends an actor as a power cut would: its memory is lost, its disk keeps what was committed."""
         await self.actors[name].kill()
         self.disks[name].crash()
+
+    def log(self, name: str) -> list[bytes]:
+        """The events of an actor as the lines of a file, with a signed end; without events where its disk has none."""
+        disk = self.disks[name]
+        bodies = [disk.events[at] for at in sorted(disk.events)]
+        return [*write_lines(name, bodies, round(time.time(), 3), key=self._identities[name].key)]
 
     def key(self, run: str, machine: str) -> RecordKey:
         """The key of a machine of a run, or of one that belongs to its actor."""

@@ -66,6 +66,10 @@ class Embedded(Generic[C]):
 
         self._settled(start)
 
+    def logs(self) -> dict[str, list[bytes]]:
+        """By actor, its events as the lines of a file."""
+        return {name: self.cluster.log(name) for name in self.cluster.disks}
+
     def stop(self) -> None:
         """Ends all actors."""
         self._run(self.cluster.__aexit__())

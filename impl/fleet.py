@@ -305,6 +305,11 @@ class SystemFleet:
         process.kill()
         process.wait()
 
+    def store(self, name: str) -> str:
+        """The URL of an actor's store, from wherever it is asked."""
+        scheme, colon, place = self._store(name).partition(":")
+        return f"{scheme}:{self.folder / place}" if scheme == "sqlite" else f"{scheme}{colon}{place}"
+
     def stop(self) -> None:
         """Ends all actors gracefully; units that run go on."""
         for process in self.processes.values():

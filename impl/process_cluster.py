@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from leasehold.impl.fleet import SystemFleet
 from leasehold.impl.server.client import Client, ClientError
+from leasehold.impl.server.event_source import open_source
 
 SETTLED_SECONDS, LIMIT_SECONDS, LOOK_SECONDS = 0.4, 60.0, 0.05  # of actors that come to rest
 AnyFleet = TypeVar("AnyFleet", bound=SystemFleet)
@@ -88,6 +89,10 @@ class Processes(Generic[AnyFleet]):
         except ClientError:
             return []
         return rows
+
+    def logs(self) -> dict[str, list[bytes]]:
+        """By actor, its events as the lines of a file, from its store; nobody has signed their end."""
+        return {name: [*open_source(self.fleet.store(name), name).lines(0)] for name in self.fleet.roles}
 
     def stop(self) -> None:
         """Ends all actors, and removes what they kept."""

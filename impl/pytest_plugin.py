@@ -14,11 +14,15 @@
 The actors run in the test's own process, with a clock that the test moves, and nothing waits for real time. With
 `pytest --leasehold-cluster=processes`, or for one test `@pytest.mark.leasehold_cluster(processes=True)`, the same test
 has processes with SQLite files, HTTP and units that are processes, in real time.
+
+With `pytest --leasehold-coverage=FOLDER` the events of each test's actors are kept, and `leasehold conform FOLDER` says
+what of the specification the tests have exercised.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -39,6 +43,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--leasehold-cluster", choices=("embedded", "processes"), default="embedded",
         help="what leasehold_cluster is: actors in this process with a hand-moved clock, or three processes",
     )  # fmt: skip
+    parser.addoption(
+        "--leasehold-coverage", metavar="FOLDER", default="",
+        help="keep the events of each test's actors in a folder of its own in FOLDER, for `leasehold conform FOLDER`",
+    )  # fmt: skip
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -57,13 +65,33 @@ def _in_processes(config: pytest.Config, processes: bool | None) -> bool:
     return config.getoption("--leasehold-cluster") == "processes" if processes is None else processes
 
 
+def _stop(request: pytest.FixtureRequest, made: Sequence[AnyCluster | AnySystem]) -> None:
+    """Ends the actors of a test, and keeps their events where that was asked for."""
+    folder = request.config.getoption("--leasehold-coverage")
+    for number, system in enumerate(made, 1):
+        if folder:
+            test = re.sub(r"[^\w.-]+", "-", request.node.nodeid).strip("-")
+            _keep(Path(folder) / (test if len(made) == 1 else f"{test}-{number}"), system.logs())
+        system.stop()
+
+
+def _keep(folder: Path, logs: Mapping[str, Sequence[bytes]]) -> None:
+    """Writes the logs of one test's actors in place of those of an earlier run."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.jsonl"):
+        old.unlink()
+    for name, lines in logs.items():
+        if len(lines) > 2:  # between header and end
+            (folder / f"{name}.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+
+
 @pytest.fixture
 def leasehold_cluster(request: pytest.FixtureRequest) -> Iterator[AnyCluster]:
     """A service manager, a broker and a site of four units; the marker of the same name says otherwise."""
     marker = request.node.get_closest_marker("leasehold_cluster")
     cluster = _make(request.config, **(marker.kwargs if marker else {}))
     yield cluster
-    cluster.stop()
+    _stop(request, [cluster])
 
 
 @pytest.fixture
@@ -76,8 +104,7 @@ def leasehold_cluster_of(request: pytest.FixtureRequest) -> Iterator[Callable[..
         return made[-1]
 
     yield make
-    for cluster in made:
-        cluster.stop()
+    _stop(request, made)
 
 
 @pytest.fixture
@@ -120,5 +147,4 @@ def leasehold_system(request: pytest.FixtureRequest) -> Iterator[Callable[..., A
         return made[-1]
 
     yield make
-    for system in made:
-        system.stop()
+    _stop(request, made)

@@ -43,13 +43,15 @@ from leasehold.spec.language.model import Call, Drive, Role
 
 
 class LogMerge(CausalMerge):
-    """Merges the logs that are given; of actors whose logs are not, messages come from anywhere."""
+    """Merges the logs that are given; of actors whose logs are not, and of what was dropped, messages come anyhow."""
+
+    def __init__(self, actors: Iterable[str], receipts: Receipts) -> None:
+        super().__init__(actors)
+        self._receipts = receipts
 
     def _missing(self, event: AnyEvent) -> tuple[MachineStep, int] | None:
         found = super()._missing(event)
-        if found is not None and found[0].received is not None and found[0].received.actor not in self.actors:
-            return None
-        return found
+        return found if found is not None and self._receipts.is_known(found[0]) else None
 
 
 class _Chain:
@@ -90,9 +92,12 @@ class LogConformance:
 
     def merged(self, logs: Iterable[tuple[str, Iterable[AnyEvent]]]) -> Iterator[AnyEvent]:
         """The events of whole logs in the order in which they are judged."""
-        merge = LogMerge(self._chains)
+        merge = LogMerge(self._chains, self.receipts)
         for actor, events in logs:
-            merge.add(actor, events)
+            given = [*events]
+            if self._chains[actor].judged.pruned:
+                self.receipts.pruned(actor, given)
+            merge.add(actor, given)
             merge.close(actor)
         yield from merge.ready()
         self.findings += [
@@ -265,7 +270,7 @@ class LogConformance:
             chain.stepped.add(key)
             if one.lease == BELOW:
                 chain.serves[key] = one.serves
-        self.receipts.sent(event, steps, chain.machines, chain.judged.unknown)
+        self.receipts.sent(event, steps, chain.machines)
 
     def _befores(self, chain: _Chain, steps: list[MachineStep], afters: list[Record]) -> list[Record]:
         """The record before each step."""

@@ -6,7 +6,8 @@ under a number are all fields that the sender's records have had since, and a re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from leasehold.checker.conform.comparison import MachineLane, Message, StepComparison
@@ -14,6 +15,7 @@ from leasehold.checker.conform.compiled import CompiledMachines
 from leasehold.checker.conform.decoded import StepDecoder
 from leasehold.checker.conform.findings import JudgedLog
 from leasehold.checker.conform.known import KnownSystem
+from leasehold.checker.verify.causal import with_driven
 from leasehold.faults.simulation.steps import LoggedStep
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.work import Record
@@ -80,6 +82,7 @@ class Receipts:
         self.decoder, self.comparison, self.program = decoder, comparison, decoder.program
         self.actors, self.say = actors, say
         self.base: dict[MachineLane, int] = {}
+        self._pruned: dict[str, set[tuple[str, str]]] = {}  # by actor, the machines of which events are left
         self._sender: dict[tuple[MachineLane, int], tuple[str, str]] = {}  # the actors that send, and are to receive
         self._of_others: list[tuple[AnyEvent, MachineStep, MachineLane]] = []  # received from actors without a log
         self._doubtful: list[tuple[AnyEvent, MachineStep, MachineLane, int, Message]] = []
@@ -100,11 +103,32 @@ class Receipts:
             self._of_others.append((event, step, lane))
         elif known is not None:
             self._check_ends(event, step, known)
-        if of.actor in self.actors and of.number > self.base.get(lane, 0):
+        if self.is_known(step):
             judged.messages += 1
             message = logged.event[0], logged.event[1]
             if message not in self.comparison.said(lane, of.number):
                 self._doubtful.append((event, step, lane, of.number, message))
+
+    def pruned(self, actor: str, events: Iterable[AnyEvent]) -> None:
+        """The oldest events of an actor were dropped, and with them what these had sent."""
+        left = self._pruned.setdefault(actor, set())
+        for event in events:
+            for one in with_driven(event.step) if isinstance(event, StepEvent) else ():
+                if (one.lease, one.machine) not in left:
+                    left.add((one.lease, one.machine))
+                    here = Counter(sent.to for sent in one.sends)
+                    for peer, number in one.record.sent.items():
+                        self.base[one.lease, one.machine, peer] = number - here[peer]
+
+    def is_known(self, step: MachineStep) -> bool:
+        """Whether the events that are given tell what was sent under the number of a step's message."""
+        of = step.received
+        if of is None or of.actor not in self.actors:
+            return False
+        left = self._pruned.get(of.actor)
+        if left is not None and (step.lease, of.machine) not in left:
+            return False
+        return of.number > self.base.get((step.lease, of.machine, step.machine), 0)
 
     def _check_ends(self, event: AnyEvent, step: MachineStep, known: tuple[str, str]) -> None:
         of, (sender, to) = step.received, known
@@ -116,16 +140,13 @@ class Receipts:
         if to not in ("", event.actor) and not self.program.standing:
             self.say("message", event, f"{words} was sent to {to}, and {event.actor} has received it", step)
 
-    def sent(
-        self, event: StepEvent, steps: list[MachineStep], machines: CompiledMachines, unknown: set[tuple[str, str]]
-    ) -> None:  # fmt: skip
+    def sent(self, event: StepEvent, steps: list[MachineStep], machines: CompiledMachines) -> None:
         """What a step has sent, and what would be sent again after it.
 
         Args:
             event: of the step.
             steps: it, and those that it drives.
             machines: of the actor, after it.
-            unknown: the machines of which the first records are not known.
         """
         for one in steps:
             for sent in one.sends:
@@ -133,11 +154,6 @@ class Receipts:
                 values = self.decoder.values(sent.message, self.program.messages[sent.message].fields, sent.fields)
                 self._sender[lane, sent.number] = event.actor, sent.actor
                 self.comparison.sent.setdefault(lane, {})[sent.number] = [(sent.message, values)]
-            if (one.lease, one.machine) in unknown:
-                for peer, number in one.record.sent.items():
-                    lane = one.lease, one.machine, peer
-                    if number not in self.comparison.sent.get(lane, {}):
-                        self.base[lane] = max(number, self.base.get(lane, 0))
         for instance, piece in machines.says(steps[0].serves or steps[0].lease):
             peer = self.program.neighbour(instance.core, instance.number, piece.neighbour)
             number = instance.record[instance.core.sent_at][piece.neighbour]

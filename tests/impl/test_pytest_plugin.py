@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from leasehold.cli.conform import conform
 from leasehold.impl.actor.environment import ActorError, ActorOptions, RetryPolicy
 from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
 from leasehold.impl.lease.testing import EmbeddedCluster, ProcessCluster
@@ -169,3 +172,50 @@ def test_a_test_repairs_a_unit_as_an_operator_does(leasehold_cluster_of: Callabl
     assert leasehold_cluster.unit_state("unit-0") == "failed"
     leasehold_cluster.tell_unit("unit-0", "repaired")
     assert [leasehold_cluster.unit_state(f"unit-{n}") for n in range(2)] == ["closed", "idle"]
+
+
+TESTED = """
+def test_a_lease_is_closed(leasehold_cluster):
+    lease = leasehold_cluster.lease(units=2, until=30)
+    leasehold_cluster.crash("site")
+    leasehold_cluster.close(lease)
+
+
+def test_nodes_elect_one(leasehold_system):
+    ring = leasehold_system(%r, {"nodes": 4})
+    for number in (1, 2, 3):
+        ring.tell(f"node[{number}]", "enter", after="node[0]")
+    ring.crash("node-1")
+    ring.tell("node[0]", "start")
+    ring.advance(2)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.leasehold_cluster(processes=True)
+def test_the_events_of_processes_are_kept_too(leasehold_system: Callable[..., ProcessSystem], tmp_path: Path) -> None:
+    system = leasehold_system("two_phase_commit", {"participants": 2})
+    commit(system)
+    for name, lines in system.logs().items():
+        (tmp_path / f"{name}.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    words = ["--system", "two_phase_commit", "--set", "participants=2", "--json"]
+    found = json.loads(CliRunner().invoke(conform, [str(tmp_path), *words]).output)
+    assert found["findings"] == []
+    assert found["coverage"]["crashed_in"]["covered"] > 0
+    assert len(found["logs"]) == 3
+
+
+def test_what_tests_have_exercised_is_kept_and_conforms(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(TESTED % RING)
+    pytester.runpytest_inprocess("-q", "--leasehold-coverage", "logs").assert_outcomes(passed=2)
+    folders = {folder.name.rpartition("-")[2]: folder for folder in (pytester.path / "logs").iterdir()}
+    assert sorted(file.stem for file in folders["test_a_lease_is_closed"].iterdir()) == ["broker", "site", "tenant"]
+    for folder, system in (("test_a_lease_is_closed", "lease"), ("test_nodes_elect_one", RING)):
+        settings = ["--set", "max_units=4"] if system == "lease" else []
+        result = CliRunner().invoke(conform, [str(folders[folder]), "--system", system, *settings, "--json"])
+        found = json.loads(result.output)
+        assert found["findings"] == []
+        assert sum(log["steps"] for log in found["logs"]) > 8
+        assert all(log["steps"] == log["by_reference"] for log in found["logs"])
+        assert sum(log["messages"] for log in found["logs"]) > 3
+        assert found["coverage"]["crashed_in"]["covered"] > 0
