@@ -57,7 +57,6 @@ def test_a_violation_is_told_and_drawn(tmp_path: Path) -> None:
     )
     assert result.exit_code == 1
     assert "units_come_free is violated in service_manager:2, cut " in result.output
-    assert "infrastructure: event 6 of site: it recovers 1 machines, and its events have 2" in result.output
     assert "led to by" in result.output
     picture = tmp_path / "drawn" / "1-units_come_free.svg"
     assert picture.read_text().startswith("<svg")
