@@ -24,7 +24,7 @@ def test_metrics_are_told_and_rules_name_them(tmp_path: Path) -> None:
     metrics.update()  # counts what is new, and nothing twice
     server = metrics.serve("127.0.0.1", 0)
     try:
-        text = urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/metrics").read().decode()  # noqa: S310
+        text = urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/metrics").read().decode()
     finally:
         server.shutdown()
         server.server_close()
