@@ -84,6 +84,7 @@ class CausalMerge:
     Attributes:
         sent: what was sent, by run.
         faults: what was wrong so far.
+        causeless: runs of which events are missing that nobody claims to have.
     """
 
     def __init__(self, actors: Iterable[str], recall: Callable[[str], Sent] = lambda run: {}) -> None:
@@ -91,6 +92,7 @@ class CausalMerge:
         self.sent: dict[str, Sent] = {}  # by run
         self._recall = recall
         self.faults: list[CutFault] = []
+        self.causeless: set[str] = set()
 
     @property
     def actors(self) -> list[str]:
@@ -210,6 +212,8 @@ class CausalMerge:
             if not sender.events and sender.latest < _moment(event):
                 words, kind = words + ", whose events end before", UNDECIDED
         self.faults.append(CutFault(event.actor, event.position, step.lease, words, kind))
+        if kind == UNDECIDED:
+            self.causeless.add(step.lease)
         self._count(self._sent_in(step.lease), (of.machine, step.machine), number)
         return event if self._missing(event) is None else self._passed_over(waiting)
 

@@ -383,6 +383,8 @@ class ConsistentCuts:
         if run is None:
             run = self._begin(name)
             yield run.cut(None, event.actor, event.position)
+        if name in self.merge.causeless:  # what it has led to would be judged without its cause
+            run.judged = False
         if not run.judged:
             return
         try:
