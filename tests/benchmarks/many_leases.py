@@ -21,7 +21,7 @@ from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.spec import System
 
-UNITS = 2  # of a site, each for a lease
+UNITS = 2  # of a site, if nothing else is said, and leases at it at a time
 UNTIL, TERM = 25, 10  # ticks: each lease is extended twice
 PHASES = 10  # recordings, each of which begins so many ticks later than the one before
 APART = 3
@@ -41,8 +41,8 @@ class Recording:
     leases: int
 
 
-async def _recorded(generations: int, phase: int) -> tuple[System, Recording]:
-    async with Cluster(units=UNITS) as cluster:
+async def _recorded(generations: int, phase: int, units: int) -> tuple[System, Recording]:
+    async with Cluster(units=units) as cluster:
         for _ in range(phase * APART):
             await cluster.advance()
         for _ in range(generations):
@@ -54,9 +54,9 @@ async def _recorded(generations: int, phase: int) -> tuple[System, Recording]:
     return cluster.system, Recording(bodies, generations * UNITS)
 
 
-def recorded(generations: int, phases: int = PHASES) -> tuple[System, list[Recording]]:
-    """So many leases, one after the other, at each unit of a site; once for each phase."""
-    found = [asyncio.run(_recorded(generations, phase)) for phase in range(phases)]
+def recorded(generations: int, phases: int = PHASES, units: int = UNITS) -> tuple[System, list[Recording]]:
+    """So many times two leases at a site of so many units, one after the other; once for each phase."""
+    found = [asyncio.run(_recorded(generations, phase, units)) for phase in range(phases)]
     return found[0][0], [recording for _, recording in found]
 
 
