@@ -274,6 +274,7 @@ class HistoryVerification:
         found = self._ask()
         self.kept.write_progress(self.cursor, self.cuts.faults, self._changed_machines(), self._progress())
         self.database.connection.commit()
+        self.database.count(self.result.events)
         self._forget()
         self.result.faults = self.cuts.faults
         self.result.runs = self.cuts.begun

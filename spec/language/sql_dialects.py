@@ -53,6 +53,8 @@ class Dialect:
             would read a history through, from the first run on, where it expects few of its rows to count.
         session: statements for a connection that asks queries. PostgreSQL takes it that many rows satisfy
             `BETWEEN since AND until`, and would read all of a long run; it has to enter indexes, from the cuts on.
+        statistics: the statement by which it counts what tables have, so that it reads long ones by their indexes;
+            empty: it needs none.
         table_options: behind the columns of a table.
         mark: the place of a value in a statement; `named`: that of the value of a name.
         same, differ: equality, and its opposite, of two values that may be NULL.
@@ -70,6 +72,7 @@ class Dialect:
     select: str
     join: str
     session: tuple[str, ...]
+    statistics: str
     table_options: str
     mark: str
     named: str
@@ -104,6 +107,7 @@ SQLITE = Dialect(
     select="SELECT",
     join="CROSS JOIN",
     session=(),
+    statistics="",
     table_options="",
     mark="?",
     named=":{}",
@@ -138,6 +142,7 @@ POSTGRESQL = Dialect(
         "SET join_collapse_limit = 1", "SET enable_seqscan = off", "SET enable_hashjoin = off",
         "SET enable_mergejoin = off", "SET jit = off",
     ),
+    statistics="ANALYZE",
     table_options="",
     mark="%s",
     named="%({})s",
@@ -171,6 +176,7 @@ MARIADB = Dialect(
     select="SELECT STRAIGHT_JOIN",
     join="JOIN",
     session=(),
+    statistics="",
     table_options=" ENGINE=InnoDB CHARACTER SET utf8mb4",
     mark="%s",
     named="%({})s",

@@ -162,3 +162,17 @@ def test_a_database_serves_one_history_after_another() -> None:
     database.close()
     assert results[0] == results[1]
     assert results[0]["events"] == sum(map(len, history.values()))
+
+
+def test_postgresql_counts_its_tables_as_they_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it takes them for empty, and reads all of history for many of the queries."""
+    monkeypatch.setattr("leasehold.checker.verify.database.LEAST_COUNTED", 20)
+    history = a_history(8)
+    with url_of("postgresql", tmp_path) as url:
+        with contextlib.closing(HistoryVerification(known(2, True), history, url=url)) as verification:
+            for actor, events in history.items():
+                verification.add(actor, events)
+            verification.end()
+            verification.cursor.execute("SELECT reltuples FROM pg_class WHERE oid = 'cut'::regclass")
+            ((rows,),) = verification.cursor.fetchall()
+        assert rows == verification.result.cuts
