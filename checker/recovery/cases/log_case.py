@@ -50,6 +50,8 @@ class LogCase:
         players: by machine that is no subsidiary, the actor that plays it.
         start: the records that the actors begin with, as `MachineRecord` has them, with `actor`, `lease`, `machine`,
             `serves` and `peers`.
+        in_transit: the messages that were sent before, and are received in the stretch: `actor`, `lease`, `machine` of
+            the sender, and `to`, `number`, `message`, `fields`.
         clocks: the tick that each actor's clock shows at first.
         steps: what happens, and what comes of it.
     """
@@ -58,6 +60,7 @@ class LogCase:
     settings: Mapping[str, Any]
     players: Mapping[str, str]
     start: Sequence[Mapping[str, Any]]
+    in_transit: Sequence[Mapping[str, Any]]
     clocks: Mapping[str, int]
     steps: Sequence[Mapping[str, Any]]
 
@@ -144,8 +147,14 @@ def log_case(
     program, moments = compile_system(system), Moments(chains)
     begin = begin or {actor: _before(events) for actor, events in chains.items()}
     known = KnownMachines()
+    sent: dict[tuple[str, str, str, int], dict[str, Any]] = {}  # by lease, sender, receiver and number
     for event in _in_order(moments.before(begin)):
         known.take(event)
+        for step in with_driven(event.step) if isinstance(event, StepEvent) else ():
+            for message in step.sends:
+                told_of = {"actor": event.actor, "lease": step.lease, "machine": step.machine, "to": message.to}
+                said = {"number": message.number, "message": message.message, "fields": message.fields}
+                sent[step.lease, step.machine, message.to, message.number] = {**told_of, **said}
     teller = StepTeller(program)
     start = [_record(key, of) for key, of in sorted(known.machines.items()) if _concerns(key, of.serves, leases)
              and of.forgotten is None]  # fmt: skip
@@ -168,7 +177,10 @@ def log_case(
             if isinstance(event, StepEvent):
                 for step in with_driven(event.step):
                     players.setdefault(step.machine, set()).add(event.actor)
-    return LogCase(words, settings, _players(program, players), start, clocks, steps)
+    received = ((s["lease"], s["received"]["machine"], s["machine"], s["received"]["number"]) for s in steps
+                if "received" in s)  # fmt: skip
+    in_transit = [sent[key] for key in dict.fromkeys(received) if key in sent]
+    return LogCase(words, settings, _players(program, players), start, in_transit, clocks, steps)
 
 
 def _before(events: Sequence[AnyEvent]) -> int:
@@ -262,7 +274,8 @@ def plain_case(case: LogCase) -> dict[str, Any]:
     return {
         "case": CASE, "system": case.system, **_said({"settings": dict(case.settings)}),
         "actors": dict(case.players), "clocks": dict(case.clocks),
-        **_said({"start": [dict(one) for one in case.start]}), "steps": [dict(step) for step in case.steps],
+        **_said({"start": [dict(one) for one in case.start], "in_transit": [dict(one) for one in case.in_transit]}),
+        "steps": [dict(step) for step in case.steps],
     }  # fmt: skip
 
 
@@ -277,5 +290,5 @@ def read_case(value: Mapping[str, Any], where: str) -> LogCase:
             raise UnplayableLog(f"{where}: the key `{name}` is missing, or of another kind")
     return LogCase(
         value["system"], value.get("settings") or {}, value["actors"], value.get("start") or [],
-        value.get("clocks") or {}, value["steps"],
+        value.get("in_transit") or [], value.get("clocks") or {}, value["steps"],
     )  # fmt: skip

@@ -22,11 +22,11 @@ from leasehold.checker.recovery.cases.log_case import LogCase, StepTeller, Unpla
 from leasehold.faults.simulation.network import Packet
 from leasehold.faults.simulation.simulation import ControlledActor, ControlledStepper, Simulation
 from leasehold.impl.actor.environment import ActorError
-from leasehold.impl.actor.ready import Consume, Ready, SealEvents
+from leasehold.impl.actor.ready import Consume, Ready, SealEvents, SendMessage
 from leasehold.impl.actor.table import BELOW, MachineInstance, RowCodec
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.values import ValueFault, named_fields
-from leasehold.impl.core.work import TICK, Machines, SendWork, local
+from leasehold.impl.core.work import TICK, Machines, Record, SendWork, local
 from leasehold.impl.events.event import MachineRecord, RefusedEvent, StepEvent, read
 from leasehold.impl.events.records import record_of
 from leasehold.impl.store.store import RecordKey
@@ -131,6 +131,8 @@ class LogPlayer:
             record = MachineRecord(**one["record"])
             self.teller.records[key] = record
             core, number = self.program.machines[key.machine]
+            if self.program.standing and record == self.teller.first(key.machine):
+                continue  # its actor makes it
             below = tuple(Machines(sub.first) for sub in core.below)
             try:
                 tuple_ = record_of(self.program, core, number, record, below)
@@ -153,9 +155,29 @@ class LogPlayer:
         self.sim.hold()
         self.sim.start_all()
         self.sim.hold()
+        self._send()
         for name in self.sim.roles:
             self._look(name)
         self._begun = True
+
+    def _send(self) -> None:
+        """What was on its way, and no state says any more, is sent by the actors that had sent it."""
+        for one in self.case.in_transit:
+            actor = self.sim.actors[one["actor"]]
+            held = actor.table.instances.get(RecordKey(one["lease"], one["machine"]))
+            core, number = self.program.machines[one["machine"]]
+            to, to_number = self.program.machines[one["to"]]
+            at = core.position(to.role, to_number, number)
+            if held is None or at is None or self._packet_of(one["lease"], one["machine"], one["to"], one["number"]):
+                continue
+            if held.record[core.sent_at][at] != one["number"]:
+                raise UnplayableLog(
+                    f"{one['message']} ({one['number']}) of {one['machine']} in {one['lease']} was on its way where "
+                    "this begins, and a later message too; begin earlier (--from)"
+                )
+            fields = named_fields(self.program.messages[one["message"]].fields, one.get("fields", {}))
+            piece = SendWork("", one["message"], at, partial(_as_it_was, fields))
+            self.sim.loop.call(partial(actor.effects.start, [SendMessage(held.key, piece, one["number"], fields)]))
 
     # Steps
 
@@ -211,12 +233,18 @@ class LogPlayer:
 
     def _packet(self, step: Mapping[str, Any], received: Mapping[str, Any]) -> Packet:
         """The message that a step has received."""
-        wanted = step["lease"], received["machine"], step["machine"], received["number"]
+        found = self._packet_of(step["lease"], received["machine"], step["machine"], received["number"])
+        if found is None:
+            raise _Impossible(f"{received['machine']} has not sent its message {received['number']}, {step['event']}")
+        return found
+
+    def _packet_of(self, *wanted: str | int) -> Packet | None:
+        """The message of a lease, by its sender, receiver and number."""
         for packet in (*self.sim.network.in_transit, *reversed(self._sent)):
             said = packet.envelope
             if (said["lease"], said["sending_machine"], said["receiving_machine"], said["number"]) == wanted:
                 return packet
-        raise _Impossible(f"{received['machine']} has not sent its message {received['number']}, {step['event']}")
+        return None
 
     def _consume(self, name: str, step: Mapping[str, Any]) -> None:
         """Gives a machine what it consumed; the first event of a machine that is not there begins it."""
@@ -254,3 +282,8 @@ class LogPlayer:
             self.sim.loop.call(partial(self.sim.actors[name].put, SealEvents("asked")))
         elif isinstance(error, ActorError):
             raise _Impossible(f"{name} does not take it: {error}")
+
+
+def _as_it_was(fields: tuple[Any, ...], record: Record) -> tuple[Any, ...]:
+    """The fields of a message that is not made of the record any more."""
+    return fields

@@ -41,11 +41,12 @@ def stretches(seed: int, count: int) -> None:
         actor = chance.choice([name for name, events in history(seed).items() if len(events) > 4])
         positions = sorted(chance.sample(range(2, len(history(seed)[actor])), 2))
         begin, end = (moments.of_event(actor, at) for at in positions)
+        case = log_case(system, "lease", {}, history(seed), begin, end)
         try:
-            case = log_case(system, "lease", {}, history(seed), begin, end)
+            played = play(system, case)
         except UnplayableLog as error:
-            raise AssertionError(f"seed {seed}, {actor}:{positions}: {error}") from None
-        played = play(system, case)
+            assert "was on its way where this begins, and a later message too" in str(error)  # noqa: PT017
+            continue
         assert not played.differs, f"seed {seed}, {actor}:{positions}: {played}"
 
 

@@ -53,7 +53,7 @@ def of_mutants(system: System, step: int, most: int, budget: Budget | None = Non
         if played.unplayed:
             count[played.unplayed] += 1
             continue
-        assert found.name in played.broken | played.reported, f"{mutation.name}: {found.name}"
+        assert played.reproduced, f"{mutation.name}: {found.name}"
         assert replayed(mutant, played), f"{mutation.name}: {found.name}"
         if found.name not in played.reported:
             assert played.not_asked, f"{mutation.name}: {found.name} is broken, and verify does not report it"
