@@ -49,7 +49,8 @@ class Exit(IntEnum):
     )  # fmt: skip
     UNDECIDED = (
         3,
-        "nothing is contradicted, but `prove` leaves a property or a lemma undecided, or a limit cut `check` short",
+        "nothing is contradicted, but `prove` leaves a property or a lemma undecided, a limit cut `check` short, or "
+        "events that `verify` needs are missing",
     )
     INTERRUPTED = 130, "Ctrl-C (SIGTERM too: `prove`, `mutate`, `crash --real`) ended the work before any violation"
     NO_READER = 141, "the reader of the output has gone (`leasehold ... | head -1`)"

@@ -28,7 +28,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "leases": "client:leases", "show": "client:show", "explain": "explain:explain", "extend": "client:extend",
         "close": "client:close", "begin": "client:begin", "tell": "client:tell", "units": "client:units",
         "recover": "client:recover",
-        "events": "events:events", "verify": "verify:verify", "migrate": "migrate:migrate",
+        "events": "events:events", "verify": "verify:verify", "conform": "conform:conform",
+        "replay": "replay:replay", "migrate": "migrate:migrate",
     },
     "Keys and trust": {
         "keygen": "keys:keygen", "key": "keys:key", "trust": "trust:trust_", "add-broker": "lease.trust:add_broker",

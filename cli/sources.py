@@ -62,11 +62,19 @@ def read_sources(sources: Iterable[str], trust: Path | None, unsigned: bool) -> 
             if actor in chains:
                 raise click.UsageError(f"the events of {actor} are given twice")
             chains[actor] = events
-    return chains
+    return dict(sorted(chains.items()))  # so that it does not matter in which order they are named
 
 
 def played_system(system: str | None, settings: Mapping[str, str], sources: Iterable[str]) -> System:
-    """The system whose events sources have, with the constants of its actors.
+    """The system whose events sources have, with the constants of its actors (`named_system`)."""
+    words, constants = named_system(system, settings, sources)
+    return load(words, constants)
+
+
+def named_system(
+    system: str | None, settings: Mapping[str, str], sources: Iterable[str]
+) -> tuple[str, dict[str, str | int | bool]]:
+    """The name or folder of the system whose events sources have, and the constants of its actors.
 
     Args:
         system: the name, folder or configuration that a person gives; None: the sources say it.
@@ -78,18 +86,18 @@ def played_system(system: str | None, settings: Mapping[str, str], sources: Iter
         ClientError: a running actor does not say it.
     """
     if system is not None and not _is_configuration(system):
-        return load(system, settings)
+        return system, {**settings}
     for words in [system] if system is not None else sources:
         path = Path(words)
         if _is_configuration(words):
             config = read_config(path)
-            folder = config.system if config.system in SHIPPED else path.parent / config.system
-            return load(folder, {**config.settings, **settings})
+            folder = config.system if config.system in SHIPPED else str(path.parent / config.system)
+            return folder, {**config.settings, **settings}
         if path.is_dir() or path.is_socket():
             about = Client(sockets(path)[0]).get("about")
             if about["system"] in SHIPPED:
-                return load(about["system"], {**about["constants"], **settings})
-    return load("lease", settings)
+                return about["system"], {**about["constants"], **settings}
+    return "lease", {**settings}
 
 
 def _is_configuration(words: str) -> bool:

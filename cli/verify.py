@@ -1,35 +1,57 @@
-"""`leasehold verify`: the properties of a system, asked of what its actors have done."""
+"""`leasehold verify`: the properties of a system, asked of what its actors have done, or are doing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
-from leasehold.checker.verify.chains import read_chain
+from leasehold.checker.verify.causal import CutFault
 from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.database import IN_MEMORY, DatabaseError
-from leasehold.checker.verify.history import HistoryResult, HistoryVerification, Violation
+from leasehold.checker.verify.follow import SourcesError, SourceVerification
+from leasehold.checker.verify.history import HistoryResult, HistoryVerification
+from leasehold.checker.verify.metrics import VerifyMetrics
+from leasehold.checker.verify.own import OwnQueryError, own_queries, try_queries
+from leasehold.checker.verify.source import ChainReader
 from leasehold.cli.common import Exit, console, json_option, make_folder, no_such, print_json, set_option, verb, writing
 from leasehold.cli.verify_seeded import verify_seeded
 from leasehold.impl.events.chain import ChainError
-from leasehold.impl.events.event import AnyEvent, EventError
-from leasehold.impl.identity.trust import TrustFault
+from leasehold.impl.events.event import EventError
+from leasehold.impl.identity.trust import NAME, TrustFault
 from leasehold.impl.identity.trust_file import TrustFile
 from leasehold.impl.server.client import ClientError, Unreachable
-from leasehold.impl.server.event_source import open_source
 from leasehold.impl.store.store import StoreError
 from leasehold.impl.words import counted
 from leasehold.reports.lifelines import path_svg
-from leasehold.reports.trace import trace_text
+from leasehold.reports.verification import verification_junit, violation_text, violations_html
 from leasehold.spec import load
+from leasehold.spec.language.model import System
 
 SHOWN = 6  # events of a violation that are named in text
+PAUSE_SECONDS = 0.25  # between two looks for more
+PROGRESS_SECONDS = 10.0  # between two lines that say how far it is
 _REFUSALS = {
     Unreachable: Exit.BAD_SPEC, ClientError: Exit.VIOLATED, StoreError: Exit.BAD_SPEC, ChainError: Exit.VIOLATED,
-    EventError: Exit.VIOLATED, TrustFault: Exit.BAD_SPEC, DatabaseError: Exit.BAD_SPEC,
+    EventError: Exit.VIOLATED, TrustFault: Exit.BAD_SPEC, DatabaseError: Exit.BAD_SPEC, OwnQueryError: Exit.BAD_SPEC,
+    SourcesError: Exit.BAD_SPEC,
 }  # fmt: skip
+
+
+def _address(ctx: click.Context, param: click.Parameter, words: str | None) -> tuple[str, int] | None:
+    """HOST:PORT; a usage error where it is of another form."""
+    if words is None:
+        return None
+    host, colon, port = words.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535:
+        raise click.BadParameter(f"it takes HOST:PORT, as 127.0.0.1:9464, not {words[:60]!r}")
+    return host.strip("[]") or "127.0.0.1", int(port)
 
 
 @verb(refusals=_REFUSALS)
@@ -39,27 +61,55 @@ _REFUSALS = {
 @click.option("--trust", type=click.Path(path_type=Path), help="A trust set: check signatures with its keys.")
 @click.option("--unsigned", is_flag=True, help="Take a file also where nobody has signed its end.")
 @click.option("--property", "names", multiple=True, help="Ask only this property; may be given several times.")
-@click.option("--complete", is_flag=True, help="Nothing comes later: every run is over with its last event.")
-@click.option("--db", "url", default=IN_MEMORY, help="An empty database to fill, by its URL; else it is in memory.")
 @click.option(
-    "--draw", type=click.Path(file_okay=False, path_type=Path), help="Folder for a picture of each violation."
+    "--more", "own", multiple=True, type=click.Path(path_type=Path),
+    help="A YAML file with properties of your own in the language; may be given several times.",
+)  # fmt: skip
+@click.option(
+    "--query", "queries", multiple=True, type=click.Path(path_type=Path),
+    help="A file with a property of your own in SQL; may be given several times.",
+)  # fmt: skip
+@click.option("--complete", is_flag=True, help="Nothing comes later: every run is over with its last event.")
+@click.option(
+    "--db", "url", default=IN_MEMORY,
+    help="A database to fill, by its URL, or one to go on with; else it is in memory.",
+)  # fmt: skip
+@click.option("--follow", is_flag=True, help="Go on with events that come later, until Ctrl-C or SIGTERM.")
+@click.option("--for", "seconds", type=click.FloatRange(0.0), help="With --follow: end after so many seconds.")
+@click.option(
+    "--name", default="verify", show_default=True, help="With --follow: under which actors know the follower."
 )
+@click.option(
+    "--metrics", callback=_address, metavar="HOST:PORT", help="With --follow: tell Prometheus at this address."
+)
+@click.option(
+    "--draw", type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for a picture of each violation, and a page of all.",
+)  # fmt: skip
 @click.option(
     "--seeded", metavar="BUG", help="In place of SOURCES: play a run with a seeded bug, or `all`, in a checkout."
 )
+@click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit XML to this file.")
 @json_option
 def verify(
     sources: tuple[str, ...], system: str, settings: Mapping[str, str], trust: Path | None, unsigned: bool,
-    names: tuple[str, ...], complete: bool, url: str, draw: Path | None, seeded: str | None, as_json: bool,
+    names: tuple[str, ...], own: tuple[Path, ...], queries: tuple[Path, ...], complete: bool, url: str, follow: bool,
+    seconds: float | None, name: str, metrics: tuple[str, int] | None, draw: Path | None, junit: Path | None,
+    seeded: str | None, as_json: bool,
 ) -> Exit:  # fmt: skip
-    """Check what actors have done against the properties of their system.
+    """Check what actors have done, or are doing, against the properties of their system.
 
     SOURCES are the events of all actors of the system, one each: files that `leasehold events --json`
-    has written, stores, or actors. A violation, events that are not as they were written, and events
-    that cannot be judged give exit code 1.
+    has written, stores, or actors by their configuration or socket. A violation, and events that are not
+    as they were written or contradict each other, give exit code 1; events that are missing give 3.
+
+    With --follow, the events of running actors are verified as they come. An actor that is named by its
+    configuration is followed also while it is down. With --db a verifier that was killed goes on where it
+    was, and misses nothing and doubles nothing.
 
     Example:  leasehold verify tenant.jsonl broker.jsonl site.jsonl --trust trust.yaml
               leasehold verify *.jsonl --set max_units=4 --property quarantine --draw pictures
+              leasehold verify tenant.yaml broker.yaml site.yaml --follow --db sqlite:watch.db --metrics :9464
     """
     if seeded is not None:
         if sources:
@@ -67,65 +117,184 @@ def verify(
         return verify_seeded(seeded, as_json)
     if not sources:
         raise click.UsageError("Missing argument 'SOURCES...'.")
-    model = load(system, settings)
-    for name in names:
-        if name not in model.properties:
-            no_such(f"{model.name} has no property {name[:60]!r}", name, model.properties, "`check` lists them")
-    properties = {name: model.properties[name] for name in names} if names else None
+    began = time.monotonic()
+    _check_options(follow, seconds, metrics, name)
+    model = load(system, settings, more=own)
+    for one in names:
+        if one not in model.properties:
+            no_such(f"{model.name} has no property {one[:60]!r}", one, model.properties, "`check` lists them")
+    properties = {one: model.properties[one] for one in names} if names else None
     keys = None if trust is None else TrustFile(trust).current()
-    chains: dict[str, list[AnyEvent]] = {}
-    for words in sources:
-        source = open_source(words)
-        actor, events = read_chain(source.lines(0), keys, unsigned or not source.signed)
-        if actor in chains:
-            raise click.UsageError(f"the events of {actor} are given twice")
-        chains[actor] = events
-    verification = HistoryVerification(CutsOfSystem(model), chains, properties, url, complete, whole=True)
-    for actor, events in chains.items():
-        verification.add(actor, events)
-    result = verification.end()
-    verification.close()
-    if draw is not None:
-        _draw(result, draw)
+    mine = own_queries(queries)
+    try:
+        readers = [ChainReader(words, keys, unsigned) for words in sources]
+    except ChainError as error:
+        if not as_json:
+            raise
+        fault = CutFault("", error.position, "", error.reason, error.kind.name.lower())
+        print_json({**HistoryResult(faults=[fault]).as_json(), "signatures": keys is not None})
+        return Exit.VIOLATED
+    for reader in readers:
+        if sum(other.actor == reader.actor for other in readers) > 1:
+            raise click.UsageError(f"the events of {reader.actor} are given twice")
+    known = CutsOfSystem(model)
+    verification = HistoryVerification(
+        known, [r.actor for r in readers], properties, url, complete, mine, whole=not follow
+    )
+    try:
+        try_queries(mine, verification.database, model.properties)
+        following = SourceVerification(verification, readers, name if follow else "")
+        if follow:
+            _follow(following, seconds, metrics, url, as_json)
+            result = verification.result
+        else:
+            result = following.to_the_end()
+        lag = following.lag() if follow else None
+        asked = verification.asked
+    except verification.database.errors as error:
+        raise DatabaseError(f"{url.partition(':')[0]}: {error}") from error
+    finally:
+        verification.close()
+    _write(model, asked, result, draw, junit, time.monotonic() - began)
     if as_json:
-        print_json({**result.as_json(), "signatures": keys is not None})
+        more: dict[str, Any] = {"signatures": keys is not None}
+        if lag is not None:
+            more |= {"lag": {"events": lag.events, "seconds": round(lag.seconds, 3)}}
+            more |= {"unreachable": dict(following.unreachable)}
+        print_json({**result.as_json(), **more})
     else:
-        _print(result, keys is not None)
-    return Exit.HOLDS if result.holds else Exit.VIOLATED
+        _print(result, keys is not None, told=follow)
+    return Exit.HOLDS if result.holds else Exit.UNDECIDED if result.undecided else Exit.VIOLATED
 
 
-def _draw(result: HistoryResult, folder: Path) -> None:
-    make_folder(folder)
-    for number, violation in enumerate(result.violations, 1):
-        title = f"{violation.property}, {violation.run}"
-        with writing(folder):
-            (folder / f"{number}-{violation.property.partition(' ')[0]}.svg").write_text(
-                path_svg(violation.path, title), encoding="utf-8"
-            )
+def _check_options(follow: bool, seconds: float | None, metrics: tuple[str, int] | None, name: str) -> None:
+    if not follow and (seconds is not None or metrics is not None):
+        raise click.UsageError("--for and --metrics go with --follow")
+    if not NAME.fullmatch(name):
+        raise click.UsageError(f"--name takes letters, digits, `.`, `_` and `-`, not {name[:60]!r}")
 
 
-def _print(result: HistoryResult, signatures: bool) -> None:
+# Following
+
+
+@contextmanager
+def _until_told() -> Iterator[threading.Event]:
+    """An event that Ctrl-C, SIGTERM and SIGHUP set."""
+    told = threading.Event()
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, lambda *_: told.set()) for number in numbers]
+    try:
+        yield told
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _follow(
+    following: SourceVerification, seconds: float | None, metrics: tuple[str, int] | None, url: str, as_json: bool
+) -> None:  # fmt: skip
+    """Follows until somebody ends it, or its time is over; what waits then is read when it goes on."""
+    counts = None if metrics is None else VerifyMetrics(following)
+    server = None
+    if counts is not None and metrics is not None:
+        try:
+            server = counts.serve(*metrics)
+        except OSError as error:
+            raise click.UsageError(f"--metrics {metrics[0]}:{metrics[1]}: {error.strerror or error}") from None
+    progress = _Progress(following, as_json)
+    until = None if seconds is None else time.monotonic() + seconds
+    with _until_told() as told:
+        while not told.is_set() and (until is None or time.monotonic() < until):
+            come = following.step()
+            progress.violations()
+            following.pass_time()
+            progress.violations()
+            progress.told()
+            if counts is not None:
+                counts.update()
+            if not come:
+                told.wait(PAUSE_SECONDS if until is None else min(PAUSE_SECONDS, max(0.0, until - time.monotonic())))
+        while following.step():  # what came before the end was told
+            progress.violations()
+            if until is None or time.monotonic() > until + PROGRESS_SECONDS:
+                break
+        following.pass_time(always=True)
+        progress.violations()
+        progress.told(always=True)
+        if url == IN_MEMORY:
+            following.leave()
+    if server is not None:
+        server.shutdown()
+        server.server_close()
+
+
+class _Progress:
+    """Tells what is found, and how far it is."""
+
+    def __init__(self, following: SourceVerification, as_json: bool) -> None:
+        self.following, self.as_json = following, as_json
+        self._told, self._faults = 0.0, 0
+        self._unreachable: dict[str, str] = {}
+
+    def violations(self) -> None:
+        """What was found since the last time."""
+        for violation in self.following.violations:
+            click.echo(violation_text(violation, SHOWN), err=self.as_json)
+        self.following.violations = []
+        faults = self.following.verification.cuts.faults
+        for fault in faults[self._faults :]:
+            click.echo(str(fault), err=self.as_json)
+        self._faults = len(faults)
+        for actor, why in self.following.unreachable.items():
+            if actor not in self._unreachable:
+                click.echo(f"{actor} cannot be read: {why}", err=True)
+        self._unreachable = dict(self.following.unreachable)
+
+    def told(self, always: bool = False) -> None:
+        """A line now and then."""
+        if not always and time.monotonic() - self._told < PROGRESS_SECONDS:
+            return
+        self._told = time.monotonic()
+        result, lag = self.following.verification.result, self.following.lag()
+        late = f"{counted(lag.events, 'event')} and {lag.seconds:.1f} s behind"
+        found = f"{counted(len(result.violations), 'violation')}, {counted(len(result.faults), 'fault')}"
+        click.echo(f"{counted(result.events, 'event')}, {late}; {counted(result.cuts, 'cut')}, {found}", err=True)
+
+
+# What comes of it
+
+
+def _write(
+    model: System, asked: list[str], result: HistoryResult, draw: Path | None, junit: Path | None, seconds: float
+) -> None:  # fmt: skip
+    if draw is not None:
+        make_folder(draw)
+        with writing(draw):
+            for number, violation in enumerate(result.violations, 1):
+                title = f"{violation.property}, {violation.run}"
+                picture = draw / f"{number}-{violation.property.partition(' ')[0]}.svg"
+                picture.write_text(path_svg(violation.path, title), encoding="utf-8")
+            (draw / "index.html").write_text(violations_html(model.name, result), encoding="utf-8")
+    if junit is not None:
+        with writing(junit):
+            junit.write_text(verification_junit(model.name, model.digest, asked, result, seconds), encoding="utf-8")
+
+
+def _print(result: HistoryResult, signatures: bool, told: bool) -> None:
+    """The result; what was found is told already where `told`."""
     screen = console()
-    for violation in result.violations:
-        _print_violation(violation)
-    for fault in result.faults:
-        screen.print(str(fault), markup=False, style="red", soft_wrap=True)
+    if not told:
+        for violation in result.violations:
+            click.echo(violation_text(violation, SHOWN) + "\n")
+        for fault in result.faults:
+            screen.print(str(fault), markup=False, style="red", soft_wrap=True)
     unseen = [name for name, runs in result.covered.items() if not runs]
     if unseen:
         screen.print(f"no run shows: {', '.join(unseen)}", markup=False)
     judged = f"{counted(result.events, 'event')}, {counted(result.runs, 'run')}, {counted(result.cuts, 'cut')}"
     found = f"{counted(len(result.violations), 'violation')}, {counted(len(result.faults), 'fault')} of the events"
     screen.print(f"{judged}, {counted(result.asked, 'query')}: {found}", markup=False)
+    if result.undecided:
+        screen.print("nothing is contradicted, but not all could be judged", markup=False, style="yellow")
     if not signatures:
         screen.print("no signature was checked; --trust names the keys", markup=False, style="yellow")
-
-
-def _print_violation(violation: Violation) -> None:
-    when = "" if violation.now is None else f" at tick {violation.now}"
-    click.echo(f"{violation.property} is violated in {violation.run}, cut {violation.cut}{when}")
-    for words in (violation.doc, violation.source and f"({violation.source})"):
-        if words:
-            click.echo(f"  {words}")
-    last = violation.events[-SHOWN:]
-    click.echo(f"  led to by {', '.join(f'{actor} {position}' for actor, position in last)}")
-    click.echo("".join(f"    {line}\n" for line in trace_text(violation.path, brief=True).splitlines()))

@@ -19,6 +19,8 @@ has processes with SQLite files, HTTP and units that are processes, in real time
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
@@ -76,6 +78,22 @@ def leasehold_cluster_of(request: pytest.FixtureRequest) -> Iterator[Callable[..
     yield make
     for cluster in made:
         cluster.stop()
+
+
+@pytest.fixture
+def leasehold_replay() -> Callable[..., None]:
+    """Plays the cases of a file that `leasehold replay --out` has written: `leasehold_replay("cases/4711.yaml")`.
+
+    The test fails where actors do not take the steps of a log as it says, or where they reproduce a counterexample.
+    """
+
+    def play(file: str | Path, **options: Any) -> None:
+        stored: Any = import_module("leasehold.checker.recovery.cases.stored")  # of a layer above, when it is asked for
+        cases = stored.stored_cases(Path(file), **options)
+        assert cases, f"{file} has no cases; `leasehold replay ... --out {file}` writes one"
+        assert [words for case in cases if (words := stored.wrong(case.play()))] == []
+
+    return play
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ def junit(exploration: Exploration) -> str:
         "time": f"{exploration.seconds:.3f}",
     }
     root = ET.Element("testsuites", {"name": "leasehold", **counts})
-    suite = ET.SubElement(root, "testsuite", {"name": _clean(system.name), **counts})
+    suite = ET.SubElement(root, "testsuite", {"name": clean(system.name), **counts})
     facts = ET.SubElement(suite, "properties")
     for name, value in (
         ("spec_digest", system.digest),
@@ -41,20 +41,25 @@ def junit(exploration: Exploration) -> str:
         ("distinct", str(exploration.distinct)),
         ("depth", str(exploration.depth)),
     ):
-        ET.SubElement(facts, "property", {"name": name, "value": _clean(value)})
+        ET.SubElement(facts, "property", {"name": name, "value": clean(value)})
     for result in exploration.properties:
         case = ET.SubElement(
-            suite, "testcase", {"classname": _clean(system.name), "name": _clean(result.name), "time": "0"}
+            suite, "testcase", {"classname": clean(system.name), "name": clean(result.name), "time": "0"}
         )
         if result in failed:
             message = result.reason or f"the {result.kind} property {result.name} is violated"
-            failure = ET.SubElement(case, "failure", {"type": result.kind, "message": _clean(message)})
-            failure.text = _clean("\n".join(filter(None, (result.doc, _path(result.path)))))
+            failure = ET.SubElement(case, "failure", {"type": result.kind, "message": clean(message)})
+            failure.text = clean("\n".join(filter(None, (result.doc, _path(result.path)))))
         elif result.verdict == "violated":
-            ET.SubElement(case, "skipped", {"message": _clean(f"violated, as expected: {expected[result.name]}")})
+            ET.SubElement(case, "skipped", {"message": clean(f"violated, as expected: {expected[result.name]}")})
         elif result.verdict == "bounded":
             why = why_bounded(exploration, result)
-            ET.SubElement(case, "skipped", {"message": _clean(f"not contradicted, not exhausted: {why}")})
+            ET.SubElement(case, "skipped", {"message": clean(f"not contradicted, not exhausted: {why}")})
+    return document(root)
+
+
+def document(root: ET.Element) -> str:
+    """A document by its root, as text; write it as UTF-8."""
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
@@ -63,5 +68,6 @@ def _path(path: Path | None) -> str:
     return trace_text(path) if path is not None else "no path: nothing reaches what the property asks for"
 
 
-def _clean(words: str) -> str:
+def clean(words: str) -> str:
+    """Words without the characters that XML cannot have."""
     return _FORBIDDEN.sub("\ufffd", words)

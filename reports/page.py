@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
@@ -38,6 +38,8 @@ SCRIPTS = (
     "dom.js", "search.js", "layout.js", "graph.js", "sequence.js", "properties.js", "roles.js", "product.js", "page.js",
 )  # fmt: skip
 
+FILES = "The files report.md and report.json beside it say the same."
+
 
 def page(
     exploration: Exploration, legal: Exploration | None = None, *, measured: bool = True, crashes: str = ""
@@ -47,15 +49,21 @@ def page(
     `legal` is the exploration of the same system without faults, `crashes` the file with the results under crashes.
     """
     values = {**page_data(exploration, legal, measured=measured), **({"crashes": crashes} if crashes else {})}
+    return html_page(f"{exploration.system.name}: Leasehold report", values, ("style.css",), SCRIPTS)
+
+
+def html_page(title: str, values: Any, styles: Sequence[str], scripts: Sequence[str], otherwise: str = FILES) -> str:
+    """A page with these values, styles and scripts of the folder page/; `otherwise` is said where no script runs."""
     data = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
     parts = {
-        "title": _html(f"{exploration.system.name}: Leasehold report"),
-        "style": _asset("style.css"),
-        "script": "\n".join(_asset(name) for name in SCRIPTS),
+        "title": _html(title),
+        "style": "".join(_asset(name) for name in styles),
+        "otherwise": _html(otherwise),
+        "script": "\n".join(_asset(name) for name in scripts),
         # No `<` is left, so that nothing in the data can end the script element or start a comment in it.
         "data": data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"),
     }
-    return re.sub(r"\{\{(title|style|script|data)\}\}", lambda match: parts[match[1]], _asset("page.html"))
+    return re.sub(r"\{\{(title|style|otherwise|script|data)\}\}", lambda match: parts[match[1]], _asset("page.html"))
 
 
 def page_data(exploration: Exploration, legal: Exploration | None = None, *, measured: bool = True) -> dict[str, Any]:

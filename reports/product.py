@@ -175,12 +175,12 @@ def _controls(exploration: Exploration) -> list[tuple[str, ...]]:
     owners = [_INDEX.sub("", machine) for machine in exploration.product_machines]
     places = [[i for i, owner in enumerate(owners) if owner == role.name] for role in roles]
     return [
-        tuple(_where(role, [cell.control[i] for i in at]) for role, at in zip(roles, places, strict=True))
+        tuple(where_are(role, [cell.control[i] for i in at]) for role, at in zip(roles, places, strict=True))
         for cell in exploration.cells
     ]
 
 
-def _where(role: Role, states: list[str]) -> str:
+def where_are(role: Role, states: list[str]) -> str:
     """Where the machines of a role are: `active`, or `2 prepared, 1 working` for several machines."""
     if role.count == 1:
         return role.states[states[0]].title
@@ -193,7 +193,7 @@ def _titles(role: Role) -> tuple[str, ...]:
 
 
 def _axis(role: Role, reached: set[str]) -> tuple[str, ...]:
-    """What `_where` gave, in order: most machines in the earliest states first."""
+    """What `where_are` gave, in order: most machines in the earliest states first."""
     titles = _titles(role)
 
     def order(where: str) -> tuple[int, ...]:

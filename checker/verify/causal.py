@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
+from leasehold.impl.events.chain import Tampering
 from leasehold.impl.events.event import (
     AnyEvent,
     FoundEvent,
@@ -24,6 +25,8 @@ from leasehold.impl.events.event import (
     MachineStep,
     StepEvent,
 )
+
+CONTRADICTION, UNDECIDED = "contradiction", "undecided"  # kinds of faults
 
 Sent = dict[tuple[str, str], int]  # by sender and receiver, the greatest number that was sent
 
@@ -36,12 +39,20 @@ class CutFault:
         actor, position: the event.
         run: the lease that it is about; empty: it is about the chain.
         reason: in words.
+        kind: `undecided` where events are missing that nobody claims to have, so that something was not judged; else
+            `contradiction`, or how a chain is not as it was written (`Tampering`).
     """
 
     actor: str
     position: int
     run: str
     reason: str
+    kind: str = CONTRADICTION
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "actor": self.actor, "position": self.position, "run": self.run, "kind": self.kind, "reason": self.reason
+        }  # fmt: skip
 
     def __str__(self) -> str:
         of = f" ({self.run})" if self.run else ""
@@ -53,7 +64,14 @@ class _Stream:
     events: deque[AnyEvent] = field(default_factory=deque)
     last: int = 0  # position of the last event that has come
     closed: bool = False
-    known: tuple[int, float] = (-1, 0.0)  # up to when it is complete, though no event waits
+    known: tuple[int | None, float] = (-1, 0.0)  # up to when it is complete, though no event waits
+    latest: tuple[int, float] = (-1, 0.0)  # of the last event that was passed on
+
+    def complete(self, moment: tuple[int, float]) -> bool:
+        """Whether all that is earlier than a moment has come."""
+        now, time = self.known
+        known = time >= moment[1] if now is None else (now, time) >= moment
+        return self.closed or bool(self.events) or known
 
 
 class CausalMerge:
@@ -93,7 +111,8 @@ class CausalMerge:
                 words = f"events {stream.last + 1} to {event.position - 1} are missing"
                 if event.position <= stream.last:
                     words = f"it comes after event {stream.last}"
-                self.faults.append(CutFault(actor, event.position, "", words))
+                kind = Tampering.GAP if event.position > stream.last else Tampering.REPEATED
+                self.faults.append(CutFault(actor, event.position, "", words, kind.name.lower()))
             if event.position > stream.last:
                 stream.last = event.position
                 stream.events.append(event)
@@ -116,9 +135,26 @@ class CausalMerge:
         """A run is not in memory any more."""
         self.sent.pop(run, None)
 
-    def quiet(self, actor: str, now: int, time: float) -> None:
-        """Nothing more comes of an actor that is of before a moment."""
+    def quiet(self, actor: str, now: int | None, time: float) -> None:
+        """Nothing more comes of an actor that is of before a moment; where only its real time is known, of that."""
         self._streams[actor].known = (now, time)
+
+    def oldest(self) -> float | None:
+        """The real time of the oldest event that waits; None: none does."""
+        return min((stream.events[0].time for stream in self._streams.values() if stream.events), default=None)
+
+    def known_now(self) -> int:
+        """The virtual time up to which all that has happened was passed on, where it is known; else -1."""
+        if any(stream.events for stream in self._streams.values()):
+            return -1
+        return min(
+            (-1 if stream.known[0] is None else stream.known[0] for stream in self._streams.values()), default=-1
+        )
+
+    def complete_until(self) -> float:
+        """The real time up to which all actors are known, in seconds since 1970; 0: not known."""
+        going = [stream for stream in self._streams.values() if not stream.closed]
+        return min((s.events[-1].time if s.events else s.known[1] for s in going), default=0.0)
 
     def close(self, actor: str) -> None:
         """Nothing more comes of an actor."""
@@ -137,7 +173,9 @@ class CausalMerge:
     def ready(self) -> Iterator[AnyEvent]:
         """The events whose causes are there, in the order in which they are judged."""
         while (event := self._next()) is not None:
-            self._streams[event.actor].events.popleft()
+            stream = self._streams[event.actor]
+            stream.events.popleft()
+            stream.latest = _moment(event)
             self._note(event)
             yield event
 
@@ -153,7 +191,7 @@ class CausalMerge:
 
     def _complete(self, moment: tuple[int, float]) -> bool:
         """Whether all that is earlier has come."""
-        return all(s.closed or s.events or s.known >= moment for s in self._streams.values())
+        return all(stream.complete(moment) for stream in self._streams.values())
 
     def _passed_over(self, waiting: list[AnyEvent]) -> AnyEvent | None:
         """None of the first events can be next: the earliest is reported, and counts as if its cause were there."""
@@ -164,12 +202,14 @@ class CausalMerge:
         assert step is not None and step.received is not None
         of = step.received
         words = f"{step.machine} has received {step.event} with number {number} of {of.machine}, and "
-        words += (
-            f"no event says that {of.actor} has sent it"
-            if of.actor in self._streams
-            else f"the events of {of.actor or 'its actor'} are not here"
-        )
-        self.faults.append(CutFault(event.actor, event.position, step.lease, words))
+        sender, kind = self._streams.get(of.actor), CONTRADICTION
+        if sender is None:
+            words, kind = words + f"the events of {of.actor or 'its actor'} are not here", UNDECIDED
+        else:
+            words += f"no event says that {of.actor} has sent it"
+            if not sender.events and sender.latest < _moment(event):
+                words, kind = words + ", whose events end before", UNDECIDED
+        self.faults.append(CutFault(event.actor, event.position, step.lease, words, kind))
         self._count(self._sent_in(step.lease), (of.machine, step.machine), number)
         return event if self._missing(event) is None else self._passed_over(waiting)
 

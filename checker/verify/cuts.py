@@ -6,7 +6,8 @@ as a state. Between the cuts stand others that no event tells of by itself:
 
     clock      time has passed, at once up to the time of what comes next
     crash      an actor has stopped: right behind its last event before it recovered, as nobody knows when it was
-    recover    it runs again
+    recover    it runs again: right before its first event after it recovered, or after two ticks, as it has begun to
+               start by then, and need not have heard what time it is
     lost       an actor that was down comes back without a record, or a part of it, as a later step shows (lost.py)
     passed     a machine that belongs to the actor has gone on to serve another run; in this one it counts as unused,
                which is no step of this run
@@ -25,7 +26,7 @@ from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.ground import function
 from leasehold.checker.explore.layout import Lane
 from leasehold.checker.explore.step import Action
-from leasehold.checker.verify.causal import CausalMerge, CutFault, Sent, with_driven
+from leasehold.checker.verify.causal import CONTRADICTION, UNDECIDED, CausalMerge, CutFault, Sent, with_driven
 from leasehold.checker.verify.lost import first_steps, lost_record
 from leasehold.checker.verify.run_state import OF_ACTOR, Cut, RunState, RunSteps, Unjudged
 from leasehold.faults import Budget
@@ -47,6 +48,7 @@ from leasehold.spec.language.python_source import Frame, source
 
 CRASH = Budget(crash=1)
 AHEAD = 10_000  # events of an actor in which what it has lost is looked for; what shows later is lost later
+STARTING_TICKS = 2  # in which an actor that has recovered hears the time
 
 
 class CutsOfSystem:
@@ -123,7 +125,9 @@ class ConsistentCuts:
         now: the latest time that an actor has told.
         begun: how many runs there are.
         runs: those in memory.
-        down, recovered: the position of the event with which an actor that is down recovers; or has recovered last.
+        down, recovered: the position of the event with which an actor that is down recovers, or has recovered last; 0:
+            of none that is known.
+        starting: by actor that has recovered and told nothing since, the position of that event, and its time.
         own: by actor and machine of the actor: the state that its last event has left it in, and the run it serves.
         judged, touched, changed: until somebody takes them away, the events that were judged, in their order; by name,
             the runs that events were about; those of `own` that have changed.
@@ -142,6 +146,7 @@ class ConsistentCuts:
         self.asleep: set[str] = set()  # runs that go on, and are not in memory
         self.down: dict[str, int] = {}
         self.recovered: dict[str, int] = {}
+        self.starting: dict[str, tuple[int, int]] = {}
         self.own: dict[tuple[str, str], tuple[str, str]] = {}
         self.judged: list[AnyEvent] = []
         self.touched: dict[str, RunState] = {}
@@ -159,9 +164,9 @@ class ConsistentCuts:
         """More events of an actor, in the order of its chain; returns those that are judged (`CausalMerge.add`)."""
         return self.merge.add(actor, events)
 
-    def close(self) -> None:
-        """Nothing more comes of any actor."""
-        for actor in self.merge.actors:
+    def close(self, but: Iterable[str] = ()) -> None:
+        """Nothing more comes of any actor, but of these."""
+        for actor in {*self.merge.actors}.difference(but):
             self.merge.close(actor)
 
     def forget(self, run: RunState) -> None:
@@ -186,16 +191,16 @@ class ConsistentCuts:
                 words = f"it was written under another specification, {event.spec[:12]} and not {digest[:12]}"
                 self._fault(event, "", words)
             return
-        self.now = max(self.now, event.now)
+        yield from self._starts(event)
+        yield from self._passes_time(event.now)
         match event:
             case RecoveredEvent():
-                self.down.pop(event.actor, None)
-                self.recovered[event.actor] = event.position
+                if self.whole:
+                    yield from self._lost_ahead(event.actor)
                 if not f"{event.agreement}.".startswith(f"{self.known.program.agreement}."):  # ticks may follow
                     self._fault(event, "", "its actor has other constants than the system that is asked")
-                yield from self._went(event, UP)
                 if event.unrecorded:
-                    self._fault(event, "", f"{event.unrecorded} commits before it have no events")
+                    self._fault(event, "", f"{event.unrecorded} commits before it have no events", UNDECIDED)
             case StepEvent():
                 yield from self._step(event)
             case FoundEvent():
@@ -203,10 +208,11 @@ class ConsistentCuts:
             case ForgottenEvent() if event.lease != OF_ACTOR:
                 yield event
             case MigratedEvent():
-                self._fault(event, "", "records were mapped to another specification; what was before is not judged")
+                words = "records were mapped to another specification; what was before is not judged"
+                self._fault(event, "", words, UNDECIDED)
 
-    def _fault(self, event: AnyEvent, run: str, reason: str) -> None:
-        self.merge.faults.append(CutFault(event.actor, event.position, run, reason))
+    def _fault(self, event: AnyEvent, run: str, reason: str, kind: str = CONTRADICTION) -> None:
+        self.merge.faults.append(CutFault(event.actor, event.position, run, reason, kind))
 
     # Actors that stop, and time
 
@@ -219,7 +225,45 @@ class ConsistentCuts:
             self.stopping.discard(actor)
             if isinstance(following, RecoveredEvent) and following.epoch > 1 and actor not in self.down:
                 self.down[actor] = following.position
-                yield from self._went(following, DOWN)
+                self.starting.pop(actor, None)
+                yield from self._went(actor, following.position, DOWN)
+
+    def _starts(self, event: AnyEvent) -> Iterator[Cut]:
+        """What an event says of whether its actor runs."""
+        actor = event.actor
+        if isinstance(event, RecoveredEvent):
+            if self.down.pop(actor, None) is not None:
+                self.starting[actor] = event.position, max(self.now, event.now)
+        elif actor in self.down or actor in self.starting:
+            self.down.pop(actor, None)
+            yield from self._passes_time(event.now)
+            yield from self._started(actor)
+
+    def _started(self, actor: str) -> Iterator[Cut]:
+        self.recovered[actor], _ = self.starting.pop(actor, (0, 0))
+        yield from self._went(actor, self.recovered[actor], UP)
+
+    def _passes_time(self, now: int) -> Iterator[Cut]:
+        """It is so late; runs are told when something happens in them."""
+        for actor, (_, since) in sorted(self.starting.items()):
+            if now > since + STARTING_TICKS:
+                self.now = max(self.now, since + STARTING_TICKS)
+                yield from self._started(actor)
+        self.now = max(self.now, now)
+
+    def stop(self, actor: str) -> Iterator[Cut]:
+        """It is known that an actor has stopped behind its last event, which was judged."""
+        if actor not in self.down:
+            self.stopping.discard(actor)
+            self.down[actor] = 0
+            self.starting.pop(actor, None)
+            yield from self._went(actor, 0, DOWN)
+
+    def start(self, actor: str) -> Iterator[Cut]:
+        """It is known that an actor runs, though it has written no event since it stopped."""
+        if self.down.get(actor) == 0:
+            del self.down[actor]
+            yield from self._started(actor)
 
     def _going(self) -> Iterator[RunState]:
         """The runs that go on, in the order in which they began."""
@@ -227,13 +271,10 @@ class ConsistentCuts:
             self._run(name)
         return iter(sorted((run for run in self.runs.values() if run.judged and not run.over), key=_number))
 
-    def _went(self, event: RecoveredEvent, to: Any) -> Iterator[Cut]:
+    def _went(self, actor: str, position: int, to: Any) -> Iterator[Cut]:
         """An actor has stopped, or runs again, in all of its runs."""
-        going = list(self._going())
-        if to == UP and self.whole:
-            yield from self._lost_ahead(event.actor)
-        for run in going:
-            yield from self._turns(run, event.actor, event.position, to)
+        for run in self._going():
+            yield from self._turns(run, actor, position, to)
 
     # Records that were lost
 
@@ -280,9 +321,11 @@ class ConsistentCuts:
     def _catch_up(self, run: RunState) -> Iterator[Cut]:
         """What has happened to the actors of a run while it stood still."""
         for actor in sorted(set(run.players.values())):
-            position = self.down.get(actor)
-            at, to = (self.recovered.get(actor, 0), UP) if position is None else (position, DOWN)
-            yield from self._turns(run, actor, at, to)
+            if actor in self.down or actor in self.starting:
+                position = self.down[actor] if actor in self.down else self.starting[actor][0]
+                yield from self._turns(run, actor, position, DOWN)
+            else:
+                yield from self._turns(run, actor, self.recovered.get(actor, 0), UP)
         for actor, machine in sorted(run.serving):
             if self.own[actor, machine][1] != run.name:
                 yield from self._leaves(run, actor, machine, 0)
@@ -294,8 +337,9 @@ class ConsistentCuts:
             run.state[clock] = self.now
             yield run.cut(Action("clock", None, 0, ""))
 
-    def pass_time(self) -> Iterator[Cut]:
-        """Time passes in all runs that go on, up to the last event of all: at the end of what is to be judged."""
+    def pass_time(self, now: int = 0) -> Iterator[Cut]:
+        """Time passes in all runs that go on, up to the last event of all, and to a moment that is known."""
+        yield from self._passes_time(now)
         for run in self._going():
             yield from self._time(run)
 
@@ -350,7 +394,7 @@ class ConsistentCuts:
             yield from self._catch_up(run)  # a player that is told of here may be down
         except Unjudged as why:
             run.judged = False
-            self._fault(event, name, str(why))
+            self._fault(event, name, str(why), why.kind)
 
     def _follows(self, event: StepEvent, run: RunState | None) -> None:
         """A machine steps from the state in which its last event has left it, or its record was lost."""
@@ -406,7 +450,7 @@ class ConsistentCuts:
             self.steps.find(run, event)
         except Unjudged as why:
             run.judged = False
-            self._fault(event, name, str(why))
+            self._fault(event, name, str(why), why.kind)
 
 
 def _number(run: RunState) -> int:

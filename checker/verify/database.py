@@ -31,6 +31,7 @@ class VerifyDatabase:
 
     Attributes:
         begun: the tables were there, with a verification that has begun.
+        errors: the class of the driver's errors.
 
     Raises:
         DatabaseError: nobody answers there, the tables cannot be made, or those that are there are of another system.
@@ -42,7 +43,7 @@ class VerifyDatabase:
         if kind not in DIALECTS:
             raise DatabaseError(f"{scheme[:60]!r} is no kind of database; known are {', '.join(DIALECTS)}")
         try:
-            self.connection = _connect(kind, url, rest)
+            self.connection, self.errors = _connect(kind, url, rest)
             self.cursor = self.connection.cursor()
             self.tables = Tables(system, DIALECTS[kind])
             self.begun = self._made_before()
@@ -110,19 +111,20 @@ class VerifyDatabase:
         self.connection.close()
 
 
-def _connect(kind: str, url: str, rest: str) -> Any:
+def _connect(kind: str, url: str, rest: str) -> tuple[Any, type[Exception]]:
     if kind == "sqlite":
-        return sqlite3.connect(rest.removeprefix("//"), cached_statements=STATEMENTS)
+        return sqlite3.connect(rest.removeprefix("//"), cached_statements=STATEMENTS), sqlite3.Error
     if kind == "postgresql":
         import psycopg
 
         found = psycopg.connect(url)
         found.prepared_max = STATEMENTS
-        return found
+        return found, psycopg.Error
     import pymysql
 
     parts = urlsplit(url)
-    return pymysql.connect(
+    connection = pymysql.connect(
         host=parts.hostname or "127.0.0.1", port=parts.port or 3306, user=unquote(parts.username or "root"),
         password=unquote(parts.password or ""), database=parts.path.strip("/"),
     )  # fmt: skip
+    return connection, pymysql.Error

@@ -18,7 +18,8 @@ from typing import Any
 
 from leasehold.checker.explore.layout import Layout
 from leasehold.checker.explore.result import Path
-from leasehold.checker.verify.causal import CutFault, Sent, with_driven
+from leasehold.checker.verify.blame import Blame
+from leasehold.checker.verify.causal import UNDECIDED, CutFault, Sent, with_driven
 from leasehold.checker.verify.cuts import ConsistentCuts, CutsOfSystem
 from leasehold.checker.verify.database import IN_MEMORY, VerifyDatabase
 from leasehold.checker.verify.drawn import drawn_path
@@ -43,6 +44,7 @@ class Violation:
         actors: those that have taken a step in the run before, the last one first.
         events: actor and position of the events of the run up to the cut, in the order that was judged.
         layout, cuts: the run up to the cut.
+        blame: whose fault it is, where that was asked (blame.py).
     """
 
     property: str
@@ -55,6 +57,7 @@ class Violation:
     events: tuple[tuple[str, int], ...]
     layout: Layout = field(repr=False, compare=False)
     cuts: tuple[Cut, ...] = field(repr=False, compare=False)
+    blame: Blame | None = None
 
     @cached_property
     def path(self) -> Path:
@@ -66,6 +69,7 @@ class Violation:
             "property": self.property, "doc": self.doc, "source": self.source, "run": self.run, "cut": self.cut,
             "now": self.now, "actors": list(self.actors),
             "events": [{"actor": actor, "position": position} for actor, position in self.events],
+            **({} if self.blame is None else {"blame": self.blame.as_json()}),
         }  # fmt: skip
 
 
@@ -97,13 +101,18 @@ class HistoryResult:
     def holds(self) -> bool:
         return not self.violations and not self.faults
 
+    @property
+    def undecided(self) -> bool:
+        """Nothing is contradicted, but events are missing, so that not all was judged."""
+        return not self.holds and not self.violations and all(f.kind == UNDECIDED for f in self.faults)
+
     def as_json(self) -> dict[str, object]:
+        verdict = "holds" if self.holds else "undecided" if self.undecided else "violated"
         return {
-            "holds": self.holds, "events": self.events, "cuts": self.cuts, "runs": self.runs, "runs_over": self.over,
-            "properties": self.asked, "violations": [v.as_json() for v in self.violations],
-            "faults": [
-                {"actor": f.actor, "position": f.position, "run": f.run, "reason": f.reason} for f in self.faults
-            ],
+            "verdict": verdict, "holds": self.holds, "events": self.events, "cuts": self.cuts, "runs": self.runs,
+            "runs_over": self.over, "properties": self.asked,
+            "violations": [v.as_json() for v in self.violations],
+            "faults": [f.as_json() for f in self.faults],
             "covered": self.covered, "not_asked": dict(self.not_asked),
         }  # fmt: skip
 
@@ -164,6 +173,11 @@ class HistoryVerification:
         else:
             self.cuts = ConsistentCuts(known, actors, self._recall, whole)
 
+    @property
+    def asked(self) -> list[str]:
+        """The properties that are asked."""
+        return list(dict.fromkeys(query.of for query in self._queries.values()))
+
     # The public side
 
     def add(self, actor: str, events: Iterable[AnyEvent], bodies: Iterable[bytes] | None = None) -> None:
@@ -179,15 +193,25 @@ class HistoryVerification:
         self._record(self.cuts.ready())
         return self._commit()
 
+    def runs(self, actor: str, runs: bool) -> None:
+        """It is known that an actor runs, or that it has stopped behind its last event, once all of its are judged."""
+        if not self.cuts.merge.waiting(actor):
+            self._record(self.cuts.start(actor) if runs else self.cuts.stop(actor))
+
     def pass_time(self) -> list[Violation]:
-        """Judges the cuts that are ready, and that time has passed in all runs that go on, up to the last of them."""
+        """Judges the cuts that are ready, and that time has passed in all runs that go on, as far as it is known."""
         self._record(self.cuts.ready())
-        self._record(self.cuts.pass_time())
+        self._record(self.cuts.pass_time(self.cuts.merge.known_now()))
         return self._commit()
 
-    def end(self) -> HistoryResult:
-        """Nothing more comes."""
-        self.cuts.close()
+    def fault(self, fault: CutFault) -> None:
+        """Something is wrong with the events that their reader has found."""
+        if fault not in self.cuts.faults:
+            self.cuts.faults.append(fault)
+
+    def end(self, but: Iterable[str] = ()) -> HistoryResult:
+        """Nothing more comes, but of these actors, of whom events are missing: what comes after those is not judged."""
+        self.cuts.close(but)
         self._record(self.cuts.ready())
         self._record(self.cuts.pass_time())
         self._write()
@@ -316,7 +340,8 @@ class HistoryVerification:
         return {
             "checked": self.check.checked, "entry": self.recorder.entry, "judged": self.kept.judged,
             "events": self.result.events, "cuts": self.result.cuts, "runs": cuts.begun, "now": cuts.now,
-            "down": cuts.down, "recovered": cuts.recovered, "stopping": sorted(cuts.stopping),
+            "down": cuts.down, "recovered": cuts.recovered, "starting": cuts.starting,
+            "stopping": sorted(cuts.stopping),
             "broken_specs": sorted(cuts.broken_specs), "covered": self.result.covered,
         }  # fmt: skip
 
@@ -330,6 +355,7 @@ class HistoryVerification:
         self.recorder.begun = cuts.begun = progress["runs"]
         self.kept.judged, cuts.now = progress["judged"], progress["now"]
         cuts.down, cuts.recovered = progress["down"], progress["recovered"]
+        cuts.starting = {actor: (position, since) for actor, (position, since) in progress["starting"].items()}
         cuts.stopping = {*progress["stopping"], *(a for a in actors if a not in self.kept.followers)}
         cuts.broken_specs = {(actor, spec) for actor, spec in progress["broken_specs"]}
         cuts.own = machines

@@ -130,7 +130,7 @@ class KeptEvents:
         self._put(cursor, ACTOR_MACHINE, list(machines))
         self._put(cursor, PROGRESS, [(word, json.dumps(value)) for word, value in progress.items()])
         new = enumerate(faults[self._faults :], self._faults + 1)
-        if rows := [(number, f.actor, f.position, f.run, f.reason) for number, f in new]:
+        if rows := [(number, f.actor, f.position, f.run, f.reason, f.kind) for number, f in new]:
             cursor.executemany(self.tables.insert(FAULT), rows)
         self._faults, self._moved = len(faults), set()
 
@@ -170,6 +170,13 @@ class KeptEvents:
         where = f"actor = {self.mark} AND position > {self.mark} ORDER BY position"
         rows = self._rows(cursor, f"SELECT body FROM event WHERE {where}", (actor, self.follower(actor).judged))
         return [read(body.encode()) for (body,) in rows]
+
+    def chains(self, cursor: Cursor) -> dict[str, list[AnyEvent]]:
+        """All events that were written, by actor."""
+        found: dict[str, list[AnyEvent]] = {actor: [] for actor in self.followers}
+        for actor, body in self._rows(cursor, "SELECT actor, body FROM event ORDER BY actor, position"):
+            found[actor].append(read(body.encode()))
+        return found
 
     def cuts(self, cursor: Cursor, run: int, until: int | None = None) -> list[StoredCut]:
         """The cuts of a run, to one of this number, as far as they were written."""

@@ -8,16 +8,37 @@ written for one database; the tables and views are those of schema.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 
+from leasehold.checker.verify.database import VerifyDatabase
 from leasehold.checker.verify.queries import CHECKED, PropertyQuery
+from leasehold.checker.verify.schema import FOREVER
 
 _STRING_OR_COMMENT = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 class OwnQueryError(Exception):
     """A file is no property; the message names it and says why."""
+
+
+def try_queries(queries: Iterable[PropertyQuery], database: VerifyDatabase, known: Container[str]) -> None:
+    """Asks queries of no cut, so that one that the database does not take is found before there are events.
+
+    Raises:
+        OwnQueryError: one fails, yields other columns, or has the name of one of the `known` properties.
+    """
+    for query in queries:
+        if query.of in known:
+            raise OwnQueryError(f"{query.of}.sql: the system has a property of this name; rename the file")
+        try:
+            database.cursor.execute(query.since(FOREVER))
+            columns = len(database.cursor.description or ())
+        except database.errors as error:
+            raise OwnQueryError(f"{query.of}.sql: the database does not take it: {error}") from None
+        if columns != 2:
+            raise OwnQueryError(f"{query.of}.sql: it yields {columns} columns, and two are asked for: run and cut")
+    database.connection.commit()
 
 
 def own_queries(paths: Iterable[Path]) -> list[PropertyQuery]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from leasehold.checker.explore.layout import Lane, State
 from leasehold.checker.explore.step import Action
-from leasehold.checker.verify.causal import with_driven
+from leasehold.checker.verify.causal import CONTRADICTION, UNDECIDED, with_driven
 from leasehold.checker.verify.lanes import ReplayedLane
 from leasehold.checker.verify.lost import first_steps, lost_record
 from leasehold.faults.lowering import DOWN, UP
@@ -59,7 +59,18 @@ class StoredCut(NamedTuple):
 
 
 class Unjudged(Exception):
-    """A run cannot be judged from here on; the message says why."""
+    """A run cannot be judged from here on; the message says why, and `kind` is that of the fault."""
+
+    kind = CONTRADICTION
+
+
+class Missing(Unjudged):
+    """Events at the beginning of a run are missing."""
+
+    kind = UNDECIDED
+
+    def __init__(self, machine: str) -> None:
+        super().__init__(f"{machine} has moved before the events begin, so this run is not judged")
 
 
 @dataclass(slots=True)
@@ -194,7 +205,7 @@ class RunSteps:
         if event.lease != OF_ACTOR:
             run.left[event.actor, event.machine] = event.record.state
         if event.record.epoch > run.epochs.get(event.machine, 0):
-            raise Unjudged(f"{event.machine} has moved before the events begin, so this run is not judged")
+            raise Missing(event.machine)
 
     def _take(self, run: RunState, event: StepEvent, step: MachineStep) -> None:
         place = self.known.machine(step.machine)
@@ -204,7 +215,7 @@ class RunSteps:
         at = self.layout.at(role, number, None)
         before = run.epochs.get(step.machine, 0)
         if not before and step.lease != OF_ACTOR and step.source != self.known.first[at]:
-            raise Unjudged(f"{step.machine} has moved before the events begin, so this run is not judged")
+            raise Missing(step.machine)
         run.epochs[step.machine] = max(step.record.epoch, 1)
         run.state[at] = step.record.state
         for name, d in self.known.system.roles[role].data.items():

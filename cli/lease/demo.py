@@ -26,6 +26,7 @@ from leasehold.cli.common import Exit, console, end_as_interrupted, print_json, 
 from leasehold.cli.lease import losses
 from leasehold.cli.lease.losses import Losses, StartCounter
 from leasehold.cli.lease.story import LASTING_TERMS, TERMS, Story
+from leasehold.cli.lease.verifier import DemoVerifier
 from leasehold.cli.lease.watch import DemoMonitor
 from leasehold.impl.fleet import FleetError
 from leasehold.impl.lease.fleet import ROLES, SITE, TENANT, Fleet
@@ -47,6 +48,7 @@ class Demo:
         kills: the moments at which actors are to be killed, in seconds from the beginning.
         losses: of units, if any are to be lost.
         starts: counts how many units are being started at once.
+        verifier: follows the actors, if one does.
         crashes: how often each actor has died.
         news: what happened, with the second at which it did.
     """
@@ -57,6 +59,7 @@ class Demo:
     kills: list[tuple[float, str]] = field(default_factory=list)
     losses: Losses | None = None
     starts: StartCounter | None = None
+    verifier: DemoVerifier | None = None
     crashes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ROLES, 0))
     news: list[tuple[float, str]] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
@@ -123,6 +126,10 @@ class Demo:
         if self.losses is not None:
             self.losses.judge(self.watcher.last, 0.0)
             self.losses.at_the_end()
+        if self.verifier is not None:
+            self.verifier.end()
+            for words in self.verifier.complaints:
+                self.watcher.say(words)
         if self.starts is not None and self.starts.most > losses.STARTS:
             self.watcher.say(f"{self.starts.most} units were being started at once, and {losses.STARTS} are the most")
 
@@ -135,6 +142,7 @@ class Demo:
             "crashes": sum(self.crashes.values()),
             "crashes_of": dict(self.crashes),
             **(self.losses.summary(self.starts.most if self.starts is not None else 0) if self.losses else {}),
+            **({"verifier": self.verifier.summary()} if self.verifier is not None else {}),
             "violations": self.watcher.violations,
             "seconds": round(self.seconds, 1),
         }
@@ -142,7 +150,10 @@ class Demo:
 
 @verb(refusals={FleetError: Exit.BAD_SPEC})
 @click.option("--json", "as_json", is_flag=True, help="Run unattended, and print a summary as JSON.")
-@click.option("--crash", is_flag=True, help="Kill each actor once, at a random moment.")
+@click.option(
+    "--crash", is_flag=True,
+    help="Kill each actor once, at a random moment, while a verifier follows all of them.",
+)  # fmt: skip
 @click.option("--leases", "most", type=click.IntRange(1), help="Leases in all; unattended 6, else without end.")
 @click.option(
     "--lose-units", "lose", is_flag=True, help="Kill units at random moments, and judge what becomes of each."
@@ -176,6 +187,9 @@ def demo(
     an actor whenever you like, with its key (t, b, s) or `kill -9` from elsewhere: leases and units
     live on, the actor is started again and recovers by itself. q ends the demo.
 
+    With --crash a verifier follows the actors' events, and asks every property of the specification of
+    them; a violation that it finds fails the demo.
+
     With --lose-units units die at random moments, by SIGKILL from outside. Each is set up again, or
     another takes its place, and its holder is told, within the time that --within says; /proc shows
     whether it is so, and that nothing is left behind. With --reboot all die at once.
@@ -203,6 +217,8 @@ def demo(
                 made.losses = Losses(fleet, made.watcher, seed, within, lose, reboots, say=made.say)
             if crash:
                 made.kills = _moments(seed, most or 6)
+                made.verifier = DemoVerifier(fleet)
+                made.verifier.start()
             ended = _run(made, attended, quiet=as_json)
             summary = {**made.summary(), "seed": seed}
     except KeyboardInterrupt:
@@ -301,6 +317,13 @@ def _counts(summary: dict[str, Any]) -> tuple[str, str]:
 def _tell(summary: dict[str, Any]) -> None:
     counts, broken = _counts(summary)
     click.echo(f"{counts}{broken} in {summary['seconds']:.0f} s (seed {summary['seed']})")
+    if "verifier" in summary:
+        found = summary["verifier"]
+        lag = found["lag"]
+        click.echo(
+            f"verifier: {found['violations']} violations, {found['events']} events, {found['cuts']} cuts; "
+            f"at most {lag['most_seconds']:.1f} s behind, at the end {lag['events']} events"
+        )
     for words in summary["violations"]:
         click.echo(f"violated: {words}")
 

@@ -39,6 +39,10 @@ class SimulatedClock:
         self._latest = max(self._latest, self._time.now + self.ahead, 0)
         return self._latest
 
+    def show(self, now: int) -> None:
+        """The clock shows a time from now on, whatever it has shown before; nobody is notified."""
+        self.ahead, self._latest = now - self._time.now, now
+
     def wall(self) -> float:
         """Real time, which events show: true time, a tick being a second."""
         return float(self._time.now)

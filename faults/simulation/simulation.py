@@ -11,7 +11,7 @@ the explorer. Its policies and handlers decide nothing by themselves (silent.py)
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -94,7 +94,8 @@ class Simulation:
         program: the compiled system.
         seed: of keys and of everything that is left to chance.
         store: makes the store of an actor, the same one again after a restart; left out: in memory, on `disks`.
-        actor: what actors are made of.
+        actor: makes an incarnation of an actor.
+        players: by machine, the actor that plays it; left out: those that the system declares.
 
     Attributes:
         actors: those that run, by name.
@@ -112,7 +113,7 @@ class Simulation:
 
     def __init__(
         self, program: Program, seed: int = 0, store: Callable[[str], Store] | None = None,
-        actor: type[ControlledActor] = ControlledActor,
+        actor: Callable[..., ControlledActor] = ControlledActor, players: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         self.program, self.seed = program, seed
         self.loop = VirtualLoop()  # type: ignore[abstract]
@@ -127,7 +128,7 @@ class Simulation:
         self._store = store or (lambda name: MemoryStore(self.disks[name]))
         self._actor = actor
         self._transports: dict[str, SimulatedTransport] = {}
-        self.player = program.hosts
+        self.player = dict(players or program.hosts)
         self.roles = program.roles_of(self.player)
         keys = {name: _key(seed, name) for name in self.roles}
         trust = Trust()

@@ -74,6 +74,11 @@ def _of_event(system: System, role: str, event: str) -> list[Outside]:
     return [other for other in system.environment.values() if (other.role, other.event) == (role, event)]
 
 
+def is_known(system: System, role: str, e: x.Expression) -> bool:
+    """Whether an actor with a role's machine can evaluate an expression."""
+    return next(_unknown(system, role, e), None) is None
+
+
 def _unknown(system: System, role: str, e: x.Expression) -> Iterator[str]:
     """The parts of an expression that an actor with a role's machine cannot evaluate."""
     match e:

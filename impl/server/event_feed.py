@@ -33,9 +33,10 @@ class EventFeed:
         self.actor, self.chronicle = actor, actor.chronicle
 
     def state(self) -> dict[str, Any]:
-        """Which events there are, and how far followers have come."""
+        """Which events there are, and how far followers have come. What is not written yet is of `now` or later."""
         head = self.chronicle.head
         return {
+            "now": self.actor.clock.now(), "time": round(self.chronicle.wall(), 3),
             "first": self.chronicle.first, "last": head.position, "digest": head.digest, "sealed": head.sealed,
             "writes": self.chronicle.settings is not None, "followers": self.chronicle.followers(),
         }  # fmt: skip

@@ -6,16 +6,35 @@ import asyncio
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from leasehold.impl.actor.chronicle import HEAD
 from leasehold.impl.events.chain import Head
 from leasehold.impl.events.event import ROOT, digest, read
 from leasehold.impl.events.lines import write_lines
 from leasehold.impl.migrate.migration import owner_of
+from leasehold.impl.server import config
 from leasehold.impl.server.client import Client, Unreachable, sockets
 from leasehold.impl.store.owned import OwnedStore
+from leasehold.impl.store.store import StoreError
 from leasehold.impl.store.url import store_from_url
+
+GRACE_SECONDS = 5.0  # in which a commit that has begun is in the store
+PAGE = 1000  # events that are read from a store at once
+
+
+class SourceMoment(NamedTuple):
+    """How far a source is complete: what is above position `last` is of this moment or later.
+
+    Attributes:
+        last: a position.
+        now: virtual time; None: not known.
+        time: real time, in seconds since 1970.
+    """
+
+    last: int
+    now: int | None
+    time: float
 
 
 class EventSource(Protocol):
@@ -34,6 +53,14 @@ class EventSource(Protocol):
 
         Raises:
             ClientError, StoreError, OSError: they cannot be read.
+        """
+        ...
+
+    def moment(self) -> SourceMoment:
+        """How far the source is complete, for who reads it afterwards.
+
+        Raises:
+            ClientError: it cannot be read.
         """
         ...
 
@@ -58,6 +85,26 @@ class ActorSource:
                 return
             after, first = read(bodies[-1]).position, False
 
+    def moment(self) -> SourceMoment:
+        state = self.client.get("events", "state")
+        return SourceMoment(state["last"], state["now"], state["time"])
+
+    def acknowledge(self, follower: str, position: int) -> None:
+        """A follower has kept the events up to a position.
+
+        Raises:
+            ClientError: the actor says no, or does not answer.
+        """
+        self.client.post("followers", follower, "acknowledge", str(position))
+
+    def leave(self, follower: str) -> None:
+        """A follower reads no more.
+
+        Raises:
+            ClientError: the actor says no, or does not answer.
+        """
+        self.client.post("followers", follower, "leave")
+
 
 class StoreSource:
     """The events in a store, whether its actor runs or not. Nobody signs their end."""
@@ -68,7 +115,19 @@ class StoreSource:
         self.url, self.actor = url, actor
 
     def lines(self, after: int) -> Iterator[bytes]:
-        yield from asyncio.run(self._read(after))
+        first = True
+        while True:
+            header, *bodies, end = asyncio.run(self._read(after))
+            if first:
+                yield header
+            yield from bodies
+            if len(bodies) < PAGE:
+                yield end
+                return
+            after, first = read(bodies[-1]).position, False
+
+    def moment(self) -> SourceMoment:
+        return SourceMoment(0, None, time.time() - GRACE_SECONDS)
 
     async def _read(self, after: int) -> list[bytes]:
         store = store_from_url(self.url)
@@ -77,11 +136,11 @@ class StoreSource:
         await store.look(owner)
         try:
             head = Head.of((await store.metadata()).get(HEAD))  # before the events, as more may come meanwhile
-            kept = [item async for item in store.events(max(0, after - 1))]
+            kept = [item async for item in store.events(max(0, after - 1), PAGE + 1)]
         finally:
             await store.close()
         before = [body for position, body in kept if position <= after]
-        bodies = [body for position, body in kept if after < position <= head.position]
+        bodies = [body for position, body in kept if after < position <= head.position][:PAGE]
         at = after, digest(before[0]) if before else ROOT
         return [*write_lines(owner, bodies, round(time.time(), 3), at, end=(head.position, head.digest))]
 
@@ -98,13 +157,71 @@ class FileSource:
         with self.path.open("rb") as file:
             yield from (line.rstrip(b"\r\n") for line in file)
 
+    def moment(self) -> SourceMoment:
+        return SourceMoment(0, None, 0.0)
 
-def open_source(words: str, actor: str = "") -> EventSource:
+
+class ConfiguredSource:
+    """The events of an actor by its configuration: from the actor while it runs, else from its store.
+
+    Attributes:
+        name: of the actor.
+    """
+
+    live = True
+
+    def __init__(self, path: Path) -> None:
+        found = config.read_config(path)
+        self.actor = ActorSource(Client(path.parent / found.socket))
+        self.name = found.name
+        self.store = StoreSource(_beside(path, found.store), found.name)
+        self.signed = True
+
+    def lines(self, after: int) -> Iterator[bytes]:
+        lines = self.actor.lines(after)
+        try:
+            first = next(lines)
+        except Unreachable:
+            lines = self.store.lines(after)
+            try:
+                first = next(lines)
+            except StoreError as error:
+                raise Unreachable(f"the actor does not answer, and its store cannot be read: {error}") from None
+            self.signed = False
+        else:
+            self.signed = True
+        yield first
+        yield from lines
+
+    def moment(self) -> SourceMoment:
+        try:
+            return self.actor.moment()
+        except Unreachable:
+            return self.store.moment()
+
+    def acknowledge(self, follower: str, position: int) -> None:
+        """As `ActorSource` does."""
+        self.actor.acknowledge(follower, position)
+
+    def leave(self, follower: str) -> None:
+        """As `ActorSource` does."""
+        self.actor.leave(follower)
+
+
+def _beside(path: Path, url: str) -> str:
+    """The URL of an actor's store: a file lies in the folder that it runs in, which often has its configuration."""
+    kind, _, file = url.partition(":")
+    there = path.parent / file
+    return f"{kind}:{there}" if kind == "sqlite" and not Path(file).exists() and there.exists() else url
+
+
+def open_source(words: str, actor: str = "", stores: bool = False) -> EventSource:
     """A source: the URL of a store; a file of lines; or an actor's socket, its configuration, or a folder of sockets.
 
     Args:
         words: which.
         actor: of several in a store or folder.
+        stores: read the store of an actor that is named by its configuration where it does not answer.
 
     Raises:
         ClientError: there is none.
@@ -115,6 +232,11 @@ def open_source(words: str, actor: str = "") -> EventSource:
         return StoreSource(words, actor)
     if path.suffix == ".jsonl":
         return FileSource(path)
+    if stores and path.is_file() and not path.is_socket():
+        try:
+            return ConfiguredSource(path)
+        except config.ConfigError as error:
+            raise Unreachable(str(error)) from None
     found = [Client(one) for one in sockets(path) if not actor or one.stem == actor]
     if len(found) != 1 and path.is_dir():
         names = ", ".join(one.stem for one in sockets(path))

@@ -29,6 +29,7 @@ ALL = (
     "idle",
     "end_to_end",
     "verify",
+    "watched",
     "discovery",
     "ring",
 )

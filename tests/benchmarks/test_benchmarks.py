@@ -19,7 +19,7 @@ def _rows(section: Section) -> Iterator[Row]:
 
 MARKS = {
     **dict.fromkeys(("discovery", "engines", "exploring", "recovery"), pytest.mark.slow),
-    **dict.fromkeys(("dispatch", "end_to_end", "ring", "size"), pytest.mark.long),
+    **dict.fromkeys(("dispatch", "end_to_end", "ring", "size", "verify", "watched"), pytest.mark.long),
 }
 
 

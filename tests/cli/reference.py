@@ -300,6 +300,20 @@ EXPLAIN_KEYS = {
     "notes": "from where it is known, and what is not",
     "lines": "all of that in words",
 }
+REPLAY_KEYS = {
+    "case": "`log` or `counterexample`",
+    "steps": "how many steps it has",
+    "same": "of a log: how many the actors have taken as it says",
+    "differs": "of a log: whether they differ from it; then `at` and `tick`, the event of the log, `why` they cannot "
+    "take it, and by key the `difference`, with `log` and `actors`",
+    "property": "of a counterexample: what it breaks",
+    "reproduced": "of a counterexample: whether the actors have taken its steps, with its records, and broken it",
+    "unplayed": "of a counterexample: why it cannot be played",
+    "findings": "of a counterexample: where the actors do not follow it",
+    "broken": "of a counterexample: the properties that do not hold on the actors' records",
+    "reported": "of a counterexample: the properties that `verify` reports of their events",
+    "not_asked": "of a counterexample: why `verify` cannot tell of the property",
+}
 UNITS_KEYS = {
     "now": "the clock, in ticks",
     "tick_seconds": "the length of a tick",
@@ -478,6 +492,9 @@ def page() -> Iterator[str]:
     yield ""
     yield "`events --json` prints lines, each of which is JSON: [events](events.md) has their form."
     yield ""
+    yield "`replay --json` has `cases`, each with:"
+    yield ""
+    yield from table(REPLAY_KEYS)
     yield "`export --json`:"
     yield ""
     yield from table(EXPORT_KEYS)

@@ -61,7 +61,10 @@ def test_a_violation_is_told_and_drawn(tmp_path: Path) -> None:
     assert picture.read_text().startswith("<svg")
 
 
-@pytest.mark.parametrize(("line", "words"), [(3, "it does not follow event"), (-1, "the last line is missing")])
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [(3, "event 3 of broker: it is missing: event 4 comes in its place"), (-1, "the last line is missing")],
+)
 def test_a_line_that_is_missing_is_found(line: int, words: str, tmp_path: Path) -> None:
     files = _files(tmp_path)
     lines = files[0].read_bytes().split(b"\n")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -62,7 +63,7 @@ LEGEND = """
 *Explorer*: **holds** in every state of the declared constants; *no case*: its antecedent is never true with these
 constants, and other settings of `expected.yaml` have cases. *Prover*: **proved** for any number of machines; *with
 lemmas*: lemmas of `lemmas.yaml`, which are proved too. *SQL*: whether `leasehold verify` asks it of histories. *Steps*:
-of the run that is drawn.
+of the run that is drawn, in bold where its mutant violates nothing else.
 """
 
 
@@ -224,7 +225,9 @@ def table(s: ShippedSystem) -> Iterator[str]:
 
 def steps(s: ShippedSystem, p: Property) -> str:
     example = s.stored.counterexamples.get(p.name)
-    return str(example.steps) if example is not None else ""
+    if example is None:
+        return ""
+    return str(example.steps) if example.also else f"**{example.steps}**"
 
 
 # A page
@@ -282,7 +285,7 @@ def section(s: ShippedSystem, p: Property) -> Iterator[str]:
     elif example is not None:
         yield from violated(s, p.name, example)
     else:
-        yield f"**No mutant violates it.** {unviolated(s.name)[p.name]}"
+        yield f"**No mutant violates it.** {cell(unviolated(s.name)[p.name])}"
         yield ""
     if p.name in s.queries.not_asked:
         return
@@ -335,7 +338,8 @@ def witness(s: ShippedSystem, p: Property) -> Iterator[str]:
 
 
 def violated(s: ShippedSystem, name: str, e: Counterexample) -> Iterator[str]:
-    place = f"[{e.file}:{e.line}](../../spec/systems/{e.file}#L{e.line})"
+    file = os.path.normpath(e.file)
+    place = f"[{file}:{e.line}](../../spec/systems/{file}#L{e.line})"
     rule = RULES[e.rule].doc
     yield f"**A run that violates it.** The mutant is {rule}: `{e.subject}`, {e.what} ({place})."
     settings = " ".join(f"`{name}={value}`" for name, value in e.settings.items()) or "the declared constants"

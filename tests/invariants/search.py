@@ -63,7 +63,7 @@ class Campaign:
     def __init__(self, name: str, best: Mapping[str, Counterexample] = MappingProxyType({})) -> None:
         self.loader = SystemLoader(name)
         self.system: System = self.loader()
-        self.mutants = [m for m in mutations(self.system) if not refused(self.system, m.applied(self.system))]
+        self.mutants = mutations(self.system)
         self.trials = SMALL.get(name) or battery_of(self.loader).trials
         self.tried: set[tuple[str, Trial]] = set()
         self.best = dict(best)
@@ -138,6 +138,8 @@ class Campaign:
 
     def judge(self, mutation: Mutation, trial: Trial) -> Tried:
         """What a mutant violates, of what the system satisfies there."""
+        if refused(self.system, mutation.applied(self.system)):
+            return Tried(mutation, trial, {})
         baseline = self.baselines[trial]
         mutant = only_these(mutation.applied(self.loader(trial.settings)), baseline.holds)
         found = explore(mutant, Limits(states=3 * baseline.states + 1000), budget=trial.budget)

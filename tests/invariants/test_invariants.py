@@ -79,12 +79,18 @@ def test_every_property_has_a_counterexample_or_a_reason_why_not(system: str) ->
 
 
 @pytest.mark.parametrize("system", SHIPPED)
-def test_a_stored_mutant_is_a_specification(system: str) -> None:
-    original = loader(system)()
+def test_a_stored_mutant_is_one_of_the_system(system: str) -> None:
     for stored in read(system).counterexamples.values():
         mutation = mutants(system)[stored.mutant]
         assert (mutation.what, mutation.place.line) == (stored.what, stored.line)
-        assert not refused(original, mutation.applied(original))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("system", SHIPPED)
+def test_a_stored_mutant_is_a_specification(system: str) -> None:
+    original = loader(system)()
+    for stored in read(system).counterexamples.values():
+        assert not refused(original, mutants(system)[stored.mutant].applied(original))
 
 
 @pytest.mark.parametrize("system", SHIPPED)

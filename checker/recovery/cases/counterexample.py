@@ -12,8 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from leasehold.checker.explore import Exploration, Limits, explore
+from leasehold.checker.explore.labels import Labels
 from leasehold.checker.explore.layout import State
-from leasehold.checker.explore.result import PropertyResult, Step
+from leasehold.checker.explore.paths import Paths
+from leasehold.checker.explore.result import Path, PropertyResult, Step
 from leasehold.checker.explore.step import Action
 from leasehold.checker.recovery.cases.properties import DEADLOCK, Records, RunProperties
 from leasehold.checker.recovery.cases.replay import Unplayable
@@ -29,6 +31,18 @@ MOST_STATES = 100_000  # of a search for counterexamples
 ENDLESS = (*OF_FAIR_RUNS, "deadlock")  # kinds of properties that the end of a run breaks
 
 
+class NoSuchStep(LookupError):
+    """The model has no step that a path tells of.
+
+    Attributes:
+        number: of the step, from 1 on; 0: the first state.
+    """
+
+    def __init__(self, number: int, words: str) -> None:
+        super().__init__(f"step {number}: {words}" if number else words)
+        self.number = number
+
+
 @dataclass(frozen=True, slots=True)
 class Counterexample(Script):
     """The script of a counterexample; its point is `broken:PROPERTY`, its mode the faults.
@@ -38,12 +52,14 @@ class Counterexample(Script):
         expected: the properties that its path breaks in the model.
         loop: the step that an endless run returns to; None: it ends.
         endless: the property is broken by what never comes.
+        records: the record states of the model, from the first on.
     """
 
     budget: Budget = Budget()  # noqa: RUF009
     expected: frozenset[str] = frozenset()
     loop: int | None = None
     endless: bool = False
+    records: tuple[Records, ...] = ()
 
 
 def counterexamples(system: System, holding: frozenset[str], budgets: Sequence[Budget] = TRIED) -> Iterator[Script]:
@@ -61,39 +77,60 @@ def counterexamples(system: System, holding: frozenset[str], budgets: Sequence[B
 
 def _script(found: Exploration, properties: RunProperties, result: PropertyResult, budget: Budget) -> Counterexample:
     assert result.path is not None
-    world, path = found.paths.world, result.path
-    writer = StepWriter(world, crash_points(found.system))
-    initial = next(s for s in world.initial_states() if found.paths.snapshot(s) == path.initial)
+    return counterexample_of(properties, result.name, result.path, budget, result.kind in ENDLESS)
+
+
+def counterexample_of(
+    properties: RunProperties, name: str, path: Path, budget: Budget, endless: bool
+) -> Counterexample:  # fmt: skip
+    """The script of a path of the model that breaks a property.
+
+    Args:
+        properties: of the system under the budget.
+        name: of the property.
+        path: from the explorer.
+        budget: the faults.
+        endless: the property is broken by what never comes.
+
+    Raises:
+        NoSuchStep: the model has no such path.
+    """
+    world = properties.world
+    writer, paths = StepWriter(world, crash_points(world.system)), Paths(world, (), Labels())
+    state = next((s for s in world.initial_states() if paths.snapshot(s) == path.initial), None)
+    if state is None:
+        raise NoSuchStep(0, "no first state of the system is that of the path")
     steps: list[ScriptStep] = []
-    state, expected = initial, properties.broken(None, None, initial)
-    waiting = properties.waiting(set(), initial)
-    for step in path.steps:
-        action, after = _follow(found, state, step)
+    records = [properties.projection(state)]
+    expected = properties.broken(None, None, state)
+    waiting = properties.waiting(set(), state)
+    for number, step in enumerate(path.steps, 1):
+        action, after = _follow(paths, state, step, number)
         steps.append(_written(writer, state, action, after))
+        records.append(properties.projection(after))
         expected |= properties.broken(state, action, after)
         waiting = properties.waiting(waiting, after)
         state = after
-    endless = result.kind in ENDLESS
     if endless:
         expected |= {name for name, *_ in waiting}
         stuck = next(world.successors(state, (0,) * len(world.limited)), None) is None
         if stuck and properties.ends is not None and properties.end(state) is None:
             expected.add(DEADLOCK)
-    machines = tuple((role.name, i) for role, i in found.system.machines())
+    machines = tuple((role.name, i) for role, i in world.system.machines())
     cell = tuple(state[at] for _, at in world.product())
     loop = path.loop if path.loop is not None and path.loop < len(path.steps) else None
     return Counterexample(
-        cell, f"broken:{result.name}", str(budget), tuple(steps), len(steps) - 1, machines,
-        budget, frozenset(expected), loop, endless,
+        cell, f"broken:{name}", str(budget), tuple(steps), len(steps) - 1, machines,
+        budget, frozenset(expected), loop, endless, tuple(records),
     )  # fmt: skip
 
 
-def _follow(found: Exploration, state: State, step: Step) -> tuple[Action, State]:
+def _follow(paths: Paths, state: State, step: Step, number: int) -> tuple[Action, State]:
     """The action of a step that is told in words, and the state after it."""
-    for action, after in found.paths.world.successors(state):
-        if action.kind == step.kind and found.paths.describe(state, action, after) == step:
+    for action, after in paths.world.successors(state):
+        if action.kind == step.kind and paths.describe(state, action, after) == step:
             return action, after
-    raise LookupError(f"there is no step {step.title}")
+    raise NoSuchStep(number, f"the system has no such step: {step.title}")
 
 
 def _written(writer: StepWriter, state: State, action: Action, after: State) -> ScriptStep:
@@ -107,8 +144,14 @@ class CounterexampleRun(WalkRun):
 
     script: Counterexample
 
+    @property
+    def seen(self) -> set[str]:
+        """The properties that the run has broken."""
+        return {*self.monitor.broken, *self._seen}
+
     def stages(self) -> None:
         self._seen: set[str] = set()
+        self._watched = 0
         self._at_loop: Records | None = None
         self.to_the_restart()
         if not self.script.endless:
@@ -125,7 +168,11 @@ class CounterexampleRun(WalkRun):
 
     def watch(self, step: ScriptStep) -> None:
         super().watch(step)
-        self._watched = getattr(self, "_watched", 0) + 1
+        self._watched += 1
+        found, wanted = self.monitor.properties.projection(self.monitor.state), self.script.records[self._watched]
+        if found != wanted:
+            differ = self.monitor.difference(found, wanted)
+            self.say("counterexample", f"after step {self._watched} the records are not those of the model: {differ}")
         if self._watched == self.script.loop:
             self._at_loop = self.monitor.properties.projection(self.monitor.state)
 
@@ -161,7 +208,7 @@ class CounterexampleRun(WalkRun):
     def judge(self) -> None:
         if self.outcome.skipped:
             return
-        seen = {*self.monitor.broken, *self._seen}
+        seen = self.seen
         if seen == self.script.expected:
             self.outcome.end = AS_IN_THE_MODEL
             return

@@ -138,12 +138,21 @@ class RunMonitor(PropertyMonitor):
             self.strange.append(f"after {last.strip()}: {self._described(records)}")
 
     def _described(self, records: Records) -> str:
-        snapshot = self.properties.world.layout
+        return ", ".join(f"{name} {_shown(value)}" for name, value in zip(self._names(), records, strict=False))[:400]
+
+    def difference(self, found: Records, wanted: Records) -> str:
+        """In what two record states differ."""
+        names = (*self._names(), "the time")
+        pairs = (pair for pair in zip(names, found, wanted, strict=False) if pair[1] != pair[2])
+        return ", ".join(f"{name} is {_shown(value)}, not {_shown(other)}" for name, value, other in pairs)[:400]
+
+    def _names(self) -> list[str]:
+        """What each cell of a record state is, but for the clock's."""
         names = []
-        for role, i, _ in snapshot.machines():
+        for role, i, _ in self.properties.world.layout.machines():
             machine = self.sim.program.roles[role.name].machine(i)
             names += [machine, *(f"{machine}.{d.name}" for d in role.data.values() if not isinstance(d.type, t.Opaque))]
-        return ", ".join(f"{name} {_shown(value)}" for name, value in zip(names, records, strict=False))[:400]
+        return names
 
 
 def _shown(value: Any) -> str:

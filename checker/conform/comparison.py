@@ -1,0 +1,339 @@
+"""Compares one step of an actor with the step that the explorer's reference takes on the same event.
+
+Theory of operation. The reference takes the event in a state that has the records of the run's machines (subsidiary
+machines of an actor are shared by its runs) and the clock of the actor. Compared are
+
+- where the step begins: the record is the one that the machine's last step has left;
+- whether the event may come: a message was sent with this number and these fields; an answer is of a task of the state
+  and of this state; a timer is due; the environment may act so;
+- the transition, or that there is none; the record; the steps of subsidiary machines that it drives, in order;
+- the numbers of messages; the messages that it sends, and the calls that it begins.
+
+Values may be any of their types: bounds of the exploration do not matter for a step. Two things are left to others:
+what a step must do and does not come at all, and conditions of the environment on what the actor cannot know
+(`asks_unknown`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from leasehold.checker.explore.ground import GroundMachine, GroundOffer, GroundPiece, Move
+from leasehold.checker.explore.reference import Reference, choose
+from leasehold.checker.explore.step import SpecFault
+from leasehold.faults.lowering import DOWN, UP
+from leasehold.faults.simulation.steps import LoggedStep
+from leasehold.impl.actor.table import BELOW
+from leasehold.impl.core.core import Core, Program
+from leasehold.impl.core.work import Record
+from leasehold.impl.store.store import RecordKey
+from leasehold.spec.language.lower.lowering import work_of
+from leasehold.spec.language.model import Call
+
+MachineLane: TypeAlias = tuple[str, str, str]  # a lease, the machine that sends, the machine that receives
+Message: TypeAlias = tuple[str, tuple[Any, ...]]  # its name and fields
+
+
+class StepComparison:
+    """Compares steps, one after the other.
+
+    Args:
+        program: the compiled system.
+        world: the reference of the same specification.
+        asks_unknown: whether the environment's condition for an event reads what its actor cannot know.
+
+    Attributes:
+        records: after the last step of each machine.
+        sent: by lane and number, the messages that steps have sent; sent again it may be another.
+        compared: how many steps were compared.
+        tells_unmoved: steps are told also of subsidiary machines that an event does not move.
+    """
+
+    tells_unmoved = True
+
+    def __init__(self, program: Program, world: Reference, asks_unknown: Callable[[GroundOffer], bool]) -> None:
+        self.program, self.world, self.asks_unknown = program, world, asks_unknown
+        self.records: dict[RecordKey, Record] = {}
+        self.sent: dict[MachineLane, dict[int, list[Message]]] = {}
+        self.compared = 0
+        self._first = world.initial_states()[0]
+
+    # What a user of it knows, and hears
+
+    def known(self, key: RecordKey) -> Record | None:
+        """The record of a machine after its last step; None: nothing has happened to it."""
+        return self.records.get(key)
+
+    def take(self, key: RecordKey, record: Record) -> None:
+        """A machine has a record now."""
+        self.records[key] = record
+
+    def is_up(self, machine: str) -> bool:
+        """Whether the actor of a machine runs."""
+        raise NotImplementedError
+
+    def say(self, now: int, lease: str, machine: str, words: str) -> None:
+        """A step is not one of the specification."""
+        raise NotImplementedError
+
+    def may_be(self, lane: MachineLane, number: int, message: Message) -> bool:
+        """Whether a message may have been sent."""
+        return message in self.said(lane, number)
+
+    # Steps
+
+    def said(self, lane: MachineLane, number: int) -> list[Message]:
+        """What steps have sent under a number."""
+        return self.sent.get(lane, {}).get(number, [])
+
+    def judge(self, step: LoggedStep) -> None:
+        """Compares a step, and takes the records that it has left."""
+        machine = self.machine(step.key.machine)
+        if machine is not None:
+            self.compared += 1
+            try:
+                self._compare(step, machine)
+            except SpecFault as fault:
+                self.differs(step, "shows that", str(fault), "one choice, and values of its types")
+        for one in (step, *step.driven):
+            self.take(one.key, durable(one, one.after))
+
+    def differs(self, step: LoggedStep, what: str, found: Any, expected: Any) -> None:
+        """Says what a step does otherwise."""
+        event = "when it recovers" if step.event is None else f"at {step.event[0]} {shown(step.event[1])}"
+        words = f"{what} {shown(found)} {event} in {step.before[0]}; the specification has {shown(expected)}"
+        self.say(step.now, step.lease, step.key.machine, words)
+
+    def _compare(self, step: LoggedStep, machine: GroundMachine) -> None:
+        for one in {one.key: one for one in (*reversed(step.driven), step)}.values():
+            last = self.known(one.key)
+            if last is not None and last[: one.core.below_at] != durable(one, one.before):
+                self.differs(one, "begins as", durable(one, one.before), last[: one.core.below_at])
+        state = self._state(step)
+        if step.event is None:
+            self._compare_again(step, state, machine, self._wanted(machine, state), calls=True)
+            return
+        name, fields, neighbour, number, _ = step.event
+        if neighbour < 0:
+            self._compare_move(step, state, machine, self.offered(step, machine, state), -1)
+            return
+        peer = self.program.neighbour(step.core, machine.instance, neighbour)
+        sender, lane = self.machine(peer), (step.lease, peer, step.key.machine)
+        if sender is None:
+            return
+        if not self.may_be(lane, number, (name, fields)):
+            self.differs(step, f"receives as message {number} of {peer}", (name, fields), self.said(lane, number))
+        last_number = step.before[step.core.received_at][neighbour]
+        if number > last_number:
+            move = choose(machine.moves.get((state[machine.cell], name), []), state, fields, sender.instance)
+            self._compare_move(step, state, machine, move, sender.instance)
+            return
+        self._compare_move(step, state, machine, None, -1)
+        answered = number == last_number and not self.world.system.messages[name].answer
+        back = sender.role.name, sender.instance
+        pieces = [w for w in self._wanted(machine, state) if w.lane is not None and _receiver(w) == back]
+        self._compare_again(step, state, machine, pieces if answered else [], calls=False)
+
+    def offered(self, step: LoggedStep, machine: GroundMachine, state: Sequence[Any]) -> Move | None:
+        """The move of a local event or a timer, if it may come."""
+        assert step.event is not None
+        name, fields, _, _, epoch = step.event
+        for offer in machine.offers[state[machine.cell]]:
+            if offer.offer.event != name:
+                continue
+            answer = offer.offer.cause == "answer"
+            if answer and 0 <= epoch != step.core.began(step.before, offer.offer.name):
+                continue  # the state that asked was left
+            if self.asks_unknown(offer) or offer.allowed(state, fields, -1):
+                return choose(offer.moves, state, fields, -1)
+        return None
+
+    def _compare_move(
+        self, step: LoggedStep, state: list[Any], machine: GroundMachine, move: Move | None, sender: int
+    ) -> None:
+        """The transition and the record, and what follows from them."""
+        assert step.event is not None
+        found = "" if step.outcome is None else step.outcome.transition
+        expected = "" if move is None else move.transition.name
+        if found != expected:
+            self.differs(step, "takes", found, expected)
+        if move is None or found != expected:
+            self._compare_records(step, state, machine, [])
+            self._compare_numbers(step, [])
+            return
+        after, log = self.world.fired(tuple(state), machine, move, step.event[1], sender)
+        sent = [(self.name(e[0].channel.receiver, e[0].receiver), e[1], e[2]) for e in log if len(e) == 3]
+        driven = [
+            (e[0], e[1], e[2], e[3], "" if e[4] is None else e[4].name)
+            for e in log
+            if len(e) == 5 and not (e[4] is None and (not self.tells_unmoved or self._is_unmade(step, e[0])))
+        ]
+        self._compare_records(step, after, machine, driven)
+        self._compare_sends(step, sent)
+        before = self._numbers(step, step.before, "sent")
+        for peer, message, fields in sent:
+            lane = self.sent.setdefault((step.lease, step.key.machine, peer), {})
+            lane[before.get(peer, 0) + 1] = [(message, fields)]
+        self._compare_numbers(step, [peer for peer, _, _ in sent])
+        self._compare_calls(step, after, machine, work_of(machine.role, move.transition))
+
+    def _is_unmade(self, step: LoggedStep, below: GroundMachine) -> bool:
+        """Whether nothing has happened to a machine of the run yet: an event that moves it not even makes it."""
+        name = self.name(below.role.name, below.instance)
+        return below.role.of_run and self.known(RecordKey(step.lease, name)) is None
+
+    def _numbers(self, step: LoggedStep, record: Record, which: str) -> dict[str, int]:
+        """The numbers of the last messages that a record has sent to, or received from, each neighbour."""
+        core, at = step.core, self.program.machines[step.key.machine][1]
+        if core.subsidiary:
+            return {}
+        cells = record[core.sent_at if which == "sent" else core.received_at]
+        by_position = cells.items() if isinstance(cells, dict) else enumerate(cells)
+        return {self.program.neighbour(core, at, n): value for n, value in by_position if value}
+
+    def _compare_numbers(self, step: LoggedStep, sent: Sequence[str]) -> None:
+        """The numbers of messages: one more for each neighbour that a message is sent to, and that of a new one."""
+        assert step.event is not None
+        wanted = {which: self._numbers(step, step.before, which) for which in ("sent", "received")}
+        for peer in sent:
+            wanted["sent"][peer] = wanted["sent"].get(peer, 0) + 1
+        if step.event[2] >= 0:
+            at = self.program.machines[step.key.machine][1]
+            peer, received = self.program.neighbour(step.core, at, step.event[2]), wanted["received"]
+            received[peer] = max(received.get(peer, 0), step.event[3])
+        for which, expected in wanted.items():
+            found = self._numbers(step, step.after, which)
+            for peer in {**found, **expected}:
+                if found.get(peer, 0) != expected.get(peer, 0) and self.machine(peer) is not None:
+                    words = f"has as last number {'to' if which == 'sent' else 'from'} {peer}"
+                    self.differs(step, words, found.get(peer, 0), expected.get(peer, 0))
+
+    def _compare_records(
+        self, step: LoggedStep, after: Sequence[Any], machine: GroundMachine, driven: Sequence[tuple[Any, ...]]
+    ) -> None:  # fmt: skip
+        """The record of the machine, and the steps of the subsidiary machines that it drives."""
+        found, expected = cells(step.core, step.after), _cells_of(after, machine)
+        if found != expected:
+            self.differs(step, "becomes", *_apart(step.core, found, expected))
+        steps = [(*self._moved(one),) for one in step.driven]
+        wanted = [(self.name(below.role.name, below.instance), *moved) for below, *moved in driven]
+        if steps != wanted:
+            self.differs(step, "drives", steps, wanted)
+            return
+        last = {one.key: (one, below) for one, (below, *_) in zip(step.driven, driven, strict=True)}
+        for one, below in last.values():
+            if cells(one.core, one.after) != _cells_of(after, below):
+                self.differs(one, "becomes", *_apart(one.core, cells(one.core, one.after), _cells_of(after, below)))
+        for one, (below, *_, name) in zip(step.driven, driven, strict=True):
+            tasks = next((work_of(below.role, tr) for tr in below.role.transitions() if tr.name == name), ())
+            self._compare_calls(one, after, below, tasks)
+
+    def _moved(self, one: LoggedStep) -> tuple[str, str, str, str, str]:
+        assert one.event is not None
+        name = "" if one.outcome is None else one.outcome.transition
+        return one.key.machine, one.event[0], one.before[0], one.after[0], name
+
+    def _compare_calls(
+        self, step: LoggedStep, state: Sequence[Any], machine: GroundMachine, names: Sequence[str]
+    ) -> None:
+        """The calls of policies and handlers that a step begins."""
+        tasks = [task for name in names if isinstance(task := machine.role.tasks[name], Call)]
+        wanted = [t.name for t in tasks if t.when is None or machine.function(t.when)(state, (), -1)]
+        if step.calls != wanted:
+            self.differs(step, "calls", step.calls, wanted)
+
+    def _compare_again(
+        self, step: LoggedStep, state: Sequence[Any], machine: GroundMachine, pieces: Sequence[GroundPiece], calls: bool
+    ) -> None:  # fmt: skip
+        """What is begun again, without a transition."""
+        again = self.again(step, state, machine, pieces)
+        self._compare_sends(step, [(peer, *message) for peer, message, _ in again])
+        for _, message, before in again:
+            if message not in before:
+                before.append(message)
+        self._compare_calls(step, state, machine, machine.role.states[step.before[0]].tasks if calls else ())
+
+    def again(
+        self, step: LoggedStep, state: Sequence[Any], machine: GroundMachine, pieces: Sequence[GroundPiece]
+    ) -> list[tuple[str, Message, list[Message]]]:  # fmt: skip
+        """What pieces of work send anew: to whom, what, and what was sent under the same number so far.
+
+        Nothing is sent anew where nothing was sent; a session keeps its messages itself.
+        """
+        found = []
+        for piece in pieces:
+            if piece.lane is not None and piece.lane.channel.kind != "fifo":
+                peer = self.name(*_receiver(piece))
+                lane = self.sent.get((step.lease, step.key.machine, peer))
+                if lane:
+                    found.append((peer, (piece.piece.event, piece.fields(state, (), -1)), lane[max(lane)]))
+        return found
+
+    # The state of a run
+
+    def _state(self, step: LoggedStep) -> list[Any]:
+        """The records of a run's machines before a step, and the time as its actor knows it."""
+        layout, found = self.world.layout, list(self._first)
+        for machine in self.world.machines:
+            name, core = self.name(machine.role.name, machine.instance), self.program.roles[machine.role.name]
+            key = RecordKey(BELOW if core.of_actor else step.lease, name)
+            record = step.before if key == step.key else self.known(key)
+            if record is not None:
+                found[machine.cell : machine.cell + 1 + len(machine.role.data)] = cells(core, record)
+        for actor in layout.actors:
+            if actor.name in self.world.up:
+                found[self.world.up[actor.name]] = UP if self.is_up(self.name(*actor.machines[0])) else DOWN
+        if layout.clock is not None:
+            found[layout.clock] = step.now
+        return found
+
+    def _wanted(self, machine: GroundMachine, state: Sequence[Any]) -> list[GroundPiece]:
+        """The work of a machine's state."""
+        return [w for w in machine.work[state[machine.cell]] if w.wanted(state, (), -1)]
+
+    def _compare_sends(self, step: LoggedStep, expected: Sequence[tuple[str, str, tuple[Any, ...]]]) -> None:
+        """The messages that a step sends: to whom, and what."""
+        at, neighbour = self.program.machines[step.key.machine][1], self.program.neighbour
+        sends = [(neighbour(step.core, at, peer), message, fields) for peer, message, fields in step.sends]
+        if sorted(sends, key=repr) != sorted(expected, key=repr):
+            self.differs(step, "sends", sends, expected)
+
+    def machine(self, name: str) -> GroundMachine | None:
+        """A machine of the reference; None where that has not so many."""
+        core, number = self.program.machines[name]
+        return self.world.by_name.get((core.role, number))
+
+    def name(self, role: str, number: int) -> str:
+        """The name of a machine."""
+        return self.program.roles[role].machine(number)
+
+
+def durable(step: LoggedStep, record: Record) -> Record:
+    """A record without the machines that it can see."""
+    return record[: step.core.below_at]
+
+
+def cells(core: Core, record: Record) -> tuple[Any, ...]:
+    """The cells of the model that a record tells: the control state, and the data."""
+    return record[0], *record[core.data_at : core.data_at + len(core.fields)]
+
+
+def _cells_of(state: Sequence[Any], machine: GroundMachine) -> tuple[Any, ...]:
+    return tuple(state[machine.cell : machine.cell + 1 + len(machine.role.data)])
+
+
+def _apart(core: Core, found: tuple[Any, ...], expected: tuple[Any, ...]) -> tuple[Any, Any]:
+    """What two records have otherwise, by name."""
+    names = "state", *(f.name for f in core.fields)
+    apart = [(name, one, other) for name, one, other in zip(names, found, expected, strict=True) if one != other]
+    return {name: one for name, one, _ in apart}, {name: other for name, _, other in apart}
+
+
+def _receiver(piece: GroundPiece) -> tuple[str, int]:
+    assert piece.lane is not None
+    return piece.lane.channel.receiver, piece.lane.receiver
+
+
+def shown(value: Any) -> str:
+    return repr(value) if value != "" else "nothing"

@@ -1,0 +1,176 @@
+"""Takes the step of an event with the compiled core, as the actor's loop does, and says what the log has otherwise.
+
+Theory of operation. The core gives the whole record: with numbers, state epochs, and when tasks have begun that outlive
+their state; and the work of the transition with the reasons of what is not taken. Events that it gives subsidiary
+machines are steps within the same one. The machines are those of the actor's table, as the log has left them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from leasehold.impl.actor.table import BELOW, MachineInstance, MachinesOfActor, MachineTable
+from leasehold.impl.core.codec import Codec, CoreError
+from leasehold.impl.core.core import Program
+from leasehold.impl.core.values import to_plain
+from leasehold.impl.core.work import CallWork, DriveWork, Event, Outcome, Record, SendWork, Stepped, local
+from leasehold.impl.events.event import MachineStep, StartedCall
+from leasehold.impl.store.store import RecordKey
+
+OUTSIDE = frozenset({"policy", "handler", "probe", "client"})  # causes that are held to contracts
+
+
+class CompiledMachines:
+    """The machines of one actor, as a log has left them.
+
+    Args:
+        program: the compiled system.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        roles = frozenset(name for name, core in program.roles.items() if not core.subsidiary)
+        self.table = MachineTable(program, roles)
+        self._of_lease: dict[str, dict[RecordKey, MachineInstance]] = {}
+        self._codecs = {role: Codec(program, core) for role, core in program.roles.items()}
+
+    def machine(self, key: RecordKey) -> MachineInstance:
+        """A machine; one that nothing has happened to is made."""
+        found = self.table.instances.get(key)
+        if found is None:
+            core, number = self.program.machines[key.machine]
+            found = self.table.instances[key] = self.table.new(key, core, number)
+            self._of_lease.setdefault(key.lease, {})[key] = found
+        return found
+
+    def record(self, key: RecordKey) -> Record | None:
+        """The record of a machine; None: nothing has happened to it."""
+        found = self.table.instances.get(key)
+        return None if found is None else found.record[: found.core.below_at]
+
+    def set(self, key: RecordKey, record: Record) -> None:
+        """A machine has a record."""
+        instance = self.machine(key)
+        instance.record = (*record[: instance.core.below_at], *instance.record[instance.core.below_at :])
+        if instance.core.of_actor:
+            self.table.see(instance, instance.record)
+
+    def forget(self, key: RecordKey) -> None:
+        """A machine is there no more."""
+        found = self.table.instances.pop(key, None)
+        if found is not None:
+            del self._of_lease[key.lease][key]
+            if found.core.of_actor:
+                self.table.below[found.core.role].pop(found.number, None)
+
+    def below(self, lease: str) -> Mapping[str, Any]:
+        """The subsidiary machines that a lease sees, by role."""
+        return self.table.below_of(lease)
+
+    # Steps
+
+    def takes(self, key: RecordKey, event: Event, now: int, outside: bool) -> Stepped:
+        """What the core does with an event."""
+        instance = self.machine(key)
+        if not outside:
+            return instance.core.step(instance.record, event, now)
+        record, outcome = instance.core.step_outside(instance.record, event, now, MachinesOfActor(self.table, instance))
+        if record is not instance.record:
+            try:
+                self._codecs[instance.core.role].check(record)
+            except CoreError as error:
+                return instance.record, Outcome("refused", event[0], reason=str(error).partition(";")[0])
+        return record, outcome
+
+    def difference(self, step: MachineStep, event: Event, after: Record, driven: list[tuple[Event, Record]], now: int,
+                   outside: bool) -> str:  # fmt: skip
+        """What a step has otherwise than the core; empty: nothing. The machines move as the core says.
+
+        Args:
+            step: as the log has it.
+            event: what it consumes.
+            after: the record that it leaves.
+            driven: the same of the steps within it, in order.
+            now: its time.
+            outside: whether the event is held to its contract.
+        """
+        key = RecordKey(step.lease, step.machine)
+        instance = self.machine(key)
+        core, before = instance.core, instance.record
+        record, outcome = self.takes(key, event, now, outside)
+        if record is before:
+            return f"it changes nothing: {outcome.kind}{f', {outcome.reason}' if outcome.reason else ''}"
+        if (step.transition, step.reason) != (outcome.transition, outcome.reason):
+            return _words("it takes", outcome.transition or outcome.reason, step.transition or step.reason)
+        self.set(key, record)
+        for name, found, wanted in zip(core.names, after, record[: core.below_at], strict=False):
+            if found != wanted:
+                of = "the state epoch" if name == "entry" else f"`{name}`"
+                return _words(f"{of} is", wanted, found)
+        sends = [self._sent(instance, piece) for piece in outcome.work if isinstance(piece, SendWork)]
+        if (found := [(s.to, s.number, s.message, s.fields) for s in step.sends]) != sends:
+            return _words("it sends", sends, found)
+        starts = [StartedCall(piece.task, piece.target) for piece in outcome.work if isinstance(piece, CallWork)]
+        if list(step.starts) != starts:
+            return _words("it calls", starts, list(step.starts))
+        return self._drives(step, instance, outcome, driven, now)
+
+    def _drives(
+        self, step: MachineStep, parent: MachineInstance, outcome: Outcome, driven: list[tuple[Event, Record]], now: int
+    ) -> str:  # fmt: skip
+        """What the steps of subsidiary machines have otherwise."""
+        logged = iter(step.driven)
+        for key, event in self.driven_by(parent, outcome.work):
+            core = self.program.machines[key.machine][0]
+            if key not in self.table.instances and core.of_run and not self._is_moved(key, event, now):
+                self.forget(key)
+                continue
+            if self.takes(key, event, now, False)[0] is self.machine(key).record:
+                continue
+            one = next(logged, None)
+            if one is None or (one.lease, one.machine, one.event) != (*key, event[0]):
+                named = "nothing" if one is None else f"{one.event} to {one.machine}"
+                return _words("it gives", f"{event[0]} to {key.machine}", named)
+            given, after = driven.pop(0)
+            if given != event or one.cause != "parent":
+                return _words(f"it gives {key.machine}", (event[:2], "parent"), (given[:2], one.cause))
+            if why := self.difference(one, event, after, driven, now, False):
+                return f"of {key.machine} {why}"
+        if (one := next(logged, None)) is not None:
+            return f"it gives no {one.event} to {one.machine}"
+        return ""
+
+    def _is_moved(self, key: RecordKey, event: Event, now: int) -> bool:
+        return self.takes(key, event, now, False)[1].taken
+
+    def driven_by(self, parent: MachineInstance, work: tuple[Any, ...]) -> Iterator[tuple[RecordKey, Event]]:
+        """The events that work gives subsidiary machines."""
+        for piece in work:
+            if isinstance(piece, DriveWork):
+                role, index = piece.machine
+                core = self.program.roles[role]
+                key = RecordKey(parent.key.lease if core.of_run else BELOW, core.machine(index))
+                yield key, local(piece.event, piece.fields(parent.record))
+
+    def _sent(self, instance: MachineInstance, piece: SendWork) -> tuple[str, int, str, dict[str, Any]]:
+        number = instance.record[instance.core.sent_at][piece.neighbour]
+        to = self.program.neighbour(instance.core, instance.number, piece.neighbour)
+        kinds, values = self.program.messages[piece.message].fields, piece.fields(instance.record)
+        fields = {name: to_plain(kind, v) for (name, kind), v in zip(kinds, values, strict=True)}
+        return to, number, piece.message, fields
+
+    def talking_in(self, lease: str) -> list[MachineInstance]:
+        """The machines of a lease that are no subsidiary ones."""
+        return [one for one in self._of_lease.get(lease, {}).values() if not one.core.subsidiary]
+
+    def says(self, lease: str) -> Iterator[tuple[MachineInstance, SendWork]]:
+        """The messages that the machines of a lease send again now, if they are asked."""
+        for instance in self.talking_in(lease):
+            for piece in instance.core.work[instance.state](instance.record):
+                if isinstance(piece, SendWork) and not self.program.messages[piece.message].ordered:
+                    yield instance, piece
+
+
+def _words(what: str, expected: Any, found: Any) -> str:
+    return f"{what} {expected!r}, and the log has {found!r}"

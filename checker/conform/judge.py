@@ -1,0 +1,389 @@
+"""Judges the logs of actors: each event is one that the specification allows, given those before it.
+
+Theory of operation. Events come in an order that respects causality (checker/verify/causal.py), so a message was sent
+before it is received. The record before a step is the one that the machine's last event has left, or that it has at
+its beginning. From it and from what was consumed the step is taken twice: by the explorer's reference, which owes
+nothing to the code that actors run (comparison.py), and by the compiled core, which is that code and tells whole
+records (compiled.py). Whatever the log has otherwise is a finding; the record of the log counts from then on, so that
+one wrong step makes no others wrong.
+
+Where the oldest events were dropped, the record before a machine's first step is not known. That step is not judged,
+unless it shows by its epoch that it is the first of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from leasehold.checker.conform.compiled import OUTSIDE, CompiledMachines
+from leasehold.checker.conform.decoded import StepDecoder, StepFault
+from leasehold.checker.conform.findings import JudgedLog, Nonconformity, What
+from leasehold.checker.conform.known import KnownSystem
+from leasehold.checker.conform.receipts import LogComparison, Receipts
+from leasehold.checker.verify.causal import CausalMerge, with_driven
+from leasehold.faults.simulation.steps import LoggedStep
+from leasehold.impl.actor.table import BELOW
+from leasehold.impl.core.core import Program
+from leasehold.impl.core.stepping import with_cell
+from leasehold.impl.core.work import Event, Record, local
+from leasehold.impl.events.event import (
+    AnyEvent,
+    ForgottenEvent,
+    FoundEvent,
+    MachineStep,
+    MigratedEvent,
+    PrunedEvent,
+    RecoveredEvent,
+    RefusedEvent,
+    StepEvent,
+)
+from leasehold.impl.store.store import RecordKey
+from leasehold.spec.language.model import Call, Drive, Role
+
+
+class LogMerge(CausalMerge):
+    """Merges the logs that are given; of actors whose logs are not, messages come from anywhere."""
+
+    def _missing(self, event: AnyEvent) -> tuple[MachineStep, int] | None:
+        found = super()._missing(event)
+        if found is not None and found[0].received is not None and found[0].received.actor not in self.actors:
+            return None
+        return found
+
+
+class _Chain:
+    """One actor's log as far as it was judged."""
+
+    def __init__(self, program: Program, judged: JudgedLog) -> None:
+        self.machines = CompiledMachines(program)
+        self.judged = judged
+        self.serves: dict[RecordKey, str] = {}
+        self.epoch = self.now = self.commit = 0
+        self.may_find = True  # records may be found that no event tells of
+        self.stepped: set[RecordKey] = set()  # in this incarnation
+        self.spec_told = False
+
+
+class LogConformance:
+    """Judges logs.
+
+    Args:
+        known: the system.
+        judged: by actor, what is known of its log.
+
+    Attributes:
+        findings: in the order of the events.
+    """
+
+    def __init__(self, known: KnownSystem, judged: Iterable[JudgedLog]) -> None:
+        self.known, self.program = known, known.program
+        self.decoder = StepDecoder(known.program)
+        self.comparison = LogComparison(known)
+        self.findings: list[Nonconformity] = []
+        self._chains = {log.actor: _Chain(known.program, log) for log in judged}
+        self.receipts = Receipts(self.decoder, self.comparison, self._chains, self._say)
+
+    @property
+    def judged(self) -> list[JudgedLog]:
+        return [chain.judged for chain in self._chains.values()]
+
+    def merged(self, logs: Iterable[tuple[str, Iterable[AnyEvent]]]) -> Iterator[AnyEvent]:
+        """The events of whole logs in the order in which they are judged."""
+        merge = LogMerge(self._chains)
+        for actor, events in logs:
+            merge.add(actor, events)
+            merge.close(actor)
+        yield from merge.ready()
+        self.findings += [
+            Nonconformity("message" if f.run else "log", f.actor, f.position, f.run, "", f.reason) for f in merge.faults
+        ]
+
+    def take(self, event: AnyEvent) -> None:
+        """Judges the next event."""
+        chain = self._chains[event.actor]
+        chain.judged.events += 1
+        if event.spec != self.program.digest:
+            if not chain.spec_told:
+                words = f"{event.spec[:12]}, and not {self.program.digest[:12]}"
+                self._say("log", event, f"it was written under another specification or version of it: {words}")
+            chain.spec_told = True
+            return
+        self._check_order(chain, event)
+        match event:
+            case StepEvent():
+                self._step(chain, event)
+            case RecoveredEvent():
+                self._recovered(chain, event)
+            case FoundEvent():
+                self._found(chain, event)
+            case ForgottenEvent():
+                self._forgotten(chain, event)
+            case RefusedEvent():
+                self._refused(chain, event)
+            case MigratedEvent():
+                chain.machines, chain.may_find = CompiledMachines(self.program), True
+            case PrunedEvent() if event.until >= event.position:
+                self._say("log", event, f"it says that events up to {event.until} are dropped, which come after it")
+
+    def end(self) -> None:
+        """Nothing more comes."""
+        self.receipts.end()
+        self.findings.sort(key=lambda f: (f.actor, f.position))
+
+    def _say(
+        self, what: What, event: AnyEvent, reason: str, step: MachineStep | None = None, compiled: bool | None = None
+    ) -> None:
+        lease, machine = getattr(event, "lease", ""), getattr(event, "machine", "")
+        if step is not None:
+            lease, machine = step.serves or step.lease, step.machine
+        self.findings.append(Nonconformity(what, event.actor, event.position, lease, machine, reason[:600], compiled))
+
+    # The order of a chain
+
+    def _check_order(self, chain: _Chain, event: AnyEvent) -> None:
+        begins = isinstance(event, RecoveredEvent)
+        if event.epoch < chain.epoch or (begins and event.epoch == chain.epoch):
+            self._say("log", event, f"its incarnation is {event.epoch}, and that before it was {chain.epoch}")
+        elif event.epoch > chain.epoch and not begins and chain.epoch and not isinstance(event, MigratedEvent):
+            self._say("log", event, f"incarnation {event.epoch} has not begun: the last was {chain.epoch}")
+        if event.now < chain.now and event.epoch == chain.epoch:
+            self._say("clock", event, f"the time goes back from tick {chain.now} to {event.now} in one incarnation")
+        if event.commit < chain.commit:
+            self._say("log", event, f"it is of commit {event.commit}, and the event before it of {chain.commit}")
+        chain.epoch, chain.commit = max(chain.epoch, event.epoch), max(chain.commit, event.commit)
+        chain.now = event.now
+
+    def _recovered(self, chain: _Chain, event: RecoveredEvent) -> None:
+        chain.judged.incarnations += 1
+        chain.stepped.clear()
+        if not f"{event.agreement}.".startswith(f"{self.program.agreement}."):  # ticks may follow
+            self._say("log", event, "its actor has other constants than the system that it is judged by")
+        known = len(chain.machines.table.instances)
+        if event.unrecorded:
+            self._say("log", event, f"{event.unrecorded} commits before it have no events")
+            chain.machines = CompiledMachines(self.program)
+        elif event.machines != known and event.position > 1 and not chain.judged.pruned and not chain.may_find:
+            self._say("record", event, f"it recovers {event.machines} machines, and its events have {known}")
+        chain.may_find = bool(event.machines) and (event.position == 1 or event.unrecorded > 0 or chain.may_find)
+
+    def _found(self, chain: _Chain, event: FoundEvent) -> None:
+        key = RecordKey(event.lease, event.machine)
+        try:
+            record = self.decoder.record(event.machine, event.record)
+        except StepFault as error:
+            self._say("log", event, str(error))
+            return
+        core = self.program.machines[event.machine][0]
+        before, first = chain.machines.record(key), chain.machines.machine(key).record[: core.below_at]
+        if not chain.may_find and record != (before or first):
+            words = "no step of it" if before is None else "its last event"
+            self._say("record", event, f"{event.machine} is found in a record that {words} has left")
+        self._adopt(chain, event.actor, key, record)
+        for peer, number in event.record.sent.items():
+            self.receipts.base[event.lease, event.machine, peer] = number
+        if event.serves:
+            chain.serves[key] = event.serves
+
+    def _forgotten(self, chain: _Chain, event: ForgottenEvent) -> None:
+        key = RecordKey(event.lease, event.machine)
+        record = chain.machines.record(key)
+        if record is None and (key in chain.judged.unknown or chain.judged.pruned):
+            return
+        named = self.program.machines.get(event.machine)
+        if record is None or named is None:
+            self._say("record", event, f"it forgets {event.machine}, of which there is no event")
+        elif record[0] != event.state:
+            self._say("record", event, f"it forgets {event.machine} in {event.state}, and it is in {record[0]}")
+        elif not named[0].subsidiary and not named[0].over(event.state):
+            self._say("step", event, f"it forgets {event.machine} in {event.state}, which is not final")
+        if named is not None:
+            chain.machines.forget(key)
+            self.comparison.actor = event.actor
+            self.comparison.forget(key)
+
+    def _adopt(self, chain: _Chain, actor: str, key: RecordKey, record: Record) -> None:
+        chain.machines.set(key, record)
+        self.comparison.actor = actor
+        self.comparison.take(key, chain.machines.machine(key).record)
+
+    # Refusals
+
+    def _refused(self, chain: _Chain, event: RefusedEvent) -> None:
+        """Whether the event could be refused: at the time of the event, or since the one before it."""
+        chain.judged.refusals += 1
+        key = RecordKey(event.lease, event.machine)
+        named = self.program.machines.get(event.machine)
+        if event.cause not in OUTSIDE:
+            self._say("step", event, f"it refuses an event of {event.cause or 'nobody'}, which no core refuses")
+        if named is None or chain.machines.record(key) is None or key in chain.judged.unknown:
+            return  # nobody could take it
+        try:
+            values = self.decoder.fields(named[0], event.event, event.fields)
+        except StepFault:
+            return  # no machine takes what is no event
+        _, outcome = chain.machines.takes(key, local(event.event, values), event.now, True)
+        if outcome.taken:
+            words = f"it refuses {event.event} of {event.cause} ({event.reason})"
+            self._say("step", event, f"{words}, and the specification takes {outcome.transition}")
+        elif outcome.reason != event.reason and outcome.kind == "refused":
+            words = f"it refuses {event.event} as {event.reason!r}"
+            self._say("step", event, f"{words}, and the specification as {outcome.reason!r}")
+
+    # Steps
+
+    def _step(self, chain: _Chain, event: StepEvent) -> None:
+        step = event.step
+        steps = list(with_driven(step))
+        chain.judged.steps += len(steps)
+        try:
+            afters = [self.decoder.record(one.machine, one.record) for one in steps]
+            events = [self.decoder.event(one) for one in steps]
+            befores = self._befores(chain, steps, afters)
+            below = chain.machines.below(step.serves or step.lease)
+            logged = self.decoder.step(step, event.now, befores, below)
+        except StepFault as error:
+            self._say("step", event, str(error), step)
+            return
+        self.comparison.actor = event.actor
+        unknown = [one for one, before in zip(steps, befores, strict=True) if self._is_unknown(chain, one, before)]
+        lost = next((
+            one for one, before in zip(steps, befores, strict=True) if one not in unknown and before[0] != one.source
+        ), None)  # fmt: skip
+        if unknown:
+            chain.judged.not_judged += len(steps)
+            chain.judged.unknown |= {(one.lease, one.machine) for one in unknown}
+        elif lost is not None:
+            before = befores[steps.index(lost)][0]
+            words = f"{lost.machine} takes {lost.event} in {lost.source}, and its last event has left it in {before}"
+            self._say("record", event, words, lost)
+        else:
+            self._judge(chain, event, logged, afters, events)
+        for one, after in zip(steps, afters, strict=True):
+            key = RecordKey(one.lease, one.machine)
+            self._adopt(chain, event.actor, key, after)
+            chain.stepped.add(key)
+            if one.lease == BELOW:
+                chain.serves[key] = one.serves
+        self.receipts.sent(event, steps, chain.machines, chain.judged.unknown)
+
+    def _befores(self, chain: _Chain, steps: list[MachineStep], afters: list[Record]) -> list[Record]:
+        """The record before each step."""
+        last: dict[RecordKey, Record] = {}
+        found = []
+        for one, after in zip(steps, afters, strict=True):
+            key = RecordKey(one.lease, one.machine)
+            core, number = self.program.machines[one.machine]
+            before = last.get(key) or chain.machines.record(key) or core.first(number)
+            found.append(before)
+            last[key] = after
+        return found
+
+    def _is_unknown(self, chain: _Chain, one: MachineStep, before: Record) -> bool:
+        """Whether the record before a step is in events that were dropped."""
+        if not chain.judged.pruned or chain.machines.record(RecordKey(one.lease, one.machine)) is not None:
+            return False
+        core, _ = self.program.machines[one.machine]
+        role = self.known.system.roles[core.role]
+        heard = {name: n for name, n in one.record.received.items() if one.received is None or n != one.received.number}
+        moves = [tr for tr in role.transitions() if tr.source == one.source]
+        first = one.source == before[0] and one.record.epoch == 1 and not heard and not any(m.internal for m in moves)
+        return not first
+
+    def _judge(
+        self, chain: _Chain, event: StepEvent, logged: LoggedStep, afters: list[Record], events: list[Event]
+    ) -> None:  # fmt: skip
+        step, key = event.step, logged.key
+        first_since = key not in chain.stepped
+        comparison = self.comparison
+        comparison.found.clear()
+        compared = comparison.compared
+        comparison.judge(logged)
+        chain.judged.by_reference += (comparison.compared - compared) * len(afters)
+        by_reference = comparison.found[0] if comparison.found else ""
+        by_core = chain.machines.difference(
+            step, events[0], afters[0], list(zip(events[1:], afters[1:], strict=True)), event.now, step.cause in OUTSIDE
+        )
+        if by_reference or by_core:
+            what: What = "step"
+            reason = f"{step.machine} {by_reference}" if by_reference else f"at {step.event} in {step.source} {by_core}"
+            again = self._is_taken_again(chain, event, events, afters)
+            if again:
+                reason = f"{step.machine} takes {step.event} with a number that it has received before"
+            elif first_since and chain.judged.incarnations > 1 and by_core:
+                what = "record"
+                reason += f"; its record may have been lost before incarnation {event.epoch}, as this is its first step"
+            elif by_reference and not by_core and self._is_decision(step, logged):
+                what = "decision"
+            self._say(what, event, reason, step, bool(by_core))
+        elif why := self._cause(chain, step, logged):
+            self._say("step", event, why, step)
+        self.receipts.received(event, step, logged, chain.judged)
+        for one in (o for o in with_driven(step) if o.lease == BELOW):
+            if one is not step and one.serves != step.lease and not (step.lease == BELOW and one.serves == step.serves):
+                self._say("step", event, f"{one.machine} serves {one.serves}, and is driven by {step.lease}", one)
+
+    def _is_taken_again(
+        self, chain: _Chain, event: StepEvent, events: list[Event], afters: list[Record]
+    ) -> bool:  # fmt: skip
+        """Whether a step is right but for the number of its message, which was received before."""
+        (name, fields, neighbour, number, epoch), after, key = (
+            events[0],
+            afters[0],
+            RecordKey(event.step.lease, event.step.machine),
+        )
+        core, before = self.program.machines[key.machine][0], chain.machines.machine(key).record
+        if neighbour < 0 or number > before[core.received_at][neighbour]:
+            return False
+        fresh = before[core.received_at][neighbour] + 1
+        heard = with_cell(after[core.received_at], neighbour, fresh)
+        difference = chain.machines.difference(
+            event.step, (name, fields, neighbour, fresh, epoch), with_cell(after, core.received_at, heard),
+            list(zip(events[1:], afters[1:], strict=True)), event.now, False,
+        )  # fmt: skip
+        return not difference
+
+    def _is_decision(self, step: MachineStep, logged: LoggedStep) -> bool:
+        """Whether the world outside gives an event that its contract does not allow and no actor refuses."""
+        machine = self.comparison.machine(step.machine)
+        return step.cause in OUTSIDE and machine is not None and "takes" in self.comparison.found[0]
+
+    def _cause(self, chain: _Chain, step: MachineStep, logged: LoggedStep) -> str:
+        """What is wrong with where the event of a step comes from; empty: nothing."""
+        core, role = logged.core, self.known.system.roles[logged.core.role]
+        serves = chain.serves.get(logged.key, "")
+        if step.lease == BELOW and step.serves != serves and not self._is_driven(chain, step):
+            return f"{step.machine} serves {step.serves or 'no lease'}, and was driven last by {serves or 'none'}"
+        if step.lease != BELOW and step.serves:
+            return f"{step.machine} belongs to {step.lease}, and serves {step.serves}"
+        if step.received is not None or step.event == "tick":
+            wanted = "message" if step.received is not None else "timer"
+            return "" if step.cause == wanted else f"{step.event} comes from {step.cause!r} and not from a {wanted}"
+        if step.answers is not None and step.cause not in ("policy", "handler"):
+            return f"{step.event} of {step.cause or 'nobody'} ends a call, which only policies and handlers do"
+        if step.cause and step.cause not in self._causes(chain, step, core, role):
+            return f"{step.event} cannot come from {step.cause or 'nobody'} in {step.source}"
+        return ""
+
+    def _causes(self, chain: _Chain, step: MachineStep, core: Any, role: Role) -> set[str]:
+        """From where a local event may come."""
+        targets = {
+            task.target.partition(".")[0] for task in role.tasks.values()
+            if isinstance(task, Call) and step.event in task.answers
+        }  # fmt: skip
+        if step.answers is not None:
+            return targets
+        outside = step.event in self.program.from_outside[core.role] if core.subsidiary else True
+        driven = any(isinstance(t, Drive) and step.event in t.answers for t in role.tasks.values())
+        found = {"subsidiary"} if driven else set()
+        if core.subsidiary and self._is_driven(chain, step, step.event):
+            found.add("parent")
+        return found | ({"client", "probe", "policy"} if outside else set())
+
+    def _is_driven(self, chain: _Chain, step: MachineStep, name: str = "") -> bool:
+        """Whether the state of a machine asks for an event, or any, for a subsidiary machine of its lease."""
+        for parent in chain.machines.talking_in(step.serves or step.lease):
+            for key, given in chain.machines.driven_by(parent, parent.core.work[parent.state](parent.record)):
+                if key.machine == step.machine and name in ("", given[0]):
+                    return True
+        return False

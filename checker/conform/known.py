@@ -1,0 +1,29 @@
+"""A system as its logs are judged by: compiled, and grounded."""
+
+from __future__ import annotations
+
+from leasehold.checker.explore.faulty import reference_of
+from leasehold.checker.explore.ground import GroundOffer
+from leasehold.faults import Budget
+from leasehold.impl.compiler.contract_source import is_known
+from leasehold.impl.compiler.program import compile_system
+from leasehold.impl.core.core import Program
+from leasehold.spec.language.model import System
+
+
+class KnownSystem:
+    """A system, compiled and grounded once.
+
+    Attributes:
+        system, program, world: the system; as actors run it; as the explorer's reference takes its steps.
+    """
+
+    def __init__(self, system: System, program: Program | None = None) -> None:
+        self.system = system
+        self.program = program or compile_system(system)
+        self.world = reference_of(system, Budget(crash=1))
+
+    def asks_unknown(self, offer: GroundOffer) -> bool:
+        """Whether the environment's condition for an event reads what its actor cannot know."""
+        role = offer.offer.role.name
+        return not all(is_known(self.system, role, when) for when in offer.offer.outside)

@@ -1,0 +1,281 @@
+"""Test cases out of logs: what actors have consumed, in an order that respects causality, and what came of it.
+
+Theory of operation. A stretch of a log is a consistent cut, and the events that follow up to another one. The records
+of the first cut are what the actors begin with. Of each event that follows, the case has what came to a machine (a
+message by its number, a policy's decision, the end of a call, a client's word, a timer), and what its step left: its
+new state, the data that it has changed, its messages and calls, and the steps that it drives. What follows by itself is
+left out: the state epoch, and the numbers that the messages of the step have anyway. So two steps that are told alike
+have left the same record, as long as those before them have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from leasehold.checker.explain.machines import KnownMachines, MachineOf
+from leasehold.checker.explain.moments import Frontier, Moments
+from leasehold.checker.verify.causal import CausalMerge, with_driven
+from leasehold.impl.actor.describe import EventDescriber
+from leasehold.impl.actor.table import BELOW, RowCodec
+from leasehold.impl.compiler.program import compile_system
+from leasehold.impl.core.core import Program
+from leasehold.impl.events.event import (
+    AnyEvent,
+    FoundEvent,
+    MachineRecord,
+    MachineStep,
+    MigratedEvent,
+    RecoveredEvent,
+    RefusedEvent,
+    StepEvent,
+)
+from leasehold.spec import System
+
+CASE = "log"  # what such a file calls itself, as `case`
+
+
+class UnplayableLog(Exception):
+    """A log, or this stretch of it, cannot be played again. The message says why, and what to do."""
+
+
+@dataclass(frozen=True)
+class LogCase:
+    """A test case out of a log.
+
+    Attributes:
+        system: its name or folder.
+        settings: its constants.
+        players: by machine that is no subsidiary, the actor that plays it.
+        start: the records that the actors begin with, as `MachineRecord` has them, with `actor`, `lease`, `machine`,
+            `serves` and `peers`.
+        clocks: the tick that each actor's clock shows at first.
+        steps: what happens, and what comes of it.
+    """
+
+    system: str
+    settings: Mapping[str, Any]
+    players: Mapping[str, str]
+    start: Sequence[Mapping[str, Any]]
+    clocks: Mapping[str, int]
+    steps: Sequence[Mapping[str, Any]]
+
+
+@dataclass
+class StepTeller:
+    """Tells steps by what they change.
+
+    Attributes:
+        records: the last record of each machine that is known.
+    """
+
+    program: Program
+    records: dict[MachineOf, MachineRecord] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._describer = EventDescriber(self.program, RowCodec(self.program).codecs)
+
+    def first(self, machine: str) -> MachineRecord:
+        """The record of a machine that nothing has happened to."""
+        core, number = self.program.machines[machine]
+        return self._describer.record(core, core.first(number))
+
+    def event(self, event: StepEvent | RefusedEvent) -> dict[str, Any]:
+        """An event as a case has it, without its time."""
+        if isinstance(event, StepEvent):
+            return {"lease": event.step.lease, **self._step(event.actor, event.step)}
+        words = {"lease": event.lease, "machine": event.machine, "event": event.event, "cause": event.cause}
+        return _said({**words, "fields": event.fields, "refused": event.reason})
+
+    def _step(self, actor: str, step: MachineStep) -> dict[str, Any]:
+        key = MachineOf(actor, step.lease, step.machine)
+        before, after = self.records.get(key) or self.first(step.machine), step.record
+        self.records[key] = after
+        sent = {**before.sent, **{message.to: message.number for message in step.sends}}
+        received = before.received
+        if step.received is not None:
+            received = {**received, step.received.machine: step.received.number}
+        return _said(
+            {
+                "machine": step.machine, "event": step.event, "cause": step.cause, "fields": step.fields,
+                "received": None if step.received is None else _plain(step.received),
+                "serves": step.serves, "from": step.source, "to": after.state, "transition": step.transition,
+                "reason": step.reason,
+                "set": {name: value for name, value in after.data.items() if before.data.get(name) != value},
+                "epoch": after.epoch if after.epoch != before.epoch + bool(step.transition) else None,
+                "sent": after.sent if after.sent != sent else None,
+                "heard": after.received if after.received != received else None,
+                "since": after.since if after.since != before.since else None,
+                "sends": [_plain(message) for message in step.sends],
+                "starts": [call.target for call in step.starts],
+                "driven": [{"lease": one.lease, **self._step(actor, one)} for one in step.driven],
+            }
+        )  # fmt: skip
+
+
+def _said(words: dict[str, Any]) -> dict[str, Any]:
+    """What is not empty; what a step sets may be so."""
+    return {name: value for name, value in words.items() if value not in (None, "", [], {}, ())}
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    return _said({name: getattr(value, name) for name in value.__struct_fields__})
+
+
+def log_case(
+    system: System, words: str, settings: Mapping[str, Any], chains: Mapping[str, Sequence[AnyEvent]],
+    begin: Frontier | None = None, end: Frontier | None = None, leases: Sequence[str] = (),
+) -> LogCase:  # fmt: skip
+    """The case of a stretch of a log.
+
+    Args:
+        system: that the actors play.
+        words: how it is named.
+        settings: its constants.
+        chains: by actor, its events.
+        begin: the cut after which it begins; None: as early as events tell.
+        end: the cut with which it ends; None: all.
+        leases: those that it is about; empty: all.
+
+    Raises:
+        UnplayableLog: it cannot be played.
+    """
+    program, moments = compile_system(system), Moments(chains)
+    begin = begin or {actor: _before(events) for actor, events in chains.items()}
+    known = KnownMachines()
+    for event in _in_order(moments.before(begin)):
+        known.take(event)
+    teller = StepTeller(program)
+    start = [_record(key, of) for key, of in sorted(known.machines.items()) if _concerns(key, of.serves, leases)
+             and of.forgotten is None]  # fmt: skip
+    for key, of in known.machines.items():
+        teller.records[key] = of.record
+    steps: list[dict[str, Any]] = []
+    players: dict[str, set[str]] = {}
+    clocks = {actor: of.now for actor, of in known.actors.items()}
+    for key, of in known.machines.items():
+        if _concerns(key, of.serves, leases):
+            players.setdefault(key.machine, set()).add(key.actor)
+    for event in _in_order(moments.before(end or moments.all())):
+        if event.position <= begin[event.actor]:
+            continue
+        _check(event, program, teller)
+        clocks.setdefault(event.actor, event.now)
+        told = _told(event, teller, leases)
+        if told is not None:
+            steps.append({"at": f"{event.actor}:{event.position}", "now": event.now, **told})
+            if isinstance(event, StepEvent):
+                for step in with_driven(event.step):
+                    players.setdefault(step.machine, set()).add(event.actor)
+    return LogCase(words, settings, _players(program, players), start, clocks, steps)
+
+
+def _before(events: Sequence[AnyEvent]) -> int:
+    """The position up to which a chain only says what there was when it began."""
+    last = events[0].position - 1 if events else 0
+    for event in events:
+        if isinstance(event, StepEvent | RefusedEvent):
+            break
+        last = event.position
+    return last
+
+
+def _in_order(cut: Mapping[str, Sequence[AnyEvent]]) -> Iterator[AnyEvent]:
+    merge = CausalMerge(cut)
+    for actor, events in cut.items():
+        merge.add(actor, events)
+        merge.close(actor)
+    yield from merge.ready()
+    if merge.faults:
+        raise UnplayableLog(f"{merge.faults[0]}; a log is played again with the events of all actors")
+
+
+def _concerns(key: MachineOf, serves: str, leases: Sequence[str]) -> bool:
+    return not leases or key.lease in leases or (key.lease == BELOW and serves in leases)
+
+
+def _told(event: AnyEvent, teller: StepTeller, leases: Sequence[str]) -> dict[str, Any] | None:
+    """An event as a case has it; None: it is not about what the case is about."""
+    match event:
+        case StepEvent(step=step):
+            told = teller.event(event)
+            key = MachineOf(event.actor, step.lease, step.machine)
+            return told if _concerns(key, step.serves, leases) else None
+        case RefusedEvent():
+            key = MachineOf(event.actor, event.lease, event.machine)
+            return teller.event(event) if _concerns(key, "", leases) else None
+        case RecoveredEvent():
+            return {"restart": event.epoch}
+    return None
+
+
+def _check(event: AnyEvent, program: Program, teller: StepTeller) -> None:
+    """Whether an event can be played.
+
+    Raises:
+        UnplayableLog: it cannot.
+    """
+    where = f"event {event.position} of {event.actor}"
+    if event.spec != program.digest:
+        raise UnplayableLog(
+            f"{where} is of another specification, {event.spec[:12]}, than {program.system}, which is "
+            f"{program.digest[:12]}; name the system of the actors (--system), or another stretch"
+        )
+    if isinstance(event, MigratedEvent | FoundEvent) or (isinstance(event, RecoveredEvent) and event.unrecorded):
+        raise UnplayableLog(f"{where} has records that no event has led to; begin behind it (--from)")
+    if isinstance(event, RecoveredEvent) and not f"{event.agreement}.".startswith(f"{program.agreement}."):
+        raise UnplayableLog(f"{where}: its actor has other constants than these (--system, --set)")
+    if isinstance(event, StepEvent):
+        for step in with_driven(event.step):
+            key = MachineOf(event.actor, step.lease, step.machine)
+            if key not in teller.records and teller.first(step.machine).state != step.source:
+                raise UnplayableLog(
+                    f"{where}: {step.machine} of {step.lease} was in {step.source}, and no event before tells of it; "
+                    "begin behind it (--from), or with another lease (--lease)"
+                )
+
+
+def _record(key: MachineOf, of: Any) -> dict[str, Any]:
+    return {**key._asdict(), **_said({"serves": of.serves, "peers": of.peers, "since_tick": of.since}),
+            "record": _plain(of.record)}  # fmt: skip
+
+
+def _players(program: Program, found: Mapping[str, set[str]]) -> dict[str, str]:
+    """By machine, the actor that plays it: that of the log, in place of the one that the system declares.
+
+    Raises:
+        UnplayableLog: several do.
+    """
+    names: dict[str, set[str]] = {}
+    for machine, host in program.hosts.items():
+        names.setdefault(host, set()).update(found.get(machine, ()))
+    for host, actors in names.items():
+        if len(actors) > 1:
+            several = ", ".join(sorted(actors))
+            raise UnplayableLog(f"{several} play {host} in different leases; name one of their leases (--lease)")
+    return {machine: next(iter(names[host]), host) for machine, host in program.players.items()}
+
+
+def plain_case(case: LogCase) -> dict[str, Any]:
+    """A case as its file has it."""
+    return {
+        "case": CASE, "system": case.system, **_said({"settings": dict(case.settings)}),
+        "actors": dict(case.players), "clocks": dict(case.clocks),
+        **_said({"start": [dict(one) for one in case.start]}), "steps": [dict(step) for step in case.steps],
+    }  # fmt: skip
+
+
+def read_case(value: Mapping[str, Any], where: str) -> LogCase:
+    """A case out of a file.
+
+    Raises:
+        UnplayableLog: it is none.
+    """
+    for name, kind in (("system", str), ("actors", dict), ("steps", list)):
+        if not isinstance(value.get(name), kind):
+            raise UnplayableLog(f"{where}: the key `{name}` is missing, or of another kind")
+    return LogCase(
+        value["system"], value.get("settings") or {}, value["actors"], value.get("start") or [],
+        value.get("clocks") or {}, value["steps"],
+    )  # fmt: skip

@@ -1,0 +1,256 @@
+"""Plays the test case of a log with real actors in simulation, and compares each step with the log.
+
+Theory of operation. The actors begin with the case's records, and say what these say. Nothing happens by itself: the
+network holds packets, policies and handlers decide nothing, and clocks show what the log says. Each step of the case is
+forced: the message of its number is delivered, or the machine is given what it consumed. What the actor commits then
+must be told alike (log_case.py). What an actor does by itself, as at its restart, is compared when its turn comes.
+
+What nobody can see in a log is not played: messages that were lost or came twice without a step, and stops between two
+events other than right before a restart. So the outcome says whether the same inputs lead to the same steps.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from leasehold.checker.explain.machines import MachineOf
+from leasehold.checker.recovery.cases.log_case import LogCase, StepTeller, UnplayableLog
+from leasehold.faults.simulation.network import Packet
+from leasehold.faults.simulation.simulation import ControlledActor, ControlledStepper, Simulation
+from leasehold.impl.actor.environment import ActorError
+from leasehold.impl.actor.ready import Consume, Ready, SealEvents
+from leasehold.impl.actor.table import BELOW, MachineInstance, RowCodec
+from leasehold.impl.compiler.program import compile_system
+from leasehold.impl.core.values import ValueFault, named_fields
+from leasehold.impl.core.work import TICK, Machines, SendWork, local
+from leasehold.impl.events.event import MachineRecord, RefusedEvent, StepEvent, read
+from leasehold.impl.events.records import record_of
+from leasehold.impl.store.store import RecordKey
+from leasehold.spec import System
+
+TOLD = ("at", "now", "cause")  # what is said of a step, and not compared: where it stands, and who has caused it
+
+
+@dataclass
+class PlayedLog:
+    """What real actors have made of a log.
+
+    Attributes:
+        steps: how many steps there are.
+        same: how many of them, from the first on, the actors have taken as the log says.
+        at, tick: of the first difference, the event of the log and its tick; empty where there is none.
+        difference: what differs: by key, what the log says and what the actors do.
+        why: why the actors cannot take the step; empty where they have taken another.
+        events: by actor, its chain: the bytes of each event.
+    """
+
+    steps: int
+    same: int = 0
+    at: str = ""
+    tick: int = 0
+    difference: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    why: str = ""
+    events: dict[str, list[bytes]] = field(default_factory=dict)
+
+    @property
+    def differs(self) -> bool:
+        return bool(self.at)
+
+
+class _Impossible(Exception):
+    """The actors cannot take a step; the message says why."""
+
+
+class _StepperGoingOn(ControlledStepper):
+    """Begins in the midst of a run, in which no actor has restarted: what a state says is under way, and no more."""
+
+    def start_again(self, ready: Ready, instance: MachineInstance) -> None:
+        work = instance.core.work[instance.state](instance.record)
+        self.start(ready, instance, tuple(piece for piece in work if isinstance(piece, SendWork)), again=True)
+
+
+class _ActorGoingOn(ControlledActor):
+    stepper_type = _StepperGoingOn
+
+
+class LogPlayer:
+    """Plays one case.
+
+    Args:
+        system: with the constants of the case.
+        case: which.
+
+    Raises:
+        UnplayableLog: the case does not fit the system.
+        NotRunnable: no actor can play it.
+    """
+
+    def __init__(self, system: System, case: LogCase) -> None:
+        self.case, self.program = case, compile_system(system)
+        for machine in case.players:
+            if machine not in self.program.machines:
+                raise UnplayableLog(f"{self.program.system} has no machine {machine[:60]}")
+        players = {**self.program.players, **case.players}
+        players |= {machine: self.program.player_of(machine, players) for machine in self.program.machines}
+        self._begun = False
+        self.sim = Simulation(self.program, actor=self._actor, players=players)
+        self.teller = StepTeller(self.program)
+        self._sent: list[Packet] = []
+        self._read = dict.fromkeys(self.sim.roles, 0)  # by actor, the last event that was looked at
+        self._done: dict[str, deque[dict[str, Any]]] = {name: deque() for name in self.sim.roles}
+
+    def play(self) -> PlayedLog:
+        """Plays it up to the first difference."""
+        played = PlayedLog(len(self.case.steps))
+        try:
+            self._begin()
+            for step in self.case.steps:
+                if not self._plays(step, played):
+                    break
+                played.same += 1
+            played.events = {
+                name: [disk.events[at] for at in sorted(disk.events)] for name, disk in self.sim.disks.items()
+            }  # fmt: skip
+        finally:
+            self.sim.close()
+        return played
+
+    def _actor(self, *given: Any) -> ControlledActor:
+        return (ControlledActor if self._begun else _ActorGoingOn)(*given)
+
+    # The records of the beginning
+
+    def _begin(self) -> None:
+        rows = RowCodec(self.program)
+        known = {MachineOf(one["actor"], one["lease"], one["machine"]): one for one in self.case.start}
+        for key, one in known.items():
+            record = MachineRecord(**one["record"])
+            self.teller.records[key] = record
+            core, number = self.program.machines[key.machine]
+            below = tuple(Machines(sub.first) for sub in core.below)
+            try:
+                tuple_ = record_of(self.program, core, number, record, below)
+            except ValueFault as fault:
+                raise UnplayableLog(f"{key.machine} of {key.lease} cannot begin with its record: {fault}") from None
+            if core.dynamic_neighbours:
+                raise UnplayableLog(
+                    f"{core.role} talks with any number of machines, whose actors no record tells: play the log from "
+                    "its beginning"
+                )
+            told = one.get("peers", {})
+            peers = [told.get(name, "") for name in self.program.neighbours(core, number)]
+            metadata: dict[str, Any] = {"since": one["since_tick"]} if "since_tick" in one else {}
+            if core.of_actor and one.get("serves"):
+                metadata["lease"] = one["serves"]
+            instance = MachineInstance(RecordKey(key.lease, key.machine), core, tuple_, peers, metadata)
+            self.sim.disks[key.actor].records[instance.key] = rows.write(instance)
+        for name, clock in self.sim.clocks.items():
+            clock.show(self.case.clocks.get(name, 0))
+        self.sim.hold()
+        self.sim.start_all()
+        self.sim.hold()
+        for name in self.sim.roles:
+            self._look(name)
+        self._begun = True
+
+    # Steps
+
+    def _plays(self, step: Mapping[str, Any], played: PlayedLog) -> bool:
+        """Plays one step; returns whether it is the same."""
+        actor = step["at"].rpartition(":")[0]
+        self.sim.clocks[actor].show(step["now"])
+        if "restart" in step:
+            if actor in self.sim.actors:
+                self.sim.crash(actor)
+            self.sim.start(actor)
+            self._look(actor)
+            return True
+        if not self._done[actor]:
+            try:
+                self._force(actor, step)
+            except _Impossible as why:
+                played.why = str(why)
+            self.sim.loop.quiesce()
+            self._look(actor)
+        if self._done[actor]:
+            found = self._done[actor].popleft()
+            played.difference = {
+                name: (step.get(name), found.get(name))
+                for name in dict.fromkeys([*step, *found])
+                if name not in TOLD and step.get(name) != found.get(name)
+            }
+        elif not played.why:
+            played.why = "no record of the actor has changed"
+        if played.why or played.difference:
+            played.at, played.tick = step["at"], step["now"]
+        return not played.at
+
+    def _look(self, actor: str) -> None:
+        """What an actor has committed since the last time."""
+        disk = self.sim.disks[actor]
+        for at in sorted(at for at in disk.events if at > self._read[actor]):
+            event = read(disk.events[at])
+            self._read[actor] = at
+            if isinstance(event, StepEvent | RefusedEvent):
+                self._done[actor].append(self.teller.event(event))
+        self._sent += [packet for packet in self.sim.network.in_transit if packet not in self._sent[-50:]]
+
+    def _force(self, actor: str, step: Mapping[str, Any]) -> None:
+        if actor not in self.sim.actors:
+            raise _Impossible(f"{actor} does not run")
+        received = step.get("received")
+        if received is not None:
+            packet = self._packet(step, received)
+            self.sim.loop.call(partial(self.sim.network.deliver, packet))
+            return
+        self._consume(actor, step)
+
+    def _packet(self, step: Mapping[str, Any], received: Mapping[str, Any]) -> Packet:
+        """The message that a step has received."""
+        wanted = step["lease"], received["machine"], step["machine"], received["number"]
+        for packet in (*self.sim.network.in_transit, *reversed(self._sent)):
+            said = packet.envelope
+            if (said["lease"], said["sending_machine"], said["receiving_machine"], said["number"]) == wanted:
+                return packet
+        raise _Impossible(f"{received['machine']} has not sent its message {received['number']}, {step['event']}")
+
+    def _consume(self, name: str, step: Mapping[str, Any]) -> None:
+        """Gives a machine what it consumed; the first event of a machine that is not there begins it."""
+        actor, event, lease, machine = self.sim.actors[name], step["event"], step["lease"], step["machine"]
+        key = RecordKey(lease, machine)
+        core, _ = self.program.machines[machine]
+        held, fields, put = actor.table.instances.get(key), step.get("fields", {}), partial(
+            self._put, name, refused="refused" in step
+        )  # fmt: skip
+        if held is None and lease == BELOW:
+            put(partial(actor.tell, lease, machine, event, fields))
+        elif held is None:
+            if core.subsidiary or event == "tick":
+                raise _Impossible(f"there is no {machine} of {lease} to take {event}")
+            put(partial(actor.begin, lease, machine, event, fields, self.sim.player))
+        elif event == "tick":
+            put(partial(actor.put, Consume(key, TICK)))
+        else:
+            shape = core.events.get(event)
+            if shape is None:
+                raise _Impossible(f"{core.role} has no event {event}")
+            task = next((task for task, events in core.since.items() if event in events), "")
+            try:
+                values = named_fields(shape, fields)
+            except ValueFault as fault:
+                raise _Impossible(f"{event}: {fault}") from None
+            put(partial(actor.put, Consume(key, local(event, values, core.began(held.record, task)))))
+
+    def _put(self, name: str, put: Callable[[], Any], refused: bool) -> None:
+        """Hands an actor a request; what is refused is written down by the next commit, which a seal asks for."""
+        future = self.sim.loop.call(put)
+        self.sim.loop.quiesce()
+        error = future.exception() if future.done() and not future.cancelled() else None
+        if refused:
+            self.sim.loop.call(partial(self.sim.actors[name].put, SealEvents("asked")))
+        elif isinstance(error, ActorError):
+            raise _Impossible(f"{name} does not take it: {error}")

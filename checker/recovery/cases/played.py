@@ -1,0 +1,119 @@
+"""A counterexample of the explorer, played by real actors: what it breaks is seen, and reported from their events.
+
+Theory of operation. The steps of the path are forced: messages are delivered and lost, timers fire, policies, handlers
+and clients say what the path has, and actors stop where it says. After each step the records of all machines must be
+those of the path's state. What is broken is seen in two ways: the properties are asked of the records, as they are
+committed, and `verify` is asked of the chains of events that the actors have left.
+
+Some paths are played by no actor of ours: a role that lies, and clocks and stores that fail in a way that actors notice
+and refuse. The reason is said (`UNPLAYED`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from leasehold.checker.explore.result import Path
+from leasehold.checker.recovery.cases.counterexample import ENDLESS, CounterexampleRun, counterexample_of
+from leasehold.checker.recovery.cases.properties import DEADLOCK, RunProperties
+from leasehold.checker.verify.cuts import CutsOfSystem
+from leasehold.checker.verify.history import HistoryVerification
+from leasehold.faults import Budget
+from leasehold.impl.actor.ready import SealEvents
+from leasehold.impl.compiler.program import compile_system
+from leasehold.impl.events.event import AnyEvent, read
+from leasehold.spec import System
+
+# Kinds of faults in a budget that no actor of ours has, and why.
+UNPLAYED: Mapping[str, str] = {
+    "byzantine": "a role lies, and compiled actors say what their records say and nothing else",
+    "amnesia": "an actor loses its store, and its peers refuse what it says then",
+    "skew": "clocks leave true time, and a script has one time",
+}
+
+
+@dataclass
+class PlayedCounterexample:
+    """What real actors have made of a counterexample.
+
+    Attributes:
+        name, kind: of the property.
+        steps: how many the path has.
+        unplayed: why it cannot be played; empty where it was.
+        findings: where the actors did not do what the path says.
+        broken: the properties that do not hold on their records, or are owed at their end.
+        reported: the properties that `verify` reports of their events.
+        not_asked: why `verify` cannot tell of the property; empty where it can.
+        events: by actor, its chain: the bytes of each event.
+    """
+
+    name: str
+    kind: str
+    steps: int
+    unplayed: str = ""
+    findings: list[str] = field(default_factory=list)
+    broken: frozenset[str] = frozenset()
+    reported: frozenset[str] = frozenset()
+    not_asked: str = ""
+    events: dict[str, list[bytes]] = field(default_factory=dict)
+
+    @property
+    def reproduced(self) -> bool:
+        """Whether the actors have taken each step, come to its records, and broken the property."""
+        return not self.unplayed and not self.findings and self.name in self.broken | self.reported
+
+
+def play_counterexample(system: System, name: str, path: Path, budget: Budget | None = None) -> PlayedCounterexample:
+    """Plays a path of the explorer that breaks a property.
+
+    Args:
+        system: of which the explorer has found it.
+        name: of the property; or DEADLOCK.
+        path: to where it is broken.
+        budget: the faults under which it was found.
+
+    Raises:
+        NoSuchStep: the system has no such path.
+        NotRunnable: no actor can play the system.
+    """
+    kind = "deadlock" if name == DEADLOCK else system.properties[name].kind
+    played = PlayedCounterexample(name, kind, len(path.steps))
+    faults = budget or Budget()
+    why = next((words for fault, words in UNPLAYED.items() if getattr(faults, fault)), "")
+    if why:
+        played.unplayed = why
+        return played
+    program = compile_system(system)
+    properties = RunProperties(system) if budget is None else RunProperties(system, budget)
+    run = CounterexampleRun(program, properties, counterexample_of(properties, name, path, faults, kind in ENDLESS))
+    try:
+        outcome = run.run()
+        for actor in run.sim.actors.values():  # the time of the end, which no step may tell
+            run.sim.loop.call(partial(actor.put, SealEvents("asked")))
+        played.events = {
+            actor: [disk.events[at] for at in sorted(disk.events)] for actor, disk in run.sim.disks.items()
+        }  # fmt: skip
+    finally:
+        run.close()
+    played.unplayed = outcome.skipped
+    played.findings = [finding.words for finding in outcome.findings]
+    played.broken = frozenset(run.seen)
+    _verify(system, played)
+    return played
+
+
+def _verify(system: System, played: PlayedCounterexample) -> None:
+    """What the events show, each run being over with its last one."""
+    chains: dict[str, list[AnyEvent]] = {actor: [*map(read, bodies)] for actor, bodies in played.events.items()}
+    verification = HistoryVerification(CutsOfSystem(system), chains, complete=True)
+    try:
+        for actor, events in chains.items():
+            verification.add(actor, events)
+        result = verification.end()
+    finally:
+        verification.close()
+    played.reported = frozenset(violation.property for violation in result.violations)
+    played.findings += [str(fault) for fault in result.faults]
+    played.not_asked = result.not_asked.get(played.name, "")

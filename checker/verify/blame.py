@@ -1,0 +1,218 @@
+"""Whose fault a violation is, as far as events tell: the core's, the infrastructure's, a policy's, the specification's.
+
+Theory of operation. What led to a violation is the *causal past* of the last step of its run: the steps of its machine
+and actor before it, those that sent what these have received, and so on. All of it is judged as `leasehold conform`
+does. The first event that is wrong there decides, as what follows from it may be right by itself:
+
+    core            a step that the specification does not allow
+    infrastructure  events contradict each other: a message that nobody has sent so, a record that was lost, a clock
+                    that goes back, a probe that finds another state than handlers have told
+    policy          all steps are allowed, and decisions of policies led there: the last of each actor
+    specification   all steps are allowed, and nobody has decided anything: whoever keeps to it comes there
+    unknown         it cannot be told, and why
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from leasehold.checker.conform.findings import JudgedLog, Nonconformity
+from leasehold.checker.conform.judge import LogConformance
+from leasehold.checker.conform.known import KnownSystem
+from leasehold.checker.verify.causal import CutFault, with_driven
+from leasehold.checker.verify.cuts import CutsOfSystem
+from leasehold.impl.actor.table import BELOW
+from leasehold.impl.events.event import AnyEvent, MachineStep, StepEvent
+from leasehold.spec.language import expression as x
+from leasehold.spec.language import types as t
+from leasehold.spec.language.model import Call, Property
+
+Culprit: TypeAlias = Literal["core", "infrastructure", "policy", "specification", "unknown"]
+Place: TypeAlias = tuple[str, int]  # an actor, and the position of its event
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """Whose fault a violation is.
+
+    Attributes:
+        culprit: whose.
+        reason: why, in words.
+        events: those that show it, the one that counts most first.
+    """
+
+    culprit: Culprit
+    reason: str
+    events: tuple[Place, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.culprit}: {self.reason}"
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "culprit": self.culprit, "reason": self.reason,
+            "events": [{"actor": actor, "position": position} for actor, position in self.events],
+        }  # fmt: skip
+
+
+class Blaming:
+    """Finds whose fault violations of a history are.
+
+    Args:
+        known: the system.
+        chains: the events of each actor.
+        faults: what was wrong with the events, as `HistoryResult` has it.
+    """
+
+    def __init__(
+        self, known: CutsOfSystem, chains: Mapping[str, Sequence[AnyEvent]], faults: Iterable[CutFault] = ()
+    ) -> None:  # fmt: skip
+        self.known, self.faults = known, list(faults)
+        system = KnownSystem(known.system, known.program)
+        pruned = {actor: events[0].position - 1 for actor, events in chains.items() if events}
+        conformance = LogConformance(system, [JudgedLog(actor, pruned=pruned.get(actor, 0)) for actor in chains])
+        self.order: dict[Place, int] = {}
+        self.events: dict[Place, AnyEvent] = {}
+        self._sent: dict[tuple[str, str, str, int], Place] = {}  # by lease, sender, receiver and number
+        for event in conformance.merged(chains.items()):
+            conformance.take(event)
+            place = event.actor, event.position
+            self.order[place], self.events[place] = len(self.order), event
+            for step in _steps(event):
+                self._sent |= {(step.lease, step.machine, sent.to, sent.number): place for sent in step.sends}
+        conformance.end()
+        self.findings = conformance.findings
+        self._policies = {
+            (role.name, event) for role in known.system.roles.values() for task in role.tasks.values()
+            if isinstance(task, Call) and task.target.startswith("policy.") for event in task.answers
+        }  # fmt: skip
+
+    def blame(self, property_: str, run: str, events: Sequence[Place]) -> Blame:
+        """Whose fault the violation of a property is.
+
+        Args:
+            property_: its name.
+            run: the lease.
+            events: of the run up to the violation, in the order that was judged.
+        """
+        last = dict(events)  # by actor the last position, as later ones replace earlier ones
+        if not last:
+            return Blame("unknown", "no event led there")
+        past = self._past(run, events)
+        for finding in self._wrong(run, last, past):
+            culprit: Culprit = "infrastructure"
+            if finding.what in ("step", "decision"):
+                culprit = "core" if finding.what == "step" else "policy"
+            return Blame(culprit, str(finding), ((finding.actor, finding.position),))
+        for fault in self.faults:
+            if fault.run == run and fault.position <= last.get(fault.actor, 0):
+                return Blame("unknown", f"its events cannot be judged: {fault}", ((fault.actor, fault.position),))
+        return self._clock(property_, events) or self._found_otherwise(past) or self._decided(past)
+
+    def _wrong(self, run: str, last: Mapping[str, int], past: Sequence[Place]) -> list[Nonconformity]:
+        """What is wrong before the violation, in the causal past of its last step first, and the first of it first."""
+        inside = set(past)
+        found = [
+            finding for finding in self.findings
+            if finding.position <= last.get(finding.actor, 0) and finding.lease in ("", run)
+        ]  # fmt: skip
+        return sorted(
+            found, key=lambda f: ((f.actor, f.position) not in inside, self.order.get((f.actor, f.position), 0))
+        )  # fmt: skip
+
+    def _past(self, run: str, events: Sequence[Place]) -> list[Place]:
+        """The causal past of the last event, itself included, in the order of events; within the run."""
+        own = set(events)
+        found: set[Place] = set()
+        open_ = [events[-1]]
+        while open_:
+            place = open_.pop()
+            if place in found:
+                continue
+            found.add(place)
+            actor, position = place
+            before = [at for who, at in own if who == actor and at < position]
+            if before:
+                open_.append((actor, max(before)))
+            for step in _steps(self.events.get(place)):
+                of = step.received
+                sent = None if of is None else self._sent.get((step.lease, of.machine, step.machine, of.number))
+                if sent is not None:
+                    open_.append(sent)
+        return sorted(found, key=lambda place: self.order.get(place, 0))
+
+    def _clock(self, property_: str, events: Sequence[Place]) -> Blame | None:
+        """The property speaks of time, and a message came before it was sent, as the actors' clocks have it."""
+        of = self.known.system.properties.get(property_.partition(" ")[0].rstrip(","))
+        if of is None or not _speaks_of_time(of):
+            return None
+        for place in events:
+            event = self.events[place]
+            for step in _steps(event):
+                if step.received is None:
+                    continue
+                sent = self._sent.get((step.lease, step.received.machine, step.machine, step.received.number))
+                if sent is not None and event.now < self.events[sent].now:
+                    words = f"event {event.position} of {event.actor} (tick {event.now}) receives what event {sent[1]}"
+                    words += f" of {sent[0]} has sent at tick {self.events[sent].now}: a clock is wrong, and the"
+                    return Blame("infrastructure", f"{words} property speaks of time", (place, sent))
+        return None
+
+    def _found_otherwise(self, past: Sequence[Place]) -> Blame | None:
+        """The last word from outside is a probe's, and it is another than a handler's before it."""
+        outside = [(place, step) for place in past for step in _steps(self.events[place]) if self._is_outside(step)]
+        if not outside or outside[-1][1].cause != "probe":
+            return None
+        place, step = outside[-1]
+        told = [
+            (at, one) for at, one in outside
+            if one.cause == "handler" and (one.lease, one.machine) == (step.lease, step.machine)
+        ]  # fmt: skip
+        if not told:
+            return None
+        at, one = told[-1]
+        words = f"a probe has found {step.event} of {step.machine} (event {place[1]} of {place[0]}), and a handler"
+        return Blame("infrastructure", f"{words} had told {one.event} (event {at[1]} of {at[0]})", (place, at))
+
+    def _is_outside(self, step: MachineStep) -> bool:
+        return step.cause in ("policy", "handler", "probe", "client")
+
+    def _decided(self, past: Sequence[Place]) -> Blame:
+        """All is allowed: the last decision of each actor's policies, or else the specification."""
+        decisions: dict[str, tuple[Place, MachineStep]] = {}
+        for place in past:
+            for step in _steps(self.events[place]):
+                role = step.machine.partition("[")[0]
+                if step.cause == "policy" or (not step.cause and (role, step.event) in self._policies):
+                    decisions[place[0]] = place, step
+        if not decisions:
+            words = "each step that led there is one that the specification allows, and no policy has decided anything"
+            return Blame("specification", words, tuple(past[-1:]))
+        found = sorted(decisions.values(), key=lambda of: -self.order[of[0]])
+        told = "; ".join(
+            f"{place[0]} has decided {_decision(step)} (event {place[1]})" for place, step in found
+        )  # fmt: skip
+        words = f"each step that led there is one that the specification allows; {told}"
+        return Blame("policy", words, tuple(place for place, _ in found))
+
+
+def _steps(event: AnyEvent | None) -> Iterable[MachineStep]:
+    return with_driven(event.step) if isinstance(event, StepEvent) else ()
+
+
+def _decision(step: MachineStep) -> str:
+    fields = ", ".join(f"{name}={value!r}" for name, value in step.fields.items() if value not in ("", {}, [], None))
+    of = step.machine if step.lease == BELOW else f"{step.machine} of {step.lease}"
+    return f"{step.event}({fields}) for {of}"
+
+
+def _speaks_of_time(of: Property) -> bool:
+    """Whether a property reads a clock, or a moment."""
+
+    def reads(node: x.Expression) -> bool:
+        return isinstance(node, x.Now) or isinstance(getattr(node, "type", None), t.Time)
+
+    parts = [part for part in (of.claim, of.when) if part is not None]
+    return of.within is not None or any(x.mentions(part, reads) for part in parts)

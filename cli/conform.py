@@ -1,0 +1,185 @@
+"""`leasehold conform`: whether each step of a running system's log is one that its specification allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import click
+
+from leasehold.checker.conform.coverage import Coverage, Covered
+from leasehold.checker.conform.findings import JudgedLog, Nonconformity
+from leasehold.checker.conform.known import KnownSystem
+from leasehold.checker.conform.logs import ConformanceResult, WholeLog, judge_logs, more_machines, read_log
+from leasehold.checker.explore import Exploration, Limits
+from leasehold.cli.common import Exit, console, json_option, make_folder, print_json, set_option, verb, writing
+from leasehold.cli.search import explore_with_progress
+from leasehold.impl.events.chain import ChainError
+from leasehold.impl.events.event import EventError
+from leasehold.impl.identity.trust import Trust, TrustFault
+from leasehold.impl.identity.trust_file import TrustFile
+from leasehold.impl.server.client import ClientError, Unreachable
+from leasehold.impl.server.event_source import open_source
+from leasehold.impl.store.store import StoreError
+from leasehold.impl.words import counted
+from leasehold.reports.coverage import coverage_page
+from leasehold.spec import SpecError, System, load
+
+MOST_STATES = 1_000_000  # of the exploration that the page is drawn on
+SHOWN = 20  # findings, and names of what was not exercised, that are printed
+_REFUSALS = {
+    Unreachable: Exit.BAD_SPEC, ClientError: Exit.VIOLATED, StoreError: Exit.BAD_SPEC, TrustFault: Exit.BAD_SPEC,
+}  # fmt: skip
+
+
+@verb(refusals=_REFUSALS)
+@click.argument("sources", nargs=-1, required=True)
+@click.option("--system", default="lease", show_default=True, help="The system that the actors play.")
+@set_option
+@click.option("--trust", type=click.Path(path_type=Path), help="A trust set: check signatures with its keys.")
+@click.option("--unsigned", is_flag=True, help="Take a file also where nobody has signed its end.")
+@click.option("--page", type=click.Path(dir_okay=False, path_type=Path), help="Write the coverage as a page (HTML).")
+@click.option(
+    "--fail-under", type=click.FloatRange(0, 100), metavar="PERCENT",
+    help="Exit code 1 where fewer of the transitions were taken.",
+)  # fmt: skip
+@json_option
+def conform(
+    sources: tuple[str, ...], system: str, settings: Mapping[str, str], trust: Path | None, unsigned: bool,
+    page: Path | None, fail_under: float | None, as_json: bool,
+) -> Exit:  # fmt: skip
+    """Check that each step of a log is one that the specification allows.
+
+    SOURCES are the events of actors that have run together, one each: files that `leasehold events
+    --json` has written, stores, or actors. A folder has logs of another run in each folder of files;
+    what they exercise adds up. A step that the specification does not allow, a log without events, one
+    of another specification, and one of which a part is missing give exit code 1.
+
+    Example:  leasehold conform site.jsonl
+              leasehold conform tenant.jsonl broker.jsonl site.jsonl --trust trust.yaml --page coverage.html
+              leasehold conform test-logs/ --set max_units=4 --fail-under 80
+    """
+    keys = None if trust is None else TrustFile(trust).current()
+    model = load(system, settings)
+    if page is not None:
+        make_folder(page.parent)
+    result = ConformanceResult()
+    groups = [_read(group, keys, unsigned, result) for group in _groups(sources)]
+    known = _known(model, system, settings, groups)
+    for logs in groups:
+        judge_logs(known, logs, result)
+    coverage = result.coverage or Coverage(model)
+    under = fail_under is not None and coverage.of_transitions().percent < fail_under
+    if page is not None:
+        body = coverage_page(_explored(model, system), coverage, result)
+        with writing(page):
+            page.write_text(body, encoding="utf-8")
+    if as_json:
+        print_json({**result.as_json(), "system": model.name, "digest": model.digest, "enough": not under})
+    else:
+        _print(result, coverage, keys is not None)
+        if under:
+            words = f"{coverage.of_transitions().percent:.1f} % of the transitions were taken, under {fail_under:g} %"
+            console().print(words, markup=False, style="red")
+    return Exit.HOLDS if result.conforms and not under else Exit.VIOLATED
+
+
+def _groups(sources: tuple[str, ...]) -> Iterator[list[str]]:
+    """The sources that belong together: those that are named, and for each folder of files these."""
+    named: list[str] = []
+    for words in sources:
+        path = Path(words)
+        files = sorted(path.rglob("*.jsonl")) if path.is_dir() else []
+        for folder in dict.fromkeys(file.parent for file in files):
+            yield [str(file) for file in files if file.parent == folder]
+        if not files:
+            named.append(words)
+    if named:
+        yield named
+
+
+def _read(sources: list[str], keys: Trust | None, unsigned: bool, result: ConformanceResult) -> dict[str, WholeLog]:
+    """The logs of a group, by actor; those that are not whole are findings."""
+    found: dict[str, WholeLog] = {}
+    for words in sources:
+        if words.endswith(".jsonl") and not Path(words).is_file():
+            raise click.UsageError(f"there is no file {words}")
+        source = open_source(words)
+        try:
+            log = read_log(source.lines(0), keys, unsigned or not source.signed)
+        except ChainError as error:
+            result.findings.append(Nonconformity("log", words, error.position, "", "", error.reason))
+            continue
+        except EventError as error:
+            result.findings.append(Nonconformity("log", words, 0, "", "", str(error)))
+            continue
+        if log.actor in found:
+            words = f"the events of {log.actor} are given twice; logs of another run belong into a folder of their own"
+            raise click.UsageError(words)
+        found[log.actor] = log
+    return found
+
+
+def _known(
+    model: System, system: str, settings: Mapping[str, str], groups: list[dict[str, WholeLog]]
+) -> KnownSystem:  # fmt: skip
+    """The system, with as many machines of dynamic roles as the logs tell of."""
+    more = more_machines(model, [log for logs in groups for log in logs.values()])
+    if not more:
+        return KnownSystem(model)
+    try:
+        return KnownSystem(load(system, {**settings, **{name: str(n) for name, n in more.items()}}))
+    except SpecError:  # the specification has so many only while it runs: the compiled core alone judges the others
+        return KnownSystem(model)
+
+
+def _explored(model: System, system: str) -> Exploration:
+    """The product graph: of the constants by which the system is explored, if they give it as many machines."""
+    usual = load(system)
+    alike = all(usual.roles[name].count == model.roles[name].count for name in model.product)
+    return explore_with_progress(usual if alike else model, Limits(states=MOST_STATES))
+
+
+def _print(result: ConformanceResult, coverage: Coverage, signatures: bool) -> None:
+    screen = console()
+    for finding in result.findings[:SHOWN]:
+        screen.print(str(finding), markup=False, style="red", soft_wrap=True)
+    if len(result.findings) > SHOWN:
+        screen.print(f"and {counted(len(result.findings) - SHOWN, 'finding')} more; --json has all", markup=False)
+    for log in result.logs:
+        screen.print(_judged(log), markup=False, soft_wrap=True)
+    for words in _covered(coverage) if result.logs else ():
+        screen.print(words, markup=False, soft_wrap=True)
+    verdict = "each step is one of the specification" if result.conforms else "the logs do not conform"
+    screen.print(f"{verdict}: {counted(len(result.findings), 'finding')}", markup=False)
+    if not signatures:
+        screen.print("no signature was checked; --trust names the keys", markup=False, style="yellow")
+
+
+def _judged(log: JudgedLog) -> str:
+    words = f"{log.actor}: events {log.first} to {log.last}, {counted(log.steps - log.not_judged, 'step')} judged"
+    if log.by_reference < log.steps - log.not_judged:
+        words += f" ({log.steps - log.not_judged - log.by_reference} by the compiled core alone)"
+    words += f", {counted(log.messages, 'message')} compared with what was sent"
+    if log.pruned:
+        words += f"; events up to {log.pruned} were dropped, and "
+        words += f"{counted(log.not_judged, 'step')} that begin there are not judged"
+    return words
+
+
+def _covered(coverage: Coverage) -> Iterator[str]:
+    parts: list[tuple[str, Covered]] = [
+        ("transitions", coverage.of_transitions()), ("cells", coverage.of_cells()),
+        ("states in which an actor ended", coverage.of_crashed_in()),
+        ("transitions after which it ended", coverage.of_crash_points()),
+    ]  # fmt: skip
+    for name, part in parts:
+        yield f"{part.percent:5.1f} %  {part.exercised} of {part.of} {name}"
+    size = coverage.as_json()["product"]
+    assert isinstance(size, dict)
+    more = f" ({counted(coverage.partial, 'source')} without all actors not counted)" if coverage.partial else ""
+    yield f"         {size['covered']} of {size['of']} control states of the product{more}"
+    missing = parts[0][1].missing
+    if missing:
+        rest = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
+        yield f"not taken: {', '.join(missing[:SHOWN])}{rest}"

@@ -1,0 +1,109 @@
+"""What a verification of events has found: JUnit XML, and a page of its violations."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable
+from html import escape
+
+from leasehold.checker.verify.causal import UNDECIDED
+from leasehold.checker.verify.history import HistoryResult, Violation
+from leasehold.reports.junit import clean, document
+from leasehold.reports.lifelines import path_svg
+from leasehold.reports.trace import trace_text
+
+_STYLE = """
+body { font: 15px/1.5 ui-sans-serif, "Helvetica Neue", Arial, sans-serif; margin: 2rem auto; max-width: 70rem;
+  padding: 0 1rem; color: #1d2329; background: #fff; }
+svg { max-width: 100%; height: auto; } pre { overflow-x: auto; } .fault { color: #b3261e; }
+@media (prefers-color-scheme: dark) { body { color: #e3e7ec; background: #14181d; } .fault { color: #ff8a80; } }
+""".strip()
+
+
+def verification_junit(system: str, digest: str, asked: Iterable[str], result: HistoryResult, seconds: float) -> str:
+    """Each property is a test case, and so are the events themselves.
+
+    A violated property fails, with the events and the sequence of each of its violations. Events that contradict each
+    other, or are not as they were written, fail; where some are missing, so that not all was judged, they are skipped.
+    """
+    names = list(asked)
+    broken = [f for f in result.faults if f.kind != UNDECIDED]
+    missing = [f for f in result.faults if f.kind == UNDECIDED]
+    by_property = {name: [v for v in result.violations if v.property == name] for name in names}
+    counts = {
+        "tests": str(len(names) + 1),
+        "failures": str(sum(map(bool, by_property.values())) + bool(broken)),
+        "errors": "0",
+        "skipped": str(int(bool(missing) and not broken) + len(result.not_asked)),
+        "time": f"{seconds:.3f}",
+    }
+    counts["tests"] = str(len(names) + 1 + len(result.not_asked))
+    root = ET.Element("testsuites", {"name": "leasehold verify", **counts})
+    suite = ET.SubElement(root, "testsuite", {"name": clean(system), **counts})
+    facts = ET.SubElement(suite, "properties")
+    for name, value in (
+        ("spec_digest", digest), ("events", result.events), ("cuts", result.cuts), ("runs", result.runs),
+    ):  # fmt: skip
+        ET.SubElement(facts, "property", {"name": name, "value": str(value)})
+    case = ET.SubElement(suite, "testcase", {"classname": clean(system), "name": "events", "time": "0"})
+    if broken:
+        message = f"{len(broken)} of the events contradict each other, or are not as they were written"
+        failure = ET.SubElement(case, "failure", {"type": "events", "message": message})
+        failure.text = clean("\n".join(map(str, result.faults)))
+    elif missing:
+        ET.SubElement(case, "skipped", {"message": clean("; ".join(map(str, missing)))})
+    for name, violations in by_property.items():
+        case = ET.SubElement(suite, "testcase", {"classname": clean(system), "name": clean(name), "time": "0"})
+        if violations:
+            runs = ", ".join(v.run for v in violations)
+            failure = ET.SubElement(
+                case, "failure", {"type": "property", "message": clean(f"it is violated in {runs}")}
+            )
+            failure.text = clean("\n\n".join(map(violation_text, violations)))
+    for name, why in result.not_asked.items():
+        case = ET.SubElement(suite, "testcase", {"classname": clean(system), "name": clean(name), "time": "0"})
+        ET.SubElement(case, "skipped", {"message": clean(f"it is not asked of events: {why}")})
+    return document(root)
+
+
+def violation_text(violation: Violation, most: int | None = None, indent: str = "    ") -> str:
+    """A violation in words: where, what led to it, and its sequence of steps.
+
+    Args:
+        violation: which.
+        most: how many of the last events are named; None: all are.
+        indent: before the lines of the sequence.
+    """
+    when = "" if violation.now is None else f" at tick {violation.now}"
+    found = [f"{violation.property} is violated in {violation.run}, cut {violation.cut}{when}"]
+    found += [f"  {words}" for words in (violation.doc, violation.source and f"({violation.source})") if words]
+    if violation.blame is not None:
+        found.append(f"  {violation.blame}")
+    events = violation.events if most is None else violation.events[-most:]
+    found.append(f"  led to by {', '.join(f'{actor} {position}' for actor, position in events)}")
+    found += [f"{indent}{line}" for line in trace_text(violation.path, brief=True).splitlines()]
+    return "\n".join(found)
+
+
+def violations_html(system: str, result: HistoryResult) -> str:
+    """A page of all violations, each with its events and its sequence diagram, and of what is wrong with events."""
+    counts = f"{result.events} events, {result.runs} runs, {result.cuts} cuts"
+    parts = [
+        "<!doctype html>", '<html lang="en"><meta charset="utf-8">',
+        f"<title>{escape(system)}: what events show</title>", f"<style>{_STYLE}</style>",
+        f"<h1>{escape(system)}: what events show</h1>",
+        f"<p>{counts}: {len(result.violations)} violations, {len(result.faults)} faults of the events.</p>",
+    ]  # fmt: skip
+    parts += [f'<p class="fault">{escape(str(fault))}</p>' for fault in result.faults]
+    for number, violation in enumerate(result.violations, 1):
+        title = f"{violation.property}, {violation.run}"
+        events = ", ".join(f"{actor} {position}" for actor, position in violation.events)
+        parts += [
+            f'<section id="violation-{number}"><h2>{number}. {escape(title)}</h2>',
+            f"<p>{escape(violation.doc)} {escape(violation.source and f'({violation.source})')}</p>",
+            f"<p>Cut {violation.cut}, led to by {escape(events)}.</p>",
+            *([] if violation.blame is None else [f"<p>{escape(str(violation.blame))}</p>"]),
+            path_svg(violation.path, title),
+            f"<details><summary>As text</summary><pre>{escape(violation_text(violation))}</pre></details></section>",
+        ]
+    return "\n".join([*parts, "</html>", ""])

@@ -1,0 +1,157 @@
+"""Whose fault a violation is: bugs of the core and of stores, a bad policy, a clock, a property that cannot hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leasehold.checker.recovery.lease.random_runs.run import RandomRun, compiled
+from leasehold.checker.verify.blame import Blame, Blaming
+from leasehold.checker.verify.cuts import CutsOfSystem
+from leasehold.checker.verify.history import HistoryVerification, Violation
+from leasehold.impl.embedded import EmbeddedSystem
+from leasehold.impl.events.event import StepEvent, read
+from leasehold.impl.lease.broker import FirstComeFirstServed
+from leasehold.impl.notices import Kind, Notice
+from leasehold.impl.policy.policy import Decision
+from leasehold.spec import load
+from tests.checker.verify.histories import History, history_of
+from tests.checker.verify.test_histories import plan_in_two_settings
+from tests.seeded_bugs import named
+
+OWN = """
+properties:
+  all_units_are_granted:
+    doc: The policy of the broker grants what was asked for, or nothing.
+    always: broker.state != ticketed or broker.units == broker.requested_units
+"""
+
+
+@cache
+def own_system(lazy: bool, folder: Path) -> CutsOfSystem:
+    own = folder / "own.yaml"
+    own.write_text(OWN)
+    constants = compiled(2, lazy)[1].system.values()
+    return CutsOfSystem(load("lease", constants, more=[own]))
+
+
+def blamed(known: CutsOfSystem, history: History, property_: str = "") -> list[tuple[Violation, Blame]]:
+    """The violations of a history, or of one property, and whose fault they are."""
+    asked = {property_: known.system.properties[property_]} if property_ else None
+    verification = HistoryVerification(known, history, asked)
+    for actor, events in history.items():
+        verification.add(actor, events)
+    result = verification.end()
+    verification.close()
+    blaming = Blaming(known, history, result.faults)
+    return [(v, blaming.blame(v.property, v.run, v.events)) for v in result.violations]
+
+
+@pytest.mark.parametrize(
+    ("bug", "seed", "culprit", "words"),
+    [
+        ("duplicate_executed", 13, "core", "takes update_ticket with a number that it has received before"),
+        ("unit_not_saved", 8, "infrastructure", "recovers 1 machines, and its events have 2"),
+        ("received_numbers_not_saved", 23, "infrastructure", "its record may have been lost before incarnation"),
+    ],
+)
+def test_a_seeded_bug_is_blamed_on_its_part(bug: str, seed: int, culprit: str, words: str) -> None:
+    plan = plan_in_two_settings(seed)
+    with named(bug).plant():
+        history = history_of(plan)
+    found = blamed(CutsOfSystem(compiled(plan.units, plan.lazy)[1].system), history)
+    assert found
+    for violation, blame in found:
+        assert blame.culprit == culprit
+        assert words in blame.reason
+        (actor, position), *_ = blame.events
+        assert position <= dict(violation.events)[actor]
+
+
+def short_handed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker's policy grants one unit less than it could."""
+    begin = FirstComeFirstServed.begin
+
+    def grudging(policy: FirstComeFirstServed, *given: Any) -> Iterator[Decision]:
+        for one in begin(policy, *given):
+            units = one.fields.get("units", 0)
+            yield replace(one, fields={**one.fields, "units": units - 1}) if units > 1 else one
+
+    monkeypatch.setattr(FirstComeFirstServed, "begin", grudging)
+
+
+def test_a_bad_policy_is_blamed_with_its_decision(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    plan = plan_in_two_settings(8)
+    short_handed(monkeypatch)
+    history = history_of(plan)
+    found = blamed(own_system(plan.lazy, tmp_path), history, "all_units_are_granted")
+    assert found
+    for violation, blame in found:
+        assert blame.culprit == "policy"
+        actor, position = blame.events[0]
+        assert actor == "broker"
+        decision = history[actor][position - 1]
+        assert isinstance(decision, StepEvent)
+        assert (decision.step.event, decision.step.cause) == ("granted", "policy")
+        assert "broker has decided granted(" in blame.reason
+        assert f"units={decision.step.fields['units']}" in blame.reason
+        assert (actor, position) in violation.events
+
+
+def test_where_nobody_has_decided_anything_it_is_the_specification(tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text("properties: {nothing_is_asked: {doc: Mine., always: coordinator.state != asking}}")
+    system = EmbeddedSystem("two_phase_commit", {"participants": 2})
+    run = system.begin("coordinator", "begin")
+    system.stop()
+    disks = system.cluster.disks
+    history = {name: [read(disk.events[at]) for at in sorted(disk.events)] for name, disk in disks.items()}
+    known = CutsOfSystem(load("two_phase_commit", {"participants": 2}, more=[own]))
+    (violation, blame), *_ = blamed(known, history, "nothing_is_asked")
+    assert (violation.run, blame.culprit) == (run, "specification")
+    assert "no policy has decided anything" in blame.reason
+
+
+def test_a_clock_is_blamed_for_a_property_of_time() -> None:
+    """The broker's clock is behind: it has received a ticket before the tick at which that was sent."""
+    plan = plan_in_two_settings(17)
+    history = history_of(plan)
+    found = blamed(CutsOfSystem(compiled(plan.units, plan.lazy)[1].system), history, "handlers_have_their_time")
+    assert found
+    for _, blame in found:
+        assert blame.culprit == "infrastructure"
+        assert "a clock is wrong, and the property speaks of time" in blame.reason
+        receipt, sending = blame.events
+        assert history[receipt[0]][receipt[1] - 1].now < history[sending[0]][sending[1] - 1].now
+
+
+def test_a_message_that_was_altered_on_its_way_is_blamed_on_the_infrastructure() -> None:
+    """The sender's store has another message than the receiver has got, and both have done what is right."""
+
+    def sends(notice: Notice) -> Notice | None:
+        if notice.kind is Kind.SEND and notice.name == "ticket":
+            return replace(notice, data={**notice.data, "fields": {**notice.data["fields"], "end": 7}})
+        return None
+
+    plan = plan_in_two_settings(8)
+    run = RandomRun(plan)
+    run.sim.subscribers.insert(0, sends)
+    run.play()
+    history = {name: [read(disk.events[at]) for at in sorted(disk.events)] for name, disk in run.disks.items()}
+    step = next(e for e in history["broker"] if isinstance(e, StepEvent) and e.step.event == "ticket")
+    blaming = Blaming(CutsOfSystem(compiled(plan.units, plan.lazy)[1].system), history)
+    blame = blaming.blame("units_come_free", step.step.lease, [("service_manager", 2), ("broker", step.position)])
+    assert blame.culprit == "infrastructure"
+    assert blame.events == (("broker", step.position),)
+    assert "broker has received as message 1 of service_manager ('ticket'" in blame.reason
+
+
+def test_a_correct_run_blames_nobody_for_its_events() -> None:
+    plan = plan_in_two_settings(8)
+    history = history_of(plan)
+    assert Blaming(CutsOfSystem(compiled(plan.units, plan.lazy)[1].system), history).findings == []
