@@ -56,7 +56,7 @@ def conform(
     of another specification, and one of which a part is missing give exit code 1.
 
     Example:  leasehold conform site.jsonl
-              leasehold conform tenant.jsonl broker.jsonl site.jsonl --trust trust.yaml --page coverage.html
+              leasehold conform *.jsonl --trust trust.yaml --page coverage.html
               leasehold conform test-logs/ --set max_units=4 --fail-under 80
     """
     keys = None if trust is None else TrustFile(trust).current()

@@ -109,7 +109,7 @@ def verify(
 
     Example:  leasehold verify tenant.jsonl broker.jsonl site.jsonl --trust trust.yaml
               leasehold verify *.jsonl --set max_units=4 --property quarantine --draw pictures
-              leasehold verify tenant.yaml broker.yaml site.yaml --follow --db sqlite:watch.db --metrics :9464
+              leasehold verify tenant.yaml broker.yaml site.yaml --follow --metrics :9464
     """
     if seeded is not None:
         if sources:

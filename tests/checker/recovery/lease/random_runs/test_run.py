@@ -59,7 +59,12 @@ class Run(RandomRun):
 
     def _monitor(self, name: str) -> Any:
         return SimpleNamespace(
-            name=name, tick=lambda: self.told.append(("monitor", name)), settle=lambda: None, broken={}, asked=3
+            name=name,
+            lease=LEASE,
+            tick=lambda: self.told.append(("monitor", name)),
+            settle=lambda: None,
+            broken={},
+            asked=3,
         )
 
     def _advance(self) -> None:
