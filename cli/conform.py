@@ -12,8 +12,9 @@ from leasehold.checker.conform.findings import JudgedLog, Nonconformity
 from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.conform.logs import ConformanceResult, WholeLog, judge_logs, more_machines, read_log
 from leasehold.checker.explore import Exploration, Limits
-from leasehold.cli.common import Exit, console, json_option, make_folder, print_json, set_option, verb, writing
+from leasehold.cli.common import Exit, console, json_option, make_folder, print_json, verb, writing
 from leasehold.cli.search import explore_with_progress
+from leasehold.cli.sources import named_system, source_options
 from leasehold.impl.events.chain import ChainError
 from leasehold.impl.events.event import EventError
 from leasehold.impl.identity.trust import Trust, TrustFault
@@ -34,10 +35,7 @@ _REFUSALS = {
 
 @verb(refusals=_REFUSALS)
 @click.argument("sources", nargs=-1, required=True)
-@click.option("--system", default="lease", show_default=True, help="The system that the actors play.")
-@set_option
-@click.option("--trust", type=click.Path(path_type=Path), help="A trust set: check signatures with its keys.")
-@click.option("--unsigned", is_flag=True, help="Take a file also where nobody has signed its end.")
+@source_options
 @click.option("--page", type=click.Path(dir_okay=False, path_type=Path), help="Write the coverage as a page (HTML).")
 @click.option(
     "--fail-under", type=click.FloatRange(0, 100), metavar="PERCENT",
@@ -45,7 +43,7 @@ _REFUSALS = {
 )  # fmt: skip
 @json_option
 def conform(
-    sources: tuple[str, ...], system: str, settings: Mapping[str, str], trust: Path | None, unsigned: bool,
+    sources: tuple[str, ...], system: str | None, settings: Mapping[str, str], trust: Path | None, unsigned: bool,
     page: Path | None, fail_under: float | None, as_json: bool,
 ) -> Exit:  # fmt: skip
     """Check that each step of a log is one that the specification allows.
@@ -60,18 +58,20 @@ def conform(
               leasehold conform test-logs/ --set max_units=4 --fail-under 80
     """
     keys = None if trust is None else TrustFile(trust).current()
-    model = load(system, settings)
+    groups_of_words = list(_groups(sources))
+    name, constants = named_system(system, settings, [words for group in groups_of_words for words in group])
+    model = load(name, constants)
     if page is not None:
         make_folder(page.parent)
     result = ConformanceResult()
-    groups = [_read(group, keys, unsigned, result) for group in _groups(sources)]
-    known = _known(model, system, settings, groups)
+    groups = [_read(group, keys, unsigned, result) for group in groups_of_words]
+    known = _known(model, name, constants, groups)
     for logs in groups:
         judge_logs(known, logs, result)
     coverage = result.coverage or Coverage(model)
     under = fail_under is not None and coverage.of_transitions().percent < fail_under
     if page is not None:
-        body = coverage_page(_explored(model, system), coverage, result)
+        body = coverage_page(_explored(model, name), coverage, result)
         with writing(page):
             page.write_text(body, encoding="utf-8")
     if as_json:
@@ -121,7 +121,7 @@ def _read(sources: list[str], keys: Trust | None, unsigned: bool, result: Confor
 
 
 def _known(
-    model: System, system: str, settings: Mapping[str, str], groups: list[dict[str, WholeLog]]
+    model: System, system: str, settings: Mapping[str, str | int | bool], groups: list[dict[str, WholeLog]]
 ) -> KnownSystem:  # fmt: skip
     """The system, with as many machines of dynamic roles as the logs tell of."""
     more = more_machines(model, [log for logs in groups for log in logs.values()])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -10,7 +10,7 @@ import click
 from leasehold.checker.verify.chains import read_chain
 from leasehold.cli.common import Exit, F, set_option
 from leasehold.impl.events.chain import ChainError
-from leasehold.impl.events.event import AnyEvent, EventError
+from leasehold.impl.events.event import AnyEvent, EventError, RecoveredEvent, read
 from leasehold.impl.identity.trust import Trust, TrustFault
 from leasehold.impl.identity.trust_file import TrustFile
 from leasehold.impl.server.client import Client, ClientError, Unreachable, sockets
@@ -20,6 +20,7 @@ from leasehold.impl.store.store import StoreError
 from leasehold.spec import System, load
 from leasehold.spec.language.load import SHIPPED
 
+RECOVERED = b'{"kind":"recovered"'
 # What reading them raises, and the exit code of each.
 SOURCE_REFUSALS: dict[type[Exception], Exit] = {
     Unreachable: Exit.BAD_SPEC, ClientError: Exit.VIOLATED, StoreError: Exit.BAD_SPEC, ChainError: Exit.VIOLATED,
@@ -38,7 +39,7 @@ def source_options(command: F) -> F:
         click.option(
             "--system",
             help="The system that the actors play, or the configuration (.yaml) of one of them, with its settings; "
-            "default: that of the first source which is a configuration or a running actor, else lease.",
+            "default: that of the first source that tells of a shipped one, else lease.",
         ),
     )  # fmt: skip
     for option in options:
@@ -65,10 +66,19 @@ def read_sources(sources: Iterable[str], trust: Path | None, unsigned: bool) -> 
     return dict(sorted(chains.items()))  # so that it does not matter in which order they are named
 
 
-def played_system(system: str | None, settings: Mapping[str, str], sources: Iterable[str]) -> System:
-    """The system whose events sources have, with the constants of its actors (`named_system`)."""
+def played_system(
+    system: str | None, settings: Mapping[str, str], sources: Iterable[str], more: Sequence[Path] = ()
+) -> System:  # fmt: skip
+    """The system whose events sources have, with the constants of its actors (`named_system`).
+
+    Args:
+        system: as there.
+        settings: likewise.
+        sources: likewise.
+        more: files with more properties.
+    """
     words, constants = named_system(system, settings, sources)
-    return load(words, constants)
+    return load(words, constants, more)
 
 
 def named_system(
@@ -78,26 +88,45 @@ def named_system(
 
     Args:
         system: the name, folder or configuration that a person gives; None: the sources say it.
-        settings: constants that come before those of a configuration.
+        settings: constants that come before those of the sources.
         sources: as `read_sources` takes them.
 
     Raises:
         ConfigError: the configuration is none.
         ClientError: a running actor does not say it.
     """
-    if system is not None and not _is_configuration(system):
-        return system, {**settings}
-    for words in [system] if system is not None else sources:
-        path = Path(words)
-        if _is_configuration(words):
-            config = read_config(path)
-            folder = config.system if config.system in SHIPPED else str(path.parent / config.system)
-            return folder, {**config.settings, **settings}
-        if path.is_dir() or path.is_socket():
-            about = Client(sockets(path)[0]).get("about")
-            if about["system"] in SHIPPED:
-                return about["system"], {**about["constants"], **settings}
-    return "lease", {**settings}
+    if system is not None and _is_configuration(system):
+        sources, system = (system,), None
+    for words in sources:
+        if (told := _told(words)) is None:
+            continue
+        name, constants = told
+        if system is None and name not in SHIPPED and not Path(name).is_dir():
+            what = f"{words} is of the system {name}, which is not a shipped one"
+            raise click.UsageError(f"{what}; name its folder with --system")
+        if system is not None and not constants.keys() <= load(system).values().keys():
+            break  # they are of another system, as will be said when they are judged
+        return system or name, {**constants, **settings}
+    return system or "lease", {**settings}
+
+
+def _told(words: str) -> tuple[str, dict[str, str | int | bool]] | None:
+    """What a source says of its system: the name or folder, and the constants."""
+    path = Path(words)
+    if _is_configuration(words):
+        config = read_config(path)
+        folder = config.system if config.system in SHIPPED else str(path.parent / config.system)
+        return folder, config.settings
+    if path.is_dir() or path.is_socket():
+        about = Client(sockets(path)[0]).get("about")
+        return about["system"], about["constants"]
+    try:
+        for line in open_source(words).lines(0):
+            if line.startswith(RECOVERED) and isinstance(event := read(line), RecoveredEvent) and event.system:
+                return event.system, event.constants
+    except (OSError, ClientError, StoreError, EventError):
+        return None  # which is said when the events are read
+    return None
 
 
 def _is_configuration(words: str) -> bool:

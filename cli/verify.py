@@ -20,7 +20,8 @@ from leasehold.checker.verify.history import HistoryResult, HistoryVerification
 from leasehold.checker.verify.metrics import VerifyMetrics
 from leasehold.checker.verify.own import OwnQueryError, own_queries, try_queries
 from leasehold.checker.verify.source import ChainReader
-from leasehold.cli.common import Exit, console, json_option, make_folder, no_such, print_json, set_option, verb, writing
+from leasehold.cli.common import Exit, console, json_option, make_folder, no_such, print_json, verb, writing
+from leasehold.cli.sources import played_system, source_options
 from leasehold.cli.verify_seeded import verify_seeded
 from leasehold.impl.events.chain import ChainError
 from leasehold.impl.events.event import EventError
@@ -31,7 +32,6 @@ from leasehold.impl.store.store import StoreError
 from leasehold.impl.words import counted
 from leasehold.reports.lifelines import path_svg
 from leasehold.reports.verification import verification_junit, violation_text, violations_html
-from leasehold.spec import load
 from leasehold.spec.language.model import System
 
 SHOWN = 6  # events of a violation that are named in text
@@ -56,10 +56,7 @@ def _address(ctx: click.Context, param: click.Parameter, words: str | None) -> t
 
 @verb(refusals=_REFUSALS)
 @click.argument("sources", nargs=-1)
-@click.option("--system", default="lease", show_default=True, help="The system that the actors play.")
-@set_option
-@click.option("--trust", type=click.Path(path_type=Path), help="A trust set: check signatures with its keys.")
-@click.option("--unsigned", is_flag=True, help="Take a file also where nobody has signed its end.")
+@source_options
 @click.option("--property", "names", multiple=True, help="Ask only this property; may be given several times.")
 @click.option(
     "--more", "own", multiple=True, type=click.Path(path_type=Path),
@@ -92,7 +89,7 @@ def _address(ctx: click.Context, param: click.Parameter, words: str | None) -> t
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit XML to this file.")
 @json_option
 def verify(
-    sources: tuple[str, ...], system: str, settings: Mapping[str, str], trust: Path | None, unsigned: bool,
+    sources: tuple[str, ...], system: str | None, settings: Mapping[str, str], trust: Path | None, unsigned: bool,
     names: tuple[str, ...], own: tuple[Path, ...], queries: tuple[Path, ...], complete: bool, url: str, follow: bool,
     seconds: float | None, name: str, metrics: tuple[str, int] | None, draw: Path | None, junit: Path | None,
     seeded: str | None, as_json: bool,
@@ -119,7 +116,7 @@ def verify(
         raise click.UsageError("Missing argument 'SOURCES...'.")
     began = time.monotonic()
     _check_options(follow, seconds, metrics, name)
-    model = load(system, settings, more=own)
+    model = played_system(system, settings, sources, own)
     for one in names:
         if one not in model.properties:
             no_such(f"{model.name} has no property {one[:60]!r}", one, model.properties, "`check` lists them")

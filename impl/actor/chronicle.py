@@ -79,7 +79,11 @@ class Chronicle:
         self._writer = ChainWriter(self.context.identity.name, self.context.program.digest, epoch, head)
         self._unsealed_since = self.wall()
         machines, unrecorded = self.table.instances, commits - head.commit
-        fields = {"agreement": agreement, "machines": len(machines), "unrecorded": unrecorded if head.position else 0}
+        program = self.context.program
+        fields = {
+            "agreement": agreement, "machines": len(machines), "unrecorded": unrecorded if head.position else 0,
+            "system": program.system, "constants": dict(program.constants),
+        }  # fmt: skip
         drafts: list[Draft] = [EventDraft(RecoveredEvent, fields)]
         if machines and unrecorded:
             drafts += (FoundDraft(instance, instance.record) for instance in machines.values())

@@ -181,6 +181,7 @@ class RecoveredEvent(ActorEvent, frozen=True, kw_only=True, tag="recovered"):
 
     Attributes:
         agreement: the specification and its constants, as messages show it.
+        system, constants: the name of the system, and its constants by name; empty in events of before they were told.
         machines: how many it has.
         unrecorded: how many commits were made since the last event while events were switched off.
     """
@@ -188,6 +189,8 @@ class RecoveredEvent(ActorEvent, frozen=True, kw_only=True, tag="recovered"):
     agreement: str
     machines: int
     unrecorded: int = 0
+    system: str = ""
+    constants: dict[str, Any] = {}
 
 
 class FoundEvent(ActorEvent, frozen=True, kw_only=True, tag="found"):

@@ -87,7 +87,7 @@ def test_what_is_not_known_is_2_and_says_why(files: list[str], words: list[str],
 
 
 def test_another_system_than_that_of_the_events_is_2(files: list[str]) -> None:
-    result = said(LEASE, *files, settings=("max_units=2",))
+    result = said(LEASE, *files, settings=("max_units=5",))
     assert result.exit_code == 2
     assert "has other constants than lease has here" in result.output
     other = CliRunner().invoke(explain, [LEASE, *files, "--system", "two_phase_commit"])
