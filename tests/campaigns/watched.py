@@ -106,6 +106,21 @@ def summed(log: Path) -> str:
     return "\n".join(lines)
 
 
+PAGE = """# Random runs that are watched
+
+Random runs of correct systems under faults are played by real actors in simulation, and verified from their signed
+events alone, with the cuts, tables and queries of [`leasehold verify`](../docs/reference/verify.md). Whatever is
+reported is an alarm: there is nothing to report. A *history* is one random run, and a run in it one lease. Histories
+of the lease have crashes, power cuts, partitions, lost and doubled messages, disks and handlers that fail; where
+clocks differ, properties that speak of time are not asked, as they may be violated by that alone. Those of other
+systems have a crash, and lose or double messages; properties that the explorer finds violated are not asked.
+
+`python -m tests.campaigns.watched --seed S --log FILE` plays on; with `--page` it writes this page from FILE.
+
+{table}
+"""
+
+
 @click.command(help=(__doc__ or "").replace("`", ""))
 @click.argument("systems", nargs=-1, type=click.Choice(SYSTEMS))
 @click.option("--seed", default=0, show_default=True, help="of the first run of each system")
@@ -115,7 +130,15 @@ def summed(log: Path) -> str:
     help="add a line for each batch to this file; runs that it has are not repeated",
 )  # fmt: skip
 @click.option("--summary", is_flag=True, help="only say what the log has")
-def main(systems: tuple[str, ...], seed: int, runs: int | None, log: Path | None, summary: bool) -> None:
+@click.option(
+    "--page", type=click.Path(path_type=Path, dir_okay=False), help="only write what the log has to this page"
+)
+def main(
+    systems: tuple[str, ...], seed: int, runs: int | None, log: Path | None, summary: bool, page: Path | None
+) -> None:  # fmt: skip
+    if page is not None and log is not None:
+        page.write_text(PAGE.format(table=summed(log)), encoding="utf-8")
+        return
     if summary and log is not None:
         click.echo(summed(log))
         return

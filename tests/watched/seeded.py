@@ -21,19 +21,25 @@ from typing import Any
 import yaml
 
 from leasehold.checker.recovery.campaign import silent
+from leasehold.checker.recovery.cases.campaign import RecoveryCase, scripts_of
 from leasehold.checker.recovery.cases.runner import CaseRunner
 from leasehold.checker.recovery.cases.walk import WalkRun
+from leasehold.checker.recovery.lease.case import LeaseCaseRun
 from leasehold.checker.recovery.lease.random_runs.plan import plan_of
 from leasehold.checker.recovery.lease.random_runs.run import RandomRun
+from leasehold.checker.recovery.lease.runner import LeaseCaseRunner
 from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.history import HistoryVerification, Violation
 from leasehold.impl.events.event import RefusedEvent
+from leasehold.spec import System, load
+from tests.campaigns.seeded import in_order
 from tests.seeded_bugs import Bug, bugs, named
 from tests.watched.observer import Judge, Observer
 from tests.watched.sources import LEASE, History, RandomWalks, events_of, known_lease, walk_of
 from tests.watched.sources import OTHERS as FOLDERS
 
 KNOWN = Path(__file__).with_name("seeded.yaml")
+LEASE_CASES = "lease_cases"  # in place of a system: cases of the recovery checker, where no random run meets a bug
 UNITS = 2  # of the site, so that there are two settings
 SYSTEMS = {"ring": "fixed_ring"}  # where a bug's campaign (tests/campaigns/seeded.py) is named otherwise here
 RIGHT = 3  # the rank of a trial in which the right invariant is reported
@@ -100,18 +106,36 @@ class ObservedWalk(WalkRun):
         self.observer = Observer(self.sim, self.known_system)
 
 
+class ObservedCase(LeaseCaseRun):
+    """A case of the lease that is observed."""
+
+    known_system: CutsOfSystem
+    observer: Observer
+
+    def prepare(self) -> None:
+        self.observer = Observer(self.sim, self.known_system)
+
+
+@cache
+def lease_cases() -> tuple[System, CutsOfSystem, list[RecoveryCase]]:
+    """The cases of the lease's campaign, in the order of tests/campaigns/seeded.py; a seed is the place of one."""
+    system = load(LEASE, load(LEASE).faults.settings)
+    return system, CutsOfSystem(LeaseCaseRunner(system).system), list(in_order(scripts_of(system).scripts))
+
+
 def history_of(bug: str, system: str, seed: int) -> tuple[CutsOfSystem, History, bool]:
     """The system, the events of a run with a bug (an empty name: without one), and whether nothing more would come."""
+    player = _player(system)
     with silent(), named(bug).plant() if bug else nullcontext():
-        known, history, _, complete = (_lease if system == LEASE else _walk)(Trial(bug, system, seed))
+        known, history, _, complete = player(Trial(bug, system, seed))
     return known, history, complete
 
 
 def play(bug: str, system: str, seed: int, only_if_broken: bool = False) -> Trial:
     """Plays a run with a bug; an empty name: without one. `only_if_broken`: else its events are not verified."""
-    trial = Trial(bug, system, seed)
+    trial, player = Trial(bug, system, seed), _player(system)
     with silent(), named(bug).plant() if bug else nullcontext():
-        known, history, runs, complete = (_lease if system == LEASE else _walk)(trial)
+        known, history, runs, complete = player(trial)
     trial.refused = [
         f"{event.actor} {event.position}: {event.machine} of {event.lease} refuses {event.event}: {event.reason}"
         for events in history.values()
@@ -135,6 +159,13 @@ def play(bug: str, system: str, seed: int, only_if_broken: bool = False) -> Tria
     return trial
 
 
+def _player(system: str) -> Callable[[Trial], tuple[CutsOfSystem, History, dict[str, Any], bool]]:
+    if system == LEASE_CASES:
+        lease_cases()  # explored without the bug
+        return _case
+    return _lease if system == LEASE else _walk
+
+
 def _lease(trial: Trial) -> tuple[CutsOfSystem, History, dict[str, Any], bool]:
     plan = replace(plan_of(trial.seed), units=UNITS, lazy=trial.seed % 2 == 0)
     known = known_lease(plan.units, plan.lazy)
@@ -150,6 +181,16 @@ def _walk(trial: Trial) -> tuple[CutsOfSystem, History, dict[str, Any], bool]:
     history, runs = _observed(trial, run, run.observer, run.run)
     run.close()
     return walks.known, history, runs, run.ended
+
+
+def _case(trial: Trial) -> tuple[CutsOfSystem, History, dict[str, Any], bool]:
+    system, known, cases = lease_cases()
+    runner, case = LeaseCaseRunner(system), cases[trial.seed]  # made with the bug
+    kind = type("ObservedCaseOf", (ObservedCase,), {"known_system": known})
+    run: Any = kind(runner.program, runner.properties, case.script, lost=case.lost)
+    history, runs = _observed(trial, run, run.observer, run.run)
+    run.close()
+    return known, history, runs, False
 
 
 def _observed(trial: Trial, run: Any, observer: Observer, go: Callable[[], Any]) -> tuple[History, dict[str, Any]]:
