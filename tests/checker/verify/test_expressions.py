@@ -73,7 +73,7 @@ def test_a_condition_reads_what_the_definition_says(db: Database, world: World, 
 
 
 @pytest.mark.long
-@settings(EXAMPLES, max_examples=40)
+@settings(EXAMPLES, max_examples=30)
 @given(data=st.data())
 def test_a_value_is_what_the_definition_says(db: Database, world: World, data: st.DataObject) -> None:
     asks(db, world, data.draw(texts(data.draw(st.sampled_from(SCALARS)), STEP)), data)
