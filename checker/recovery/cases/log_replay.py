@@ -239,12 +239,16 @@ class LogPlayer:
         return found
 
     def _packet_of(self, *wanted: str | int) -> Packet | None:
-        """The message of a lease, by its sender, receiver and number."""
+        """The message of a lease, by its sender, receiver and number.
+
+        Of several copies it is one of the newest incarnation: a receiver that has heard of that refuses others.
+        """
+        found = []
         for packet in (*self.sim.network.in_transit, *reversed(self._sent)):
             said = packet.envelope
             if (said["lease"], said["sending_machine"], said["receiving_machine"], said["number"]) == wanted:
-                return packet
-        return None
+                found.append(packet)
+        return max(found, key=lambda packet: packet.incarnation, default=None)
 
     def _consume(self, name: str, step: Mapping[str, Any]) -> None:
         """Gives a machine what it consumed; the first event of a machine that is not there begins it."""

@@ -59,6 +59,12 @@ def test_a_run_with_crashes_and_faults_is_played_as_its_log_says() -> None:
     stretches(7, 2)
 
 
+def test_a_message_that_was_sent_before_and_after_a_restart_is_the_later_one() -> None:
+    """Its receiver has heard of the later incarnation, by another lease, and refuses the earlier one."""
+    plan = plan_of(33)
+    assert not play(system_of(plan), log_case(system_of(plan), "lease", {}, history(33))).differs
+
+
 def test_one_lease_of_several_is_played_alone() -> None:
     plan = plan_of(13)
     system, lease = system_of(plan), "service_manager:1"
