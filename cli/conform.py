@@ -14,26 +14,21 @@ from leasehold.checker.conform.logs import ConformanceResult, WholeLog, judge_lo
 from leasehold.checker.explore import Exploration, Limits
 from leasehold.cli.common import Exit, console, json_option, make_folder, print_json, verb, writing
 from leasehold.cli.search import explore_with_progress
-from leasehold.cli.sources import named_system, source_options
+from leasehold.cli.sources import SOURCE_REFUSALS, named_system, source_options
 from leasehold.impl.events.chain import ChainError
 from leasehold.impl.events.event import EventError
-from leasehold.impl.identity.trust import Trust, TrustFault
+from leasehold.impl.identity.trust import Trust
 from leasehold.impl.identity.trust_file import TrustFile
-from leasehold.impl.server.client import ClientError, Unreachable
 from leasehold.impl.server.event_source import open_source
-from leasehold.impl.store.store import StoreError
 from leasehold.impl.words import counted
 from leasehold.reports.coverage import coverage_page
 from leasehold.spec import SpecError, System, load
 
 MOST_STATES = 1_000_000  # of the exploration that the page is drawn on
 SHOWN = 20  # findings, and names of what was not exercised, that are printed
-_REFUSALS = {
-    Unreachable: Exit.BAD_SPEC, ClientError: Exit.VIOLATED, StoreError: Exit.BAD_SPEC, TrustFault: Exit.BAD_SPEC,
-}  # fmt: skip
 
 
-@verb(refusals=_REFUSALS)
+@verb(refusals=SOURCE_REFUSALS)
 @click.argument("sources", nargs=-1, required=True)
 @source_options
 @click.option("--page", type=click.Path(dir_okay=False, path_type=Path), help="Write the coverage as a page (HTML).")

@@ -9,25 +9,20 @@ from pathlib import Path
 
 import click
 
-from leasehold.cli.common import Exit, verb
-from leasehold.impl.events.chain import ChainError, ChainVerifier, Verified
-from leasehold.impl.events.event import AnyEvent, EventError, read
+from leasehold.cli.common import verb
+from leasehold.cli.sources import SOURCE_REFUSALS
+from leasehold.impl.events.chain import ChainVerifier, Verified
+from leasehold.impl.events.event import AnyEvent, read
 from leasehold.impl.events.lines import EventLines
 from leasehold.impl.events.summary import summary
-from leasehold.impl.identity.trust import Trust, TrustFault
+from leasehold.impl.identity.trust import Trust
 from leasehold.impl.identity.trust_file import TrustFile
-from leasehold.impl.server.client import ClientError, Unreachable
 from leasehold.impl.server.event_source import EventSource, open_source
-from leasehold.impl.store.store import StoreError
 
 PAUSE_SECONDS = 1.0  # between two looks for more
-_REFUSALS = {
-    Unreachable: Exit.BAD_SPEC, ClientError: Exit.VIOLATED, StoreError: Exit.BAD_SPEC, ChainError: Exit.VIOLATED,
-    EventError: Exit.VIOLATED, TrustFault: Exit.BAD_SPEC,
-}  # fmt: skip
 
 
-@verb(refusals=_REFUSALS)
+@verb(refusals=SOURCE_REFUSALS)
 @click.argument("source")
 @click.option("--actor", default="", help="Of several actors in a store, or in a folder of sockets.")
 @click.option("--after", type=click.IntRange(0), default=0, help="Only events above this position.")

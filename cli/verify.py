@@ -21,14 +21,11 @@ from leasehold.checker.verify.metrics import VerifyMetrics
 from leasehold.checker.verify.own import OwnQueryError, own_queries, try_queries
 from leasehold.checker.verify.source import ChainReader
 from leasehold.cli.common import Exit, console, json_option, make_folder, no_such, print_json, verb, writing
-from leasehold.cli.sources import played_system, source_options
+from leasehold.cli.sources import SOURCE_REFUSALS, played_system, source_options
 from leasehold.cli.verify_seeded import verify_seeded
 from leasehold.impl.events.chain import ChainError
-from leasehold.impl.events.event import EventError
-from leasehold.impl.identity.trust import NAME, TrustFault
+from leasehold.impl.identity.trust import NAME
 from leasehold.impl.identity.trust_file import TrustFile
-from leasehold.impl.server.client import ClientError, Unreachable
-from leasehold.impl.store.store import StoreError
 from leasehold.impl.words import counted
 from leasehold.reports.lifelines import path_svg
 from leasehold.reports.verification import verification_junit, violation_text, violations_html
@@ -38,9 +35,7 @@ SHOWN = 6  # events of a violation that are named in text
 PAUSE_SECONDS = 0.25  # between two looks for more
 PROGRESS_SECONDS = 10.0  # between two lines that say how far it is
 _REFUSALS = {
-    Unreachable: Exit.BAD_SPEC, ClientError: Exit.VIOLATED, StoreError: Exit.BAD_SPEC, ChainError: Exit.VIOLATED,
-    EventError: Exit.VIOLATED, TrustFault: Exit.BAD_SPEC, DatabaseError: Exit.BAD_SPEC, OwnQueryError: Exit.BAD_SPEC,
-    SourcesError: Exit.BAD_SPEC,
+    **SOURCE_REFUSALS, DatabaseError: Exit.BAD_SPEC, OwnQueryError: Exit.BAD_SPEC, SourcesError: Exit.BAD_SPEC,
 }  # fmt: skip
 
 

@@ -7,9 +7,14 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from click import Command
 from click.testing import CliRunner, Result
 
 from leasehold.checker.recovery.lease.random_runs.run import RandomRun
+from leasehold.cli.conform import conform
+from leasehold.cli.events import events
+from leasehold.cli.explain import explain
+from leasehold.cli.replay import replay
 from leasehold.cli.verify import verify
 from leasehold.impl.events.lines import write_lines
 from tests.checker.verify.test_histories import plan_in_two_settings
@@ -153,3 +158,12 @@ def test_properties_of_ones_own(tmp_path: Path) -> None:
     result = _verify(files, "--query", str(query))
     assert result.exit_code == 2
     assert "nothing_happens.sql: the database does not take it" in result.output
+
+
+@pytest.mark.parametrize("verb", [verify, conform, events, explain, replay])
+def test_a_source_that_is_a_broken_configuration_is_an_error_of_its_own(verb: Command, tmp_path: Path) -> None:
+    broken = tmp_path / "site.yaml"
+    broken.write_text("actor: [")
+    result = CliRunner().invoke(verb, [*(["tenant:1"] if verb is explain else []), str(broken)])
+    assert result.exit_code == 2
+    assert "is no YAML" in " ".join(result.output.split())

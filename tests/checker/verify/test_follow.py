@@ -27,10 +27,12 @@ from tests.checker.verify.test_resumed import a_history, tables_of, url_of
 SEED = 8
 
 
-def files(folder: Path, seed: int = SEED, share: float = 1.0, after: int = 0, name: str = "") -> dict[str, Path]:
+def files(
+    folder: Path, seed: int = SEED, share: float = 1.0, after: int = 0, name: str = "", bug: str = ""
+) -> dict[str, Path]:  # fmt: skip
     """The first events of each actor as a file; of `name` without those up to a position."""
     found = {}
-    for actor, events in a_history(seed).items():
+    for actor, events in a_history(seed, bug).items():
         bodies = [write(event) for event in events][: max(1, round(share * len(events)))]
         at = (after, digest(bodies[after - 1])) if after and actor == name else (0, "0" * 64)
         found[actor] = folder / f"{actor}.jsonl"
@@ -38,8 +40,8 @@ def files(folder: Path, seed: int = SEED, share: float = 1.0, after: int = 0, na
     return found
 
 
-def verification(paths: dict[str, Path], url: str = IN_MEMORY) -> SourceVerification:
-    plan = plan_in_two_settings(SEED)
+def verification(paths: dict[str, Path], url: str = IN_MEMORY, seed: int = SEED) -> SourceVerification:
+    plan = plan_in_two_settings(seed)
     readers = [ChainReader(str(path), None) for path in paths.values()]
     of = HistoryVerification(known(plan.units, plan.lazy), [reader.actor for reader in readers], url=url)
     return SourceVerification(of, readers)
@@ -61,6 +63,21 @@ def test_a_source_that_has_grown_is_read_on(tmp_path: Path) -> None:
     assert grown.holds
     kept = [row for row in rows["event"] if row[4] != "None"]
     assert len(kept) == grown.events == len({row[:2] for row in kept})
+
+
+def test_each_round_tells_its_own_violations_and_whose_fault_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    monkeypatch.setattr("leasehold.checker.verify.follow.PAGE", 2)
+    following = verification(files(tmp_path, 13, bug="assigned_units_not_saved"), seed=13)
+    rounds = []
+    while following.step():
+        rounds.append(following.violations)
+    result = following.verification.result
+    following.verification.close()
+    assert sum(map(bool, rounds)) > 1
+    assert [v for found in rounds for v in found] == result.violations
+    assert all(v.blame is not None for v in result.violations)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -176,3 +177,16 @@ def test_postgresql_counts_its_tables_as_they_grow(tmp_path: Path, monkeypatch: 
             verification.cursor.execute("SELECT reltuples FROM pg_class WHERE oid = 'cut'::regclass")
             ((rows,),) = verification.cursor.fetchall()
         assert rows == verification.result.cuts
+
+
+def test_tables_are_counted_when_events_have_doubled_and_not_each_time(tmp_path: Path) -> None:
+    """Counting reads a part of each table, so it is no matter of each batch."""
+    with (
+        url_of("postgresql", tmp_path) as url,
+        contextlib.closing(VerifyDatabase(known(2, True).system, url)) as database,
+    ):
+        cursor, asked = database.cursor, list[str]()
+        database.cursor = SimpleNamespace(execute=lambda words: (asked.append(words), cursor.execute(words)))
+        for events in range(0, 1000, 50):
+            database.count(events)
+        assert [words.split()[0] for words in asked] == ["ANALYZE"] * 3  # at 200, 400 and 800
