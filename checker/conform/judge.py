@@ -162,7 +162,7 @@ class LogConformance:
     def _recovered(self, chain: _Chain, event: RecoveredEvent) -> None:
         chain.judged.incarnations += 1
         chain.stepped.clear()
-        if not f"{event.agreement}.".startswith(f"{self.program.agreement}."):  # ticks may follow
+        if not self.program.agrees(event.agreement):
             self._say("log", event, "its actor has other constants than the system that it is judged by")
         known = len(chain.machines.table.instances)
         if event.unrecorded:

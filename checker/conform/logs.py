@@ -16,7 +16,7 @@ from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.verify.causal import with_driven
 from leasehold.checker.verify.chains import read_chain
 from leasehold.impl.events.chain import ChainError, Tampering
-from leasehold.impl.events.event import AnyEvent, FoundEvent, PrunedEvent, SealEvent, StepEvent
+from leasehold.impl.events.event import AnyEvent, FoundEvent, SealEvent, StepEvent
 from leasehold.impl.identity.trust import Trust
 from leasehold.spec.language.model import System
 
@@ -51,19 +51,10 @@ def read_log(lines: Iterable[bytes], trust: Trust | None, unsigned: bool = False
     Raises:
         ChainError: it is empty, it is not as the actor wrote it, or its beginning or end is missing.
     """
-    actor, events = read_chain(lines, trust, unsigned)
+    actor, events = read_chain(lines, trust, unsigned, whole=True)
     if not events:
         raise ChainError(Tampering.ROOTLESS, 1, f"the log of {actor} has no events, so nothing can be judged")
-    first, pruned = events[0], 0
-    if first.position > 1:
-        drops = [event for event in events if isinstance(event, PrunedEvent) and event.until == first.position - 1]
-        if not drops:
-            words = "those before it are missing, and no event says that they were dropped"
-            raise ChainError(Tampering.ROOTLESS, first.position, words)
-        if drops[-1].root != first.before:
-            words = f"it does not follow the one that was dropped last, of which event {drops[-1].position} tells"
-            raise ChainError(Tampering.ROOTLESS, first.position, words)
-        pruned = drops[-1].until
+    pruned = events[0].position - 1
     seals = [event.position for event in events if isinstance(event, SealEvent)]
     return WholeLog(actor, events, pruned, None if trust is None else max(seals, default=0))
 

@@ -66,7 +66,7 @@ class EventViews:
                 f"{self.program.system}, which is {self.program.digest[:12]}; name the system of the actors (--system)"
             )
         agreement = self.known.actors[key.actor].agreement
-        if agreement and not f"{agreement}.".startswith(f"{self.program.agreement}."):
+        if agreement and not self.program.agrees(agreement):
             raise OtherSystem(
                 f"{key.actor} has other constants than {self.program.system} has here, and they decide what it waits "
                 f"for; name its configuration (--system {key.actor}.yaml), or give its settings (--set NAME=VALUE)"

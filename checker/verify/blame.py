@@ -146,7 +146,7 @@ class Blaming:
     def _clock(self, property_: str, events: Sequence[Place]) -> Blame | None:
         """The property speaks of time, and a message came before it was sent, as the actors' clocks have it."""
         of = self.known.system.properties.get(property_.partition(" ")[0].rstrip(","))
-        if of is None or not _speaks_of_time(of):
+        if of is None or not speaks_of_time(of):
             return None
         for place in events:
             event = self.events[place]
@@ -208,7 +208,7 @@ def _decision(step: MachineStep) -> str:
     return f"{step.event}({fields}) for {of}"
 
 
-def _speaks_of_time(of: Property) -> bool:
+def speaks_of_time(of: Property) -> bool:
     """Whether a property reads a clock, or a moment."""
 
     def reads(node: x.Expression) -> bool:

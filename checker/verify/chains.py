@@ -10,19 +10,22 @@ from leasehold.impl.events.lines import EventLines
 from leasehold.impl.identity.trust import Trust
 
 
-def read_chain(lines: Iterable[bytes], trust: Trust | None, unsigned: bool = False) -> tuple[str, list[AnyEvent]]:
+def read_chain(
+    lines: Iterable[bytes], trust: Trust | None, unsigned: bool = False, whole: bool = False
+) -> tuple[str, list[AnyEvent]]:
     """The actor and its events.
 
     Args:
         lines: as impl/events/lines.py has them.
         trust: has the keys of the actor; None: positions and digests are checked, and no signature is.
         unsigned: whether the end need not be signed.
+        whole: whether they have to begin where the chain begins, or was pruned, whatever their header says.
 
     Raises:
         ChainError: they are not as the actor wrote them.
     """
     found = EventLines(lines)
-    verifier = ChainVerifier(trust, found.header.actor, found.header.after)
+    verifier = ChainVerifier(trust, found.header.actor, 0 if whole else found.header.after)
     events = [verifier.take(body) for body in found]
     found.check_end(verifier, unsigned or trust is None)
     return found.header.actor, events

@@ -197,7 +197,7 @@ class ConsistentCuts:
             case RecoveredEvent():
                 if self.whole:
                     yield from self._lost_ahead(event.actor)
-                if not f"{event.agreement}.".startswith(f"{self.known.program.agreement}."):  # ticks may follow
+                if not self.known.program.agrees(event.agreement):
                     self._fault(event, "", "its actor has other constants than the system that is asked")
                 if event.unrecorded:
                     self._fault(event, "", f"{event.unrecorded} commits before it have no events", UNDECIDED)

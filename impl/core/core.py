@@ -371,3 +371,7 @@ class Program:
         """The specification and its constants as one word, which two actors must have alike to talk."""
         constants = msgspec.json.encode(self.shared_constants, order="deterministic")
         return f"{self.digest}.{sha256(constants).hexdigest()[:16]}"
+
+    def agrees(self, agreement: str) -> bool:
+        """Whether an actor of this agreement has the same specification and constants; it may end with its tick."""
+        return f"{agreement}.".startswith(f"{self.agreement}.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from leasehold.checker.verify.blame import speaks_of_time
 from leasehold.checker.verify.causal import CutFault
 from leasehold.checker.verify.cuts import ConsistentCuts, CutsOfSystem
 from leasehold.checker.verify.database import VerifyDatabase
@@ -16,8 +17,6 @@ from leasehold.checker.verify.incremental import IncrementalCheck
 from leasehold.checker.verify.recorder import RunRecorder
 from leasehold.checker.verify.run_state import Cut
 from leasehold.impl.events.event import AnyEvent
-from leasehold.spec.language import expression as x
-from leasehold.spec.language import types as t
 from leasehold.spec.language.model import Property, System
 
 History = Mapping[str, Iterable[AnyEvent]]
@@ -102,13 +101,4 @@ class BatchVerification:
 
 def timeless(system: System) -> Mapping[str, Property]:
     """The properties that do not speak of time: where clocks differ, the others may be violated by that alone."""
-    return {name: p for name, p in system.properties.items() if not _speaks_of_time(p)}
-
-
-def _speaks_of_time(p: Property) -> bool:
-    parts = [p.claim, *(() if p.when is None else (p.when,))]
-    return p.within is not None or any(x.mentions(e, _is_of_time) for e in parts)
-
-
-def _is_of_time(e: x.Expression) -> bool:
-    return isinstance(e, x.Now) or isinstance(getattr(e, "type", None), t.Time)
+    return {name: p for name, p in system.properties.items() if not speaks_of_time(p)}

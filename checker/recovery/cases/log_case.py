@@ -236,7 +236,7 @@ def _check(event: AnyEvent, program: Program, teller: StepTeller) -> None:
         )
     if isinstance(event, MigratedEvent | FoundEvent) or (isinstance(event, RecoveredEvent) and event.unrecorded):
         raise UnplayableLog(f"{where} has records that no event has led to; begin behind it (--from)")
-    if isinstance(event, RecoveredEvent) and not f"{event.agreement}.".startswith(f"{program.agreement}."):
+    if isinstance(event, RecoveredEvent) and not program.agrees(event.agreement):
         raise UnplayableLog(f"{where}: its actor has other constants than these (--system, --set)")
     if isinstance(event, StepEvent):
         for step in with_driven(event.step):
