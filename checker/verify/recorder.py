@@ -171,8 +171,19 @@ class RunRecorder:
         if role.states:
             actor = self.layout.of[role.name, i]
             fixed = [actor.name, self._running(actor, state), state[self.layout.at(role.name, i, None)]]
-        data = [encoded(d.type, state[self.layout.at(role.name, i, d.name)]) for d in role.data.values()]
+        data = self._data(role, i, r, table, state)
         self._last(r, table, i, cut, [[r.run, i, cut, FOREVER, *fixed, *data]], after=LASTING)
+
+    def _data(self, role: Role, i: int, r: _Run, table: Table, state: State) -> list[Any]:
+        """The columns of a machine's data; what has not changed is not encoded again."""
+        kept = r.rows.get((table.name, i))
+        before, columns = (r.before, kept[0].values[-len(role.data) :]) if kept and role.data else (None, [])
+        data = []
+        for number, d in enumerate(role.data.values()):
+            at = self.layout.at(role.name, i, d.name)
+            same = before is not None and before[at] is state[at]
+            data.append(columns[number] if same else encoded(d.type, state[at]))
+        return data
 
     def _running(self, actor: ModelActor, state: State) -> bool:
         return actor is not self.layout.traitor and all(state[at] not in v.stops for at, v in self._stops[actor.name])

@@ -345,10 +345,6 @@ def _plain(type_: t.Type, value: t.Value) -> Any:
     return value
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
-def _canonical(value: Any) -> str:
-    """Opaque data as the one text that equal data has."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
+_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+# Opaque data as the one text that equal data has.
+_canonical = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, sort_keys=True).encode

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from leasehold.spec.language import expression as x
@@ -50,7 +50,9 @@ def folded(e: x.Expression, constants: Mapping[str, t.Value]) -> x.Expression:
             decisive = op == "or"
             if any(_is(part, decisive) for part in parts):
                 return _truth(decisive, e)
-            left = tuple(part for part in parts if not _is(part, not decisive))
+            left = _once(part for part in parts if not _is(part, not decisive))
+            if any(opposite(part) in left for part in left):
+                return _truth(decisive, e)
             if len(left) > 1:
                 return replace(e, operands=left)
             return left[0] if left else _truth(not decisive, e)
@@ -58,9 +60,20 @@ def folded(e: x.Expression, constants: Mapping[str, t.Value]) -> x.Expression:
             return _truth(not value, e)
         case x.Apply(op="==" | "!=" as op, operands=(x.Literal_(value=a), x.Literal_(value=b))):
             return _truth((a == b) == (op == "=="), e)
+        case x.Apply(op="==" | "!=" as op, operands=(a, b)) if a == b:
+            return _truth(op == "==", e)
         case x.Apply(op="if", operands=(x.Literal_(value=value), then, other)):
             return then if value else other
     return e
+
+
+def _once(parts: Iterable[x.Expression]) -> tuple[x.Expression, ...]:
+    """The parts, none twice; a literal may have no hash."""
+    left: list[x.Expression] = []
+    for part in parts:
+        if part not in left:
+            left.append(part)
+    return tuple(left)
 
 
 def _is(e: x.Expression, value: bool) -> bool:
