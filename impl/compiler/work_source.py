@@ -232,11 +232,11 @@ class WorkSource:
             yield f"{name} = CallWork({task.name!r}, {task.target!r}, {task.answers!r}{machine})"
             return
         fields = self._fields_of(task)
-        values = [self._source(task.fields[f.name]) for f in fields]
         one = self._one_receiver(task)
+        values = [self._source(task.fields[f.name], it=self._it(task)) for f in fields]
         names = f"def {self._function('fields_of', task.name)}(record: Record"
         yield names + ("" if one else ", it: int") + ") -> tuple[Any, ...]:"
-        if values and any(self._uses_record(task.fields[f.name]) for f in fields):
+        if values and any(self._uses_record(task.fields[f.name], self._it(task)) for f in fields):
             yield from self.unpacked()
         yield f"    return ({''.join(v + ', ' for v in values).rstrip()})" if values else "    return ()"
         yield ""
@@ -266,6 +266,12 @@ class WorkSource:
             return not self.system.roles[task.role].indexed
         return task.receiver in self.near.same_index or not self.system.roles[task.receiver].indexed
 
+    def _it(self, task: Send | Drive) -> str:
+        """The source of the index of the machine that a task is about."""
+        if not self._one_receiver(task):
+            return "it"
+        return "instance" if isinstance(task, Send) and task.receiver in self.near.same_index else "0"
+
     def _receiver(self, task: Send | Drive) -> Role:
         return self.system.roles[task.receiver if isinstance(task, Send) else task.role]
 
@@ -277,8 +283,10 @@ class WorkSource:
             return self.system.messages[task.message].fields
         return self.system.fields_of(task.role, task.event)
 
-    def _uses_record(self, e: x.Expression) -> bool:
-        return x.mentions(e, lambda n: isinstance(n, x.Data | x.ControlState | x.Self))
+    def _uses_record(self, e: x.Expression, it: str = "it") -> bool:
+        return x.mentions(
+            e, lambda n: isinstance(n, x.Data | x.ControlState | x.Self) or (it == "instance" and is_it(n))
+        )
 
     # Work
 
@@ -312,7 +320,7 @@ class WorkSource:
             constant = self.constant("", task_name)
             if isinstance(task, Call) or self._one_receiver(task):
                 if not isinstance(task, Call) and task.only is not None:
-                    yield f"{indent}if {self._source(task.only, it='0')}:"
+                    yield f"{indent}if {self._source(task.only, it=self._it(task))}:"
                     indent += "    "
                 yield f"{indent}work.append({constant})"
             elif task.only is None:
@@ -333,9 +341,12 @@ class WorkSource:
         read = {"state": "str", "instance": "int"} | dict.fromkeys(self.shape.subsidiaries.values(), "Machines")
         read |= {self.shape.data[name]: python_type(datum.type) for name, datum in self.role.data.items()}
         found: set[str] = set()
+        own = {self._it(task) for name in tasks if not isinstance(task := self.role.tasks[name], Call)}
         for node in self._deciding(tasks):
             match node:
                 case x.Self():
+                    found.add("instance")
+                case x.BoundVariable(name="it") if "instance" in own:
                     found.add("instance")
                 case x.Data(role=role, name=name) if role == self.role.name:
                     found.add(self.shape.data[name])

@@ -40,9 +40,9 @@ TYPES = {"flag": "bool", "v": "bool", "k": "int", "n": "int", "turn": "int", "to
 
 
 class Writer(ClaimWriter):
-    """Draws the texts of one system."""
+    """Draws the texts of one system; a runnable one has no shared variables, no bags or sets, no `initial: any`."""
 
-    def __init__(self, rng: Random, share: float = SHARE) -> None:
+    def __init__(self, rng: Random, share: float = SHARE, runnable: bool = False) -> None:
         self.rng = rng
         self.clock = self.maybe(0.4)
         self.counts = {"a": self.pick("1", "2", "", "n"), "b": self.pick("n", "n", "2", "")}
@@ -51,7 +51,9 @@ class Writer(ClaimWriter):
         self.fields["go"] = self.pick(["v"], ["v"], ["n"], ["v", "tone"], ["at"])
         self.messages = {"ask": ("a", "b"), "tell": ("b", "a")} | ({"halt": ("a", "b")} if self.maybe(0.4) else {})
         self.states = {r: [f"{r}{i}" for i in range(self.pick(2, 2, 3))] for r in self.roles}
-        kinds = ("mailbox", "mailbox", "fifo(1)", "fifo(2)", "bag(1)", "bag(2)", "set", "fifo(cap)")
+        kinds = ["mailbox", "mailbox", "fifo(1)", "fifo(2)", "bag(1)", "bag(2)", "set", "fifo(cap)"]
+        if runnable:
+            kinds = [kind for kind in kinds if kind.startswith(("mailbox", "fifo"))]
         self.kinds = {"there": self.pick(*kinds), "back": self.pick(*kinds)}
         if len(self.states["b"]) == 3:  # half of the bags
             self.kinds = {c: kind.replace("bag", "multiset") for c, kind in self.kinds.items()}
@@ -68,7 +70,8 @@ class Writer(ClaimWriter):
                 chosen = sorted({*chosen, "due"})  # there are no timers without
             if any("o" in self.fields[m] for m, (of, _) in self.messages.items() if of == role):
                 chosen = sorted({*chosen, "o"})  # nothing else makes an opaque value
-            self.data[role] = {n: self.pick(*DATA[n]).replace("PEER", self.peers[role]) for n in chosen}
+            ways = {n: [way for way in DATA[n] if not (runnable and "initial: any" in way)] for n in chosen}
+            self.data[role] = {n: self.pick(*ways[n]).replace("PEER", self.peers[role]) for n in chosen}
         # Some number their messages, so that each differs from the two before it.
         self.numbers = {of for of in "ab" if self.maybe(0.2)}
         for role in self.numbers:
@@ -456,13 +459,15 @@ class Writer(ClaimWriter):
         return super().fact(it, step)
 
 
-def drawn_system(folder: Path, rng: Random, claims: int, share: float = SHARE) -> tuple[System, Writer] | str:
+def drawn_system(
+    folder: Path, rng: Random, claims: int, share: float = SHARE, runnable: bool = False
+) -> tuple[System, Writer] | str:
     """A system with claims about states and steps, half of each, and its writer; or what the loader says of it.
 
     Two more claims, c90 and c91, are about what machines accept and ignore; c80 and c81 have variables. `share` is how
-    likely the system has shared variables.
+    likely the system has shared variables; of those that are to be `runnable`, most compile.
     """
-    writer = Writer(rng, share)
+    writer = Writer(rng, 0 if runnable else share, runnable)
     files = writer.files()
     rows = [f'  c{i}: {{{"step" if i % 2 else "always"}: "{writer.claim(step=i % 2 == 1)}"}}\n' for i in range(claims)]
     writer.rng = Random(str([files, rows]))

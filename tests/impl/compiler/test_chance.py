@@ -10,6 +10,7 @@ import random
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, event, given, settings, target
@@ -22,6 +23,7 @@ from leasehold.faults import Budget
 from leasehold.impl.compiler.program import NotRunnable
 from leasehold.spec import System
 from tests.checker.explore.by_chance import by_chance, written
+from tests.checker.prove.drawn_system import drawn_system
 from tests.impl.compiler.busy import busy
 from tests.impl.compiler.twin import Twin
 
@@ -48,7 +50,14 @@ def walk(system: System) -> Twin | str:
 
 def draw(kind: str, rng: random.Random) -> System | str:
     with tempfile.TemporaryDirectory() as folder:
-        found = busy(Path(folder), rng) if kind == "busy" else by_chance(Path(folder), rng)
+        match kind:
+            case "busy":
+                found: Any = busy(Path(folder), rng)
+            case "drawn":
+                found = drawn_system(Path(folder), rng, claims=2, runnable=True)
+                found = found if isinstance(found, str) else found[0]
+            case _:
+                found = by_chance(Path(folder), rng)
     return "not loaded" if found is None or isinstance(found, str) else found
 
 
@@ -57,8 +66,11 @@ def draw(kind: str, rng: random.Random) -> System | str:
     [
         ("by chance", 20, 0.15),
         ("busy", 5, 0.6),
+        ("drawn", 5, 0.4),
+        pytest.param("drawn", 30, 0.6, marks=pytest.mark.long),
         pytest.param("by chance", 100, 0.15, marks=pytest.mark.slow),
         pytest.param("busy", 25, 0.6, marks=pytest.mark.slow),
+        pytest.param("drawn", 400, 0.6, marks=pytest.mark.slow),
     ],
 )
 def test_every_edge(kind: str, count: int, share: float) -> None:
@@ -123,6 +135,28 @@ def test_parentheses_stay_where_a_condition_is_one_of_several(tmp_path: Path) ->
     )))  # fmt: skip
     assert isinstance(found, Twin)
     assert found.seen["taken"] > 10
+
+
+@pytest.mark.parametrize("only", ["it == a[1]", "index(it) == 1", "it in {a[1]}", "not (it == a[0])"])
+def test_where_only_machines_of_equal_index_talk_the_receiver_is_of_ones_own_index(tmp_path: Path, only: str) -> None:
+    system = written(tmp_path, {
+        "system.yaml": """system: s
+roles: {a: {instances: 2}, b: {instances: 2}}
+channels: {back: {from: b, to: a, kind: mailbox, pairs: same}}
+environment: {go: {to: b}}
+""",
+        "messages.yaml": "messages: {tell: {from: b, to: a, fields: {n: {type: int, max: 2}}}}\n",
+        "roles/a.yaml": "role: a\nstates: {idle: {initial: true, on: {tell: {to: idle}}}}\n",
+        "roles/b.yaml": f"""role: b
+data: {{many: {{type: int, max: 2}}}}
+events: {{go: it goes on}}
+states: {{idle: {{initial: true, tasks: tell, on: {{go: {{to: idle, set: {{many: 1 - many}}}}}}}}}}
+tasks: {{tell: {{send: tell, to: a, only: "{only}", with: {{n: index(it) + many}}}}}}
+""",
+    })  # fmt: skip
+    found = walk(system)
+    assert isinstance(found, Twin)
+    assert found.seen["taken"] > 5
 
 
 def test_a_field_may_have_the_name_that_stands_for_a_long_operand(tmp_path: Path) -> None:
