@@ -13,7 +13,7 @@ unless it shows by its epoch that it is the first of all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from leasehold.checker.conform.compiled import OUTSIDE, CompiledMachines
@@ -21,7 +21,7 @@ from leasehold.checker.conform.decoded import StepDecoder, StepFault
 from leasehold.checker.conform.findings import JudgedLog, Nonconformity, What
 from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.conform.receipts import LogComparison, Receipts
-from leasehold.checker.verify.causal import CausalMerge, with_driven
+from leasehold.checker.verify.causal import CausalMerge, rooms_of, with_driven
 from leasehold.faults.simulation.steps import LoggedStep
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.core import Program
@@ -45,8 +45,8 @@ from leasehold.spec.language.model import Call, Drive, Role
 class LogMerge(CausalMerge):
     """Merges the logs that are given; of actors whose logs are not, and of what was dropped, messages come anyhow."""
 
-    def __init__(self, actors: Iterable[str], receipts: Receipts) -> None:
-        super().__init__(actors)
+    def __init__(self, actors: Iterable[str], receipts: Receipts, rooms: Mapping[str, int]) -> None:
+        super().__init__(actors, rooms=rooms)
         self._receipts = receipts
 
     def _missing(self, event: AnyEvent) -> tuple[MachineStep, int] | None:
@@ -92,7 +92,7 @@ class LogConformance:
 
     def merged(self, logs: Iterable[tuple[str, Iterable[AnyEvent]]]) -> Iterator[AnyEvent]:
         """The events of whole logs in the order in which they are judged."""
-        merge = LogMerge(self._chains, self.receipts)
+        merge = LogMerge(self._chains, self.receipts, rooms_of(self.known.system))
         for actor, events in logs:
             given = [*events]
             if self._chains[actor].judged.pruned:

@@ -1,21 +1,24 @@
 """Moments of a history: which events of each actor belong to a consistent cut.
 
 Theory of operation. An event is caused by the one before it in its chain, and a step that has received a message by the
-step that has sent it (Lamport's happened-before). A cut is consistent if it has the causes of all its events, so it is
-one position for each actor. The cut of a time has all events up to that time, and their causes, where a clock that is
-ahead has them later; the cut of an event is its causal past, itself included.
+step that has sent it (Lamport's happened-before); a step that sends into a channel with a capacity also by the receipt
+that made room. A cut is consistent if it has the causes of all its events, so it is one position for each actor. The
+cut of a time has all events up to that time, and their causes, where a clock that is ahead has them later; the cut of
+an event is its causal past, itself included.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from leasehold.checker.verify.causal import with_driven
 from leasehold.impl.events.event import AnyEvent, FoundEvent, MachineRecord, StepEvent
 
-Sender = tuple[str, str, str]  # lease, sender, receiver
+Lane = tuple[str, str, str]  # lease, sender, receiver
 Frontier = dict[str, int]  # by actor, the position of its last event
 
 
@@ -24,11 +27,16 @@ class NoSuchMoment(Exception):
 
 
 @dataclass
-class _Sends:
-    """The steps that have sent messages of one machine to another, in the order of their numbers."""
+class _Numbered:
+    """The steps that have sent, or received, messages of one machine to another, in the order of their numbers."""
 
     numbers: list[int]
     events: list[tuple[str, int]]
+
+    def note(self, number: int, actor: str, position: int) -> None:
+        if not self.numbers or number > self.numbers[-1]:
+            self.numbers.append(number)
+            self.events.append((actor, position))
 
 
 class Moments:
@@ -36,11 +44,15 @@ class Moments:
 
     Args:
         chains: by actor, its events.
+        rooms: by message, the capacity of its channel, where it has one.
     """
 
-    def __init__(self, chains: Mapping[str, Sequence[AnyEvent]]) -> None:
-        self.chains = chains
-        self._sends: dict[Sender, _Sends] = {}
+    def __init__(
+        self, chains: Mapping[str, Sequence[AnyEvent]], rooms: Mapping[str, int] = MappingProxyType({})
+    ) -> None:
+        self.chains, self.rooms = chains, rooms
+        self._sends: dict[Lane, _Numbered] = defaultdict(lambda: _Numbered([], []))
+        self._receipts: dict[Lane, _Numbered] = defaultdict(lambda: _Numbered([], []))
         for actor, events in chains.items():
             for event in events:
                 for lease, machine, record in _records(event):
@@ -48,10 +60,9 @@ class Moments:
 
     def _note(self, actor: str, position: int, lease: str, machine: str, record: MachineRecord) -> None:
         for to, number in record.sent.items():
-            sends = self._sends.setdefault((lease, machine, to), _Sends([], []))
-            if not sends.numbers or number > sends.numbers[-1]:
-                sends.numbers.append(number)
-                sends.events.append((actor, position))
+            self._sends[lease, machine, to].note(number, actor, position)
+        for sender, number in record.received.items() if self.rooms else ():
+            self._receipts[lease, sender, machine].note(number, actor, position)
 
     def all(self) -> Frontier:
         """All events."""
@@ -102,15 +113,16 @@ class Moments:
         return found
 
     def _causes(self, event: AnyEvent) -> Iterator[tuple[str, int]]:
-        """The steps of which an event has received messages, as far as they are here."""
-        if not isinstance(event, StepEvent):
-            return
-        for step in with_driven(event.step):
-            if step.received is None:
-                continue
-            sends = self._sends.get((step.lease, step.received.machine, step.machine))
-            if sends is not None and (n := bisect_left(sends.numbers, step.received.number)) < len(sends.numbers):
-                yield sends.events[n]
+        """The steps of which an event has received messages, and that made room for what it sends, if they are here."""
+        for step in with_driven(event.step) if isinstance(event, StepEvent) else ():
+            if step.received is not None:
+                sends = self._sends[step.lease, step.received.machine, step.machine]
+                if (n := bisect_left(sends.numbers, step.received.number)) < len(sends.numbers):
+                    yield sends.events[n]
+            for said in step.sends:
+                receipts = self._receipts[step.lease, step.machine, said.to]
+                if n := bisect_right(receipts.numbers, said.number - self.rooms.get(said.message, said.number)):
+                    yield receipts.events[n - 1]
 
     def before(self, cut: Frontier) -> dict[str, Sequence[AnyEvent]]:
         """The events of a cut."""

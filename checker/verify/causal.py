@@ -1,9 +1,10 @@
 """Merges the event chains of several actors into one order that respects causality.
 
 Theory of operation. An actor's events stay in the order of its chain, and a step that has received message number `n`
-of a machine comes after the step that has sent it (Lamport's happened-before). Any order with both is one in which the
-actors could have been seen; each of its prefixes is a consistent cut. Among the events that are ready the one with the
-smallest (virtual time, real time) comes next, as time is judged, too.
+of a machine comes after the step that has sent it (Lamport's happened-before). A step that sends into a channel with a
+capacity comes after the receipt that made room for it, where an event tells of that. Any order with all three is one in
+which the actors could have been seen; each of its prefixes is a consistent cut. Among the events that are ready the one
+with the smallest (virtual time, real time) comes next, as time is judged, too.
 
 A chain may be open: more of it may come. Then no event is passed on that is later than what is known of that chain,
 until somebody says how far it is complete (`quiet`). When all chains are closed and none is ready, a message was
@@ -13,9 +14,10 @@ received that nobody has sent: that is reported with its place, and the merge go
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
+from types import MappingProxyType
 
 from leasehold.impl.events.chain import Tampering
 from leasehold.impl.events.event import (
@@ -25,10 +27,12 @@ from leasehold.impl.events.event import (
     MachineStep,
     StepEvent,
 )
+from leasehold.spec.language.model import System
 
 CONTRADICTION, UNDECIDED = "contradiction", "undecided"  # kinds of faults
 
 Sent = dict[tuple[str, str], int]  # by sender and receiver, the greatest number that was sent
+Awaited = dict[tuple[str, str, str], deque[int]]  # by run, sender and receiver, the numbers of events that wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,7 @@ class CausalMerge:
     Args:
         actors: those that are followed, by name.
         recall: returns the numbers that were sent in a run that is not in memory.
+        rooms: by message, the capacity of its channel, where it has one.
 
     Attributes:
         sent: what was sent, by run.
@@ -87,8 +92,13 @@ class CausalMerge:
         causeless: runs of which events are missing that nobody claims to have.
     """
 
-    def __init__(self, actors: Iterable[str], recall: Callable[[str], Sent] = lambda run: {}) -> None:
+    def __init__(
+        self, actors: Iterable[str], recall: Callable[[str], Sent] = lambda run: {},
+        rooms: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:  # fmt: skip
         self._streams = {name: _Stream() for name in actors}
+        self._rooms = rooms
+        self._awaited: Awaited = {}
         self.sent: dict[str, Sent] = {}  # by run
         self._recall = recall
         self.faults: list[CutFault] = []
@@ -118,12 +128,23 @@ class CausalMerge:
             if event.position > stream.last:
                 stream.last = event.position
                 stream.events.append(event)
+                self._expect(event)
                 taken.append(event)
         return taken
+
+    def _expect(self, event: AnyEvent) -> None:
+        """Notes what an event that waits has received over channels with a capacity."""
+        if self._rooms and isinstance(event, StepEvent):
+            for step in with_driven(event.step):
+                if step.received is not None and step.event in self._rooms:
+                    lane = step.lease, step.received.machine, step.machine
+                    self._awaited.setdefault(lane, deque()).append(step.received.number)
 
     def resume(self, actor: str, last: int, waiting: Iterable[AnyEvent]) -> None:
         """Goes on where another merge was: with the position of the last event that had come, and those that wait."""
         self._streams[actor] = _Stream(deque(waiting), last)
+        for event in self._streams[actor].events:
+            self._expect(event)
 
     def waiting(self, actor: str) -> int:
         """How many events of an actor wait for others."""
@@ -184,12 +205,25 @@ class CausalMerge:
     def _next(self) -> AnyEvent | None:
         waiting = [stream.events[0] for stream in self._streams.values() if stream.events]
         waiting.sort(key=_moment)
+        crowded = None
         for event in waiting:
-            if self._missing(event) is None:
+            if self._missing(event) is not None:
+                continue
+            if not self._lacks_room(event):
                 return event if self._complete(_moment(event)) else None
+            crowded = crowded or event
         if waiting and all(s.closed or s.events for s in self._streams.values()):
-            return self._passed_over(waiting)
+            return crowded or self._passed_over(waiting)
         return None
+
+    def _lacks_room(self, event: AnyEvent) -> bool:
+        """Whether an event that waits tells of a receipt without which a step would have had no room."""
+        for step in with_driven(event.step) if self._awaited and isinstance(event, StepEvent) else ():
+            for said in step.sends:
+                awaited = self._awaited.get((step.lease, step.machine, said.to))
+                if awaited and awaited[0] <= said.number - self._rooms.get(said.message, said.number):
+                    return True
+        return False
 
     def _complete(self, moment: tuple[int, float]) -> bool:
         """Whether all that is earlier has come."""
@@ -237,6 +271,12 @@ class CausalMerge:
             case StepEvent():
                 for step in with_driven(event.step):
                     self._note_record(step.lease, step.machine, step.record)
+                    if step.received is not None and step.event in self._rooms:
+                        lane = step.lease, step.received.machine, step.machine
+                        if len(self._awaited[lane]) > 1:
+                            self._awaited[lane].popleft()
+                        else:
+                            del self._awaited[lane]
             case FoundEvent():
                 self._note_record(event.lease, event.machine, event.record)
 
@@ -255,6 +295,12 @@ class CausalMerge:
     @staticmethod
     def _count(sent: Sent, key: tuple[str, str], number: int) -> None:
         sent[key] = max(number, sent.get(key, 0))
+
+
+def rooms_of(system: System) -> Mapping[str, int]:
+    """By message, the capacity of its channel, where it has one."""
+    capacities = ((name, system.channel_of(name).capacity) for name in system.messages)
+    return {name: capacity for name, capacity in capacities if capacity}
 
 
 def with_driven(step: MachineStep) -> Iterator[MachineStep]:

@@ -26,7 +26,7 @@ from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.ground import function
 from leasehold.checker.explore.layout import Lane
 from leasehold.checker.explore.step import Action
-from leasehold.checker.verify.causal import CONTRADICTION, UNDECIDED, CausalMerge, CutFault, Sent, with_driven
+from leasehold.checker.verify.causal import CONTRADICTION, UNDECIDED, CausalMerge, CutFault, Sent, rooms_of, with_driven
 from leasehold.checker.verify.lost import first_steps, lost_record
 from leasehold.checker.verify.run_state import OF_ACTOR, Cut, RunState, RunSteps, Unjudged
 from leasehold.faults import Budget
@@ -139,7 +139,7 @@ class ConsistentCuts:
     ) -> None:  # fmt: skip
         self.known, self.layout, self.whole = known, known.layout, whole
         actors = list(actors)
-        self.merge = CausalMerge(actors, self._sent_in)
+        self.merge = CausalMerge(actors, self._sent_in, rooms_of(known.system))
         self.steps = RunSteps(known, self._fault)
         self.now, self.begun = 0, 0
         self.runs: dict[str, RunState] = {}

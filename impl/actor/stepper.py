@@ -475,6 +475,10 @@ class Stepper:
         self._driver = None
         _, outcome = instance.core.recover(instance.record)
         self.start(ready, instance, outcome.work, again=True, anew=True)
+        self.resume_sessions(ready, instance)
+        self.recheck(ready, instance)
+
+    def resume_sessions(self, ready: Ready, instance: MachineInstance) -> None:
+        """Each session of a machine goes on with its oldest message."""
         for at in tuple(session.neighbours(instance)):
             self._go_on(ready, instance, at)
-        self.recheck(ready, instance)

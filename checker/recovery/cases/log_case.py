@@ -16,7 +16,7 @@ from typing import Any
 
 from leasehold.checker.explain.machines import KnownMachines, MachineOf
 from leasehold.checker.explain.moments import Frontier, Moments
-from leasehold.checker.verify.causal import CausalMerge, with_driven
+from leasehold.checker.verify.causal import CausalMerge, rooms_of, with_driven
 from leasehold.impl.actor.describe import EventDescriber
 from leasehold.impl.actor.table import BELOW, RowCodec
 from leasehold.impl.compiler.program import compile_system
@@ -144,11 +144,12 @@ def log_case(
     Raises:
         UnplayableLog: it cannot be played.
     """
-    program, moments = compile_system(system), Moments(chains)
+    program = compile_system(system)
+    moments = Moments(chains, rooms_of(system))
     begin = begin or {actor: _before(events) for actor, events in chains.items()}
     known = KnownMachines()
     sent: dict[tuple[str, str, str, int], dict[str, Any]] = {}  # by lease, sender, receiver and number
-    for event in _in_order(moments.before(begin)):
+    for event in _in_order(moments.before(begin), system):
         known.take(event)
         for step in with_driven(event.step) if isinstance(event, StepEvent) else ():
             for message in step.sends:
@@ -166,7 +167,7 @@ def log_case(
     for key, of in known.machines.items():
         if _concerns(key, of.serves, leases):
             players.setdefault(key.machine, set()).add(key.actor)
-    for event in _in_order(moments.before(end or moments.all())):
+    for event in _in_order(moments.before(end or moments.all()), system):
         if event.position <= begin[event.actor]:
             continue
         _check(event, program, teller)
@@ -179,7 +180,13 @@ def log_case(
                     players.setdefault(step.machine, set()).add(event.actor)
     received = ((s["lease"], s["received"]["machine"], s["machine"], s["received"]["number"]) for s in steps
                 if "received" in s)  # fmt: skip
-    in_transit = [sent[key] for key in dict.fromkeys(received) if key in sent]
+    heard = {(key.lease, key.machine): of.record.received for key, of in known.machines.items()}
+    waiting = (
+        (lease, machine, to, number) for (lease, machine, to, number), said in sent.items()
+        if program.messages[said["message"]].ordered and (not leases or lease in leases)
+        and number > heard.get((lease, to), {}).get(machine, 0)
+    )  # fmt: skip
+    in_transit = [sent[key] for key in dict.fromkeys((*received, *waiting)) if key in sent]
     return LogCase(words, settings, _players(program, players), start, in_transit, clocks, steps)
 
 
@@ -193,8 +200,8 @@ def _before(events: Sequence[AnyEvent]) -> int:
     return last
 
 
-def _in_order(cut: Mapping[str, Sequence[AnyEvent]]) -> Iterator[AnyEvent]:
-    merge = CausalMerge(cut)
+def _in_order(cut: Mapping[str, Sequence[AnyEvent]], system: System) -> Iterator[AnyEvent]:
+    merge = CausalMerge(cut, rooms=rooms_of(system))
     for actor, events in cut.items():
         merge.add(actor, events)
         merge.close(actor)

@@ -22,11 +22,13 @@ from leasehold.checker.recovery.cases.log_case import LogCase, StepTeller, Unpla
 from leasehold.faults.simulation.network import Packet
 from leasehold.faults.simulation.simulation import ControlledActor, ControlledStepper, Simulation
 from leasehold.impl.actor.environment import ActorError
+from leasehold.impl.actor.messages import EPOCH, Heard
 from leasehold.impl.actor.ready import Consume, Ready, SealEvents, SendMessage
+from leasehold.impl.actor.session import SESSIONS
 from leasehold.impl.actor.table import BELOW, MachineInstance, RowCodec
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.values import ValueFault, named_fields
-from leasehold.impl.core.work import TICK, Machines, Record, SendWork, local
+from leasehold.impl.core.work import TICK, Machines, Record, SendWork, local, message
 from leasehold.impl.events.event import MachineRecord, RefusedEvent, StepEvent, read
 from leasehold.impl.events.records import record_of
 from leasehold.impl.store.store import RecordKey
@@ -71,6 +73,7 @@ class _StepperGoingOn(ControlledStepper):
     def start_again(self, ready: Ready, instance: MachineInstance) -> None:
         work = instance.core.work[instance.state](instance.record)
         self.start(ready, instance, tuple(piece for piece in work if isinstance(piece, SendWork)), again=True)
+        self.resume_sessions(ready, instance)
 
 
 class _ActorGoingOn(ControlledActor):
@@ -100,6 +103,11 @@ class LogPlayer:
         self.sim = Simulation(self.program, actor=self._actor, players=players)
         self.teller = StepTeller(self.program)
         self._sent: list[Packet] = []
+        self._received = {
+            (s["lease"], s["received"]["machine"], s["machine"], s["received"]["number"])
+            for s in case.steps
+            if "received" in s
+        }
         self._read = dict.fromkeys(self.sim.roles, 0)  # by actor, the last event that was looked at
         self._done: dict[str, deque[dict[str, Any]]] = {name: deque() for name in self.sim.roles}
 
@@ -148,6 +156,8 @@ class LogPlayer:
             metadata: dict[str, Any] = {"since": one["since_tick"]} if "since_tick" in one else {}
             if core.of_actor and one.get("serves"):
                 metadata["lease"] = one["serves"]
+            if sessions := self._sessions(key):
+                metadata[SESSIONS] = sessions
             instance = MachineInstance(RecordKey(key.lease, key.machine), core, tuple_, peers, metadata)
             self.sim.disks[key.actor].records[instance.key] = rows.write(instance)
         for name, clock in self.sim.clocks.items():
@@ -160,9 +170,26 @@ class LogPlayer:
             self._look(name)
         self._begun = True
 
+    def _sessions(self, key: MachineOf) -> dict[str, list[list[Any]]]:
+        """By neighbour, what a machine has sent over `fifo` channels and nobody has received, as its actor keeps it."""
+        core, number = self.program.machines[key.machine]
+        found: dict[str, list[list[Any]]] = {}
+        for one in sorted(self.case.in_transit, key=lambda one: int(one["number"])):
+            if MachineOf(one["actor"], one["lease"], one["machine"]) == key and self._is_ordered(one):
+                to, to_number = self.program.machines[one["to"]]
+                at = core.position(to.role, to_number, number)
+                found.setdefault(str(at), []).append([one["number"], one["message"], one.get("fields", {})])
+        return found
+
+    def _is_ordered(self, said: Mapping[str, Any]) -> bool:
+        """Whether the channel of a message is a `fifo`."""
+        return self.program.messages[said["message"]].ordered
+
     def _send(self) -> None:
         """What was on its way, and no state says any more, is sent by the actors that had sent it."""
         for one in self.case.in_transit:
+            if self._is_ordered(one):
+                continue
             actor = self.sim.actors[one["actor"]]
             held = actor.table.instances.get(RecordKey(one["lease"], one["machine"]))
             core, number = self.program.machines[one["machine"]]
@@ -191,13 +218,16 @@ class LogPlayer:
             self.sim.start(actor)
             self._look(actor)
             return True
-        if not self._done[actor]:
+        while not self._done[actor]:
+            played.why = ""
             try:
                 self._force(actor, step)
             except _Impossible as why:
                 played.why = str(why)
             self.sim.loop.quiesce()
             self._look(actor)
+            if self._done[actor] or not self._acknowledged():
+                break
         if self._done[actor]:
             found = self._done[actor].popleft()
             played.difference = {
@@ -224,12 +254,57 @@ class LogPlayer:
     def _force(self, actor: str, step: Mapping[str, Any]) -> None:
         if actor not in self.sim.actors:
             raise _Impossible(f"{actor} does not run")
+        while packet := next(filter(self._begins_nothing, self.sim.network.in_transit), None):
+            self.sim.loop.call(partial(self.sim.network.deliver, packet))
+            self._look(actor)
         received = step.get("received")
         if received is not None:
             packet = self._packet(step, received)
             self.sim.loop.call(partial(self.sim.network.deliver, packet))
             return
         self._consume(actor, step)
+
+    def _begins_nothing(self, packet: Packet) -> bool:
+        """Whether a message of a session is taken, and no event tells so, as a machine that is not there is not moved.
+
+        The next one comes then, and there is room.
+        """
+        said = packet.envelope
+        name, lease, sender = said["receiving_machine"], said["lease"], said["sending_machine"]
+        if not self._is_ordered(said) or (lease, sender, name, said["number"]) in self._received:
+            return False
+        player = self.sim.player[name]
+        if player not in self.sim.actors or RecordKey(lease, name) in self.sim.actors[player].table.instances:
+            return False
+        core, number = self.program.machines[name]
+        of, of_number = self.program.machines[sender]
+        at = core.position(of.role, of_number, number)
+        if at is None:
+            return False
+        fields = named_fields(self.program.messages[said["message"]].fields, said.get("fields", {}))
+        event = message(said["message"], fields, at, said["number"])
+        first = (*core.first(number), *(Machines(sub.first) for sub in core.below))
+        return not core.step(first, event, self.sim.clocks[player].now())[1].taken
+
+    def _acknowledged(self) -> bool:
+        """Delivers what an actor has said again over `fifo` channels, and its receivers have; whether there was any.
+
+        Their answers tell the actor to go on: a step needs that where an earlier incarnation was answered.
+        """
+        found = [packet for packet in self.sim.network.in_transit if self._is_copy(packet)]
+        for packet in found:
+            self.sim.loop.call(partial(self.sim.network.deliver, packet))
+        return bool(found)
+
+    def _is_copy(self, packet: Packet) -> bool:
+        said = packet.envelope
+        actor = self.sim.actors.get(self.sim.player[said["receiving_machine"]])
+        held = actor and actor.table.instances.get(RecordKey(said["lease"], said["receiving_machine"]))
+        if not held or not self._is_ordered(said):
+            return False
+        sender, number = self.program.machines[said["sending_machine"]]
+        at = held.core.position(sender.role, number, held.number)
+        return at is not None and held.record[held.core.received_at][at] >= said["number"]
 
     def _packet(self, step: Mapping[str, Any], received: Mapping[str, Any]) -> Packet:
         """The message that a step has received."""
@@ -241,14 +316,22 @@ class LogPlayer:
     def _packet_of(self, *wanted: str | int) -> Packet | None:
         """The message of a lease, by its sender, receiver and number.
 
-        Of several copies it is one of the newest incarnation: a receiver that has heard of that refuses others.
+        Of several copies it is one of the oldest incarnation that the receiver does not refuse: so it has heard of no
+        newer one than it had where the log was written.
         """
         found = []
         for packet in (*self.sim.network.in_transit, *reversed(self._sent)):
             said = packet.envelope
             if (said["lease"], said["sending_machine"], said["receiving_machine"], said["number"]) == wanted:
                 found.append(packet)
-        return max(found, key=lambda packet: packet.incarnation, default=None)
+        taken = [packet for packet in found if packet.envelope["epoch"] >= self._heard(packet)]
+        return min(taken or found, key=lambda packet: packet.incarnation, default=None)
+
+    def _heard(self, packet: Packet) -> int:
+        """The newest incarnation of a packet's sender that its receiver has heard of."""
+        receiver = self.sim.actors.get(self.sim.player[packet.envelope["receiving_machine"]])
+        kept = None if receiver is None else receiver.table.metadata.get(EPOCH + packet.envelope["sender"])
+        return Heard.of(kept).epoch
 
     def _consume(self, name: str, step: Mapping[str, Any]) -> None:
         """Gives a machine what it consumed; the first event of a machine that is not there begins it."""

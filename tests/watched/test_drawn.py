@@ -1,0 +1,70 @@
+"""What reads logs, on systems that nobody thought about: the readings agree, and logs are played again alike."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from leasehold.checker.explain.moments import Moments
+from leasehold.checker.recovery.campaign import silent
+from leasehold.checker.recovery.cases.log_case import UnplayableLog, log_case
+from leasehold.checker.recovery.cases.log_replay import LogPlayer
+from leasehold.checker.verify.causal import rooms_of
+from tests.checker.conform.walks import Log
+from tests.checker.verify.databases import database
+from tests.watched.drawn import Drawn, drawn
+from tests.watched.readings import compared
+
+# Seeds of systems; a part of them, and more where there is time for that.
+SOME = pytest.mark.parametrize("seeds", [
+    range(1000, 1006), pytest.param(range(1006, 1060), marks=pytest.mark.long),
+    pytest.param(range(1060, 2000), marks=pytest.mark.slow),
+], ids=["some", "more", "many"])  # fmt: skip
+
+
+@SOME
+def test_the_readings_agree(seeds: range) -> None:
+    verdicts = 0
+    for one in drawn(seeds):
+        with database("sqlite", one.system, one.cuts.layout) as db:
+            found = compared(one.cuts, [(one.log(n), False) for n in range(3)], {"sqlite": db})
+        assert not found.differ, f"seed {one.seed}: {found.differ[:3]}"
+        verdicts += found.verdicts.total()
+    assert verdicts > 100 * len(seeds)
+
+
+# Where a stretch cannot begin: a message is on its way that no state says any more; machines are made by no event.
+NOT_PLAYED = ("was on its way where this begins, and a later message too", "has records that no event has led to")
+
+
+def play(one: Drawn, log: Log, *stretch: object) -> None:
+    with silent():
+        played = LogPlayer(one.system, log_case(one.system, "drawn", {}, log, *stretch)).play()
+    assert not played.differs, f"seed {one.seed}: at {played.at}: {played.why or played.difference}"
+    assert played.same == played.steps
+
+
+def stretch(one: Drawn, log: Log, chance: Random) -> tuple[object, object]:
+    """Two moments of a log, the earlier one first."""
+    moments = Moments(log, rooms_of(one.system))
+    actor = max(log, key=lambda name: len(log[name]))
+    begin, end = sorted(chance.sample(range(2, len(log[actor])), 2))
+    return moments.of_event(actor, begin), moments.of_event(actor, end)
+
+
+@SOME
+def test_logs_and_stretches_of_them_are_played_again_alike(seeds: range) -> None:
+    begun = 0
+    for one in drawn(seeds):
+        for number in range(2):
+            log, chance = one.log(number), Random(one.seed)
+            play(one, log)
+            if max(map(len, log.values())) > 4:
+                try:
+                    play(one, log, *stretch(one, log, chance))
+                except UnplayableLog as error:
+                    assert any(words in str(error) for words in NOT_PLAYED)  # noqa: PT017
+                else:
+                    begun += 1
+    assert begun > len(seeds) / 4
