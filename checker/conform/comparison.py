@@ -149,6 +149,17 @@ class StepComparison:
                 return choose(offer.moves, state, fields, -1)
         return None
 
+    def driven_again(self, step: LoggedStep, machine: GroundMachine, state: Sequence[Any]) -> Move | None:
+        """The move of what a recovered machine gives a subsidiary one anew, if its state asks for it."""
+        assert step.event is not None
+        name, fields, *_ = step.event
+        for parent in self.world.machines:
+            for piece in self._wanted(parent, state) if parent.role.name == machine.role.parent else ():
+                to = piece.piece.target.name, piece.instance, piece.piece.event
+                if to == (machine.role.name, machine.instance, name) and piece.fields(state, (), -1) == fields:
+                    return choose(machine.moves.get((state[machine.cell], name), []), state, fields, -1)
+        return None
+
     def _compare_move(
         self, step: LoggedStep, state: list[Any], machine: GroundMachine, move: Move | None, sender: int
     ) -> None:

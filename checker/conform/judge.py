@@ -16,6 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from msgspec import to_builtins
+
+from leasehold.checker.conform.causes import Causes
+from leasehold.checker.conform.chain import JudgedChain
 from leasehold.checker.conform.compiled import OUTSIDE, CompiledMachines
 from leasehold.checker.conform.decoded import StepDecoder, StepFault
 from leasehold.checker.conform.findings import JudgedLog, Nonconformity, What
@@ -23,10 +27,12 @@ from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.conform.receipts import LogComparison, Receipts
 from leasehold.checker.verify.causal import CausalMerge, rooms_of, with_driven
 from leasehold.faults.simulation.steps import LoggedStep
+from leasehold.impl.actor import drafts
+from leasehold.impl.actor.environment import ActorError
+from leasehold.impl.actor.outside import check_origin
 from leasehold.impl.actor.table import BELOW
-from leasehold.impl.core.core import Program
 from leasehold.impl.core.stepping import with_cell
-from leasehold.impl.core.work import Event, Record, local
+from leasehold.impl.core.work import Event, Outcome, Record, local
 from leasehold.impl.events.event import (
     AnyEvent,
     ForgottenEvent,
@@ -36,10 +42,13 @@ from leasehold.impl.events.event import (
     PrunedEvent,
     RecoveredEvent,
     RefusedEvent,
+    SealEvent,
     StepEvent,
 )
 from leasehold.impl.store.store import RecordKey
-from leasehold.spec.language.model import Call, Drive, Role
+from leasehold.impl.words import counted
+
+MOMENTS = 100  # ticks that are all asked
 
 
 class LogMerge(CausalMerge):
@@ -52,19 +61,6 @@ class LogMerge(CausalMerge):
     def _missing(self, event: AnyEvent) -> tuple[MachineStep, int] | None:
         found = super()._missing(event)
         return found if found is not None and self._receipts.is_known(found[0]) else None
-
-
-class _Chain:
-    """One actor's log as far as it was judged."""
-
-    def __init__(self, program: Program, judged: JudgedLog) -> None:
-        self.machines = CompiledMachines(program)
-        self.judged = judged
-        self.serves: dict[RecordKey, str] = {}
-        self.epoch = self.now = self.commit = 0
-        self.may_find = True  # records may be found that no event tells of
-        self.stepped: set[RecordKey] = set()  # in this incarnation
-        self.spec_told = False
 
 
 class LogConformance:
@@ -83,8 +79,9 @@ class LogConformance:
         self.decoder = StepDecoder(known.program)
         self.comparison = LogComparison(known)
         self.findings: list[Nonconformity] = []
-        self._chains = {log.actor: _Chain(known.program, log) for log in judged}
+        self._chains = {log.actor: JudgedChain(known.program, log) for log in judged}
         self.receipts = Receipts(self.decoder, self.comparison, self._chains, self._say)
+        self.causes = Causes(known, self.decoder)
 
     @property
     def judged(self) -> list[JudgedLog]:
@@ -115,6 +112,7 @@ class LogConformance:
             chain.spec_told = True
             return
         self._check_order(chain, event)
+        self._check_found(chain, event)
         match event:
             case StepEvent():
                 self._step(chain, event)
@@ -127,13 +125,17 @@ class LogConformance:
             case RefusedEvent():
                 self._refused(chain, event)
             case MigratedEvent():
-                chain.machines, chain.may_find = CompiledMachines(self.program), True
+                chain.machines, chain.found = CompiledMachines(self.program), None
             case PrunedEvent() if event.until >= event.position:
                 self._say("log", event, f"it says that events up to {event.until} are dropped, which come after it")
 
     def end(self) -> None:
         """Nothing more comes."""
         self.receipts.end()
+        for actor, chain in self._chains.items():
+            if chain.found:
+                words = f"{counted(chain.found, 'record')} should have been told of after it"
+                self.findings.append(Nonconformity("record", actor, chain.judged.events, "", "", words))
         self.findings.sort(key=lambda f: (f.actor, f.position))
 
     def _say(
@@ -146,7 +148,7 @@ class LogConformance:
 
     # The order of a chain
 
-    def _check_order(self, chain: _Chain, event: AnyEvent) -> None:
+    def _check_order(self, chain: JudgedChain, event: AnyEvent) -> None:
         begins = isinstance(event, RecoveredEvent)
         if event.epoch < chain.epoch or (begins and event.epoch == chain.epoch):
             self._say("log", event, f"its incarnation is {event.epoch}, and that before it was {chain.epoch}")
@@ -156,24 +158,43 @@ class LogConformance:
             self._say("clock", event, f"the time goes back from tick {chain.now} to {event.now} in one incarnation")
         if event.commit < chain.commit:
             self._say("log", event, f"it is of commit {event.commit}, and the event before it of {chain.commit}")
+        elif (event.commit, event.epoch) == (chain.commit, chain.epoch):
+            if event.now > chain.now:
+                words = f"it is of tick {event.now}, and the event before it in one commit of {chain.now}"
+                self._say("clock", event, words)
+        else:
+            chain.moments = range(min(chain.now, event.now), event.now + 1)
         chain.epoch, chain.commit = max(chain.epoch, event.epoch), max(chain.commit, event.commit)
         chain.now = event.now
 
-    def _recovered(self, chain: _Chain, event: RecoveredEvent) -> None:
+    def _check_found(self, chain: JudgedChain, event: AnyEvent) -> None:
+        """Records that no event tells of follow at once where an event says how many there are."""
+        if isinstance(event, FoundEvent | PrunedEvent | SealEvent):
+            return
+        if chain.found:
+            self._say("record", event, f"{counted(chain.found, 'record')} should have been told of before it")
+        chain.found = 0
+
+    def _recovered(self, chain: JudgedChain, event: RecoveredEvent) -> None:
+        program = self.program
         chain.judged.incarnations += 1
-        chain.stepped.clear()
-        if not self.program.agrees(event.agreement):
+        constants = {name: event.constants.get(name) for name in program.shared_constants}
+        if not program.agrees(event.agreement) or (event.system and event.system != program.system):
             self._say("log", event, "its actor has other constants than the system that it is judged by")
+        elif event.constants and constants != to_builtins(program.shared_constants):
+            self._say("log", event, "the constants that it tells of are not those of its agreement")
         known = len(chain.machines.table.instances)
         if event.unrecorded:
             self._say("log", event, f"{event.unrecorded} commits before it have no events")
-            chain.machines = CompiledMachines(self.program)
-        elif event.machines != known and event.position > 1 and not chain.judged.pruned and not chain.may_find:
+            chain.machines = CompiledMachines(program)
+        elif event.machines != known and event.position > 1 and not chain.judged.pruned:
             self._say("record", event, f"it recovers {event.machines} machines, and its events have {known}")
-        chain.may_find = bool(event.machines) and (event.position == 1 or event.unrecorded > 0 or chain.may_find)
+        chain.stepped.clear()
+        chain.found = event.machines if event.position == 1 or event.unrecorded else 0
 
-    def _found(self, chain: _Chain, event: FoundEvent) -> None:
+    def _found(self, chain: JudgedChain, event: FoundEvent) -> None:
         key = RecordKey(event.lease, event.machine)
+        told, chain.found = chain.found != 0, chain.found and chain.found - 1
         try:
             record = self.decoder.record(event.machine, event.record)
         except StepFault as error:
@@ -181,7 +202,7 @@ class LogConformance:
             return
         core = self.program.machines[event.machine][0]
         before, first = chain.machines.record(key), chain.machines.machine(key).record[: core.below_at]
-        if not chain.may_find and record != (before or first):
+        if not told and record != (before or first):
             words = "no step of it" if before is None else "its last event"
             self._say("record", event, f"{event.machine} is found in a record that {words} has left")
         self._adopt(chain, event.actor, key, record)
@@ -190,7 +211,7 @@ class LogConformance:
         if event.serves:
             chain.serves[key] = event.serves
 
-    def _forgotten(self, chain: _Chain, event: ForgottenEvent) -> None:
+    def _forgotten(self, chain: JudgedChain, event: ForgottenEvent) -> None:
         key = RecordKey(event.lease, event.machine)
         record = chain.machines.record(key)
         if record is None and (key in chain.judged.unknown or chain.judged.pruned):
@@ -202,42 +223,62 @@ class LogConformance:
             self._say("record", event, f"it forgets {event.machine} in {event.state}, and it is in {record[0]}")
         elif not named[0].subsidiary and not named[0].over(event.state):
             self._say("step", event, f"it forgets {event.machine} in {event.state}, which is not final")
+        elif named[0].of_actor or (named[0].of_run and chain.machines.talking_in(event.lease)):
+            of = "the actor" if named[0].of_actor else f"{event.lease}, which is not forgotten"
+            self._say("step", event, f"it forgets {event.machine}, which belongs to {of}")
         if named is not None:
+            chain.over |= {event.lease} - {BELOW}
             chain.machines.forget(key)
             self.comparison.actor = event.actor
             self.comparison.forget(key)
 
-    def _adopt(self, chain: _Chain, actor: str, key: RecordKey, record: Record) -> None:
+    def _adopt(self, chain: JudgedChain, actor: str, key: RecordKey, record: Record) -> None:
         chain.machines.set(key, record)
         self.comparison.actor = actor
         self.comparison.take(key, chain.machines.machine(key).record)
 
     # Refusals
 
-    def _refused(self, chain: _Chain, event: RefusedEvent) -> None:
-        """Whether the event could be refused: at the time of the event, or since the one before it."""
+    def _refused(self, chain: JudgedChain, event: RefusedEvent) -> None:
+        """Whether the event could be refused at any time since the commit before it."""
         chain.judged.refusals += 1
         key = RecordKey(event.lease, event.machine)
         named = self.program.machines.get(event.machine)
         if event.cause not in OUTSIDE:
             self._say("step", event, f"it refuses an event of {event.cause or 'nobody'}, which no core refuses")
-        if named is None or chain.machines.record(key) is None or key in chain.judged.unknown:
-            return  # nobody could take it
+        fresh = chain.machines.record(key) is None
+        if named is None or key in chain.judged.unknown or (fresh and (event.cause != "client" or chain.judged.pruned)):
+            return  # nobody could take it, or a policy's event was refused for other reasons
         try:
             values = self.decoder.fields(named[0], event.event, event.fields)
         except StepFault:
             return  # no machine takes what is no event
-        _, outcome = chain.machines.takes(key, local(event.event, values), event.now, True)
-        if outcome.taken:
+        outcomes = self._outcomes(chain, key, event, values)
+        if fresh:
+            chain.machines.forget(key)
+        if outcomes and all(outcome.taken for outcome in outcomes):
             words = f"it refuses {event.event} of {event.cause} ({event.reason})"
-            self._say("step", event, f"{words}, and the specification takes {outcome.transition}")
-        elif outcome.reason != event.reason and outcome.kind == "refused":
+            self._say("step", event, f"{words}, and the specification takes {outcomes[-1].transition}")
+        elif outcomes and all(outcome.reason != event.reason and outcome.kind == "refused" for outcome in outcomes):
             words = f"it refuses {event.event} as {event.reason!r}"
-            self._say("step", event, f"{words}, and the specification as {outcome.reason!r}")
+            self._say("step", event, f"{words}, and the specification as {outcomes[-1].reason!r}")
+
+    def _outcomes(
+        self, chain: JudgedChain, key: RecordKey, event: RefusedEvent, values: tuple[Any, ...]
+    ) -> list[Outcome]:  # fmt: skip
+        """What the core does with an event from outside, at the times when it may have come; empty: it refuses it."""
+        instance = chain.machines.machine(key)
+        try:
+            check_origin(self.program, instance, event.event)
+        except ActorError as error:
+            if event.reason == drafts.words(str(error)):
+                return []
+        moments = _decisive(chain.moments, instance.record, values)
+        return [chain.machines.takes(key, local(event.event, values), now, True)[1] for now in moments]
 
     # Steps
 
-    def _step(self, chain: _Chain, event: StepEvent) -> None:
+    def _step(self, chain: JudgedChain, event: StepEvent) -> None:
         step = event.step
         steps = list(with_driven(step))
         chain.judged.steps += len(steps)
@@ -252,6 +293,8 @@ class LogConformance:
             return
         self.comparison.actor = event.actor
         unknown = [one for one, before in zip(steps, befores, strict=True) if self._is_unknown(chain, one, before)]
+        if chain.judged.pruned and step.cause == "parent" and not chain.machines.talking_in(step.serves or step.lease):
+            unknown.append(step)  # what drives it is in events that were dropped
         lost = next((
             one for one, before in zip(steps, befores, strict=True) if one not in unknown and before[0] != one.source
         ), None)  # fmt: skip
@@ -272,7 +315,7 @@ class LogConformance:
                 chain.serves[key] = one.serves
         self.receipts.sent(event, steps, chain.machines)
 
-    def _befores(self, chain: _Chain, steps: list[MachineStep], afters: list[Record]) -> list[Record]:
+    def _befores(self, chain: JudgedChain, steps: list[MachineStep], afters: list[Record]) -> list[Record]:
         """The record before each step."""
         last: dict[RecordKey, Record] = {}
         found = []
@@ -284,7 +327,7 @@ class LogConformance:
             last[key] = after
         return found
 
-    def _is_unknown(self, chain: _Chain, one: MachineStep, before: Record) -> bool:
+    def _is_unknown(self, chain: JudgedChain, one: MachineStep, before: Record) -> bool:
         """Whether the record before a step is in events that were dropped."""
         if not chain.judged.pruned or chain.machines.record(RecordKey(one.lease, one.machine)) is not None:
             return False
@@ -296,11 +339,13 @@ class LogConformance:
         return not first
 
     def _judge(
-        self, chain: _Chain, event: StepEvent, logged: LoggedStep, afters: list[Record], events: list[Event]
+        self, chain: JudgedChain, event: StepEvent, logged: LoggedStep, afters: list[Record], events: list[Event]
     ) -> None:  # fmt: skip
         step, key = event.step, logged.key
+        first = chain.machines.record(key) is None
         first_since = key not in chain.stepped
         comparison = self.comparison
+        comparison.by_parent = step.cause == "parent"
         comparison.found.clear()
         compared = comparison.compared
         comparison.judge(logged)
@@ -321,15 +366,19 @@ class LogConformance:
             elif by_reference and not by_core and self._is_decision(step, logged):
                 what = "decision"
             self._say(what, event, reason, step, bool(by_core))
-        elif why := self._cause(chain, step, logged):
+        elif why := self.causes.wrong(chain, step, logged) or (
+            self.causes.begins(chain, event.actor, step, logged.core) if first else ""
+        ):
             self._say("step", event, why, step)
         self.receipts.received(event, step, logged, chain.judged)
-        for one in (o for o in with_driven(step) if o.lease == BELOW):
-            if one is not step and one.serves != step.lease and not (step.lease == BELOW and one.serves == step.serves):
-                self._say("step", event, f"{one.machine} serves {one.serves}, and is driven by {step.lease}", one)
+        for one in (o for o in with_driven(step) if o is not step):
+            serves = (step.serves or step.lease) if one.lease == BELOW else ""
+            if one.serves != serves:
+                of = step.serves or step.lease
+                self._say("step", event, f"{one.machine} serves {one.serves or 'no lease'}, and {of} drives it", one)
 
     def _is_taken_again(
-        self, chain: _Chain, event: StepEvent, events: list[Event], afters: list[Record]
+        self, chain: JudgedChain, event: StepEvent, events: list[Event], afters: list[Record]
     ) -> bool:  # fmt: skip
         """Whether a step is right but for the number of its message, which was received before."""
         (name, fields, neighbour, number, epoch), after, key = (
@@ -353,42 +402,10 @@ class LogConformance:
         machine = self.comparison.machine(step.machine)
         return step.cause in OUTSIDE and machine is not None and "takes" in self.comparison.found[0]
 
-    def _cause(self, chain: _Chain, step: MachineStep, logged: LoggedStep) -> str:
-        """What is wrong with where the event of a step comes from; empty: nothing."""
-        core, role = logged.core, self.known.system.roles[logged.core.role]
-        serves = chain.serves.get(logged.key, "")
-        if step.lease == BELOW and step.serves != serves and not self._is_driven(chain, step):
-            return f"{step.machine} serves {step.serves or 'no lease'}, and was driven last by {serves or 'none'}"
-        if step.lease != BELOW and step.serves:
-            return f"{step.machine} belongs to {step.lease}, and serves {step.serves}"
-        if step.received is not None or step.event == "tick":
-            wanted = "message" if step.received is not None else "timer"
-            return "" if step.cause == wanted else f"{step.event} comes from {step.cause!r} and not from a {wanted}"
-        if step.answers is not None and step.cause not in ("policy", "handler"):
-            return f"{step.event} of {step.cause or 'nobody'} ends a call, which only policies and handlers do"
-        if step.cause and step.cause not in self._causes(chain, step, core, role):
-            return f"{step.event} cannot come from {step.cause or 'nobody'} in {step.source}"
-        return ""
 
-    def _causes(self, chain: _Chain, step: MachineStep, core: Any, role: Role) -> set[str]:
-        """From where a local event may come."""
-        targets = {
-            task.target.partition(".")[0] for task in role.tasks.values()
-            if isinstance(task, Call) and step.event in task.answers
-        }  # fmt: skip
-        if step.answers is not None:
-            return targets
-        outside = step.event in self.program.from_outside[core.role] if core.subsidiary else True
-        driven = any(isinstance(t, Drive) and step.event in t.answers for t in role.tasks.values())
-        found = {"subsidiary"} if driven else set()
-        if core.subsidiary and self._is_driven(chain, step, step.event):
-            found.add("parent")
-        return found | ({"client", "probe", "policy"} if outside else set())
-
-    def _is_driven(self, chain: _Chain, step: MachineStep, name: str = "") -> bool:
-        """Whether the state of a machine asks for an event, or any, for a subsidiary machine of its lease."""
-        for parent in chain.machines.talking_in(step.serves or step.lease):
-            for key, given in chain.machines.driven_by(parent, parent.core.work[parent.state](parent.record)):
-                if key.machine == step.machine and name in ("", given[0]):
-                    return True
-        return False
+def _decisive(moments: range, *values: tuple[Any, ...]) -> list[int]:
+    """The ticks of a time that guards may tell apart: its ends, and those around the numbers of a record or event."""
+    if len(moments) <= MOMENTS:
+        return list(moments)
+    near = {number + by for of in values for number in of if type(number) is int for by in (-1, 0, 1)}
+    return sorted({moments[0], moments[-1]} | {number for number in near if number in moments})

@@ -7,7 +7,7 @@ under a number are all fields that the sender's records have had since, and a re
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from leasehold.checker.conform.comparison import MachineLane, Message, StepComparison
@@ -15,6 +15,7 @@ from leasehold.checker.conform.compiled import CompiledMachines
 from leasehold.checker.conform.decoded import StepDecoder
 from leasehold.checker.conform.findings import JudgedLog
 from leasehold.checker.conform.known import KnownSystem
+from leasehold.checker.explore.ground import GroundMachine, Move
 from leasehold.checker.verify.causal import with_driven
 from leasehold.faults.simulation.steps import LoggedStep
 from leasehold.impl.actor.table import BELOW
@@ -28,6 +29,7 @@ class LogComparison(StepComparison):
 
     Attributes:
         actor: whose step is compared.
+        by_parent: whether a recovered machine that the step's is subsidiary to has given it the event anew.
         found: what is wrong with it.
     """
 
@@ -36,6 +38,7 @@ class LogComparison(StepComparison):
     def __init__(self, known: KnownSystem) -> None:
         super().__init__(known.program, known.world, known.asks_unknown)
         self.actor = ""
+        self.by_parent = False
         self.found: list[str] = []
         self._of_actor: dict[tuple[str, RecordKey], Record] = {}
 
@@ -62,6 +65,9 @@ class LogComparison(StepComparison):
     def may_be(self, lane: MachineLane, number: int, message: Message) -> bool:
         return True  # `Receipts` says that
 
+    def offered(self, step: LoggedStep, machine: GroundMachine, state: Sequence[Any]) -> Move | None:
+        return (self.driven_again if self.by_parent else super().offered)(step, machine, state)
+
 
 class Receipts:
     """The messages of logs.
@@ -84,12 +90,24 @@ class Receipts:
         self.base: dict[MachineLane, int] = {}
         self._pruned: dict[str, set[tuple[str, str]]] = {}  # by actor, the machines of which events are left
         self._sender: dict[tuple[MachineLane, int], tuple[str, str]] = {}  # the actors that send, and are to receive
+        self._players: dict[MachineLane, str] = {}  # by lease, machine and its neighbour, the actor that plays that
         self._of_others: list[tuple[AnyEvent, MachineStep, MachineLane]] = []  # received from actors without a log
         self._doubtful: list[tuple[AnyEvent, MachineStep, MachineLane, int, Message]] = []
+
+    def _check_players(self, event: StepEvent, step: MachineStep) -> None:
+        """Whether a machine of a run has the same actors as its neighbours as before: who they are does not change."""
+        of = step.received
+        named = [(of.machine, of.actor)] if of is not None else []
+        for peer, actor in (*named, *((sent.to, sent.actor) for sent in step.sends if sent.actor)):
+            known = self._players.setdefault((step.lease, step.machine, peer), actor)
+            if known != actor:
+                self.say("message", event, f"{peer} is played by {actor or 'nobody'}, and was by {known} before", step)
 
     def received(self, event: StepEvent, step: MachineStep, logged: LoggedStep, judged: JudgedLog) -> None:
         """Whether the message of a step was sent, by whom it says."""
         of = step.received
+        if not self.program.standing:
+            self._check_players(event, step)
         if of is None or logged.event is None:
             return
         lane = step.lease, of.machine, step.machine

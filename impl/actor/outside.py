@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.ready import Observe, Ready, Tell
 from leasehold.impl.actor.table import BELOW, MachineInstance
+from leasehold.impl.core.core import Program
 from leasehold.impl.core.values import ValueFault, check_sizes, given_fields
 from leasehold.impl.core.work import Event, Outcome, local
 from leasehold.impl.store.store import RecordKey
@@ -29,10 +30,7 @@ def tell(stepper: Stepper, ready: Ready, request: Tell) -> Outcome:
     instances = stepper.table.instances
     fresh = key.lease == BELOW and key not in instances
     instance = _new_below(stepper, key) if fresh else stepper.find(key)  # one of a run is there once it was driven
-    known = stepper.program.from_outside[instance.core.role] if instance.core.subsidiary else instance.core.events
-    if event in instance.core.events and event not in known:
-        words = f"{event} comes from what drives {key.machine} or from its handlers, and not from outside"
-        raise ActorError(f"{words}; from there come: {', '.join(known) or 'none'}")
+    check_origin(stepper.program, instance, event)
     heard = local_event(instance, event, fields, -1)
     instances[key] = instance
     outcome = stepper.step(ready, instance, heard, outside=True)
@@ -44,6 +42,22 @@ def tell(stepper: Stepper, ready: Ready, request: Tell) -> Outcome:
         whose = key.machine if key.lease == BELOW else f"{key.machine} of {key.lease}"
         raise ActorError(f"{whose} does not take {event} in {instance.state}: {outcome.reason}")
     return outcome
+
+
+def check_origin(program: Program, instance: MachineInstance, event: str) -> None:
+    """Whether clients, operators and policies may give a machine an event.
+
+    Raises:
+        ActorError: it comes from what drives the machine or from its handlers, or when its subsidiary machines have
+            come to where it waits for them, and they have not.
+    """
+    core, machine = instance.core, instance.key.machine
+    known = program.from_outside[core.role] if core.subsidiary else core.events
+    if event in core.events and event not in known:
+        words = f"{event} comes from what drives {machine} or from its handlers, and not from outside"
+        raise ActorError(f"{words}; from there come: {', '.join(known) or 'none'}")
+    if event in program.from_below.get(core.role, ()) and event not in core.offered(instance.record):
+        raise ActorError(f"{event} comes when the subsidiary machines of {machine} have come there, and they have not")
 
 
 def _new_below(stepper: Stepper, key: RecordKey) -> MachineInstance:

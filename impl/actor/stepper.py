@@ -182,6 +182,8 @@ class Stepper:
         instance = self.table.instances.get(key)
         try:
             if instance is not None:
+                if not self._is_answer(instance, decision):
+                    outside.check_origin(self.program, instance, decision.event)
                 event = local_event(instance, decision.event, decision.fields, decision.state_epoch)
                 self._ended = EndedCall(decision.state_epoch) if decision.state_epoch >= 0 else None
             elif decision.state_epoch < 0 and decision.lease not in self.table.pruned:
@@ -196,6 +198,15 @@ class Stepper:
                 self.counts["policy errors"] += 1
                 log.error("the policy of %s answers wrongly: %s: %s", decision.machine, event[0], outcome.reason)
                 ready.effects += map(AskAgain, self._asked(instance, decision))
+
+    def _is_answer(self, instance: MachineInstance, decision: Decision) -> bool:
+        """Whether a decision answers a question, of the present state or of one that was left."""
+        if decision.state_epoch != instance.state_epoch:
+            return decision.state_epoch >= 0
+        return any(
+            isinstance(call, CallWork) and decision.event in call.answers and call.target.startswith("policy.")
+            for call in instance.core.work[instance.state](instance.record)
+        )
 
     def _asked(self, instance: MachineInstance, decision: Decision) -> Iterator[StartCall]:
         """The question of its present state that a decision answers."""

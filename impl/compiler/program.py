@@ -19,7 +19,7 @@ from leasehold.impl.core.core import Program
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.diagnostics import Place, Sink, SpecError
-from leasehold.spec.language.model import CHANNEL_FAULTS, Call, Datum, Role, Send, System
+from leasehold.spec.language.model import CHANNEL_FAULTS, Call, Datum, Drive, Role, Send, System
 from leasehold.spec.language.parts import expressions
 
 _IMPORTS = """\
@@ -188,6 +188,7 @@ def compile_system(system: System) -> Program:
         program.relayed_by,
         program.own_constants,
         {name: _from_outside(system, name) for name in system.roles},
+        {name: _from_below(role) for name, role in system.roles.items()},
         source,
     )
 
@@ -195,6 +196,11 @@ def compile_system(system: System) -> Program:
 def _from_outside(system: System, role: str) -> tuple[str, ...]:
     """The events that the world outside gives the machines of a role, in the order of the specification."""
     return tuple(dict.fromkeys(outside.event for outside in system.environment.values() if outside.role == role))
+
+
+def _from_below(role: Role) -> frozenset[str]:
+    """The events of a role that come when its subsidiary machines have come to where it waits for them."""
+    return frozenset(event for task in role.tasks.values() if isinstance(task, Drive) for event in task.answers)
 
 
 def _module(system: System) -> Iterator[str]:

@@ -271,6 +271,7 @@ class Program:
         relayed_by: the roles that bring machines into runs that others have begun.
         own_constants: those that actors need not have alike: they count machines of dynamic roles.
         from_outside: by role, the local events that the world outside gives (`environment` of the specification).
+        from_below: by role, those that come when its subsidiary machines have come to where it waits for them.
         source: the generated source.
     """
 
@@ -285,6 +286,7 @@ class Program:
     relayed_by: tuple[str, ...] = ()
     own_constants: frozenset[str] = frozenset()
     from_outside: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    from_below: Mapping[str, frozenset[str]] = field(default_factory=dict)
     source: str = field(default="", repr=False, compare=False)
 
     @cached_property

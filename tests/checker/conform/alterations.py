@@ -6,7 +6,7 @@ it does not apply there. Positions and digests are written anew behind it, as by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -17,7 +17,9 @@ from leasehold.impl.core.core import Core
 from leasehold.impl.events.event import (
     ROOT,
     AnyEvent,
+    EndedCall,
     ForgottenEvent,
+    FoundEvent,
     MachineStep,
     ReceivedMessage,
     RecoveredEvent,
@@ -211,6 +213,12 @@ def an_answer_to_nothing(known: KnownSystem, step: MachineStep) -> MachineStep |
     return replace(step, answers=None) if step.answers is not None and step.cause == "handler" else None
 
 
+@of_step
+def an_answer_of_no_call(known: KnownSystem, step: MachineStep) -> MachineStep | None:
+    asked = step.received is None and step.event != "tick"
+    return None if asked else replace(step, answers=EndedCall(step.record.epoch))
+
+
 def _received(step: MachineStep, **fields: Any) -> MachineStep | None:
     return None if step.received is None else replace(step, received=replace(step.received, **fields))
 
@@ -348,6 +356,18 @@ def it_serves_another_lease(known: KnownSystem, step: MachineStep) -> MachineSte
 
 
 @of_step
+def what_it_drives_serves_another_lease(known: KnownSystem, step: MachineStep) -> MachineStep | None:
+    return (
+        replace(step, driven=(replace(step.driven[0], serves="somebody:9"), *step.driven[1:])) if step.driven else None
+    )
+
+
+@of_step
+def of_another_lease(known: KnownSystem, step: MachineStep) -> MachineStep | None:
+    return replace(step, lease="somebody:9") if step.lease != "-" else None
+
+
+@of_step
 def of_a_machine_that_is_none(known: KnownSystem, step: MachineStep) -> MachineStep | None:
     return replace(step, machine="nobody")
 
@@ -378,6 +398,15 @@ def of_an_earlier_time(known: KnownSystem, events: list[AnyEvent], at: int) -> l
 
 
 @alters
+def of_a_later_time_than_the_rest_of_its_commit(
+    known: KnownSystem, events: list[AnyEvent], at: int
+) -> list[AnyEvent] | None:  # fmt: skip
+    event = events[at]
+    same = at and (events[at - 1].commit, events[at - 1].epoch) == (event.commit, event.epoch)
+    return [replace(event, now=event.now + 1)] if same else None
+
+
+@alters
 def of_an_earlier_commit(known: KnownSystem, events: list[AnyEvent], at: int) -> list[AnyEvent] | None:
     return [replace(events[at], commit=events[at - 1].commit - 1)] if at else None
 
@@ -385,17 +414,24 @@ def of_an_earlier_commit(known: KnownSystem, events: list[AnyEvent], at: int) ->
 # The log
 
 
+def _steps_of(events: list[AnyEvent], of: StepEvent) -> Iterator[MachineStep]:
+    """The steps of the machine of an event."""
+    for event in events:
+        for step in with_driven(event.step) if isinstance(event, StepEvent) else ():
+            if (step.lease, step.machine) == (of.step.lease, of.step.machine):
+                yield step
+
+
 def _is_followed(events: list[AnyEvent], at: int) -> bool:
-    """Whether a transition is missed: the machine steps again later.
+    """Whether a transition is missed: it has changed the record, and the machine steps again later.
 
     Only signatures show what is missing at the end; and a message that moves nothing may as well have been lost.
     """
     event = events[at]
     if not isinstance(event, StepEvent) or not event.step.transition:
         return False
-    key = event.step.lease, event.step.machine
-    later = (one for other in events[at + 1 :] if isinstance(other, StepEvent) for one in with_driven(other.step))
-    return any((one.lease, one.machine) == key for one in later)
+    before = [step.record for step in _steps_of(events[:at], event)]
+    return before[-1:] != [event.step.record] and any(_steps_of(events[at + 1 :], event))
 
 
 @alters
@@ -405,7 +441,7 @@ def a_step_is_missing(known: KnownSystem, events: list[AnyEvent], at: int) -> li
 
 @alters
 def a_step_comes_twice(known: KnownSystem, events: list[AnyEvent], at: int) -> list[AnyEvent] | None:
-    return [events[at], events[at]] if isinstance(events[at], StepEvent) else None
+    return [events[at], events[at]] if _is_followed([*events, events[at]], at) else None
 
 
 @alters
@@ -432,7 +468,52 @@ def commits_without_events(known: KnownSystem, events: list[AnyEvent], at: int) 
 @alters
 def more_machines_recover(known: KnownSystem, events: list[AnyEvent], at: int) -> list[AnyEvent] | None:
     event = events[at]
-    return [replace(event, machines=event.machines + 1)] if isinstance(event, RecoveredEvent) and at else None
+    follows = at + 1 < len(events) and isinstance(events[at + 1], FoundEvent)  # as where events begin late
+    return [replace(event, machines=event.machines + 1)] if isinstance(event, RecoveredEvent) and not follows else None
+
+
+@alters
+def constants_that_are_not_those_agreed(
+    known: KnownSystem, events: list[AnyEvent], at: int
+) -> list[AnyEvent] | None:  # fmt: skip
+    event = events[at]
+    if not isinstance(event, RecoveredEvent) or not (shared := known.program.shared_constants):
+        return None
+    return [replace(event, constants={**event.constants, next(iter(shared)): 99})]
+
+
+def _besides(event: StepEvent, kind: Callable[..., AnyEvent], **fields: Any) -> AnyEvent:
+    """An event of the same commit."""
+    of = {name: getattr(event, name) for name in ("actor", "epoch", "spec", "now", "time", "commit")}
+    return kind(position=0, before="", lease=event.step.lease, machine=event.step.machine, **of, **fields)
+
+
+@alters
+def found_in_a_record_that_no_step_has_left(
+    known: KnownSystem, events: list[AnyEvent], at: int
+) -> list[AnyEvent] | None:  # fmt: skip
+    event = events[at]
+    if not isinstance(event, StepEvent):
+        return None
+    record = replace(event.step.record, epoch=event.step.record.epoch + 3)
+    return [event, _besides(event, FoundEvent, record=record)]
+
+
+@alters
+def a_unit_is_forgotten(known: KnownSystem, events: list[AnyEvent], at: int) -> list[AnyEvent] | None:
+    event = events[at]
+    if not isinstance(event, StepEvent) or not _core(known, event.step.machine).subsidiary:
+        return None
+    return [event, _besides(event, ForgottenEvent, state=event.step.record.state)]
+
+
+@alters
+def forgotten_and_begun_again(known: KnownSystem, events: list[AnyEvent], at: int) -> list[AnyEvent] | None:
+    event = events[at]
+    if not isinstance(event, StepEvent) or not _core(known, event.step.machine).over(event.step.record.state):
+        return None
+    first = next(step for step in _steps_of(events, event) if step.source != step.record.state)
+    return [event, _besides(event, ForgottenEvent, state=event.step.record.state), replace(event, step=first)]
 
 
 @alters
@@ -441,8 +522,7 @@ def refused_what_is_taken_next(known: KnownSystem, events: list[AnyEvent], at: i
     if not isinstance(event, StepEvent) or event.step.cause not in ("policy", "client", "handler", "probe"):
         return None
     step = event.step
-    before = (one for e in events[:at] if isinstance(e, StepEvent) for one in with_driven(e.step))
-    if not any((one.lease, one.machine) == (step.lease, step.machine) for one in before):
+    if not any(_steps_of(events[:at], event)):
         return None
     refused = RefusedEvent(
         position=0, before="", actor=event.actor, epoch=event.epoch, spec=event.spec, now=event.now, time=event.time,
@@ -457,11 +537,7 @@ def forgotten_before_its_end(known: KnownSystem, events: list[AnyEvent], at: int
     event = events[at]
     if not isinstance(event, StepEvent) or _core(known, event.step.machine).subsidiary:
         return None
-    step = event.step
-    if _core(known, step.machine).over(step.record.state):
-        return None
-    gone = ForgottenEvent(
-        position=0, before="", actor=event.actor, epoch=event.epoch, spec=event.spec, now=event.now, time=event.time,
-        commit=event.commit, lease=step.lease, machine=step.machine, state=step.record.state,
-    )  # fmt: skip
-    return [event, gone]
+    state = event.step.record.state
+    return (
+        None if _core(known, event.step.machine).over(state) else [event, _besides(event, ForgottenEvent, state=state)]
+    )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from leasehold.checker.conform.findings import JudgedLog, Nonconformity
 from leasehold.checker.conform.judge import LogConformance
@@ -15,13 +17,18 @@ from leasehold.checker.recovery.cases.choices import Happening
 from leasehold.checker.recovery.cases.properties import RunProperties
 from leasehold.checker.recovery.cases.steps import Script
 from leasehold.checker.recovery.cases.walk import WalkRun
+from leasehold.impl.actor.ready import Decide
+from leasehold.impl.core.values import to_plain
 from leasehold.impl.events.event import AnyEvent, read
+from leasehold.impl.policy.policy import Decision
+from leasehold.spec.language.types import domain
 from tests.systems import load
 
 ROOT = Path(__file__).parents[3]
 SYSTEMS = (
     "two_phase_commit", "three_phase_commit", "three_phase_commit_termination", "contention", "examples/mutex",
-    "examples/register", "examples/ring", "lease",
+    "examples/register", "examples/ring", "lease", "tests/impl/actor/lodge", "tests/impl/actor/pipe",
+    "tests/constructs/maps", "tests/constructs/captures", "tests/constructs/circle", "tests/checker/conform/depot",
 )  # fmt: skip
 Log = dict[str, list[AnyEvent]]
 
@@ -30,12 +37,49 @@ class _Enough(Exception):
     """The walk is long enough."""
 
 
+class WordsFromOutside:
+    """Clients, operators and policies say anything to any machine; what the specification does not allow is refused."""
+
+    def __init__(self, run: WalkRun) -> None:
+        self.run = run
+
+    def say(self) -> None:
+        sim, chance, lease = self.run.sim, self.run.chance, self.run.lease
+        machine = chance.choice(self.run.monitor.properties.world.machines)
+        name = self.run.replayer.machine((machine.role.name, machine.instance))
+        actor, key = sim.actors.get(sim.player[name]), sim.key(lease, name)
+        if actor is None:
+            return
+        held = actor.table.instances.get(key)
+        if held is not None and machine.role.parent is None and chance.random() < 0.2:
+            self._ask(partial(actor.recover, *key))
+            return
+        if not (events := machine.role.events):
+            return
+        event = chance.choice(sorted(events))
+        fields = {f.name: to_plain(f.type, chance.choice(list(domain(f.type, (0, 2))))) for f in events[event].fields}
+        if chance.random() < 0.5:
+            epoch = held.state_epoch if held is not None and chance.random() < 0.5 else -1
+            self._ask(partial(actor.put_quietly, Decide(Decision(*key, event, fields, epoch))))
+        elif held is not None:
+            self._ask(partial(actor.tell, *key, event, fields))
+        elif self.run.replayer.may_begin(name):
+            self._ask(partial(actor.begin, *key, event, fields, sim.player))
+
+    def _ask(self, request: Callable[[], Any]) -> None:
+        answer = self.run.sim.loop.call(request)
+        self.run.sim.loop.quiesce()
+        if isinstance(answer, asyncio.Future) and answer.done():
+            answer.exception()  # it was refused, as it may be
+
+
 class CrashingWalk(WalkRun):
     """A walk from the first state, on which actors end, so many steps long."""
 
     def __init__(self, known: KnownSystem, properties: RunProperties, seed: int, steps: int) -> None:
         super().__init__(known.program, properties, Script((), "walk", str(seed), (), 0, ()))
         self.left, self.crashes = steps, 3
+        self.words = WordsFromOutside(self)
 
     def until_recovered(self) -> None:
         self.sim.release(packets=False)
@@ -50,7 +94,8 @@ class CrashingWalk(WalkRun):
             raise _Enough
         running = sorted(self.sim.actors)
         crash = bool(self.crashes and running) and self.chance.random() < 0.2
-        return super()._restarts() + ([partial(self._crash, self.chance.choice(running))] if crash else [])
+        said = [self.words.say] if running and self.chance.random() < 0.2 else []
+        return super()._restarts() + said + ([partial(self._crash, self.chance.choice(running))] if crash else [])
 
     def _crash(self, name: str) -> None:
         self.crashes -= 1
