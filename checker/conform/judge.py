@@ -313,6 +313,10 @@ class LogConformance:
             chain.stepped.add(key)
             if one.lease == BELOW:
                 chain.serves[key] = one.serves
+            elif one.transition:  # what it asks for it has from now on, also where that does not move
+                parent = chain.machines.machine(key)
+                driven = chain.machines.driven_by(parent, parent.core.work[parent.state](parent.record))
+                chain.serves.update((below, one.lease) for below, _ in driven if below.lease == BELOW)
         self.receipts.sent(event, steps, chain.machines)
 
     def _befores(self, chain: JudgedChain, steps: list[MachineStep], afters: list[Record]) -> list[Record]:

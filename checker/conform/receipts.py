@@ -19,7 +19,7 @@ from leasehold.checker.explore.ground import GroundMachine, Move
 from leasehold.checker.verify.causal import with_driven
 from leasehold.faults.simulation.steps import LoggedStep
 from leasehold.impl.actor.table import BELOW
-from leasehold.impl.core.work import Record
+from leasehold.impl.core.work import Machines, Record, message
 from leasehold.impl.events.event import AnyEvent, MachineStep, StepEvent
 from leasehold.impl.store.store import RecordKey
 
@@ -113,7 +113,7 @@ class Receipts:
         lane = step.lease, of.machine, step.machine
         if self.program.messages[step.event].ordered:
             last = logged.before[logged.core.received_at][logged.event[2]]
-            if of.number != last + 1:
+            if of.number != last + 1 and (last or not self._began_behind(logged, lane, of.number)):
                 words = f"{step.machine} receives message {of.number} of {of.machine} after {last}"
                 self.say("message", event, f"{words}, though the channel keeps order", step)
         known = self._sender.get((lane, of.number))
@@ -123,9 +123,28 @@ class Receipts:
             self._check_ends(event, step, known)
         if self.is_known(step):
             judged.messages += 1
-            message = logged.event[0], logged.event[1]
-            if message not in self.comparison.said(lane, of.number):
-                self._doubtful.append((event, step, lane, of.number, message))
+            received = logged.event[0], logged.event[1]
+            if received not in self.comparison.said(lane, of.number):
+                self._doubtful.append((event, step, lane, of.number, received))
+
+    def _began_behind(self, logged: LoggedStep, lane: MachineLane, number: int) -> bool:
+        """Whether all that came over a channel before a message can have left no event.
+
+        A machine that is not there takes a message that does not move it, and is not there afterwards either. When it
+        came nobody knows, so it counts with the time of the beginning, and with that of the step.
+        """
+        core, (_, machine) = logged.core, self.program.machines[logged.key.machine]
+        if self.program.standing or logged.event is None:
+            return False
+        first = (*core.first(machine), *(Machines(sub.first) for sub in core.below))
+        at = logged.event[2]
+
+        def moves(said: Message, n: int) -> bool:
+            event = message(said[0], said[1], at, n)
+            return all(core.step(first, event, now)[1].taken for now in (0, logged.now))
+
+        before = {n: self.comparison.said(lane, n) for n in range(max(1, self.base.get(lane, 0) + 1), number)}
+        return not any(said and all(moves(one, n) for one in said) for n, said in before.items())
 
     def pruned(self, actor: str, events: Iterable[AnyEvent]) -> None:
         """The oldest events of an actor were dropped, and with them what these had sent."""
@@ -176,17 +195,17 @@ class Receipts:
             peer = self.program.neighbour(instance.core, instance.number, piece.neighbour)
             number = instance.record[instance.core.sent_at][piece.neighbour]
             said: list[Any] = self.comparison.said((*instance.key, peer), number)
-            message = piece.message, piece.fields(instance.record)
-            if said and message not in said:
-                said.append(message)
+            again = piece.message, piece.fields(instance.record)
+            if said and again not in said:
+                said.append(again)
 
     def end(self) -> None:
         """Nothing more comes: messages that were in doubt were sent as they were received, or were not."""
-        for event, step, lane, number, message in self._doubtful:
+        for event, step, lane, number, received in self._doubtful:
             said = self.comparison.said(lane, number)
-            if message in said:
+            if received in said:
                 continue
-            words = f"{step.machine} has received as message {number} of {lane[1]} {message!r}"
+            words = f"{step.machine} has received as message {number} of {lane[1]} {received!r}"
             sent = " or ".join(map(repr, said)) if said else "none of this number"
             self.say("message", event, f"{words}, and {lane[1]} has sent {sent}", step)
         for event, step, lane in self._of_others:

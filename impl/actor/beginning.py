@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from leasehold.impl.actor.environment import ActorError
-from leasehold.impl.actor.outside import local_event
+from leasehold.impl.actor.outside import check_origin, local_event
 from leasehold.impl.actor.pruned import origin_of
 from leasehold.impl.actor.ready import Begin, Ready
 from leasehold.impl.actor.table import MEMBERSHIP, MachineInstance
@@ -44,6 +44,7 @@ def begin(stepper: Stepper, ready: Ready, request: Begin) -> Outcome:
     if key in table.instances or lease in table.pruned:
         raise ActorError(f"there is, or was, a lease {lease[:80]}")
     instance = table.new(key, *named)
+    check_origin(program, instance, event)
     _gather(stepper, instance, peers)
     heard = local_event(instance, event, fields, -1)
     table.instances[key] = instance

@@ -182,10 +182,12 @@ class Stepper:
         instance = self.table.instances.get(key)
         try:
             if instance is not None:
+                epoch = decision.state_epoch
                 if not self._is_answer(instance, decision):
                     outside.check_origin(self.program, instance, decision.event)
-                event = local_event(instance, decision.event, decision.fields, decision.state_epoch)
-                self._ended = EndedCall(decision.state_epoch) if decision.state_epoch >= 0 else None
+                    epoch = -1
+                event = local_event(instance, decision.event, decision.fields, epoch)
+                self._ended = EndedCall(epoch) if epoch >= 0 else None
             elif decision.state_epoch < 0 and decision.lease not in self.table.pruned:
                 beginning.begin(self, ready, Begin(key, decision.event, decision.fields, self.environment.peers))
         except ActorError as error:
@@ -202,7 +204,8 @@ class Stepper:
     def _is_answer(self, instance: MachineInstance, decision: Decision) -> bool:
         """Whether a decision answers a question, of the present state or of one that was left."""
         if decision.state_epoch != instance.state_epoch:
-            return decision.state_epoch >= 0
+            asked = self.program.asked_of_policies.get(instance.core.role, ())
+            return decision.state_epoch >= 0 and decision.event in asked
         return any(
             isinstance(call, CallWork) and decision.event in call.answers and call.target.startswith("policy.")
             for call in instance.core.work[instance.state](instance.record)

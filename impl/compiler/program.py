@@ -189,6 +189,7 @@ def compile_system(system: System) -> Program:
         program.own_constants,
         {name: _from_outside(system, name) for name in system.roles},
         {name: _from_below(role) for name, role in system.roles.items()},
+        {name: _asked_of_policies(role) for name, role in system.roles.items()},
         source,
     )
 
@@ -201,6 +202,12 @@ def _from_outside(system: System, role: str) -> tuple[str, ...]:
 def _from_below(role: Role) -> frozenset[str]:
     """The events of a role that come when its subsidiary machines have come to where it waits for them."""
     return frozenset(event for task in role.tasks.values() if isinstance(task, Drive) for event in task.answers)
+
+
+def _asked_of_policies(role: Role) -> frozenset[str]:
+    """The events of a role that answer its questions to policies."""
+    calls = (task for task in role.tasks.values() if isinstance(task, Call) and task.target.startswith("policy."))
+    return frozenset(event for call in calls for event in call.answers)
 
 
 def _module(system: System) -> Iterator[str]:

@@ -272,6 +272,7 @@ class Program:
         own_constants: those that actors need not have alike: they count machines of dynamic roles.
         from_outside: by role, the local events that the world outside gives (`environment` of the specification).
         from_below: by role, those that come when its subsidiary machines have come to where it waits for them.
+        asked_of_policies: by role, those that answer its questions to policies.
         source: the generated source.
     """
 
@@ -287,6 +288,7 @@ class Program:
     own_constants: frozenset[str] = frozenset()
     from_outside: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     from_below: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    asked_of_policies: Mapping[str, frozenset[str]] = field(default_factory=dict)
     source: str = field(default="", repr=False, compare=False)
 
     @cached_property

@@ -11,7 +11,7 @@ from leasehold.checker.recovery.campaign import silent
 from leasehold.checker.recovery.cases.log_case import UnplayableLog, log_case
 from leasehold.checker.recovery.cases.log_replay import LogPlayer
 from leasehold.checker.verify.causal import rooms_of
-from tests.checker.conform.walks import Log
+from tests.checker.conform.walks import Log, judged
 from tests.checker.verify.databases import database
 from tests.watched.drawn import Drawn, drawn
 from tests.watched.readings import compared
@@ -68,3 +68,14 @@ def test_logs_and_stretches_of_them_are_played_again_alike(seeds: range) -> None
                 else:
                     begun += 1
     assert begun > len(seeds) / 4
+
+
+@SOME
+def test_what_actors_do_conforms(seeds: range) -> None:
+    events = 0
+    for one in drawn(seeds):
+        for number in range(2):
+            found, judged_logs = judged(one.known, one.log(number))
+            assert not found, f"seed {one.seed}, walk {number}: {found[0]}"
+            events += sum(log.events for log in judged_logs)
+    assert events > 10 * len(seeds)
