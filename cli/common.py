@@ -176,9 +176,9 @@ def writing(place: Path) -> Iterator[None]:
         raise click.UsageError(f"cannot write to {place}: {error.strerror or error}") from error
 
 
-def make_folder(folder: Path) -> None:
-    """Makes a folder to write to; a usage error where that cannot be done."""
-    with writing(folder):
+def make_folder(folder: Path, file: Path | None = None) -> None:
+    """Makes a folder to write to, or the one of a file; a usage error, which names it, where that cannot be done."""
+    with writing(file or folder):
         folder.mkdir(parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK | os.X_OK):
             raise PermissionError(EACCES, os.strerror(EACCES))

@@ -14,7 +14,7 @@ from leasehold.checker.conform.logs import ConformanceResult, WholeLog, judge_lo
 from leasehold.checker.explore import Exploration, Limits
 from leasehold.cli.common import Exit, console, json_option, make_folder, print_json, verb, writing
 from leasehold.cli.search import explore_with_progress
-from leasehold.cli.sources import SOURCE_REFUSALS, named_system, source_options
+from leasehold.cli.sources import SOURCE_REFUSALS, each_source, named_system, source_options
 from leasehold.impl.events.chain import ChainError
 from leasehold.impl.events.event import EventError
 from leasehold.impl.identity.trust import Trust
@@ -57,7 +57,7 @@ def conform(
     name, constants = named_system(system, settings, [words for group in groups_of_words for words in group])
     model = load(name, constants)
     if page is not None:
-        make_folder(page.parent)
+        make_folder(page.parent, page)
     result = ConformanceResult()
     groups = [_read(group, keys, unsigned, result) for group in groups_of_words]
     known = _known(model, name, constants, groups)
@@ -96,9 +96,7 @@ def _groups(sources: tuple[str, ...]) -> Iterator[list[str]]:
 def _read(sources: list[str], keys: Trust | None, unsigned: bool, result: ConformanceResult) -> dict[str, WholeLog]:
     """The logs of a group, by actor; those that are not whole are findings."""
     found: dict[str, WholeLog] = {}
-    for words in sources:
-        if words.endswith(".jsonl") and not Path(words).is_file():
-            raise click.UsageError(f"there is no file {words}")
+    for words in each_source(sources):
         source = open_source(words)
         try:
             log = read_log(source.lines(0), keys, unsigned or not source.signed)

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from leasehold.cli.common import verb
-from leasehold.cli.sources import SOURCE_REFUSALS
+from leasehold.cli.sources import SOURCE_REFUSALS, named_in_errors
 from leasehold.impl.events.chain import ChainVerifier, Verified
 from leasehold.impl.events.event import AnyEvent, read
 from leasehold.impl.events.lines import EventLines
@@ -47,12 +47,13 @@ def events(
     found = open_source(source, actor)
     keys = None if trust is None else TrustFile(trust).current()
     reading = _Reading(found, keys, after, as_json)
-    with suppress(KeyboardInterrupt):
-        reading.read_on()
-        while follow and found.live:
-            time.sleep(PAUSE_SECONDS)
+    with named_in_errors(source):
+        with suppress(KeyboardInterrupt):
             reading.read_on()
-    reading.end(unsigned)
+            while follow and found.live:
+                time.sleep(PAUSE_SECONDS)
+                reading.read_on()
+        reading.end(unsigned)
 
 
 class _Reading:

@@ -108,6 +108,11 @@ def main() -> None:
         words = str(error) or "there is no more memory; a search stops before that with --memory SIZE"
         click.echo(f"leasehold: {words}", err=True)
         sys.exit(Exit.BAD_SPEC)
+    except PermissionError as error:
+        if error.filename is None:
+            raise
+        click.echo(f"leasehold: {error.filename}: {error.strerror}", err=True)
+        sys.exit(Exit.BAD_SPEC)
     except OSError as error:
         if error.errno not in (ENOSPC, EIO):
             raise

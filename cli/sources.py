@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -47,6 +48,27 @@ def source_options(command: F) -> F:
     return command
 
 
+def each_source(sources: Iterable[str]) -> Iterator[str]:
+    """The sources one by one: a folder of sockets stands for all of its actors.
+
+    Raises:
+        Unreachable: there is no socket in a folder.
+    """
+    for words in sources:
+        yield from map(str, sockets(Path(words))) if Path(words).is_dir() else (words,)
+
+
+@contextmanager
+def named_in_errors(words: str) -> Iterator[None]:
+    """What is wrong with events names the source that has them."""
+    try:
+        yield
+    except ChainError as error:
+        raise error.of(words) from None
+    except EventError as error:
+        raise EventError(f"{words}: {error}") from None
+
+
 def read_sources(sources: Iterable[str], trust: Path | None, unsigned: bool) -> dict[str, list[AnyEvent]]:
     """The events of each actor, by its name; a folder of sockets stands for all of its actors.
 
@@ -56,13 +78,13 @@ def read_sources(sources: Iterable[str], trust: Path | None, unsigned: bool) -> 
     """
     keys: Trust | None = None if trust is None else TrustFile(trust).current()
     chains: dict[str, list[AnyEvent]] = {}
-    for words in sources:
-        for one in map(str, sockets(Path(words))) if Path(words).is_dir() else (words,):
-            source = open_source(one)
+    for words in each_source(sources):
+        source = open_source(words)
+        with named_in_errors(words):
             actor, events = read_chain(source.lines(0), keys, unsigned or not source.signed)
-            if actor in chains:
-                raise click.UsageError(f"the events of {actor} are given twice")
-            chains[actor] = events
+        if actor in chains:
+            raise click.UsageError(f"the events of {actor} are given twice")
+        chains[actor] = events
     return dict(sorted(chains.items()))  # so that it does not matter in which order they are named
 
 

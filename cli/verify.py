@@ -21,10 +21,10 @@ from leasehold.checker.verify.metrics import VerifyMetrics
 from leasehold.checker.verify.own import OwnQueryError, own_queries, try_queries
 from leasehold.checker.verify.source import ChainReader
 from leasehold.cli.common import Exit, console, json_option, make_folder, no_such, print_json, verb, writing
-from leasehold.cli.sources import SOURCE_REFUSALS, played_system, source_options
+from leasehold.cli.sources import SOURCE_REFUSALS, each_source, named_in_errors, played_system, source_options
 from leasehold.cli.verify_seeded import verify_seeded
 from leasehold.impl.events.chain import ChainError
-from leasehold.impl.identity.trust import NAME
+from leasehold.impl.identity.trust import NAME, Trust
 from leasehold.impl.identity.trust_file import TrustFile
 from leasehold.impl.words import counted
 from leasehold.reports.lifelines import path_svg
@@ -119,11 +119,11 @@ def verify(
     keys = None if trust is None else TrustFile(trust).current()
     mine = own_queries(queries)
     try:
-        readers = [ChainReader(words, keys, unsigned) for words in sources]
+        readers = [_reader(words, keys, unsigned) for words in each_source(sources)]
     except ChainError as error:
         if not as_json:
             raise
-        fault = CutFault("", error.position, "", error.reason, error.kind.name.lower())
+        fault = CutFault(error.source, error.position, "", error.reason, error.kind.name.lower())
         print_json({**HistoryResult(faults=[fault]).as_json(), "signatures": keys is not None})
         return Exit.VIOLATED
     for reader in readers:
@@ -157,6 +157,11 @@ def verify(
     else:
         _print(result, keys is not None, told=follow)
     return Exit.HOLDS if result.holds else Exit.UNDECIDED if result.undecided else Exit.VIOLATED
+
+
+def _reader(words: str, keys: Trust | None, unsigned: bool) -> ChainReader:
+    with named_in_errors(words):
+        return ChainReader(words, keys, unsigned)
 
 
 def _check_options(follow: bool, seconds: float | None, metrics: tuple[str, int] | None, name: str) -> None:

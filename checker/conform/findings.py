@@ -33,7 +33,8 @@ class Nonconformity:
 
     def __str__(self) -> str:
         of = f" ({self.machine} of {self.lease})" if self.lease and self.machine else ""
-        return f"event {self.position} of {self.actor}{of}: {self.reason}"
+        place = f"event {self.position} of {self.actor}{of}" if self.position else self.actor
+        return f"{place}: {self.reason}"
 
     def as_json(self) -> dict[str, object]:
         return {

@@ -60,7 +60,8 @@ class CutFault:
 
     def __str__(self) -> str:
         of = f" ({self.run})" if self.run else ""
-        return f"event {self.position} of {self.actor}{of}: {self.reason}"
+        place = f"event {self.position} of {self.actor}{of}" if self.position else self.actor
+        return f"{place}: {self.reason}"
 
 
 @dataclass

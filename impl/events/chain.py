@@ -118,13 +118,20 @@ class ChainError(Exception):
 
     Attributes:
         kind: what is wrong.
-        position: where.
+        position: where; 0: in the line before all events, or with the lines as a whole.
         reason: in words.
+        source: whose chain it is, or where it was read; empty: the reader knows.
     """
 
-    def __init__(self, kind: Tampering, position: int, reason: str) -> None:
-        super().__init__(f"event {position}: {reason}")
-        self.kind, self.position, self.reason = kind, position, reason
+    def __init__(self, kind: Tampering, position: int, reason: str, source: str = "") -> None:
+        of = f" of {source}" if source else ""
+        place = f"event {position}{of}" if position else source
+        super().__init__(f"{place}: {reason}" if place else reason)
+        self.kind, self.position, self.reason, self.source = kind, position, reason, source
+
+    def of(self, source: str) -> ChainError:
+        """The same, with the name of its source, unless it has one."""
+        return self if self.source else ChainError(self.kind, self.position, self.reason, source)
 
 
 class Verified(NamedTuple):

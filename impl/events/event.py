@@ -279,7 +279,7 @@ def read(body: bytes) -> AnyEvent:
     try:
         found: AnyEvent = _decode(body)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise EventError(f"it is no event: {error}") from None
+        raise EventError(f"it is no event: {error if body else 'the line is empty'}") from None
     return found
 
 

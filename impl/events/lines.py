@@ -120,7 +120,9 @@ class EventLines:
         try:
             self.header = _decode_header(first)
         except (msgspec.DecodeError, ValueError) as error:
-            raise ChainError(Tampering.ROOTLESS, 0, f"the first line is no header of events: {error}") from None
+            why = f"the first line is no header of events: {error}" if first else "there is no line of events"
+            words = f"{why}; `leasehold events --json` writes them"
+            raise ChainError(Tampering.ROOTLESS, 0, words) from None
         if self.header.version != VERSION:
             words = f"the lines have version {self.header.version}, and {VERSION} is the only one that is known here"
             raise ChainError(Tampering.ROOTLESS, 0, words)
@@ -159,7 +161,9 @@ class EventLines:
             signed = _SIGNED.search(self.end_line)
             signature = None if signed is None else unbase64(signed[1].decode())
             if signed is None or signature is None:
-                raise ChainError(Tampering.TRUNCATED, last, "nobody has signed that events end here")
+                raise ChainError(
+                    Tampering.TRUNCATED, last, "nobody has signed that events end here; --unsigned takes them so"
+                )
             body = self.end_line[: signed.start()] + b"}"
             verifier.check_signature(last, end.key, body, signature, end.time)
         return verifier.end()

@@ -11,6 +11,9 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from leasehold.impl.server import config
+from leasehold.impl.words import did_you_mean
+
+PLACES = "name the socket of an actor, a folder of them, or a configuration"
 
 
 class ClientError(Exception):
@@ -73,7 +76,8 @@ class Client:
             content = response.read()
         except (OSError, http.client.HTTPException) as error:
             words = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise Unreachable(f"no actor answers at {self.path}: {words}; is it running?") from None
+            hint = "its user alone may open it" if isinstance(error, PermissionError) else "is it running?"
+            raise Unreachable(f"no actor answers at {self.path}: {words}; {hint}") from None
         finally:
             connection.close()
         plain = response.getheader("Content-Type", "").partition(";")[0] == "application/json"
@@ -110,7 +114,7 @@ def sockets(at: Path) -> list[Path]:
     if at.is_dir():
         found = sorted(path for path in at.iterdir() if path.suffix == ".sock" and path.is_socket())
         if not found:
-            raise Unreachable(f"there is no socket of an actor in {at}; name a socket, a folder of them, or a config")
+            raise Unreachable(f"there is no socket of an actor in {at}; {PLACES}")
         return found
     if at.is_socket():
         return [at]
@@ -119,4 +123,12 @@ def sockets(at: Path) -> list[Path]:
             return [at.parent / config.read_config(at).socket]
         except config.ConfigError as error:
             raise Unreachable(str(error)) from None
-    raise Unreachable(f"there is nothing at {at}; name the socket of an actor, a folder of them, or a configuration")
+    raise Unreachable(f"there is nothing at {at}{near_file(at)}; {PLACES}")
+
+
+def near_file(at: Path) -> str:
+    """`; did you mean X?` for the nearest name in the same folder, or nothing."""
+    try:
+        return did_you_mean(at.name, [path.name for path in at.parent.iterdir()])
+    except OSError:
+        return ""

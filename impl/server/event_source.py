@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -14,13 +15,15 @@ from leasehold.impl.events.event import ROOT, digest, read
 from leasehold.impl.events.lines import write_lines
 from leasehold.impl.migrate.migration import owner_of
 from leasehold.impl.server import config
-from leasehold.impl.server.client import Client, Unreachable, sockets
+from leasehold.impl.server.client import Client, Unreachable, near_file, sockets
 from leasehold.impl.store.owned import OwnedStore
 from leasehold.impl.store.store import StoreError
 from leasehold.impl.store.url import store_from_url
 
 GRACE_SECONDS = 5.0  # in which a commit that has begun is in the store
 PAGE = 1000  # events that are read from a store at once
+HEADER = b'{"kind":"header"'  # with which a file of lines begins
+SQLITE = b"SQLite format 3\0"  # and a store
 
 
 class SourceMoment(NamedTuple):
@@ -52,7 +55,7 @@ class EventSource(Protocol):
         """The lines of the events above a position, as far as they are there.
 
         Raises:
-            ClientError, StoreError, OSError: they cannot be read.
+            ClientError, StoreError: they cannot be read.
         """
         ...
 
@@ -154,8 +157,12 @@ class FileSource:
         self.path = path
 
     def lines(self, after: int) -> Iterator[bytes]:
-        with self.path.open("rb") as file:
-            yield from (line.rstrip(b"\r\n") for line in file)
+        try:
+            with self.path.open("rb") as file:
+                yield from (line.rstrip(b"\r\n") for line in file)
+        except OSError as error:
+            near = near_file(self.path) if isinstance(error, FileNotFoundError) else ""
+            raise Unreachable(f"{self.path} cannot be read: {error.strerror or error}{near}") from None
 
     def moment(self) -> SourceMoment:
         return SourceMoment(0, None, 0.0)
@@ -215,6 +222,15 @@ def _beside(path: Path, url: str) -> str:
     return f"{kind}:{there}" if kind == "sqlite" and not Path(file).exists() and there.exists() else url
 
 
+def _begin(path: Path) -> bytes:
+    """The first bytes of a file; none of what is no plain file, or cannot be read, which is said when it is."""
+    try:
+        with path.open("rb") if path.is_file() else BytesIO() as file:
+            return file.read(max(map(len, (HEADER, SQLITE))))
+    except OSError:
+        return b""
+
+
 def open_source(words: str, actor: str = "", stores: bool = False) -> EventSource:
     """A source: the URL of a store; a file of lines; or an actor's socket, its configuration, or a folder of sockets.
 
@@ -230,8 +246,11 @@ def open_source(words: str, actor: str = "", stores: bool = False) -> EventSourc
     path = Path(words)
     if not path.exists() and ":" in words:
         return StoreSource(words, actor)
-    if path.suffix == ".jsonl":
+    begin = _begin(path)
+    if (path.suffix == ".jsonl" and not path.is_dir()) or begin.startswith(HEADER):
         return FileSource(path)
+    if begin.startswith(SQLITE):
+        raise Unreachable(f"{path} is a SQLite store, which is named by its URL: sqlite:{words}")
     if stores and path.is_file() and not path.is_socket():
         try:
             return ConfiguredSource(path)

@@ -159,16 +159,16 @@ def test_lines_are_as_good_as_their_store() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda lines: lines[1:], "event 0: the first line is no header"),
-        (lambda lines: [], "event 0: the first line is no header"),
+        (lambda lines: lines[1:], "the first line is no header"),
+        (lambda lines: [], "there is no line of events"),
         (
             lambda lines: [b'{"kind":"header","version":2,"actor":"site","after":0}'],
-            "event 0: the lines have version 2",
+            "the lines have version 2",
         ),
         (lambda lines: lines[:-1], "event 4: the last line is missing"),
         (lambda lines: lines[:-2] + lines[-1:], "event 3: it is missing, as the last line says that events go on to 3"),
         (lambda lines: [*lines, lines[1]], "event 4: a line comes after the end"),
-        (lambda lines: [*lines[:-1], b'{"kind":"end"}'], "event 0: the last line is no end of events"),
+        (lambda lines: [*lines[:-1], b'{"kind":"end"}'], "the last line is no end of events"),
         (lambda lines: [*lines[:-1], [*write_lines("site", [], 7.0, (3, ROOT), OLD)][-1]], "speaks of another end"),
         (lambda lines: [*lines[:-1], [*write_lines("site", [], 7.0, (2, ROOT), OLD)][-1]], "speaks of another end"),
         (lambda lines: [b'{"kind":"header","version":1,"actor":"broker","after":0}', *lines[1:]], "not of broker"),

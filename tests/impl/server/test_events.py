@@ -115,9 +115,9 @@ def test_an_actor_a_store_and_a_file_give_the_same_events(tmp_path: Path) -> Non
             assert invoked(file, "--trust", trust).exit_code == 0
             lines = file.read_bytes().splitlines(keepends=True)
             for changed, words in (
-                (lines[:3] + lines[4:], "event 3: it is missing: event 4 comes in its place"),
+                (lines[:3] + lines[4:], f"event 3 of {file}: it is missing: event 4 comes in its place"),
                 (lines[:-1], "the last line is missing"),
-                ([], "the first line is no header"),
+                ([], "there is no line of events"),
             ):
                 file.write_bytes(b"".join(changed))
                 wrong = invoked(file, "--trust", trust)
@@ -163,7 +163,7 @@ def test_a_store_is_read_while_its_actor_runs_and_its_head_says_where_it_ends(tm
         )
         found = await asyncio.to_thread(invoked, url, "--trust", trust)
         assert found.exit_code == 1
-        assert f"event {len(bodies) + 1}: it is missing" in found.stderr
+        assert f"event {len(bodies) + 1} of {url}: it is missing" in found.stderr
         await store.close()
 
     told(tmp_path, story)
