@@ -103,7 +103,8 @@ def test_a_log_of_another_system(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"), [(("no.jsonl",), "no.jsonl cannot be read: No such file or directory"), ((), "Missing argument"), (("x:y",), "")]
+    ("words", "said"),
+    [(("no.jsonl",), "no.jsonl cannot be read: No such file or directory"), ((), "Missing argument"), (("x:y",), "")],
 )
 def test_wrong_arguments(words: tuple[str, ...], said: str) -> None:
     result = conformed(*words)
