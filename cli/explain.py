@@ -109,6 +109,8 @@ def _of_events(
     try:
         told = explainer.explain(chains, lease, at)
     except UnknownLease as unknown:
+        if at is not None and not unknown.known:
+            raise click.UsageError(str(unknown)) from None
         some = ", ".join(unknown.known[:LISTED]) + (", ..." if len(unknown.known) > LISTED else "")
         otherwise = f"they tell of {some}" if some else "they tell of none"
         no_such(str(unknown), lease, unknown.known, otherwise)
@@ -133,8 +135,10 @@ def _moment(told: ExplainedLease) -> str:
 
 def _notes(told: ExplainedLease, signatures: bool) -> list[str]:
     """From where it is known, and what is not."""
-    notes = [f"The events of {about['name']} before {about['first']} are not here." for about in told.abouts
-             if about["first"] > 1]  # fmt: skip
+    last = max((about["tick"] for about in told.abouts), default=told.now)
+    notes = [f"The events end at tick {last}; what has happened since is not known."] if told.now > last else []
+    notes += [f"The events of {about['name']} before {about['first']} are not here." for about in told.abouts
+              if about["first"] > 1]  # fmt: skip
     known = {about["name"] for about in told.abouts}
     peers = {peer for machine in told.machines for peer in machine["peers"].values() if peer}
     notes += [f"The events of {peer} are not here, so what it has done is not known." for peer in sorted(peers - known)]

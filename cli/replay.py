@@ -10,6 +10,7 @@ import click
 
 from leasehold.checker.explain.explanation import frontier_of
 from leasehold.checker.explain.moments import Moments, NoSuchMoment
+from leasehold.checker.recovery.campaign import silent
 from leasehold.checker.recovery.cases.log_case import UnplayableLog, log_case
 from leasehold.checker.recovery.cases.log_replay import PlayedLog
 from leasehold.checker.recovery.cases.path_case import CaseError
@@ -70,7 +71,8 @@ def replay(
             raise click.UsageError(f"{option} is about a log, and {sources[0]} is a case")
     if out is not None:
         _write(cases, out)
-    played = [case.play() for case in cases]
+    with silent():
+        played = [case.play() for case in cases]
     if folder is not None:
         _write_events(played, folder)
     if as_json:
@@ -100,6 +102,9 @@ def _of_log(
             no_such(f"no event tells of {lease[:80]!r}", lease, known, f"they tell of {some}")
     first, last = (None if words is None else frontier_of(moments, words)[0] for words in (begin, end))
     case = log_case(model, words, settings_of(model), chains, first, last, leases)
+    if not case.steps:
+        stretch = "".join(f" {option} {words}" for option, words in (("--from", begin), ("--until", end)) if words)
+        raise UnplayableLog(f"no step is there to be played{f' between{stretch}' if stretch else ''}")
     return StoredCase(case, model)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from leasehold.checker.explain.machines import KnownMachines
@@ -22,6 +22,7 @@ from leasehold.checker.verify.causal import CausalMerge, CutFault, rooms_of
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.events.event import AnyEvent
 from leasehold.impl.server.machine_views import MachineViews
+from leasehold.impl.words import did_you_mean
 from leasehold.spec import System
 
 _POSITION = re.compile(r"(.+):([0-9]{1,18})")
@@ -84,8 +85,9 @@ def frontier_of(moments: Moments, words: str | None) -> tuple[Frontier, int | No
         return moments.of_time(datetime.fromisoformat(words).astimezone().timestamp()), None
     except ValueError:
         actors = ", ".join(moments.chains)
+        near = did_you_mean(named[1], moments.chains) if named else ""
         raise NoSuchMoment(
-            f"{words[:60]!r} is no moment; give a tick such as 120, a time such as 2031-01-31T12:00Z, or "
+            f"{words[:60]!r} is no moment{near}; give a tick such as 120, a time such as 2031-01-31T12:00Z, or "
             f"ACTOR:POSITION, the position of an event of {actors}"
         ) from None
 
@@ -123,7 +125,8 @@ class Explainer:
         except UnknownLease:
             for event in sorted((e for events in chains.values() for e in events), key=lambda e: (e.now, e.time)):
                 if at is not None and next(entries(event, lease, plays=False), None) is not None:
-                    where = f"event {event.position} of {event.actor}, at tick {event.now}"
+                    when = datetime.fromtimestamp(event.time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+                    where = f"event {event.position} of {event.actor}, at tick {event.now} ({when})"
                     words = f"nothing is known of {lease} at {at}: it begins later, with {where}"
                     raise UnknownLease(words, []) from None
             raise

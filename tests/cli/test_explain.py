@@ -78,12 +78,18 @@ def test_what_is_missing_is_named(files: list[str]) -> None:
     (["xyz"], "no event tells of 'xyz'; they tell of service_manager:1, "),
     ([LEASE, "--at", "soon"], "'soon' is no moment; give a tick such as 120, a time such as 2031-01-31T12:00Z, or"),
     ([LEASE, "--at", "site:9999"], "site has no event 9999 here: it has events 1 to "),
+    ([LEASE, "--at", "brokr:7"], "'brokr:7' is no moment; did you mean broker?; give a tick such as 120"),
     ([LEASE, "--at", "broker:1"], f"nothing is known of {LEASE} at broker:1: it begins later, with event "),
 ])  # fmt: skip
 def test_what_is_not_known_is_2_and_says_why(files: list[str], words: list[str], reason: str) -> None:
     result = said(words[0], *files, *words[1:])
     assert result.exit_code == 2
     assert reason in result.output
+
+
+def test_a_moment_behind_the_events_is_said_to_be_behind_them(files: list[str]) -> None:
+    notes = json.loads(said(LEASE, *files, "--at", "100000", "--json").output)["notes"]
+    assert any(note.startswith("The events end at tick ") for note in notes)
 
 
 def test_another_system_than_that_of_the_events_is_2(files: list[str]) -> None:

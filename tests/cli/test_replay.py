@@ -101,7 +101,7 @@ def test_a_case_in_a_test(folder: Path, tmp_path: Path, pytester: pytest.Pyteste
 
 
 @pytest.mark.parametrize(("words", "reason"), [
-    (["explored.json", "--property", "agrement"], "has no counterexample to agrement (there are: agreement, "),
+    (["explored.json", "--property", "agrement"], "has no counterexample to agrement; did you mean agreement?"),
     (["explored.json", "--from", "a:1"], "--from is about a log, and "),
     (["explored.json", "--out", "case.yaml"], "--out writes one case, and there are 3; name one with --property"),
     (["nothing.yaml"], "there is nothing at "),
@@ -117,3 +117,19 @@ def test_what_cannot_be_played_is_2(folder: Path, words: list[str], reason: str)
     result = run(folder / words[0], *words[1:], *extra)
     assert result.exit_code == 2, result.output
     assert reason in result.output
+
+
+def test_a_stretch_without_a_step_is_2(folder: Path, tmp_path: Path) -> None:
+    run(folder / "explored.json", "--system", folder / "wrong", "--property", "agreement", "--events", tmp_path)
+    words = (
+        "--system",
+        folder / "wrong",
+        "--set",
+        "participants=2",
+        "--from",
+        "coordinator:3",
+        "--until",
+        "coordinator:2",
+    )
+    result = run(*sorted(tmp_path.glob("*.jsonl")), *words)
+    assert (result.exit_code, "between --from coordinator:3 --until coordinator:2" in result.output) == (2, True)

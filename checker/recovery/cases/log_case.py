@@ -91,6 +91,12 @@ class StepTeller:
         words = {"lease": event.lease, "machine": event.machine, "event": event.event, "cause": event.cause}
         return _said({**words, "fields": event.fields, "refused": event.reason})
 
+    def heard(self, event: RefusedEvent) -> bool:
+        """Whether it was refused as the machine heard it, and not before: then its event has no fields."""
+        known = self.program.machines.get(event.machine)
+        fields = None if known is None else known[0].events.get(event.event)
+        return fields is not None and len(event.fields) == len(fields)
+
     def _step(self, actor: str, step: MachineStep) -> dict[str, Any]:
         key = MachineOf(actor, step.lease, step.machine)
         before, after = self.records.get(key) or self.first(step.machine), step.record
@@ -223,7 +229,7 @@ def _told(event: AnyEvent, teller: StepTeller, leases: Sequence[str]) -> dict[st
             return told if _concerns(key, step.serves, leases) else None
         case RefusedEvent():
             key = MachineOf(event.actor, event.lease, event.machine)
-            return teller.event(event) if _concerns(key, "", leases) else None
+            return teller.event(event) if _concerns(key, "", leases) and teller.heard(event) else None
         case RecoveredEvent():
             return {"restart": event.epoch}
     return None

@@ -23,7 +23,7 @@ from leasehold.faults.simulation.network import Packet
 from leasehold.faults.simulation.simulation import ControlledActor, ControlledStepper, Simulation
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.messages import EPOCH, Heard
-from leasehold.impl.actor.ready import Consume, Ready, SealEvents, SendMessage
+from leasehold.impl.actor.ready import Complete, Consume, Decide, Ready, SealEvents, SendMessage
 from leasehold.impl.actor.session import SESSIONS
 from leasehold.impl.actor.table import BELOW, MachineInstance, RowCodec
 from leasehold.impl.compiler.program import compile_system
@@ -31,6 +31,8 @@ from leasehold.impl.core.values import ValueFault, named_fields
 from leasehold.impl.core.work import TICK, Machines, Record, SendWork, local, message
 from leasehold.impl.events.event import MachineRecord, RefusedEvent, StepEvent, read
 from leasehold.impl.events.records import record_of
+from leasehold.impl.handlers.handler import Done
+from leasehold.impl.policy.policy import Decision
 from leasehold.impl.store.store import RecordKey
 from leasehold.spec import System
 
@@ -226,6 +228,10 @@ class LogPlayer:
                 played.why = str(why)
             self.sim.loop.quiesce()
             self._look(actor)
+            if not self._done[actor] and actor in self.sim.actors:
+                self.sim.loop.call(partial(self.sim.actors[actor].put, SealEvents("asked")))  # with what was refused
+                self.sim.loop.quiesce()
+                self._look(actor)
             if self._done[actor] or not self._acknowledged():
                 break
         if self._done[actor]:
@@ -358,16 +364,23 @@ class LogPlayer:
                 values = named_fields(shape, fields)
             except ValueFault as fault:
                 raise _Impossible(f"{event}: {fault}") from None
-            put(partial(actor.put, Consume(key, local(event, values, core.began(held.record, task)))))
+            epoch = core.began(held.record, task)
+            match step.get("cause"):  # what is from outside is held to its contract, as it was then
+                case "client":
+                    put(partial(actor.tell, lease, machine, event, fields))
+                case "policy":
+                    put(partial(actor.put, Decide(Decision(lease, machine, event, fields, epoch))))
+                case "handler":
+                    put(partial(actor.put, Complete(key, event, epoch, Done(True), values)))
+                case _:
+                    put(partial(actor.put, Consume(key, local(event, values, epoch))))
 
     def _put(self, name: str, put: Callable[[], Any], refused: bool) -> None:
-        """Hands an actor a request; what is refused is written down by the next commit, which a seal asks for."""
+        """Hands an actor a request."""
         future = self.sim.loop.call(put)
         self.sim.loop.quiesce()
         error = future.exception() if future.done() and not future.cancelled() else None
-        if refused:
-            self.sim.loop.call(partial(self.sim.actors[name].put, SealEvents("asked")))
-        elif isinstance(error, ActorError):
+        if isinstance(error, ActorError) and not refused:
             raise _Impossible(f"{name} does not take it: {error}")
 
 

@@ -23,6 +23,7 @@ from leasehold.checker.recovery.cases.path_case import CaseError, PathCase
 from leasehold.checker.recovery.cases.played import PlayedCounterexample, play_counterexample
 from leasehold.faults import BudgetError
 from leasehold.impl.files import Unreadable, read_yaml
+from leasehold.impl.words import did_you_mean
 from leasehold.spec import System, load
 from leasehold.spec.language.load import SHIPPED
 from leasehold.spec.language.types import show
@@ -124,7 +125,8 @@ def stored_cases(
         known = [case.property for case in cases if isinstance(case, PathCase)]
         cases = [case for case in cases if isinstance(case, PathCase) and case.property == wanted]
         if not cases:
-            raise CaseError(f"{file} has no counterexample to {wanted[:60]} (there are: {', '.join(known) or 'none'})")
+            hint = did_you_mean(wanted, known) or f" (there are: {', '.join(known) or 'none'})"
+            raise CaseError(f"{file} has no counterexample to {wanted[:60]}{hint}")
     if not cases:
         raise CaseError(f"{file} has no counterexample: no property is violated")
     found, loaded = [], {}
