@@ -6,9 +6,14 @@ from collections import Counter as Tally
 from collections.abc import Callable
 from wsgiref.simple_server import WSGIServer
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
+from prometheus_client import Counter, Gauge, start_http_server
 
+from leasehold.checker.verify.causal import CONTRADICTION, UNDECIDED
 from leasehold.checker.verify.follow import SourceVerification
+from leasehold.impl.events.chain import Tampering
+from leasehold.impl.observe.metrics import CountersRegistry
+
+KINDS = (UNDECIDED, CONTRADICTION, *(kind.name.lower() for kind in Tampering))  # of faults
 
 
 class VerifyMetrics:
@@ -22,7 +27,7 @@ class VerifyMetrics:
     """
 
     def __init__(self, following: SourceVerification) -> None:
-        self.following, self.registry = following, CollectorRegistry()
+        self.following, self.registry = following, CountersRegistry()
         r = self.registry
         of = "leasehold_verify"
         self._violations = Counter(
@@ -31,7 +36,9 @@ class VerifyMetrics:
             ("property", "kind"),
             registry=r,
         )
-        self._faults = Counter(f"{of}_faults", "What is wrong with events, by actor.", ("actor", "kind"), registry=r)
+        self._faults = Counter(
+            f"{of}_faults", "Faults of the events, by actor and kind.", ("actor", "kind"), registry=r
+        )
         self._events = Counter(f"{of}_events", "Events that are judged.", ("actor",), registry=r)
         self._cuts = Counter(f"{of}_cuts", "Global states that are judged.", registry=r)
         self._runs = Gauge(f"{of}_runs_open", "Runs that go on, and are in memory.", registry=r)
@@ -46,6 +53,10 @@ class VerifyMetrics:
         self._told: Tally[tuple[str, ...]] = Tally()
         for name in following.verification.asked:  # from 0, so that the first rise shows
             self._violations.labels(name, self._kind(name))
+        for actor in following.readers:
+            self._events.labels(actor)
+            for kind in KINDS:
+                self._faults.labels(actor, kind)
 
     def _kind(self, name: str) -> str:
         known = self.following.verification.known.system.properties.get(name)
