@@ -127,6 +127,8 @@ def explained(machine: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> Iter
             yield f"  It waits for its policy to decide: {asked['task']}."
     for task in machine["handlers"]:
         yield f"  Its handler is at work: {task}."
+    if not machine["over"]:
+        yield from (f"  {words}" for words in _refused(machine["history"], now, tick))
     if machine["restarts"] and not machine["over"]:
         times = counted(machine["restarts"], "time")
         yield f"  Its actor has restarted {times} since, and begun its calls and messages again."
@@ -217,6 +219,13 @@ def _silent(step: dict[str, Any], machine: dict[str, Any]) -> str:
     )
 
 
+def _refused(history: Sequence[dict[str, Any]], now: int, tick: float) -> Iterator[str]:
+    """What a machine has refused since its last step, such as an answer of its policy."""
+    for step in (step for step in history[-1:] if "refused" in step):
+        often = f"{counted(step['times'], 'time')}, the last time " if step["times"] > 1 else ""
+        yield f"It has refused {step['refused']} {often}{span(now - step['at'], tick)} ago: {step['words'].rstrip('.')}."
+
+
 def clock_of(machine: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> tuple[int, float]:
     """The time at a machine's actor, and the length of its ticks in seconds."""
     about = next((a for a in abouts if a["name"] == machine["actor"]), abouts[0])
@@ -256,6 +265,8 @@ def _message(message: dict[str, Any], over: bool) -> str:
 
 
 def _step(step: dict[str, Any]) -> str:
+    if "refused" in step:
+        return f"refused {step['refused']}: {step['words']}"
     if "failure" in step:
         return f"{step['failure']}: {step['words']}"
     return f"{step['transition']} ({step['from']} -> {step['to']})"

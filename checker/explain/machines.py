@@ -21,8 +21,10 @@ from leasehold.impl.events.event import (
     MachineStep,
     MigratedEvent,
     RecoveredEvent,
+    RefusedEvent,
     StepEvent,
 )
+from leasehold.impl.server.subscribers import add_said, add_step
 
 
 class MachineOf(NamedTuple):
@@ -42,7 +44,7 @@ class KnownMachine:
         serves: its lease, or the one that has driven it last.
         since: the tick at which it came to its state; None: that was before the events.
         peers: by neighbour, the actor that plays it.
-        history: its transitions and failures, as a running actor tells them.
+        history: its transitions, failures and refusals, as a running actor tells them.
         came: the step that led to its state; None: it is not among the events.
         forgotten: the tick at which it was forgotten; None: it was not.
         restarts: how often its actor has begun the calls and messages of its state again.
@@ -92,6 +94,11 @@ class KnownMachines:
                     self._step(event, step)
             case FoundEvent():
                 self._found(event)
+            case RefusedEvent():
+                refusing = self.machines.get(MachineOf(event.actor, event.lease, event.machine))
+                if refusing is not None:
+                    told = {"refused": event.event, "words": event.reason, "times": 1}
+                    add_step(refusing.history, {"at": event.now, "time": event.time, **told})
             case ForgottenEvent():
                 forgotten = self.machines.get(MachineOf(event.actor, event.lease, event.machine))
                 if forgotten is not None:
@@ -127,10 +134,13 @@ class KnownMachines:
             known.peers[step.received.machine] = step.received.actor
         known.peers |= {sent.to: sent.actor for sent in step.sends if sent.actor}
         if step.answers is not None and not step.answers.well:
-            known.history.append({"at": event.now, "failure": step.event, "words": step.answers.words})
+            told = {"failure": step.event, "words": step.answers.words}
+            known.history.append({"at": event.now, "time": event.time, **told})
         if step.transition:
-            moves = {"transition": step.transition, "from": step.source, "to": step.record.state}
-            known.history.append({"at": event.now, **moves})
+            moves = {"transition": step.transition, "from": step.source, "to": step.record.state, "said": []}
+            known.history.append({"at": event.now, "time": event.time, **moves})
+        for sent in step.sends:
+            add_said(known.history, sent.message)
         if step.source != step.record.state:
             known.since, known.restarts = event.now, 0
             known.came = step_entry(event, step, step is not event.step)

@@ -25,7 +25,7 @@ class StoryEntry:
 
     Attributes:
         actor, position, now, time: the event: whose, where in its chain, at which tick, in seconds since 1970. An
-            entry that a running actor has told has no position and no time.
+            entry that a running actor has told has no position.
         kind: of the event.
         machine: which; empty: it is about the actor.
         source, state: the state before, and after.
@@ -138,18 +138,22 @@ def told_by_actors(machines: Iterable[Mapping[str, Any]]) -> list[StoryEntry]:
             *((unit["unit"], unit["history"]) for unit in machine["units"]),
         ):
             told += [_told(machine["actor"], name, step) for step in history]
-    return sorted(told, key=lambda entry: entry.now)
+    return sorted(told, key=lambda entry: (entry.now, entry.time or 0.0))
 
 
 def _told(actor: str, machine: str, step: Mapping[str, Any]) -> StoryEntry:
+    if "refused" in step:
+        return StoryEntry(
+            actor, None, step["at"], step.get("time"), "refused", machine, event=step["refused"], reason=step["words"]
+        )
     if "failure" in step:
         return StoryEntry(
-            actor, None, step["at"], None, "step", machine, event=step["failure"], cause="handler", well=False,
-            words=step["words"],
+            actor, None, step["at"], step.get("time"), "step", machine, event=step["failure"], cause="handler",
+            well=False, words=step["words"],
         )  # fmt: skip
     event = step["transition"].partition("#")[2].partition(".")[0]
     cause = "timer" if event == "tick" else ""
     return StoryEntry(
-        actor, None, step["at"], None, "step", machine, step["from"], step["to"], event, cause,
+        actor, None, step["at"], step.get("time"), "step", machine, step["from"], step["to"], event, cause,
         transition=step["transition"],
     )  # fmt: skip

@@ -102,7 +102,7 @@ class EventViews:
             "refused": None,
             "handlers": _handlers(short),
             "leaves": list(self.machines.leaves(core, record, self.now)),
-            "history": [{**step, **self.machines.unanswered(core, step)} for step in known.history],
+            "history": [*self.machines.steps(core, known.history)],
             "came": None if known.came is None else known.came.as_json(),
             "restarts": known.restarts,
             "forgotten": known.forgotten,
@@ -126,7 +126,7 @@ class EventViews:
                 {
                     "unit": key.machine, "state": unit.record[0], "since": known.since, "facts": {},
                     "handlers": _handlers(short), "doc": self.machines.doc(unit.core, unit.record[0]),
-                    "history": known.history,
+                    "history": [*self.machines.steps(unit.core, known.history)],
                 }
             )  # fmt: skip
         return found

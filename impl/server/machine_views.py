@@ -5,7 +5,7 @@ It is a function of records alone, so a running actor (views.py) and its events 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from leasehold.impl.core.core import Core, Field, Program
@@ -69,14 +69,32 @@ class MachineViews:
         data = self.system.roles[core.role].data
         return [(at, f) for at, f in enumerate(core.fields, core.data_at) if not data[f.name].captured]
 
-    def unanswered(self, core: Core, step: dict[str, Any]) -> dict[str, Any]:
-        """Of a step that time has taken: what was asked of neighbours whose answers had not come."""
+    def steps(self, core: Core, history: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """A machine's last steps, without what it said after each; those of the clock name whose answers were missing."""
+        said: Sequence[str] = ()
+        for step in history:
+            shown = {name: value for name, value in step.items() if name != "said"}
+            yield {**shown, **self._unanswered(core, step, said)}
+            said = step.get("said", said)
+
+    def _unanswered(self, core: Core, step: dict[str, Any], said: Sequence[str]) -> dict[str, Any]:
+        """Of a step that time has taken: what was asked of neighbours whose answers had not come.
+
+        Args:
+            core: of the machine.
+            step: in its history.
+            said: the messages that it has said since the step before.
+        """
         if step.get("transition", "").partition("#")[2].partition(".")[0] != "tick":
             return {}
         role = self.system.roles[core.role]
         left = role.states[step["from"]]
         awaited = {self.system.messages[event].sender for event in left.on if event in self.system.messages}
-        sends = [task for name in left.tasks if isinstance(task := role.tasks[name], Send)]
+        sends = [  # an answer asks for none
+            task for name in left.tasks
+            if isinstance(task := role.tasks[name], Send) and not self.system.messages[task.message].answer
+            and (task.message in said or (task.when is None and task.only is None))
+        ]  # fmt: skip
         return {"unanswered": [{"message": s.message, "to": s.receiver} for s in sends if s.receiver in awaited]}
 
     def leaves(self, core: Core, record: Record, now: int) -> Iterator[dict[str, Any]]:

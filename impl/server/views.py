@@ -90,7 +90,7 @@ class Views:
             "doc": self.machines.doc(held.core, held.state),
             "shown": self.machines.shown(held.core, held.record),
             "facts": held.metadata.get("facts", {}),
-            "history": self.history.of(key)[-LAST:],
+            "history": [*self.machines.steps(held.core, self.history.of(key)[-LAST:])],
         }
 
     @cached_property
@@ -145,7 +145,7 @@ class Views:
             "refused": self.actor.outbox.refusals.get(held.key),
             "handlers": sorted(self.actor.calls.of(held.key)),
             "leaves": list(self.machines.leaves(held.core, held.record, self.actor.clock.now())),
-            "history": [{**step, **self.machines.unanswered(held.core, step)} for step in self.history.of(held.key)],
+            "history": [*self.machines.steps(held.core, self.history.of(held.key))],
         }
 
     def _driven(self, held: MachineInstance) -> list[dict[str, Any]]:
@@ -154,7 +154,7 @@ class Views:
                 "unit": self._unit_name(unit), "state": unit.state, "since": unit.metadata.get("since"),
                 "facts": unit.metadata.get("facts", {}), "handlers": sorted(self.actor.calls.of(unit.key)),
                 "doc": self.machines.doc(unit.core, unit.state),
-                "history": self.history.of(unit.key),
+                "history": [*self.machines.steps(unit.core, self.history.of(unit.key))],
             }
             for unit in self.actor.table.driven_by(held.key.lease, held.core.role)
         ]  # fmt: skip

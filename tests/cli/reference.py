@@ -289,7 +289,8 @@ SHOWN_KEYS = {
     "handlers": "its handler calls that are under way",
     "leaves": "how its state is left: `event`, `from`, `to`; its `cause`, as [events](events.md) name it, with the "
     "`task` that it ends; of a timer, when it is `due`, or null where it waits for more than time",
-    "history": "its last transitions since the actor started: `at`, `transition`, `from`, `to`; of one that time has "
+    "history": "its last steps since the actor started: `at` (tick) and `time` (seconds since 1970), and `transition`, "
+    "`from`, `to`, or `failure`, `words`, or `refused`, `words` and how many `times`; of a transition that time has "
     "taken `unanswered`: what its state had asked of neighbours, `message` and `to`",
 }
 EXPLAIN_KEYS = {
@@ -328,8 +329,8 @@ UNIT_KEYS = {
     "doc": "what the specification says of its state",
     "shown": "the fields of its record, as the language writes them; of a map, cells that are as at first are counted",
     "facts": "what its handler has said of it",
-    "history": "what has happened to it last, since the actor started: `at`, and `transition`, `from`, `to`, or "
-    "`failure`, `words`",
+    "history": "what has happened to it last, since the actor started: `at`, `time`, and `transition`, `from`, `to`, "
+    "or `failure`, `words`, or `refused`, `words`, `times`",
 }
 MIGRATE_KEYS = {
     "system": "the system's name",
