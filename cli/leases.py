@@ -223,7 +223,8 @@ def _refused(history: Sequence[dict[str, Any]], now: int, tick: float) -> Iterat
     """What a machine has refused since its last step, such as an answer of its policy."""
     for step in (step for step in history[-1:] if "refused" in step):
         often = f"{counted(step['times'], 'time')}, the last time " if step["times"] > 1 else ""
-        yield f"It has refused {step['refused']} {often}{span(now - step['at'], tick)} ago: {step['words'].rstrip('.')}."
+        why = step["words"].rstrip(".")
+        yield f"It has refused {step['refused']} {often}{span(now - step['at'], tick)} ago: {why}."
 
 
 def clock_of(machine: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> tuple[int, float]:

@@ -70,7 +70,7 @@ class MachineViews:
         return [(at, f) for at, f in enumerate(core.fields, core.data_at) if not data[f.name].captured]
 
     def steps(self, core: Core, history: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """A machine's last steps, without what it said after each; those of the clock name whose answers were missing."""
+        """A machine's last steps, without what it said; those of the clock name whose answers were missing."""
         said: Sequence[str] = ()
         for step in history:
             shown = {name: value for name, value in step.items() if name != "said"}
