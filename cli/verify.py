@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,8 @@ def _address(ctx: click.Context, param: click.Parameter, words: str | None) -> t
 @click.option("--complete", is_flag=True, help="Nothing comes later: every run is over with its last event.")
 @click.option(
     "--db", "url", default=IN_MEMORY,
-    help="A database to fill, by its URL, or one to go on with; else it is in memory.",
+    help="A database to fill, or one to go on with: sqlite:FILE, postgresql://... or mariadb://...; else it is in "
+    "memory.",
 )  # fmt: skip
 @click.option("--follow", is_flag=True, help="Go on with events that come later, until Ctrl-C or SIGTERM.")
 @click.option("--for", "seconds", type=click.FloatRange(0.0), help="With --follow: end after so many seconds.")
@@ -144,18 +145,28 @@ def verify(
         lag = following.lag() if follow else None
         asked = verification.asked
     except verification.database.errors as error:
-        raise DatabaseError(f"{url.partition(':')[0]}: {error}") from error
+        kind = url.partition(":")[0]
+        raise DatabaseError(f"{url if kind == 'sqlite' else kind}: {error}") from error
     finally:
         verification.close()
     _write(model, asked, result, draw, junit, time.monotonic() - began)
+    unread = dict(following.unreachable) if result.holds else {}
     if as_json:
         more: dict[str, Any] = {"signatures": keys is not None}
         if lag is not None:
             more |= {"lag": {"events": lag.events, "seconds": round(lag.seconds, 3)}}
             more |= {"unreachable": dict(following.unreachable)}
+        if unread:
+            more |= {"verdict": "undecided", "holds": False}
         print_json({**result.as_json(), **more})
     else:
-        _print(result, keys is not None, told=follow)
+        mine_too = {one.name for one in model.properties.values() if Path(one.place.file) in own}
+        _print(result, keys is not None, follow, {*names, *mine_too})
+        if unread:
+            words = f"what {', '.join(unread)} may have done since cannot be read, so not all could be judged"
+            console().print(words, markup=False, style="yellow")
+    if unread:
+        return Exit.UNDECIDED
     return Exit.HOLDS if result.holds else Exit.UNDECIDED if result.undecided else Exit.VIOLATED
 
 
@@ -277,8 +288,8 @@ def _write(
             junit.write_text(verification_junit(model.name, model.digest, asked, result, seconds), encoding="utf-8")
 
 
-def _print(result: HistoryResult, signatures: bool, told: bool) -> None:
-    """The result; what was found is told already where `told`."""
+def _print(result: HistoryResult, signatures: bool, told: bool, wanted: Container[str]) -> None:
+    """The result; what was found is told already where `told`. Why a property that is `wanted` is not asked is said."""
     screen = console()
     if not told:
         for violation in result.violations:
@@ -288,6 +299,12 @@ def _print(result: HistoryResult, signatures: bool, told: bool) -> None:
     unseen = [name for name, runs in result.covered.items() if not runs]
     if unseen:
         screen.print(f"no run shows: {', '.join(unseen)}", markup=False)
+    for name, why in result.not_asked.items():
+        if name in wanted:
+            screen.print(f"not asked: {name}: {why}", markup=False, style="yellow", soft_wrap=True)
+    if others := sum(name not in wanted for name in result.not_asked):
+        what = f"{counted(others, 'property')} that no events can decide; --json says why"
+        screen.print(f"not asked: {what}", markup=False)
     judged = f"{counted(result.events, 'event')}, {counted(result.runs, 'run')}, {counted(result.cuts, 'cut')}"
     found = f"{counted(len(result.violations), 'violation')}, {counted(len(result.faults), 'fault')} of the events"
     screen.print(f"{judged}, {counted(result.asked, 'query')}: {found}", markup=False)

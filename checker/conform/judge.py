@@ -25,7 +25,7 @@ from leasehold.checker.conform.decoded import StepDecoder, StepFault
 from leasehold.checker.conform.findings import JudgedLog, Nonconformity, What
 from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.conform.receipts import LogComparison, Receipts
-from leasehold.checker.verify.causal import CausalMerge, rooms_of, with_driven
+from leasehold.checker.verify.causal import CausalMerge, other_constants, rooms_of, with_driven
 from leasehold.faults.simulation.steps import LoggedStep
 from leasehold.impl.actor import drafts
 from leasehold.impl.actor.environment import ActorError
@@ -180,7 +180,8 @@ class LogConformance:
         chain.judged.incarnations += 1
         constants = {name: event.constants.get(name) for name in program.shared_constants}
         if not program.agrees(event.agreement) or (event.system and event.system != program.system):
-            self._say("log", event, "its actor has other constants than the system that it is judged by")
+            words = "its actor has other constants than the system that it is judged by"
+            self._say("log", event, words + other_constants(event, self.known.system))
         elif event.constants and constants != to_builtins(program.shared_constants):
             self._say("log", event, "the constants that it tells of are not those of its agreement")
         known = len(chain.machines.table.instances)

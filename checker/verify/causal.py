@@ -25,6 +25,7 @@ from leasehold.impl.events.event import (
     FoundEvent,
     MachineRecord,
     MachineStep,
+    RecoveredEvent,
     StepEvent,
 )
 from leasehold.spec.language.model import System
@@ -62,6 +63,18 @@ class CutFault:
         of = f" ({self.run})" if self.run else ""
         place = f"event {self.position} of {self.actor}{of}" if self.position else self.actor
         return f"{place}: {self.reason}"
+
+
+def other_constants(event: RecoveredEvent, system: System) -> str:
+    """`: most is 2 there and 3 here`, for each constant in which an actor's system differs; else of its ticks."""
+    here = system.values()
+    names = [name for name, value in event.constants.items() if name in here and here[name] != value]
+    there, here = (
+        {name: str(value).lower() if isinstance(value, bool) else value for name, value in of.items()}
+        for of in (event.constants, here)
+    )
+    differ = [f"{name} is {there[name]} there and {here[name]} here" for name in names]
+    return f": {', '.join(differ)} (--set, --system)" if differ else ""
 
 
 @dataclass

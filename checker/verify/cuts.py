@@ -26,7 +26,16 @@ from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.ground import function
 from leasehold.checker.explore.layout import Lane
 from leasehold.checker.explore.step import Action
-from leasehold.checker.verify.causal import CONTRADICTION, UNDECIDED, CausalMerge, CutFault, Sent, rooms_of, with_driven
+from leasehold.checker.verify.causal import (
+    CONTRADICTION,
+    UNDECIDED,
+    CausalMerge,
+    CutFault,
+    Sent,
+    other_constants,
+    rooms_of,
+    with_driven,
+)
 from leasehold.checker.verify.lost import first_steps, lost_record
 from leasehold.checker.verify.run_state import OF_ACTOR, Cut, RunState, RunSteps, Unjudged
 from leasehold.faults import Budget
@@ -198,7 +207,8 @@ class ConsistentCuts:
                 if self.whole:
                     yield from self._lost_ahead(event.actor)
                 if not self.known.program.agrees(event.agreement):
-                    self._fault(event, "", "its actor has other constants than the system that is asked")
+                    words = "its actor has other constants than the system that is asked"
+                    self._fault(event, "", words + other_constants(event, self.known.system))
                 if event.unrecorded:
                     self._fault(event, "", f"{event.unrecorded} commits before it have no events", UNDECIDED)
             case StepEvent():

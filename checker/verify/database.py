@@ -42,18 +42,20 @@ class VerifyDatabase:
         scheme, _, rest = url.partition(":")
         kind = {"postgres": "postgresql", "mysql": "mariadb"}.get(scheme, scheme)
         if kind not in DIALECTS:
-            raise DatabaseError(f"{scheme[:60]!r} is no kind of database; known are {', '.join(DIALECTS)}")
+            words = "write sqlite:FILE, postgresql://... or mariadb://..."
+            raise DatabaseError(f"{scheme[:60]!r} is no kind of database; {words}")
         try:
             self.connection, self.errors = _connect(kind, url, rest)
             self.cursor = self.connection.cursor()
             self.tables = Tables(system, DIALECTS[kind])
             self.begun = self._made_before()
         except ImportError as error:
-            raise DatabaseError(f"{kind} needs a driver: {error}") from None
+            raise DatabaseError(f"{kind} needs a driver ({error}): pip install 'leasehold[{kind}]'") from None
         except DatabaseError:
             raise
         except Exception as error:  # each driver has errors of its own, of no common class
-            raise DatabaseError(f"{kind}: {error}") from error
+            place = url if kind == "sqlite" else kind  # another URL may have a password
+            raise DatabaseError(f"{place}: {error}") from error
         self._queries: Queries | None = None
         self._counted = LEAST_COUNTED // 2
 

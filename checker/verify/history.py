@@ -25,6 +25,7 @@ from leasehold.checker.verify.database import IN_MEMORY, VerifyDatabase
 from leasehold.checker.verify.drawn import drawn_path
 from leasehold.checker.verify.incremental import DecidedCut, IncrementalCheck
 from leasehold.checker.verify.kept import KeptEvents
+from leasehold.checker.verify.own import check_found
 from leasehold.checker.verify.queries import PropertyQuery
 from leasehold.checker.verify.recorder import RunRecorder
 from leasehold.checker.verify.run_state import Cut, RunState, RunSteps
@@ -157,7 +158,9 @@ class HistoryVerification:
         tables = self.database.tables
         self.cursor = self.database.cursor
         queries = self.database.queries(properties)
-        self._queries = {query.name: query for query in (*queries.queries.values(), *more)}
+        own = {query.name: query for query in more}
+        self._own = frozenset(own)
+        self._queries = {query.name: query for query in queries.queries.values()} | own
         self.check = IncrementalCheck(self._queries.values(), dialect=tables.dialect)
         self.recorder = RunRecorder(tables, known.layout)
         self.kept = KeptEvents(tables)
@@ -377,6 +380,9 @@ class HistoryVerification:
         decided = self.check.ask(self.cursor)
         if not decided:
             return []
+        for one in decided:
+            if one.query.name in self._own:
+                check_found(self.cursor, one.query, one.run, one.cut)
         tables = {"violations": VIOLATION, "witnesses": WITNESS}
         known = {
             yields: self.kept.known_of(self.cursor, table.name, (d.run for d in decided if d.query.yields == yields))

@@ -12,8 +12,10 @@ from collections.abc import Container, Iterable
 from pathlib import Path
 
 from leasehold.checker.verify.database import VerifyDatabase
+from leasehold.checker.verify.incremental import QueryCursor
 from leasehold.checker.verify.queries import CHECKED, PropertyQuery
 from leasehold.checker.verify.schema import FOREVER
+from leasehold.impl.words import counted
 
 _STRING_OR_COMMENT = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
 
@@ -35,10 +37,27 @@ def try_queries(queries: Iterable[PropertyQuery], database: VerifyDatabase, know
             database.cursor.execute(query.since(FOREVER))
             columns = len(database.cursor.description or ())
         except database.errors as error:
-            raise OwnQueryError(f"{query.of}.sql: the database does not take it: {error}") from None
+            known_tables = ", ".join(table.name for table in database.tables.tables())
+            words = f"the database does not take it: {str(error).rstrip('.')} (tables: {known_tables})"
+            raise OwnQueryError(f"{query.of}.sql: {words}") from None
         if columns != 2:
-            raise OwnQueryError(f"{query.of}.sql: it yields {columns} columns, and two are asked for: run and cut")
+            words = f"it yields {counted(columns, 'column')}, and two are asked for: run and cut"
+            raise OwnQueryError(f"{query.of}.sql: {words}")
     database.connection.commit()
+
+
+def check_found(cursor: QueryCursor, query: PropertyQuery, run: object, cut: object) -> None:
+    """Whether what a query of a user yields is a cut.
+
+    Raises:
+        OwnQueryError: it is none.
+    """
+    if isinstance(run, int) and isinstance(cut, int):
+        cursor.execute(f"SELECT 1 FROM cut WHERE run = {run:d} AND number = {cut:d}")
+        if cursor.fetchall():
+            return
+    words = f"it yields run {run!r} and cut {cut!r}, and there is no such cut; yield cut.run and cut.number"
+    raise OwnQueryError(f"{query.of}.sql: {words}")
 
 
 def own_queries(paths: Iterable[Path]) -> list[PropertyQuery]:
@@ -54,7 +73,8 @@ def _own_query(path: Path) -> PropertyQuery:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise OwnQueryError(f"{path}: it cannot be read ({error})") from error
+        why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise OwnQueryError(f"{path}: it cannot be read: {why}") from error
     doc = []
     for line in text.strip().splitlines():
         if not line.lstrip().startswith("--"):
@@ -65,7 +85,8 @@ def _own_query(path: Path) -> PropertyQuery:
     if ";" in bare:
         raise OwnQueryError(f"{path}: it has several statements; a property is one query")
     if not re.match(r"(SELECT|WITH)\b", bare, re.IGNORECASE):
-        raise OwnQueryError(f"{path}: it begins with {bare[:20]!r}; a property is a query, SELECT ... or WITH ...")
+        begins = f"it begins with {bare[:20]!r}" if bare else "it is empty"
+        raise OwnQueryError(f"{path}: {begins}; a property is a query, SELECT ... or WITH ...")
     if CHECKED not in bare:
         words = f"write `cut.entry > {CHECKED}` in its WHERE, or it reads all of history each time"
         raise OwnQueryError(f"{path}: it does not read {CHECKED}; {words}")
