@@ -247,7 +247,7 @@ class _Progress:
     def violations(self) -> None:
         """What was found since the last time."""
         for violation in self.following.violations:
-            click.echo(violation_text(violation, SHOWN), err=self.as_json)
+            click.echo(violation_text(violation, SHOWN) + "\n", err=self.as_json)
         self.following.violations = []
         faults = self.following.verification.cuts.faults
         for fault in faults[self._faults :]:

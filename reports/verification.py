@@ -8,6 +8,7 @@ from html import escape
 
 from leasehold.checker.verify.causal import UNDECIDED
 from leasehold.checker.verify.history import HistoryResult, Violation
+from leasehold.impl.words import counted
 from leasehold.reports.junit import clean, document
 from leasehold.reports.lifelines import path_svg
 from leasehold.reports.trace import trace_text
@@ -47,7 +48,7 @@ def verification_junit(system: str, digest: str, asked: Iterable[str], result: H
         ET.SubElement(facts, "property", {"name": name, "value": str(value)})
     case = ET.SubElement(suite, "testcase", {"classname": clean(system), "name": "events", "time": "0"})
     if broken:
-        message = f"{len(broken)} of the events contradict each other, or are not as they were written"
+        message = f"{counted(len(broken), 'fault')}: events contradict each other, or are not as they were written"
         failure = ET.SubElement(case, "failure", {"type": "events", "message": message})
         failure.text = clean("\n".join(map(str, result.faults)))
     elif missing:
@@ -87,20 +88,22 @@ def violation_text(violation: Violation, most: int | None = None, indent: str = 
 
 def violations_html(system: str, result: HistoryResult) -> str:
     """A page of all violations, each with its events and its sequence diagram, and of what is wrong with events."""
-    counts = f"{result.events} events, {result.runs} runs, {result.cuts} cuts"
+    counts = f"{counted(result.events, 'event')}, {counted(result.runs, 'run')}, {counted(result.cuts, 'cut')}"
+    found = f"{counted(len(result.violations), 'violation')}, {counted(len(result.faults), 'fault')} of the events"
     parts = [
         "<!doctype html>", '<html lang="en"><meta charset="utf-8">',
         f"<title>{escape(system)}: what events show</title>", f"<style>{_STYLE}</style>",
         f"<h1>{escape(system)}: what events show</h1>",
-        f"<p>{counts}: {len(result.violations)} violations, {len(result.faults)} faults of the events.</p>",
+        f"<p>{counts}: {found}.</p>",
     ]  # fmt: skip
     parts += [f'<p class="fault">{escape(str(fault))}</p>' for fault in result.faults]
     for number, violation in enumerate(result.violations, 1):
         title = f"{violation.property}, {violation.run}"
         events = ", ".join(f"{actor} {position}" for actor, position in violation.events)
+        said = " ".join(filter(None, (violation.doc, violation.source and f"({violation.source})")))
         parts += [
             f'<section id="violation-{number}"><h2>{number}. {escape(title)}</h2>',
-            f"<p>{escape(violation.doc)} {escape(violation.source and f'({violation.source})')}</p>",
+            *([f"<p>{escape(said)}</p>"] if said else []),
             f"<p>Cut {violation.cut}, led to by {escape(events)}.</p>",
             *([] if violation.blame is None else [f"<p>{escape(str(violation.blame))}</p>"]),
             path_svg(violation.path, title),

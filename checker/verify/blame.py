@@ -182,20 +182,31 @@ class Blaming:
     def _decided(self, past: Sequence[Place]) -> Blame:
         """All is allowed: the last decision of each actor's policies, or else the specification."""
         decisions: dict[str, tuple[Place, MachineStep]] = {}
+        failures: dict[str, tuple[Place, MachineStep]] = {}
         for place in past:
             for step in _steps(self.events[place]):
                 role = step.machine.partition("[")[0]
+                if step.answers is not None and not step.answers.well:
+                    failures[place[0]] = place, step
                 if step.cause == "policy" or (not step.cause and (role, step.event) in self._policies):
                     decisions[place[0]] = place, step
+        told = [
+            f"{place[0]} has decided {_decision(step)} (event {place[1]})" for place, step in self._latest(decisions)
+        ]
+        told += [
+            f"a handler of {place[0]} has failed: {_decision(step)} (event {place[1]})"
+            for place, step in self._latest(failures)
+        ]
+        words = "each step that led there is one that the specification allows"
+        shown = tuple(place for of in (decisions, failures) for place, _ in self._latest(of))
         if not decisions:
-            words = "each step that led there is one that the specification allows, and no policy has decided anything"
-            return Blame("specification", words, tuple(past[-1:]))
-        found = sorted(decisions.values(), key=lambda of: -self.order[of[0]])
-        told = "; ".join(
-            f"{place[0]} has decided {_decision(step)} (event {place[1]})" for place, step in found
-        )  # fmt: skip
-        words = f"each step that led there is one that the specification allows; {told}"
-        return Blame("policy", words, tuple(place for place, _ in found))
+            told = ["no policy has decided anything", *told]
+            return Blame("specification", "; ".join([words, *told]), shown or tuple(past[-1:]))
+        return Blame("policy", "; ".join([words, *told]), shown)
+
+    def _latest(self, of: Mapping[str, tuple[Place, MachineStep]]) -> list[tuple[Place, MachineStep]]:
+        """The last of each actor, the latest first."""
+        return sorted(of.values(), key=lambda one: -self.order[one[0]])
 
 
 def _steps(event: AnyEvent | None) -> Iterable[MachineStep]:

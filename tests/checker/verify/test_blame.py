@@ -14,8 +14,10 @@ from leasehold.checker.recovery.lease.random_runs.run import RandomRun, compiled
 from leasehold.checker.verify.blame import Blame, Blaming
 from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.history import HistoryVerification, Violation
+from leasehold.impl.actor.environment import ActorOptions, Environment, RetryPolicy
 from leasehold.impl.embedded import EmbeddedSystem
 from leasehold.impl.events.event import StepEvent, read
+from leasehold.impl.handlers.handler import Done, HandlerAction, NullHandler
 from leasehold.impl.lease.broker import FirstComeFirstServed
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.policy.policy import Decision
@@ -115,6 +117,49 @@ def test_where_nobody_has_decided_anything_it_is_the_specification(tmp_path: Pat
     (violation, blame), *_ = blamed(known, history, "nothing_is_asked")
     assert (violation.run, blame.culprit) == (run, "specification")
     assert "no policy has decided anything" in blame.reason
+
+
+VOLUME = {
+    "system.yaml": "{system: volume, standing: true, roles: {store: {}}, environment: {want: {to: store}}}",
+    "roles/store.yaml": """
+role: store
+events: {want: It is wanted., made: It is there., failed: It could not be made.}
+states:
+  empty: {initial: true, on: {want: {to: making}}}
+  making: {tasks: [make], on: {made: {to: full}, failed: {to: broken}}}
+  full: {}
+  broken: {}
+tasks: {make: {call: handler.make, answers: [made, failed]}}
+ignore: [{events: want, in: [making, full, broken], because: it came already}]
+""",
+    "invariants.yaml": "properties: {it_is_made: {doc: Handlers are good., always: store.state != broken}}",
+}
+
+
+class Failing(NullHandler):
+    async def act(self, action: HandlerAction) -> Done:
+        return Done(False, "the disk is full", answer="failed")
+
+
+def test_a_handler_that_has_failed_on_the_way_is_named(tmp_path: Path) -> None:
+    for name, text in VOLUME.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "messages.yaml").write_text("messages: {}")
+    once = ActorOptions(seed=0, retry=RetryPolicy(tries=1, pause=0.0))
+    system = EmbeddedSystem(
+        str(tmp_path), options=once, environment=lambda _: Environment(handlers={"make": Failing()})
+    )
+    system.tell("store", "want")
+    system.stop()
+    history = {
+        name: [read(disk.events[at]) for at in sorted(disk.events)] for name, disk in system.cluster.disks.items()
+    }
+    ((_, blame),) = blamed(CutsOfSystem(load(str(tmp_path))), history)
+    assert blame.culprit == "specification"
+    assert (
+        "no policy has decided anything; a handler of store has failed: failed() for store of volume:1" in blame.reason
+    )
 
 
 def test_a_clock_is_blamed_for_a_property_of_time() -> None:
