@@ -301,7 +301,8 @@ def begin(machine: str, event: str, fields: tuple[str, ...], lease: str | None, 
     role = machine.partition("[")[0]
     players = [client for client, about in answering(at) if role in about["roles"]]
     if not players:
-        raise ClientError(f"no actor at {at} plays {role[:60]}")
+        roles = sorted({role for _, about in answering(at) for role in about["roles"]})
+        raise ClientError(f"no actor at {at} plays {role[:60]}{choices(role, roles)}")
     found = players[0].post("begin", machine=machine, event=event, fields=fields_given(fields), lease=lease)
     told(as_json, found, found["lease"])
 

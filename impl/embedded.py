@@ -91,7 +91,7 @@ class EmbeddedSystem(Embedded[SystemCluster]):
 
     def begin(self, machine: str, event: str, /, **fields: Any) -> str:
         """A client begins a run at a machine; returns its name."""
-        actor = self.cluster.actors[self.cluster.players[machine]]
+        actor = self.cluster.host(machine)
         self._last = actor.table.new_name(actor.identity.name)
         self._settled(lambda: actor.begin(self._last, machine, event, fields, self.cluster.players))
         return self._last

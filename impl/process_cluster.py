@@ -119,7 +119,7 @@ class ProcessSystem(Processes[SystemFleet]):
 
     def begin(self, machine: str, event: str, /, **fields: Any) -> str:
         """A client begins a run at a machine; returns its name."""
-        client = self.fleet.client(self.fleet.players[machine])
+        client = self._client(machine)
         self._last = client.post("begin", machine=machine, event=event, fields=fields)["lease"]
         self.settle()
         return self._last

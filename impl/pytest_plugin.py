@@ -117,7 +117,8 @@ def leasehold_replay() -> Callable[..., None]:
     def play(file: str | Path, **options: Any) -> None:
         stored: Any = import_module("leasehold.checker.recovery.cases.stored")  # of a layer above, when it is asked for
         cases = stored.stored_cases(Path(file), **options)
-        assert cases, f"{file} has no cases; `leasehold replay ... --out {file}` writes one"
+        assert Path(file).is_file(), f"there is no file {file}; `leasehold replay ... --out {file}` writes one"
+        assert cases, f"{file} is no case; `leasehold replay ... --out FILE` writes one"
         assert [words for case in cases if (words := stored.wrong(case.play()))] == []
 
     return play

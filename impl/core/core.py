@@ -13,6 +13,7 @@ import msgspec
 
 from leasehold.impl.core.stepping import Numbers, Step, Table, WorkOf, stepper
 from leasehold.impl.core.work import ActorMachines, Contract, Event, Machines, Outcome, Record, Stepped
+from leasehold.impl.words import choices
 from leasehold.spec.language.types import LARGEST_NUMBER, Type, Value
 
 Answers: TypeAlias = Mapping[str, Callable[[Record], tuple[str, ...]]]
@@ -330,9 +331,14 @@ class Program:
         Args:
             machine: its name, such as `unit[3]`.
             players: for each machine that is no subsidiary the actor that plays it.
+
+        Raises:
+            LookupError: there is no such machine.
         """
         if machine in players:
             return players[machine]
+        if machine not in self.machines:
+            raise LookupError(f"{self.system} has no machine {machine[:60]!r}{choices(machine, [*players])}")
         core, _ = self.machines[machine]
         above = {role.role for role in self.roles.values() if core in role.below}
         return next(actor for actor, roles in self.roles_of(players).items() if above & {*roles})

@@ -133,6 +133,19 @@ def test_any_system_runs_in_a_test(
     work(leasehold_system(name, None if name == RING else {"participants": 2}))
 
 
+def test_names_that_are_none_are_said_with_the_nearest(
+    leasehold_system: Callable[..., AnySystem], leasehold_replay: Callable[..., None]
+) -> None:
+    system = leasehold_system("two_phase_commit", {"participants": 2})
+    for call in (lambda: system.begin("cordinator", "begin"), lambda: system.tell("cordinator", "begin")):
+        with pytest.raises(
+            LookupError, match=r"two_phase_commit has no machine 'cordinator'; did you mean coordinator\?"
+        ):
+            call()
+    with pytest.raises(AssertionError, match=r"there is no file nowhere\.yaml; `leasehold replay"):
+        leasehold_replay("nowhere.yaml")
+
+
 @pytest.mark.long
 @pytest.mark.leasehold_cluster(processes=True)
 @pytest.mark.parametrize(("name", "work"), [(RING, elect), ("two_phase_commit", commit)])
