@@ -89,8 +89,10 @@ def _print(screen: Console, system: System, found: MutationReport) -> None:
     screen.print(f"{_words(found.total)}, {found.seconds:,.0f} s")
     if found.undecided:
         screen.print(f"[yellow]interrupted: {found.undecided:,} more are not decided[/]")
-    for rule, score in found.by_rule().items():
-        screen.print(f"  {rule:<16} {_words(score)}")
+    by_rule = found.by_rule()
+    width = max(map(len, by_rule), default=0)
+    for rule, score in by_rule.items():
+        screen.print(f"  {rule:<{width}}  {_words(score)}")
     if found.kills:
         screen.print("killed by")
         for name, kills in found.by_property().items():

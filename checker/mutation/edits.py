@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from types import UnionType
 from typing import TypeAlias
 
@@ -16,7 +17,7 @@ from leasehold.spec.language import expression as x
 from leasehold.spec.language.build import TICK
 from leasehold.spec.language.definitions import Definition
 from leasehold.spec.language.diagnostics import Place
-from leasehold.spec.language.model import Datum, Role, Send, State, System, Transition, Update
+from leasehold.spec.language.model import Datum, Outside, Role, Send, State, System, Transition, Update
 from leasehold.spec.language.types import Bool, Int, Set, Time, Type
 
 Change: TypeAlias = Callable[[x.Expression], Iterable[tuple[x.Expression, str]]]  # with the words for each change
@@ -25,22 +26,22 @@ FEW_STATES = 3  # of a role so small, every other state is tried as a target
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A change of a role.
+    """A change of a role, or of what comes to it from outside.
 
     Attributes:
-        subject: what is changed: a transition (`role/state#event`), a pair of state and event that has none, a state or
-            a task (`role/state`, `role/task`).
+        subject: what is changed: a transition (`role/state#event`), a pair of state and event that has none, a state, a
+            task or a definition (`role/state`, `role/task`), or a contract of the environment (`role/contract`).
         item: the change, or the part that is changed; empty where the subject has one alone.
         what: the change in words.
         place: where the changed part stands.
-        role: the role with the change.
+        changed: the role, or the contract, with the change.
     """
 
     subject: str
     item: str
     what: str
     place: Place
-    role: Role
+    changed: Role | Outside
 
 
 # Guards
@@ -54,24 +55,28 @@ def drop_guard(system: System, role: Role, every: bool) -> Iterator[Edit]:
 
 
 def drop_operand(system: System, role: Role, every: bool) -> Iterator[Edit]:
-    def without_one(e: x.Expression) -> Iterator[tuple[x.Expression, str]]:
-        if isinstance(e, x.Apply) and e.op in ("and", "or"):
-            for i, operand in enumerate(e.operands):
-                left = (*e.operands[:i], *e.operands[i + 1 :])
-                rest = left[0] if len(left) == 1 else replace(e, operands=left)
-                yield rest, f"{x.text(operand)} ({e.op})"
+    yield from _guard_edits(system, role, without_operand, "without `{}`")
 
-    yield from _guard_edits(system, role, without_one, "without `{}`")
+
+def without_operand(e: x.Expression) -> Iterator[tuple[x.Expression, str]]:
+    """`and` or `or` without each of its operands."""
+    if isinstance(e, x.Apply) and e.op in ("and", "or"):
+        for i, operand in enumerate(e.operands):
+            left = (*e.operands[:i], *e.operands[i + 1 :])
+            rest = left[0] if len(left) == 1 else replace(e, operands=left)
+            yield rest, f"{x.text(operand)} ({e.op})"
 
 
 def shift_comparison(system: System, role: Role, every: bool) -> Iterator[Edit]:
-    def off_by_one(e: x.Expression) -> Iterator[tuple[x.Expression, str]]:
-        if isinstance(e, x.Apply) and e.op in _SHIFTS and isinstance(e.operands[1].type, Int | Time):
-            for op, by in _SHIFTS[e.op]:
-                new = replace(e, op=op, operands=(e.operands[0], _plus(e.operands[1], by)))
-                yield new, f"{x.text(e)} -> {x.text(new)}"
-
     yield from _guard_edits(system, role, off_by_one, "with {}")
+
+
+def off_by_one(e: x.Expression) -> Iterator[tuple[x.Expression, str]]:
+    """A comparison of whole numbers that holds for one more, or for one less."""
+    if isinstance(e, x.Apply) and e.op in _SHIFTS and isinstance(e.operands[1].type, Int | Time):
+        for op, by in _SHIFTS[e.op]:
+            new = replace(e, op=op, operands=(e.operands[0], _plus(e.operands[1], by)))
+            yield new, f"{x.text(e)} -> {x.text(new)}"
 
 
 # What a comparison of whole numbers may become: an operator, and what is added on its right.
@@ -90,6 +95,15 @@ def add_conjunct(system: System, role: Role, every: bool) -> Iterator[Edit]:
         for extra in () if condition is None else (condition, x.negation(condition)):
             guard = extra if t.guard is None else x.conjunction((t.guard, extra))
             yield Edit(t.name, x.text(extra), f"only when `{x.text(extra)}`", t.place, _with_guard(role, t, guard))
+
+
+def exchange_guards(system: System, role: Role, every: bool) -> Iterator[Edit]:
+    for choices in (choices for state in role.states.values() for choices in state.on.values()):
+        for one, other in combinations([t for t in choices if t.guard is not None], 2):
+            changed = _with(role, one, replace(one, guard=other.guard))
+            changed = _with(changed, other, replace(other, guard=one.guard))
+            words = f"with the guard of {other.name}, and that with its own"
+            yield Edit(one.name, f"<-> {other.name.rpartition('/')[2]}", words, one.place, changed)
 
 
 def _conditions(guards: Iterable[x.Expression | None]) -> Iterator[x.Expression]:
@@ -195,6 +209,29 @@ def _as_elsewhere(role: Role, state: State, event: str) -> Transition | None:
     states = list(role.states.values())
     at = states.index(state)
     return next((s.on[event][0] for s in (*states[at + 1 :], *states[:at]) if event in s.on), None)
+
+
+def exchange_answers(system: System, role: Role, every: bool) -> Iterator[Edit]:
+    """Where what is done after one answer of a task could be done after another, as it reads no field of it."""
+    for state in role.states.values():
+        answers = {name: role.tasks[name].answers for name in state.tasks}
+        for one, other in dict.fromkeys(pair for of in answers.values() for pair in combinations(of, 2)):
+            here, there = state.on.get(one, ()), state.on.get(other, ())
+            if not here or not there or any(_reads_the_event(t) for t in (*here, *there)):
+                continue
+            on = {
+                **state.on,
+                one: tuple(replace(t, event=one) for t in there),
+                other: tuple(replace(t, event=other) for t in here),
+            }
+            words = f"does after `{one}` what it is to do after `{other}`, and the other way round"
+            subject = f"{role.name}/{state.name}"
+            yield Edit(subject, f"{one} <-> {other}", words, state.place, _with_state(role, replace(state, on=on)))
+
+
+def _reads_the_event(t: Transition) -> bool:
+    read = (t.guard, *(e for u in t.updates for e in (u.key, u.value)))
+    return any(e is not None and _mentions(e, x.Argument | x.Sender) for e in read)
 
 
 def ignore_event(system: System, role: Role, every: bool) -> Iterator[Edit]:

@@ -17,12 +17,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from leasehold.checker.mutation import edits
+from leasehold.checker.mutation import conditions, edits
 from leasehold.checker.mutation.edits import Edit
 from leasehold.spec.language.accepting import with_meanings
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink
 from leasehold.spec.language.lint import lint
-from leasehold.spec.language.model import Role, System
+from leasehold.spec.language.model import Outside, Role, System
 
 Rule: TypeAlias = Callable[[System, Role, bool], Iterator[Edit]]
 
@@ -47,6 +47,24 @@ RULES: Mapping[str, MutationOperator] = {
     "drop_update": MutationOperator("a transition without one of its updates", edits.drop_update),
     "change_update": MutationOperator("an update with another value", edits.change_update),
     "change_field": MutationOperator("a message with another value in a field", edits.change_field),
+    "exchange_guards": MutationOperator(
+        "two transitions of a state on an event, each with the guard of the other", edits.exchange_guards
+    ),
+    "exchange_answers": MutationOperator("two answers of a task, each taken for the other", edits.exchange_answers),
+    "drop_condition": MutationOperator("a task without one of its conditions", conditions.drop_condition),
+    "drop_condition_operand": MutationOperator(
+        "a task's condition without an operand of `and` or `or`, or of an operator on sets",
+        conditions.drop_condition_operand,
+    ),
+    "shift_condition": MutationOperator("a comparison in a task's condition off by one", conditions.shift_condition),
+    "negate_condition": MutationOperator("a task's condition with a part negated", conditions.negate_condition),
+    "drop_contract": MutationOperator(
+        "an event from outside without the condition under which it comes", conditions.drop_contract
+    ),
+    "drop_contract_operand": MutationOperator(
+        "such a condition without an operand of `and` or `or`", conditions.drop_contract_operand
+    ),
+    "shift_contract": MutationOperator("a comparison in such a condition off by one", conditions.shift_contract),
 }
 
 # The rules that change what a transition does, and not when it is taken.
@@ -77,7 +95,9 @@ class Mutation:
         role = system.roles[self.subject.partition("/")[0]]
         for edit in RULES[self.rule].edits(system, role, True):
             if (edit.subject, edit.item) == (self.subject, self.item):
-                return with_meanings(replace(system, roles={**system.roles, role.name: edit.role}), role=role.name)
+                if isinstance(edit.changed, Outside):
+                    return replace(system, environment={**system.environment, edit.changed.name: edit.changed})
+                return with_meanings(replace(system, roles={**system.roles, role.name: edit.changed}), role=role.name)
         raise KeyError(self.name)
 
 

@@ -46,8 +46,8 @@ def test_a_survivor_is_1(run: Run, lamp: Path) -> None:
     assert lines[0].startswith("lamp  spec ")
     assert lines[1].startswith("1 of 2 killed (50.0 %), 2 refused, 0 equivalent, ")
     assert lines[2:] == [
-        "  swap_target      1 of 1 killed (100.0 %), 1 refused, 0 equivalent",
-        "  ignore_event     0 of 1 killed (0.0 %), 1 refused, 0 equivalent",
+        "  swap_target   1 of 1 killed (100.0 %), 1 refused, 0 equivalent",
+        "  ignore_event  0 of 1 killed (0.0 %), 1 refused, 0 equivalent",
         "killed by",
         "      1  goes_dark",
         "survivors (1, 1 not explained)",

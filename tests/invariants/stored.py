@@ -1,18 +1,20 @@
 """The counterexamples that docs/invariants.md shows, as they are kept: tests/invariants/SYSTEM.json.
 
 Each is of a mutant of the system (checker/mutation), by its name, in a setting of the constants and perhaps under
-faults; it has the shortest path to a violation of one property as it is drawn. Whether the mutants still violate the
-properties so is asked by test_invariants.py.
+faults; it has the shortest path to a violation of one property as it is drawn. A mutant has one change, or two where no
+change alone was seen to violate the property. Whether the mutants still violate the properties so is asked by
+test_invariants.py.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path as File
+from typing import Any
 
 import yaml
 
@@ -30,16 +32,8 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Counterexample:
-    """A mutant that violates a property.
-
-    Attributes:
-        mutant: its name; `rule`, `subject` and `what` say in words what is wrong, `file` and `line` where.
-        settings: of the constants; `faults`: the budget, or empty.
-        also: the other properties that it violates there.
-        failed: of a claim that joins several, the parts that are false in the end.
-        steps: of the path; `values`: of what the property speaks of, in its last state; `drawn`: the path as Mermaid.
-    """
+class Change:
+    """A change of a mutant: its name; `rule`, `subject` and `what` say what is wrong, `file` and `line` where."""
 
     mutant: str
     rule: str
@@ -47,6 +41,25 @@ class Counterexample:
     what: str
     file: str
     line: int
+
+    @classmethod
+    def of(cls, m: Mutation) -> Change:
+        return cls(m.name, m.rule, m.subject, m.what, m.place.file, m.place.line)
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """A mutant that violates a property.
+
+    Attributes:
+        changes: what is wrong with it.
+        settings: of the constants; `faults`: the budget, or empty.
+        also: the other properties that it violates there.
+        failed: of a claim that joins several, the parts that are false in the end.
+        steps: of the path; `values`: of what the property speaks of, in its last state; `drawn`: the path as Mermaid.
+    """
+
+    changes: tuple[Change, ...]
     settings: dict[str, str]
     faults: str
     also: tuple[str, ...]
@@ -57,14 +70,14 @@ class Counterexample:
 
     @classmethod
     def of(
-        cls, system: System, mutation: Mutation, trial: Trial, p: Property, result: PropertyResult,
+        cls, system: System, changes: Iterable[Mutation], trial: Trial, p: Property, result: PropertyResult,
         also: Collection[str],
     ) -> Counterexample:  # fmt: skip
         """That of a result which has a path."""
         path = result.path
         assert path is not None
         return cls(
-            mutation.name, mutation.rule, mutation.subject, mutation.what, mutation.place.file, mutation.place.line,
+            tuple(map(Change.of, changes)),
             dict(trial.settings), "" if trial.budget is None else str(trial.budget), tuple(sorted(also)),
             result.failed, len(path), tuple(_values(p, path)), tuple(_drawn(system, path)),
         )  # fmt: skip
@@ -120,11 +133,13 @@ class Stored:
 def read(system: str) -> Stored:
     """Those of a system, as they are kept."""
     found = json.loads((FOLDER / f"{system}.json").read_text(encoding="utf-8"))
-    examples = {
-        name: Counterexample(**{k: tuple(v) if isinstance(v, list) else v for k, v in kept.items()})
-        for name, kept in found["counterexamples"].items()
-    }
+    examples = {name: _counterexample(kept) for name, kept in found["counterexamples"].items()}
     return Stored(found["system"], found["tried"], examples)
+
+
+def _counterexample(kept: dict[str, Any]) -> Counterexample:
+    fields = {k: tuple(v) if isinstance(v, list) else v for k, v in kept.items()}
+    return Counterexample(**{**fields, "changes": tuple(Change(**change) for change in kept["changes"])})
 
 
 def unviolated(system: str) -> dict[str, str]:

@@ -132,12 +132,17 @@ def test_a_mutant_differs_in_no_more_than_its_place() -> None:
         role = mutation.subject.partition("/")[0]
         state = mutation.subject.partition("/")[2].partition("#")[0]
         assert changed != system
+        if "contract" in mutation.rule:
+            contract = mutation.subject.partition("/")[2]
+            others = {**changed.environment, contract: system.environment[contract]}
+            assert replace(changed, environment=others) == system
+            continue
         assert replace(changed, roles=system.roles, properties=system.properties) == system  # but for what they accept
         assert changed.properties.keys() == system.properties.keys()
         assert {r for r in system.roles if changed.roles[r] != system.roles[r]} == {role}
         before, after = system.roles[role].states, changed.roles[role].states
         changed_states = {s for s in before if after[s] != before[s]}
-        if mutation.rule == "change_field":
+        if mutation.rule == "change_field" or "condition" in mutation.rule:
             assert changed_states == set()
         elif state in before:
             assert changed_states == {state}
@@ -308,9 +313,7 @@ def test_the_lease() -> None:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    found, battery = module.campaign()
-    assert found.out_of_date == ()
-    printed = "\n".join(module.page(found, battery)) + "\n"
+    printed = "\n".join(module.printed()) + "\n"
     assert (ROOT / "docs/mutation.md").read_text() == printed, "run python tests/mutation_page.py > docs/mutation.md"
 
 
