@@ -18,6 +18,7 @@ from leasehold.checker.recovery.cases.log_replay import LogPlayer
 from leasehold.checker.recovery.cases.path_case import plain_case, read_case, reported_cases
 from leasehold.checker.recovery.cases.played import UNPLAYED, PlayedCounterexample, play_counterexample
 from leasehold.faults import Budget
+from leasehold.impl.compiler.program import NotRunnable
 from leasehold.impl.events.event import read
 from leasehold.reports.json_report import property_json
 from leasehold.spec import System
@@ -48,7 +49,10 @@ def of_mutants(system: System, step: int, most: int, budget: Budget | None = Non
         found = counterexample(mutant, budget)
         if found is None or found.path is None:
             continue
-        played = play_counterexample(mutant, found.name, found.path, budget)
+        try:
+            played = play_counterexample(mutant, found.name, found.path, budget)
+        except NotRunnable:
+            continue  # no actor could run what its mistake makes of it
         assert not played.findings, f"{mutation.name}: {found.name}: {played.findings}"
         if played.unplayed:
             count[played.unplayed] += 1
