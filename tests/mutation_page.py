@@ -168,9 +168,10 @@ def table(found: MutationReport, made: Counter[str]) -> Iterator[str]:
     for rule, score in found.by_rule().items():
         yield f"| `{rule}` | {RULES[rule].doc} | {made[rule]} | {counts(score)} |"
     yield f"| all | | {made.total():,} | {counts(total)} |"
-    yield ""
-    yield "The linter's errors for which mutants are refused:"
-    yield ", ".join(f"{code} ({count})" for code, count in found.refusals().items()) + "."
+    if refusals := found.refusals():
+        yield ""
+        yield "The linter's errors for which mutants are refused:"
+        yield ", ".join(f"{code} ({count})" for code, count in refusals.items()) + "."
 
 
 def survivors(found: MutationReport) -> Iterator[str]:
