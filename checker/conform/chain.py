@@ -13,6 +13,7 @@ class JudgedChain:
 
     Attributes:
         machines: as its events have left them.
+        digests: by machine, of the record that its last event has left.
         serves: by machine that belongs to the actor, the lease that drove it last.
         epoch, now, commit: of the last event.
         moments: the times at which what was refused since the last commit may have come.
@@ -25,6 +26,7 @@ class JudgedChain:
     def __init__(self, program: Program, judged: JudgedLog) -> None:
         self.machines = CompiledMachines(program)
         self.judged = judged
+        self.digests: dict[RecordKey, str] = {}
         self.serves: dict[RecordKey, str] = {}
         self.epoch = self.now = self.commit = 0
         self.moments: range = range(1)

@@ -26,6 +26,7 @@ from leasehold.checker.conform.findings import JudgedLog, Nonconformity, What
 from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.conform.receipts import LogComparison, Receipts
 from leasehold.checker.verify.causal import CausalMerge, other_constants, rooms_of, with_driven
+from leasehold.checker.verify.lost import RECOVERED_OTHERWISE
 from leasehold.faults.simulation.steps import LoggedStep
 from leasehold.impl.actor import drafts
 from leasehold.impl.actor.environment import ActorError
@@ -44,6 +45,7 @@ from leasehold.impl.events.event import (
     RefusedEvent,
     SealEvent,
     StepEvent,
+    record_digest,
 )
 from leasehold.impl.store.store import RecordKey
 from leasehold.impl.words import counted
@@ -126,6 +128,7 @@ class LogConformance:
                 self._refused(chain, event)
             case MigratedEvent():
                 chain.machines, chain.found = CompiledMachines(self.program), None
+                chain.digests.clear()
             case PrunedEvent() if event.until >= event.position:
                 self._say("log", event, f"it says that events up to {event.until} are dropped, which come after it")
 
@@ -188,10 +191,22 @@ class LogConformance:
         if event.unrecorded:
             self._say("log", event, f"{event.unrecorded} commits before it have no events")
             chain.machines = CompiledMachines(program)
+            chain.digests.clear()
         elif event.machines != known and event.position > 1 and not chain.judged.pruned:
             self._say("record", event, f"it recovers {event.machines} machines, and its events have {known}")
         chain.stepped.clear()
         chain.found = event.machines if event.position == 1 or event.unrecorded else 0
+        if event.records:
+            self._lost(chain, event)
+
+    def _lost(self, chain: JudgedChain, event: RecoveredEvent) -> None:
+        """The records that an actor comes back without, or with others than its events have left."""
+        for key, had in sorted(chain.digests.items()):
+            has = event.records.get(key.lease, {}).get(key.machine, "")
+            if has != had:
+                lease = chain.serves.get(key, "") if key.lease == BELOW else key.lease
+                reason = RECOVERED_OTHERWISE.format(key.machine, "another" if has else "no")
+                self.findings.append(Nonconformity("record", event.actor, event.position, lease, key.machine, reason))
 
     def _found(self, chain: JudgedChain, event: FoundEvent) -> None:
         key = RecordKey(event.lease, event.machine)
@@ -207,6 +222,7 @@ class LogConformance:
             words = "no step of it" if before is None else "its last event"
             self._say("record", event, f"{event.machine} is found in a record that {words} has left")
         self._adopt(chain, event.actor, key, record)
+        chain.digests[key] = record_digest(event.record)
         for peer, number in event.record.sent.items():
             self.receipts.base[event.lease, event.machine, peer] = number
         if event.serves:
@@ -230,6 +246,7 @@ class LogConformance:
         if named is not None:
             chain.over |= {event.lease} - {BELOW}
             chain.machines.forget(key)
+            chain.digests.pop(key, None)
             self.comparison.actor = event.actor
             self.comparison.forget(key)
 
@@ -283,6 +300,7 @@ class LogConformance:
         step = event.step
         steps = list(with_driven(step))
         chain.judged.steps += len(steps)
+        chain.digests |= {RecordKey(one.lease, one.machine): record_digest(one.record) for one in steps}
         try:
             afters = [self.decoder.record(one.machine, one.record) for one in steps]
             events = [self.decoder.event(one) for one in steps]

@@ -36,7 +36,7 @@ from leasehold.checker.verify.causal import (
     rooms_of,
     with_driven,
 )
-from leasehold.checker.verify.lost import first_steps, lost_record
+from leasehold.checker.verify.lost import first_steps, lost_record, recovered_otherwise
 from leasehold.checker.verify.run_state import OF_ACTOR, Cut, RunState, RunSteps, Unjudged
 from leasehold.faults import Budget
 from leasehold.faults.lowering import DOWN, UP
@@ -211,6 +211,10 @@ class ConsistentCuts:
                     self._fault(event, "", words + other_constants(event, self.known.system))
                 if event.unrecorded:
                     self._fault(event, "", f"{event.unrecorded} commits before it have no events", UNDECIDED)
+                elif event.records:
+                    for run in self._going():
+                        for words in recovered_otherwise(run, event):
+                            self._fault(event, run.name, words)
             case StepEvent():
                 yield from self._step(event)
             case FoundEvent():

@@ -4,7 +4,9 @@ Theory of operation. A step tells the record after it, and where its machine sto
 machine its record changes nowhere but where the actor recovers from its store; so it is as the last event has left it,
 or it was lost there. A step tells that in three ways: it begins in another state, a field that its transition does
 not write has another value afterwards, or a number is smaller than before. A record that begins anew has first values.
-What was lost in a field that the step itself writes is in no event.
+
+Of a field that the step itself writes, and of a machine that never steps again, nothing shows in a step. But an actor
+that recovers tells the digest of each record that it has: so it is known that one was lost, though not what of it.
 """
 
 from __future__ import annotations
@@ -15,12 +17,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from leasehold.checker.verify.causal import with_driven
+from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.values import ValueFault, from_plain
-from leasehold.impl.events.event import MachineStep, StepEvent
+from leasehold.impl.events.event import MachineStep, RecoveredEvent, StepEvent
 
 if TYPE_CHECKING:
     from leasehold.checker.verify.cuts import CutsOfSystem
     from leasehold.checker.verify.run_state import RunState
+
+
+RECOVERED_OTHERWISE = "{} comes back with {} record; its last event has left another one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +90,11 @@ def _numbers(known: CutsOfSystem, run: RunState, step: MachineStep, place: tuple
         if has < had and (sends or step.received is None or step.received.machine != name):
             what = "sent to" if sends else "received from"
             yield f"takes {step.event}, and the last number {what} {name} is {has}; it was {had} before"
+
+
+def recovered_otherwise(run: RunState, event: RecoveredEvent) -> Iterator[str]:
+    """The machines of a run that an actor recovers with another record than their last events have left, in words."""
+    machines = {**event.records.get(BELOW, {}), **event.records.get(run.name, {})}
+    for (actor, machine), had in sorted(run.digests.items()):
+        if actor == event.actor and (has := machines.get(machine, "")) != had:
+            yield RECOVERED_OTHERWISE.format(machine, "another" if has else "no")

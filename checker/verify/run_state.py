@@ -19,7 +19,7 @@ from leasehold.checker.verify.lanes import ReplayedLane
 from leasehold.checker.verify.lost import first_steps, lost_record
 from leasehold.faults.lowering import DOWN, UP
 from leasehold.impl.core.values import ValueFault, from_plain
-from leasehold.impl.events.event import AnyEvent, FoundEvent, MachineRecord, MachineStep, StepEvent
+from leasehold.impl.events.event import AnyEvent, FoundEvent, MachineRecord, MachineStep, StepEvent, record_digest
 
 if TYPE_CHECKING:
     from leasehold.checker.verify.cuts import CutsOfSystem
@@ -84,6 +84,7 @@ class RunState:
         lanes: by cell, those that have carried a message.
         epochs: by machine, the last state epoch.
         left: by actor and machine of this run, the state that its last event has left it in.
+        digests: by actor and machine, the digest of the record that its last event has left (`record_digest`).
         serving: actor and name of the machines of actors that serve this run.
         judged: it can be judged.
         over: it is in an end that the system allows.
@@ -98,6 +99,7 @@ class RunState:
     lanes: dict[int, ReplayedLane] = field(default_factory=dict)
     epochs: dict[str, int] = field(default_factory=dict)
     left: dict[tuple[str, str], str] = field(default_factory=dict)
+    digests: dict[tuple[str, str], str] = field(default_factory=dict)
     serving: set[tuple[str, str]] = field(default_factory=set)
     judged: bool = True
     over: bool = False
@@ -169,6 +171,7 @@ class RunSteps:
     def passes(self, run: RunState, actor: str, machine: str) -> None:
         """A machine of an actor serves the run no more, and counts as unused."""
         run.serving.discard((actor, machine))
+        run.digests.pop((actor, machine), None)
         if (place := self.known.machine(machine)) is not None:
             role, number = place
             at, size = self.layout.at(role, number, None), self.layout.stride[role]
@@ -190,6 +193,7 @@ class RunSteps:
             Unjudged: it cannot be judged.
         """
         for step in with_driven(event.step):
+            run.digests[event.actor, step.machine] = record_digest(step.record)
             if step.lease == OF_ACTOR:
                 run.serving.add((event.actor, step.machine))
             else:
@@ -204,6 +208,7 @@ class RunSteps:
         """
         if event.lease != OF_ACTOR:
             run.left[event.actor, event.machine] = event.record.state
+            run.digests[event.actor, event.machine] = record_digest(event.record)
         if event.record.epoch > run.epochs.get(event.machine, 0):
             raise Missing(event.machine)
 

@@ -83,6 +83,7 @@ class Chronicle:
         fields = {
             "agreement": agreement, "machines": len(machines), "unrecorded": unrecorded if head.position else 0,
             "system": program.system, "constants": dict(program.constants),
+            "records": self.describer.digests(machines.values()),
         }  # fmt: skip
         drafts: list[Draft] = [EventDraft(RecoveredEvent, fields)]
         if machines and unrecorded:

@@ -20,7 +20,14 @@ from leasehold.impl.core.codec import Codec
 from leasehold.impl.core.core import Core, Named, Program
 from leasehold.impl.core.values import to_plain
 from leasehold.impl.core.work import CallWork, Event, Record, SendWork
-from leasehold.impl.events.event import MachineRecord, MachineStep, ReceivedMessage, SentMessage, StartedCall
+from leasehold.impl.events.event import (
+    MachineRecord,
+    MachineStep,
+    ReceivedMessage,
+    SentMessage,
+    StartedCall,
+    record_digest,
+)
 from leasehold.spec.language import types as t
 
 LARGE = 1024  # bytes of an opaque value as JSON
@@ -102,6 +109,13 @@ class EventDescriber:
             began = zip(core.since, record[core.state_epoch_at + 1 :], strict=False)
             since = {task: epoch for task, epoch in began if epoch}
         return MachineRecord(record[0], core.view(plain), record[core.state_epoch_at], sent, received, since)
+
+    def digests(self, machines: Iterable[MachineInstance]) -> dict[str, dict[str, str]]:
+        """By lease and machine, the digest of its record."""
+        found: dict[str, dict[str, str]] = {}
+        for one in machines:
+            found.setdefault(one.key.lease, {})[one.key.machine] = record_digest(self.record(one.core, one.record))
+        return found
 
     def _numbers(self, core: Core, number: int, numbers: Any) -> dict[str, int]:
         """The numbers of messages by the neighbour's name."""

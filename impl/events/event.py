@@ -184,6 +184,8 @@ class RecoveredEvent(ActorEvent, frozen=True, kw_only=True, tag="recovered"):
         system, constants: the name of the system, and its constants by name; empty in events of before they were told.
         machines: how many it has.
         unrecorded: how many commits were made since the last event while events were switched off.
+        records: by lease and machine, the digest of the record that it has (`record_digest`); empty in events of before
+            they were told.
     """
 
     agreement: str
@@ -191,6 +193,7 @@ class RecoveredEvent(ActorEvent, frozen=True, kw_only=True, tag="recovered"):
     unrecorded: int = 0
     system: str = ""
     constants: dict[str, Any] = {}
+    records: dict[str, dict[str, str]] = {}
 
 
 class FoundEvent(ActorEvent, frozen=True, kw_only=True, tag="found"):
@@ -286,3 +289,11 @@ def read(body: bytes) -> AnyEvent:
 def digest(body: bytes) -> str:
     """The digest of an event, which the next one names: 64 hexadecimal digits of SHA-256."""
     return hashlib.sha256(body).hexdigest()
+
+
+def record_digest(record: MachineRecord) -> str:
+    """The digest of a record as events have it: the first 16 hexadecimal digits of SHA-256 of its JSON.
+
+    It shows what was lost by accident; it is the chain that vouches for it.
+    """
+    return hashlib.sha256(_encode(record)).hexdigest()[:16]

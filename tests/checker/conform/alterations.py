@@ -517,6 +517,15 @@ def forgotten_and_begun_again(known: KnownSystem, events: list[AnyEvent], at: in
 
 
 @alters
+def another_record_recovers(known: KnownSystem, events: list[AnyEvent], at: int) -> list[AnyEvent] | None:
+    event = events[at]
+    if not isinstance(event, RecoveredEvent) or not event.records or not at:
+        return None
+    lease, machines = next(iter(event.records.items()))
+    return [replace(event, records={**event.records, lease: dict.fromkeys(machines, "0123456789abcdef")})]
+
+
+@alters
 def refused_what_is_taken_next(known: KnownSystem, events: list[AnyEvent], at: int) -> list[AnyEvent] | None:
     event = events[at]
     if not isinstance(event, StepEvent) or event.step.cause not in ("policy", "client", "handler", "probe"):

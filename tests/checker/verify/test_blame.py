@@ -59,7 +59,7 @@ def blamed(known: CutsOfSystem, history: History, property_: str = "") -> list[t
     [
         ("duplicate_executed", 13, "core", "takes update_ticket with a number that it has received before"),
         ("unit_not_saved", 8, "infrastructure", "recovers 1 machines, and its events have 2"),
-        ("received_numbers_not_saved", 23, "infrastructure", "its record may have been lost before incarnation"),
+        ("received_numbers_not_saved", 23, "infrastructure", "comes back with another record"),
     ],
 )
 def test_a_seeded_bug_is_blamed_on_its_part(bug: str, seed: int, culprit: str, words: str) -> None:

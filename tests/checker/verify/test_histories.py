@@ -12,7 +12,8 @@ from leasehold.checker.recovery.lease.random_runs.plan import RunPlan, plan_of
 from leasehold.checker.verify.causal import CausalMerge
 from leasehold.checker.verify.cuts import ConsistentCuts, Cut, CutsOfSystem
 from leasehold.checker.verify.history import HistoryVerification
-from leasehold.impl.events.event import AnyEvent, StepEvent
+from leasehold.checker.verify.run_state import OF_ACTOR
+from leasehold.impl.events.event import AnyEvent, RecoveredEvent, StepEvent, write
 from tests.checker.verify.histories import History, history_of, known, verified
 from tests.seeded_bugs import named
 
@@ -60,6 +61,54 @@ def test_a_bug_is_reported_with_its_invariant(bug: str, seed: int, invariant: st
     assert own == set(violation.actors)
     assert violation.path.steps
     assert violation.events[-1][1] <= len(history[violation.events[-1][0]])
+
+
+# What an actor recovers
+
+
+def recoveries(history: History) -> list[tuple[str, int, RecoveredEvent, str, str]]:
+    """Actor, place, event, lease and machine of each record that is recovered."""
+    return [
+        (actor, at, event, lease, machine)
+        for actor, events in history.items()
+        for at, event in enumerate(events)
+        if isinstance(event, RecoveredEvent)
+        for lease, machines in event.records.items()
+        for machine in machines
+    ]
+
+
+def with_event(history: History, actor: str, at: int, event: AnyEvent) -> History:
+    return {**history, actor: [*history[actor][:at], event, *history[actor][at + 1 :]]}
+
+
+@pytest.mark.parametrize("has", ["0123456789abcdef", None])
+def test_a_record_that_is_recovered_otherwise_is_named(has: str | None) -> None:
+    """Also where no later step shows it. Of leases that are over nothing is asked."""
+    plan = plan_in_two_settings(8)
+    history, named_ = history_of(plan), 0
+    for actor, at, event, lease, machine in recoveries(history):
+        others = {name: digest for name, digest in event.records[lease].items() if name != machine}
+        records = {**event.records, lease: {**others, **({} if has is None else {machine: has})}}
+        found = verified(plan, with_event(history, actor, at, structs.replace(event, records=records)))
+        assert not found.violations
+        words = f"{machine} comes back with {'no' if has is None else 'another'} record"
+        assert all(fault.position == event.position and words in fault.reason for fault in found.faults)
+        assert all(fault.run == lease for fault in found.faults if lease != OF_ACTOR)
+        named_ += len(found.faults)
+    assert named_ > 0
+
+
+def test_events_of_before_digests_were_told_are_judged_as_ever() -> None:
+    plan = plan_in_two_settings(8)
+    history = history_of(plan)
+    assert recoveries(history)
+    old = {
+        actor: [structs.replace(e, records={}) if isinstance(e, RecoveredEvent) else e for e in events]
+        for actor, events in history.items()
+    }
+    assert not any(b"records" in write(event) for events in old.values() for event in events)
+    assert verified(plan, old) == verified(plan, history)
 
 
 # Order

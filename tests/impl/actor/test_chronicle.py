@@ -16,7 +16,15 @@ from leasehold.impl.actor.ready import Follow, Observe, SealEvents
 from leasehold.impl.clock import HandClock
 from leasehold.impl.core.core import Program
 from leasehold.impl.events.chain import Head, Verified, verify
-from leasehold.impl.events.event import AnyEvent, RecoveredEvent, RefusedEvent, SealEvent, StepEvent, read
+from leasehold.impl.events.event import (
+    AnyEvent,
+    RecoveredEvent,
+    RefusedEvent,
+    SealEvent,
+    StepEvent,
+    read,
+    record_digest,
+)
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Batch, RecordKey, StoreError
 from tests.impl.actor.alone import GatedHandler, alone, program_of
@@ -158,7 +166,11 @@ def test_a_restart_goes_on_with_the_chain(program: Program) -> None:
 
     tower = told(program, story)
     assert tower.kinds == ["Recovered", "Step", "Step"] * 3
-    assert [event.machines for event in tower.events if isinstance(event, RecoveredEvent)] == [0, 1, 1]
+    recovered = [event for event in tower.events if isinstance(event, RecoveredEvent)]
+    assert [event.machines for event in recovered] == [0, 1, 1]
+    for event in recovered[1:]:  # what it has is what the last event has left
+        assert isinstance(last := tower.events[event.position - 2], StepEvent)
+        assert event.records == {last.step.lease: {last.step.machine: record_digest(last.step.record)}}
     assert tower.verified().last == 9
 
 
