@@ -176,6 +176,15 @@ class CausalMerge:
         """Nothing more comes of an actor that is of before a moment; where only its real time is known, of that."""
         self._streams[actor].known = (now, time)
 
+    def drop(self, actor: str) -> None:
+        """The events of an actor that wait are not judged."""
+        self._streams[actor].events.clear()
+
+    def waiting_runs(self) -> set[str]:
+        """The runs of which events wait for others."""
+        steps = (e.step for stream in self._streams.values() for e in stream.events if isinstance(e, StepEvent))
+        return {step.serves or step.lease for step in steps}
+
     def oldest(self) -> float | None:
         """The real time of the oldest event that waits; None: none does."""
         return min((stream.events[0].time for stream in self._streams.values() if stream.events), default=None)

@@ -352,10 +352,15 @@ class ConsistentCuts:
             yield run.cut(Action("clock", None, 0, ""))
 
     def pass_time(self, now: int = 0) -> Iterator[Cut]:
-        """Time passes in all runs that go on, up to the last event of all, and to a moment that is known."""
+        """Time passes in all runs that go on, up to the last event of all, and to a moment that is known.
+
+        Not in a run of which an event waits: that may be of before, and what it does would come too late.
+        """
         yield from self._passes_time(now)
+        waiting = self.merge.waiting_runs()
         for run in self._going():
-            yield from self._time(run)
+            if run.name not in waiting:
+                yield from self._time(run)
 
     # Runs
 

@@ -23,7 +23,7 @@ from leasehold.checker.verify.blame import Blame, Blaming
 from leasehold.checker.verify.causal import CutFault
 from leasehold.checker.verify.history import HistoryResult, HistoryVerification, Violation
 from leasehold.checker.verify.source import ChainReader
-from leasehold.impl.events.chain import ChainError
+from leasehold.impl.events.chain import ChainError, Tampering
 from leasehold.impl.server.client import ClientError, Unreachable
 from leasehold.impl.server.event_source import ActorSource, ConfiguredSource
 from leasehold.impl.store.store import StoreError
@@ -154,6 +154,8 @@ class SourceVerification:
         except ChainError as error:
             self.broken.add(actor)
             kind = error.kind.name.lower()
+            if error.kind is Tampering.ROOTLESS and self.verification.whole:
+                self.verification.cuts.merge.drop(actor)  # all of them come after what is missing
             self.verification.fault(CutFault(actor, error.position, "", error.reason, kind))
             return True
         except (ClientError, StoreError, OSError) as error:

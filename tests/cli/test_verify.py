@@ -167,3 +167,19 @@ def test_a_source_that_is_a_broken_configuration_is_an_error_of_its_own(verb: Co
     result = CliRunner().invoke(verb, [*(["tenant:1"] if verb is explain else []), str(broken)])
     assert result.exit_code == 2
     assert "is no YAML" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(("seed", "actor"), [(15, "site"), (14, "broker")])
+def test_events_that_are_missing_at_the_beginning_raise_no_alarm(tmp_path: Path, seed: int, actor: str) -> None:
+    """What comes after them is not judged, and no time passes where others wait for what is missing."""
+    files = _files(tmp_path, seed)
+    (cut,) = (file for file in files if file.name == f"{actor}.jsonl")
+    header, *lines = cut.read_text().splitlines(keepends=True)
+    cut.write_text("".join([header, *lines[(len(lines) - 1) // 2 :]]))
+    plan = plan_in_two_settings(seed)
+    settings = (f"lazy_close={str(plan.lazy).lower()}",)
+    words = [word for setting in (*SETTINGS[:1], *settings, *SETTINGS[2:]) for word in ("--set", setting)]
+    found = json.loads(CliRunner().invoke(verify, [*map(str, files), *words, "--json"]).stdout)
+    assert "rootless" in {fault["kind"] for fault in found["faults"]}
+    assert not any("other constants" in fault["reason"] for fault in found["faults"])
+    assert found["violations"] == []
