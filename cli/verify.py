@@ -152,7 +152,7 @@ def verify(
     _write(model, asked, result, draw, junit, time.monotonic() - began)
     unread = dict(following.unreachable) if result.holds else {}
     if as_json:
-        more: dict[str, Any] = {"signatures": keys is not None}
+        more: dict[str, Any] = {"signatures": keys is not None, "unsealed": following.unsealed()}
         if lag is not None:
             more |= {"lag": {"events": lag.events, "seconds": round(lag.seconds, 3)}}
             more |= {"unreachable": dict(following.unreachable)}
@@ -162,6 +162,8 @@ def verify(
     else:
         mine_too = {one.name for one in model.properties.values() if Path(one.place.file) in own}
         _print(result, keys is not None, follow, {*names, *mine_too})
+        for actor, count in following.unsealed().items():
+            console().print(f"no signature vouches for the last {counted(count, 'event')} of {actor}", markup=False)
         if unread:
             words = f"what {', '.join(unread)} may have done since cannot be read, so not all could be judged"
             console().print(words, markup=False, style="yellow")

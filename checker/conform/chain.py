@@ -19,6 +19,7 @@ class JudgedChain:
         moments: the times at which what was refused since the last commit may have come.
         found: how many records follow that no event tells of; None: any number.
         stepped: the machines that have taken a step in this incarnation.
+        whole: the machines that were recovered in this incarnation as they were left.
         over: the leases of which a machine is forgotten.
         spec_told: whether it was said that events are of another specification.
     """
@@ -32,5 +33,6 @@ class JudgedChain:
         self.moments: range = range(1)
         self.found: int | None = None if judged.pruned else 0
         self.stepped: set[RecordKey] = set()
+        self.whole: set[RecordKey] = set()
         self.over: set[str] = set()
         self.spec_told = False

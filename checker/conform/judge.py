@@ -195,6 +195,7 @@ class LogConformance:
         elif event.machines != known and event.position > 1 and not chain.judged.pruned:
             self._say("record", event, f"it recovers {event.machines} machines, and its events have {known}")
         chain.stepped.clear()
+        chain.whole.clear()
         chain.found = event.machines if event.position == 1 or event.unrecorded else 0
         if event.records:
             self._lost(chain, event)
@@ -203,7 +204,9 @@ class LogConformance:
         """The records that an actor comes back without, or with others than its events have left."""
         for key, had in sorted(chain.digests.items()):
             has = event.records.get(key.lease, {}).get(key.machine, "")
-            if has != had:
+            if has == had:
+                chain.whole.add(key)
+            else:
                 lease = chain.serves.get(key, "") if key.lease == BELOW else key.lease
                 reason = RECOVERED_OTHERWISE.format(key.machine, "another" if has else "no")
                 self.findings.append(Nonconformity("record", event.actor, event.position, lease, key.machine, reason))
@@ -383,7 +386,7 @@ class LogConformance:
             again = self._is_taken_again(chain, event, events, afters)
             if again:
                 reason = f"{step.machine} takes {step.event} with a number that it has received before"
-            elif first_since and chain.judged.incarnations > 1 and by_core:
+            elif first_since and chain.judged.incarnations > 1 and by_core and key not in chain.whole:
                 what = "record"
                 reason += f"; its record may have been lost before incarnation {event.epoch}, as this is its first step"
             elif by_reference and not by_core and self._is_decision(step, logged):

@@ -4,7 +4,7 @@ Theory of operation. What led to a violation is the *causal past* of the last st
 and actor before it, those that sent what these have received, and so on. All of it is judged as `leasehold conform`
 does. The first event that is wrong there decides, as what follows from it may be right by itself:
 
-    core            a step that the specification does not allow
+    core            a step that the specification does not allow, or a timer that was due and has ended nothing
     infrastructure  events contradict each other: a message that nobody has sent so, a record that was lost, a clock
                     that goes back, a probe that finds another state than handlers have told
     policy          all steps are allowed, and decisions of policies led there: the last of each actor
@@ -14,15 +14,17 @@ does. The first event that is wrong there decides, as what follows from it may b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from leasehold.checker.conform.findings import JudgedLog, Nonconformity
 from leasehold.checker.conform.judge import LogConformance
 from leasehold.checker.conform.known import KnownSystem
+from leasehold.checker.explore.layout import State
 from leasehold.checker.verify.causal import CutFault, with_driven
 from leasehold.checker.verify.cuts import CutsOfSystem
+from leasehold.checker.verify.timers import due
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.events.event import AnyEvent, MachineStep, StepEvent
 from leasehold.spec.language import expression as x
@@ -89,19 +91,20 @@ class Blaming:
             if isinstance(task, Call) and task.target.startswith("policy.") for event in task.answers
         }  # fmt: skip
 
-    def blame(self, property_: str, run: str, events: Sequence[Place]) -> Blame:
+    def blame(self, property_: str, run: str, events: Sequence[Place], state: State | None = None) -> Blame:
         """Whose fault the violation of a property is.
 
         Args:
             property_: its name.
             run: the lease.
             events: of the run up to the violation, in the order that was judged.
+            state: the global state in which it is violated, where it is known.
         """
         last = dict(events)  # by actor the last position, as later ones replace earlier ones
         if not last:
             return Blame("unknown", "no event led there")
         past = self._past(run, events)
-        for finding in self._wrong(run, last, past):
+        for finding in self._wrong(run, last, past, {*events}):
             culprit: Culprit = "infrastructure"
             if finding.what in ("step", "decision"):
                 culprit = "core" if finding.what == "step" else "policy"
@@ -109,14 +112,25 @@ class Blaming:
         for fault in self.faults:
             if fault.run == run and fault.position <= last.get(fault.actor, 0):
                 return Blame("unknown", f"its events cannot be judged: {fault}", ((fault.actor, fault.position),))
-        return self._clock(property_, events) or self._found_otherwise(past) or self._decided(past)
+        return (
+            self._clock(property_, events)
+            or (None if state is None else self._overdue(state, events))
+            or self._found_otherwise(past)
+            or self._decided(past)
+        )
 
-    def _wrong(self, run: str, last: Mapping[str, int], past: Sequence[Place]) -> list[Nonconformity]:
-        """What is wrong before the violation, in the causal past of its last step first, and the first of it first."""
+    def _wrong(
+        self, run: str, last: Mapping[str, int], past: Sequence[Place], own: Container[Place]
+    ) -> list[Nonconformity]:  # fmt: skip
+        """What is wrong before the violation, in the causal past of its last step first, and the first of it first.
+
+        An event of another run counts where it has taken a machine away from this one.
+        """
         inside = set(past)
         found = [
             finding for finding in self.findings
-            if finding.position <= last.get(finding.actor, 0) and finding.lease in ("", run)
+            if finding.position <= last.get(finding.actor, 0)
+            and (finding.lease in ("", run) or (finding.actor, finding.position) in own)
         ]  # fmt: skip
         return sorted(
             found, key=lambda f: ((f.actor, f.position) not in inside, self.order.get((f.actor, f.position), 0))
@@ -158,6 +172,25 @@ class Blaming:
                     words = f"event {event.position} of {event.actor} (tick {event.now}) receives what event {sent[1]}"
                     words += f" of {sent[0]} has sent at tick {self.events[sent].now}: a clock is wrong, and the"
                     return Blame("infrastructure", f"{words} property speaks of time", (place, sent))
+        return None
+
+    def _overdue(self, state: State, events: Sequence[Place]) -> Blame | None:
+        """A timer was due and has ended nothing, though its actor runs; at the same tick it may still do so."""
+        for machine, late in due(self.known, state):
+            moved = [at for at in events if any(step.machine == machine for step in _steps(self.events.get(at)))]
+            if not moved:
+                continue
+            assert self.known.layout.clock is not None
+            place, now = moved[-1], state[self.known.layout.clock]
+            later = [e for (who, at), e in self.events.items() if who == place[0] and at > place[1]]
+            moves = [e for e in later if any(step.machine == machine for step in _steps(e))]
+            if moves and moves[0].now <= now and not late:
+                continue
+            words = f"a timer of {machine} is due at tick {now}, and has ended nothing since event {place[1]}"
+            if any(event.now >= now for event in later):  # its clock has come there
+                return Blame("core", f"{words} of {place[0]}, which runs", (place,))
+            why = "whose events do not come to that tick: it was slow, or its clock is behind"
+            return Blame("infrastructure", f"{words} of {place[0]}, {why}", (place,))
         return None
 
     def _found_otherwise(self, past: Sequence[Place]) -> Blame | None:

@@ -8,7 +8,8 @@ with the smallest (virtual time, real time) comes next, as time is judged, too.
 
 A chain may be open: more of it may come. Then no event is passed on that is later than what is known of that chain,
 until somebody says how far it is complete (`quiet`). When all chains are closed and none is ready, a message was
-received that nobody has sent: that is reported with its place, and the merge goes on behind it.
+received that nobody has sent: that is reported with its place, and the merge goes on behind it. Where the events of its
+sender do not begin with its chain, it may have been sent before: then its run cannot be judged.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ def other_constants(event: RecoveredEvent, system: System) -> str:
 @dataclass
 class _Stream:
     events: deque[AnyEvent] = field(default_factory=deque)
-    last: int = 0  # position of the last event that has come
+    first: int = 0  # position of the first event that has come; above 1, others may have been before it
+    last: int = 0  # and of the last
     closed: bool = False
     known: tuple[int | None, float] = (-1, 0.0)  # up to when it is complete, though no event waits
     latest: tuple[int, float] = (-1, 0.0)  # of the last event that was passed on
@@ -117,6 +119,7 @@ class CausalMerge:
         self._recall = recall
         self.faults: list[CutFault] = []
         self.causeless: set[str] = set()
+        self._to_come: dict[tuple[str, str, str], list[int]] | None = None  # what waits is sent
 
     @property
     def actors(self) -> list[str]:
@@ -140,6 +143,7 @@ class CausalMerge:
                 kind = Tampering.GAP if event.position > stream.last else Tampering.REPEATED
                 self.faults.append(CutFault(actor, event.position, "", words, kind.name.lower()))
             if event.position > stream.last:
+                stream.first = stream.first or event.position
                 stream.last = event.position
                 stream.events.append(event)
                 self._expect(event)
@@ -154,9 +158,9 @@ class CausalMerge:
                     lane = step.lease, step.received.machine, step.machine
                     self._awaited.setdefault(lane, deque()).append(step.received.number)
 
-    def resume(self, actor: str, last: int, waiting: Iterable[AnyEvent]) -> None:
-        """Goes on where another merge was: with the position of the last event that had come, and those that wait."""
-        self._streams[actor] = _Stream(deque(waiting), last)
+    def resume(self, actor: str, first: int, last: int, waiting: Iterable[AnyEvent]) -> None:
+        """Goes on where another merge was: with the positions of the first and last event, and those that wait."""
+        self._streams[actor] = _Stream(deque(waiting), first, last)
         for event in self._streams[actor].events:
             self._expect(event)
 
@@ -228,16 +232,17 @@ class CausalMerge:
     def _next(self) -> AnyEvent | None:
         waiting = [stream.events[0] for stream in self._streams.values() if stream.events]
         waiting.sort(key=_moment)
-        crowded = None
+        closed, crowded = all(stream.closed for stream in self._streams.values()), None
         for event in waiting:
-            if self._missing(event) is not None:
-                continue
-            if not self._lacks_room(event):
-                return event if self._complete(_moment(event)) else None
-            crowded = crowded or event
-        if waiting and all(s.closed or s.events for s in self._streams.values()):
-            return crowded or self._passed_over(waiting)
-        return None
+            if self._missing(event) is None:
+                if not self._lacks_room(event):
+                    return event if self._complete(_moment(event)) else None
+                crowded = crowded or event
+            elif closed and not self._comes(event):
+                return self._passed_over(event)
+        if crowded and all(s.closed or s.events for s in self._streams.values()):
+            return crowded
+        return self._passed_over(waiting[0]) if waiting and closed else None  # they wait for each other
 
     def _lacks_room(self, event: AnyEvent) -> bool:
         """Whether an event that waits tells of a receipt without which a step would have had no room."""
@@ -252,11 +257,8 @@ class CausalMerge:
         """Whether all that is earlier has come."""
         return all(stream.complete(moment) for stream in self._streams.values())
 
-    def _passed_over(self, waiting: list[AnyEvent]) -> AnyEvent | None:
-        """None of the first events can be next: the earliest is reported, and counts as if its cause were there."""
-        if not all(s.closed for s in self._streams.values()):
-            return None
-        event = waiting[0]
+    def _passed_over(self, event: AnyEvent) -> AnyEvent:
+        """An event whose cause does not come: it is reported, and counts as if its cause were there."""
         step, number = self._missing(event) or (None, 0)
         assert step is not None and step.received is not None
         of = step.received
@@ -264,6 +266,10 @@ class CausalMerge:
         sender, kind = self._streams.get(of.actor), CONTRADICTION
         if sender is None:
             words, kind = words + f"the events of {of.actor or 'its actor'} are not here", UNDECIDED
+        elif step.lease in self.causeless:
+            words, kind = words + "events of its run are not here", UNDECIDED
+        elif sender.first > 1 and not self._sent_in(step.lease).get((of.machine, step.machine)):
+            words, kind = words + f"the events of {of.actor} begin with {sender.first} here", UNDECIDED
         else:
             words += f"no event says that {of.actor} has sent it"
             if not sender.events and sender.latest < _moment(event):
@@ -272,7 +278,19 @@ class CausalMerge:
         if kind == UNDECIDED:
             self.causeless.add(step.lease)
         self._count(self._sent_in(step.lease), (of.machine, step.machine), number)
-        return event if self._missing(event) is None else self._passed_over(waiting)
+        return event if self._missing(event) is None else self._passed_over(event)
+
+    def _comes(self, event: AnyEvent) -> bool:
+        """Whether the message that an event waits for is sent by one that waits itself, which then lacks its cause."""
+        step, number = self._missing(event) or (None, 0)
+        assert step is not None and step.received is not None
+        if self._to_come is None:  # nothing more comes, so once is enough
+            self._to_come = {}
+            for other in (e for stream in self._streams.values() for e in stream.events):
+                for key, numbers in _numbers_sent(other):
+                    self._to_come.setdefault(key, []).extend(numbers)
+        known = self._to_come.get((step.lease, step.received.machine, step.machine), [])
+        return any(sent <= number for sent in known) and any(sent >= number for sent in known)
 
     def _missing(self, event: AnyEvent) -> tuple[MachineStep, int] | None:
         """The step of an event whose message nobody is known to have sent, and the message's number."""
@@ -331,6 +349,15 @@ def with_driven(step: MachineStep) -> Iterator[MachineStep]:
     yield step
     for driven in step.driven:
         yield from with_driven(driven)
+
+
+def _numbers_sent(event: AnyEvent) -> Iterator[tuple[tuple[str, str, str], tuple[int, ...]]]:
+    """By run, sender and receiver, the least and the greatest number of a message that an event is known to send."""
+    if isinstance(event, StepEvent):
+        for step in with_driven(event.step):
+            yield from (((step.lease, step.machine, sent.to), (sent.number,)) for sent in step.sends)
+    elif isinstance(event, FoundEvent):
+        yield from (((event.lease, event.machine, to), (1, number)) for to, number in event.record.sent.items())
 
 
 def _moment(event: AnyEvent) -> tuple[int, float]:

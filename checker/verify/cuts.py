@@ -315,7 +315,9 @@ class ConsistentCuts:
             return
         for words in (*lost.words, *(() if ahead else lost.numbers)):
             self._fault(event, name, f"{step.machine} {words}")
-        if lost.cells:
+        if lost.cells and self._recovered_last(event.actor) > run.positions.get(
+            key, 0
+        ):  # else the step itself is wrong
             yield from self._time(run)
             self.steps.loses(run, event, step.machine)
             if step.lease == OF_ACTOR:
@@ -323,6 +325,10 @@ class ConsistentCuts:
                 self.changed.add(key)
             self.touched[name] = run
             yield run.cut(Action("lost", None, 0, step.machine), event.actor, event.position)
+
+    def _recovered_last(self, actor: str) -> int:
+        """The position of the event with which an actor has recovered last."""
+        return self.starting[actor][0] if actor in self.starting else self.recovered.get(actor, 0)
 
     def _turns(self, run: RunState, actor: str, position: int, to: Any) -> Iterator[Cut]:
         up = [self.known.up[of] for of in self.steps.played(run, actor)]

@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from itertools import repeat
 
 from leasehold.checker.verify.blame import Blame, Blaming
-from leasehold.checker.verify.causal import CutFault
-from leasehold.checker.verify.history import HistoryResult, HistoryVerification, Violation
+from leasehold.checker.verify.causal import UNDECIDED, CutFault
+from leasehold.checker.verify.history import HistoryResult, HistoryVerification, Violation, events_of
 from leasehold.checker.verify.source import ChainReader
 from leasehold.impl.events.chain import ChainError, Tampering
 from leasehold.impl.server.client import ClientError, Unreachable
@@ -144,9 +144,13 @@ class SourceVerification:
             blames = repeat(Blame("unknown", words))
         else:
             blaming = Blaming(self.verification.known, kept.chains(self.verification.cursor), result.faults)
-            blames = (v.blame or blaming.blame(v.property, v.run, v.events) for v in result.violations)
+            blames = (v.blame or self._blame(blaming, v) for v in result.violations)
         result.violations = [replace(v, blame=blame) for v, blame in zip(result.violations, blames, strict=False)]
         return result.violations[-len(new) :]
+
+    def _blame(self, blaming: Blaming, violation: Violation) -> Blame:
+        cuts = self.verification.until_decided(violation)
+        return blaming.blame(violation.property, violation.run, events_of(cuts), cuts[-1].state)
 
     def _read(self, actor: str, reader: ChainReader) -> bool:
         try:
@@ -163,6 +167,9 @@ class SourceVerification:
             return False
         self.unreachable.pop(actor, None)
         self._whole = self._whole | {actor} if whole else self._whole - {actor}
+        if reader.cut_off:
+            words = f"its lines begin after event {reader.cut_off}, and nobody says that those before were dropped"
+            self.verification.fault(CutFault(actor, reader.cut_off + 1, "", words, UNDECIDED))
         if page:
             self.verification.add(actor, [event for event, _ in page], [body for _, body in page])
         if reader.verifier is not None and reader.trust is not None:
@@ -196,6 +203,11 @@ class SourceVerification:
                 self._told[actor] = position
 
     # How far it is
+
+    def unsealed(self) -> dict[str, int]:
+        """By actor whose signatures are checked, how many of its events have none that vouches for them."""
+        trusted = (reader.kept for reader in self.readers.values() if reader.trust is not None)
+        return {kept.actor: kept.position - kept.sealed for kept in trusted if kept.position > kept.sealed}
 
     def lag(self) -> Lag:
         """How far the verification is behind."""

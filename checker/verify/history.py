@@ -31,7 +31,7 @@ from leasehold.checker.verify.recorder import RunRecorder
 from leasehold.checker.verify.run_state import Cut, RunState, RunSteps
 from leasehold.checker.verify.schema import VIOLATION, WITNESS
 from leasehold.impl.events.event import AnyEvent, ForgottenEvent
-from leasehold.spec.language.model import Property
+from leasehold.spec.language.model import OF_FAIR_RUNS, Property
 
 
 @dataclass(frozen=True)
@@ -212,6 +212,23 @@ class HistoryVerification:
         if fault not in self.cuts.faults:
             self.cuts.faults.append(fault)
 
+    def until_decided(self, violation: Violation) -> tuple[Cut, ...]:
+        """The cuts that a violation follows from: those up to its own; of what should have come, up to its deadline.
+
+        Where it has none, or is not reached, they are all cuts of the run that were written.
+        """
+        of = self.known.system.properties.get(violation.property.partition(" ")[0].rstrip(","))
+        if of is None or of.kind not in OF_FAIR_RUNS:
+            return violation.cuts
+        mark, name = self.database.tables.dialect.mark, self._identifier("name")
+        ((run,),) = self._rows(f"SELECT run FROM run WHERE {name} = {mark}", (violation.run,))
+        _, made = self._again.again(violation.run, run, self.kept.cuts(self.cursor, run))
+        clock = self.known.layout.clock
+        if of.within is not None and clock is not None and violation.now is not None:
+            late = (at for at, cut in enumerate(made, 1) if cut.state[clock] > violation.now + of.within)
+            made = made[: next(late, len(made))]
+        return tuple(made)
+
     def end(self, but: Iterable[str] = ()) -> HistoryResult:
         """Nothing more comes, but of these actors, of whom events are missing: what comes after those is not judged."""
         self.cuts.close(but)
@@ -364,8 +381,10 @@ class HistoryVerification:
         cuts.broken_specs = {(actor, spec) for actor, spec in progress["broken_specs"]}
         cuts.own = machines
         cuts.merge.faults += faults
+        first = dict(self._rows("SELECT actor, MIN(position) FROM event GROUP BY actor"))
         for actor, follower in self.kept.followers.items():
-            cuts.merge.resume(actor, follower.position, self.kept.waiting(self.cursor, actor))
+            waiting = self.kept.waiting(self.cursor, actor)
+            cuts.merge.resume(actor, first.get(actor, 0), follower.position, waiting)
         name = self._identifier("name")
         cuts.asleep = {n for (n,) in self._rows(f"SELECT {name} FROM run WHERE judged AND NOT settled")}
         result = self.result
@@ -411,11 +430,11 @@ class HistoryVerification:
         name = self._identifier("name")
         ((of,),) = self._rows(f"SELECT {name} FROM run WHERE run = {run:d}")
         _, made = self._again.again(of, run, self.kept.cuts(self.cursor, run, cut))
-        events = dict.fromkeys((one.actor, one.position) for one in made if one.position)
+        events = events_of(made)
         clock = self.known.layout.clock
         return Violation(
             query.name, query.doc, query.source, of, cut, None if clock is None else made[-1].state[clock],
-            tuple(dict.fromkeys(actor for actor, _ in reversed(events))), tuple(events),
+            tuple(dict.fromkeys(actor for actor, _ in reversed(events))), events,
             self.known.layout, tuple(made),
         )  # fmt: skip
 
@@ -431,6 +450,11 @@ class HistoryVerification:
     def _rows(self, query: str, values: tuple[Any, ...] = ()) -> list[Any]:
         self.cursor.execute(query, values)
         return list(self.cursor.fetchall())
+
+
+def events_of(cuts: Iterable[Cut]) -> tuple[tuple[str, int], ...]:
+    """Actor and position of the events that cuts come from."""
+    return tuple(dict.fromkeys((cut.actor, cut.position) for cut in cuts if cut.position))
 
 
 def _kind(cut: Cut) -> str:

@@ -85,6 +85,7 @@ class RunState:
         epochs: by machine, the last state epoch.
         left: by actor and machine of this run, the state that its last event has left it in.
         digests: by actor and machine, the digest of the record that its last event has left (`record_digest`).
+        positions: likewise, the position of that event.
         serving: actor and name of the machines of actors that serve this run.
         judged: it can be judged.
         over: it is in an end that the system allows.
@@ -100,6 +101,7 @@ class RunState:
     epochs: dict[str, int] = field(default_factory=dict)
     left: dict[tuple[str, str], str] = field(default_factory=dict)
     digests: dict[tuple[str, str], str] = field(default_factory=dict)
+    positions: dict[tuple[str, str], int] = field(default_factory=dict)
     serving: set[tuple[str, str]] = field(default_factory=set)
     judged: bool = True
     over: bool = False
@@ -194,6 +196,7 @@ class RunSteps:
         """
         for step in with_driven(event.step):
             run.digests[event.actor, step.machine] = record_digest(step.record)
+            run.positions[event.actor, step.machine] = event.position
             if step.lease == OF_ACTOR:
                 run.serving.add((event.actor, step.machine))
             else:
@@ -219,7 +222,8 @@ class RunSteps:
         role, number = place
         at = self.layout.at(role, number, None)
         before = run.epochs.get(step.machine, 0)
-        if not before and step.lease != OF_ACTOR and step.source != self.known.first[at]:
+        moved = step.source != self.known.first[at] or step.record.epoch > 1
+        if not before and step.lease != OF_ACTOR and moved:
             raise Missing(step.machine)
         run.epochs[step.machine] = max(step.record.epoch, 1)
         run.state[at] = step.record.state

@@ -37,6 +37,7 @@ class ChainReader:
         reached: the moment up to which the source was complete at the end of the last pass; None: nobody knows.
         last: the position of the last event that the source is known to have.
         verifier: of the chain.
+        cut_off: where nothing was kept before, the position behind which its lines begin; 0: at the beginning.
 
     Raises:
         ClientError, StoreError, ChainError: the source cannot be read, or is none.
@@ -52,6 +53,7 @@ class ChainReader:
         self.reached: SourceMoment | None = None
         self.last = 0
         self.verifier: ChainVerifier | None = None
+        self.cut_off = 0
         self._lines: EventLines | None = None
         self._bodies: Iterator[bytes] = iter(())
         self._moment: SourceMoment | None = None
@@ -112,6 +114,8 @@ class ChainReader:
         if header.actor != self.actor:
             words = f"{self.words} has events of {header.actor[:80]} now, and had those of {self.actor}"
             raise ChainError(Tampering.FORGED, kept.position + 1, words)
+        if not kept.position:
+            self.cut_off = header.after
         if self.verifier is None or (self.verifier.last or self.verifier.after) != header.after:
             if kept.position and header.after > kept.position:
                 words = (

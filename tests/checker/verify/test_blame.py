@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from leasehold.checker.recovery.lease.random_runs.run import RandomRun, compiled
+from leasehold.checker.recovery.lease.random_runs.run import LIMIT, RandomRun, compiled
+from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.checker.verify.blame import Blame, Blaming
 from leasehold.checker.verify.cuts import CutsOfSystem
-from leasehold.checker.verify.history import HistoryVerification, Violation
+from leasehold.checker.verify.history import HistoryVerification, Violation, events_of
+from leasehold.faults.simulation.simulation import ControlledStepper
 from leasehold.impl.actor.environment import ActorOptions, Environment, RetryPolicy
 from leasehold.impl.embedded import EmbeddedSystem
 from leasehold.impl.events.event import StepEvent, read
@@ -49,9 +51,33 @@ def blamed(known: CutsOfSystem, history: History, property_: str = "") -> list[t
     for actor, events in history.items():
         verification.add(actor, events)
     result = verification.end()
-    verification.close()
     blaming = Blaming(known, history, result.faults)
-    return [(v, blaming.blame(v.property, v.run, v.events)) for v in result.violations]
+    decided = [(v, verification.until_decided(v)) for v in result.violations]
+    verification.close()
+    return [(v, blaming.blame(v.property, v.run, events_of(cuts), cuts[-1].state)) for v, cuts in decided]
+
+
+@pytest.mark.parametrize("property_", ["handlers_end_in_time", "handlers_are_waited_for_in_bounded_time"])
+def test_a_timer_that_ends_nothing_is_the_core_s_fault(property_: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No event tells what an actor has not done; policies, which have decided before, are not to blame for it."""
+    monkeypatch.setattr(ControlledStepper, "expire", lambda stepper, ready: None)
+    program, _ = compiled(2, lazy=True)
+    sim = LeaseSimulation(program, units=2)
+    monkeypatch.setattr(sim.units, "_delay", lambda action, chance: 2 * LIMIT)
+    sim.start_all()
+    for now in range(2 * LIMIT):
+        if now in (0, LIMIT + 2):  # at the second one the site is seen to run
+            sim.wish("demand", f"service_manager:{now + 1}", 1, 30, 20, start=0)
+        sim.time.advance()
+        sim.units.moved(sim.time.now)
+        sim.loop.advance(1.0)
+    history = {name: [read(body) for body in disk.events.values()] for name, disk in sim.disks.items()}
+    sim.close()
+    found = blamed(CutsOfSystem(compiled(2, lazy=True)[1].system), history, property_)
+    assert "service_manager:1" in [violation.run for violation, _ in found]
+    for _, blame in found:
+        assert blame.culprit == "core"
+        assert "a timer of unit[0] is due at tick" in blame.reason
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,17 @@ def test_a_source_that_does_not_go_on_from_what_is_kept_is_a_fault(
         following.verification.close()
 
 
+def test_a_file_whose_beginning_is_cut_off_is_not_decided(tmp_path: Path) -> None:
+    """Nobody signs its header, so leases that were over by then would be gone without a word."""
+    following = verification(files(tmp_path, after=5, name="broker"))
+    found = following.to_the_end()
+    following.verification.close()
+    assert found.undecided
+    assert [f.reason for f in found.faults if f.actor == "broker" and not f.run] == [
+        "its lines begin after event 5, and nobody says that those before were dropped"
+    ]
+
+
 def test_all_sources_of_a_database_have_to_be_given(tmp_path: Path) -> None:
     url, paths = f"sqlite:{tmp_path / 'kept.db'}", files(tmp_path)
     following = verification(paths, url)

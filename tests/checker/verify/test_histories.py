@@ -185,6 +185,19 @@ def test_a_message_of_an_actor_that_is_not_followed_is_named() -> None:
     assert "the events of broker are not here" in found.faults[0].reason
 
 
+@pytest.mark.parametrize("actor", ["broker", "site", "service_manager"])
+def test_what_was_sent_before_the_events_begin_is_missing_and_no_contradiction(actor: str) -> None:
+    """The runs that have it are not judged, so no property of theirs is violated."""
+    plan, judged = plan_in_two_settings(8), 0
+    history = history_of(plan)
+    for dropped in range(2, len(history[actor]), 3):
+        found = verified(plan, {**history, actor: history[actor][dropped:]})
+        assert found.undecided
+        assert found.violations == []
+        judged += found.cuts > 0
+    assert judged > 0
+
+
 def test_a_message_that_nobody_has_sent_is_named() -> None:
     plan = plan_in_two_settings(8)
     history = history_of(plan)
