@@ -183,3 +183,17 @@ def test_events_that_are_missing_at_the_beginning_raise_no_alarm(tmp_path: Path,
     assert "rootless" in {fault["kind"] for fault in found["faults"]}
     assert not any("other constants" in fault["reason"] for fault in found["faults"])
     assert found["violations"] == []
+
+
+@pytest.mark.parametrize("verb", [verify, conform, events, explain, replay])
+@pytest.mark.parametrize("kind", ["missing", "loop", "folder"])
+def test_a_file_that_cannot_be_read_is_an_error_of_its_own(verb: Command, kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "site.jsonl"
+    if kind == "loop":
+        path.symlink_to(path)
+    elif kind == "folder":
+        path.mkdir()
+    words = ["tenant:1", str(path)] if verb is explain else [str(path)]
+    result = CliRunner().invoke(verb, words)
+    assert result.exit_code == 2, result.output
+    assert "site.jsonl" in result.output
