@@ -146,7 +146,9 @@ def verify(
         asked = verification.asked
     except verification.database.errors as error:
         kind = url.partition(":")[0]
-        raise DatabaseError(f"{url if kind == 'sqlite' else kind}: {error}") from error
+        other = any(one.__name__ == "IntegrityError" for one in type(error).__mro__)
+        words = "another verification writes to it; each needs its own: " if other else ""
+        raise DatabaseError(f"{url if kind == 'sqlite' else kind}: {words}{error}") from error
     finally:
         verification.close()
     _write(model, asked, result, draw, junit, time.monotonic() - began)

@@ -74,6 +74,8 @@ class VerifyDatabase:
         """Makes the tables; whether they were there, and something in them."""
         mine = self._description()
         if (found := self._found()) is None:
+            if self.tables.dialect.name == "sqlite":
+                self.cursor.execute("BEGIN IMMEDIATE")  # whoever is killed amid it leaves no half of the tables
             for statement in self.tables.statements():
                 self.cursor.execute(statement)
             self.cursor.execute(self.tables.insert(PROGRESS), (SYSTEM, json.dumps(mine)))
