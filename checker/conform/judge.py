@@ -26,7 +26,7 @@ from leasehold.checker.conform.findings import JudgedLog, Nonconformity, What
 from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.conform.receipts import LogComparison, Receipts
 from leasehold.checker.verify.causal import CausalMerge, other_constants, rooms_of, with_driven
-from leasehold.checker.verify.lost import RECOVERED_OTHERWISE
+from leasehold.checker.verify.lost import recovered_words
 from leasehold.faults.simulation.steps import LoggedStep
 from leasehold.impl.actor import drafts
 from leasehold.impl.actor.environment import ActorError
@@ -208,7 +208,7 @@ class LogConformance:
                 chain.whole.add(key)
             else:
                 lease = chain.serves.get(key, "") if key.lease == BELOW else key.lease
-                reason = RECOVERED_OTHERWISE.format(key.machine, "another" if has else "no")
+                reason = recovered_words(key.machine, has)
                 self.findings.append(Nonconformity("record", event.actor, event.position, lease, key.machine, reason))
 
     def _found(self, chain: JudgedChain, event: FoundEvent) -> None:

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from leasehold.checker.verify.run_state import RunState
 
 
-RECOVERED_OTHERWISE = "{} comes back with {} record; its last event has left another one"
+def recovered_words(machine: str, has: str) -> str:
+    """That an actor recovers a record of another digest; empty: none."""
+    words = "with another record than" if has else "without the record that"
+    return f"{machine} comes back {words} its last event has left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,4 +100,4 @@ def recovered_otherwise(run: RunState, event: RecoveredEvent) -> Iterator[str]:
     machines = {**event.records.get(BELOW, {}), **event.records.get(run.name, {})}
     for (actor, machine), had in sorted(run.digests.items()):
         if actor == event.actor and (has := machines.get(machine, "")) != had:
-            yield RECOVERED_OTHERWISE.format(machine, "another" if has else "no")
+            yield recovered_words(machine, has)

@@ -92,7 +92,7 @@ def test_a_record_that_is_recovered_otherwise_is_named(has: str | None) -> None:
         records = {**event.records, lease: {**others, **({} if has is None else {machine: has})}}
         found = verified(plan, with_event(history, actor, at, structs.replace(event, records=records)))
         assert not found.violations
-        words = f"{machine} comes back with {'no' if has is None else 'another'} record"
+        words = f"{machine} comes back with{'out the record' if has is None else ' another record'}"
         assert all(fault.position == event.position and words in fault.reason for fault in found.faults)
         assert all(fault.run == lease for fault in found.faults if lease != OF_ACTOR)
         named_ += len(found.faults)
