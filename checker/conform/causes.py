@@ -72,9 +72,9 @@ class Causes:
             task.target.partition(".")[0] for task in role.tasks.values()
             if isinstance(task, Call) and step.event in task.answers
         }  # fmt: skip
-        if step.answers is not None:
-            return targets
         outside = step.event in self.program.from_outside[core.role] if core.subsidiary else True
+        if step.answers is not None:  # a policy may name the state that its own decision is for
+            return targets | ({"policy"} if outside else set())
         driven = any(isinstance(t, Drive) and step.event in t.answers for t in role.tasks.values())
         found = {"subsidiary"} if driven else set()
         if core.subsidiary and self._is_driven_anew(chain, step):

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct, ValidationError, convert
+
 from leasehold.checker.explain.machines import KnownMachines, MachineOf
 from leasehold.checker.explain.moments import Frontier, Moments
 from leasehold.checker.verify.causal import CausalMerge, rooms_of, with_driven
@@ -168,6 +170,7 @@ def log_case(
     for key, of in known.machines.items():
         teller.records[key] = of.record
     steps: list[dict[str, Any]] = []
+    shared: dict[MachineOf, str] = {}  # the machines of actors that have served other leases meanwhile, and which
     players: dict[str, set[str]] = {}
     clocks = {actor: of.now for actor, of in known.actors.items()}
     for key, of in known.machines.items():
@@ -179,6 +182,7 @@ def log_case(
         _check(event, program, teller)
         clocks.setdefault(event.actor, event.now)
         told = _told(event, teller, leases)
+        _check_shared(event, shared, told is not None)
         if told is not None:
             steps.append({"at": f"{event.actor}:{event.position}", "now": event.now, **told})
             if isinstance(event, StepEvent):
@@ -261,6 +265,23 @@ def _check(event: AnyEvent, program: Program, teller: StepTeller) -> None:
                 )
 
 
+def _check_shared(event: AnyEvent, shared: dict[MachineOf, str], told: bool) -> None:
+    """Whether a machine of an actor is as the leases that are played have left it.
+
+    Raises:
+        UnplayableLog: another lease had it meanwhile.
+    """
+    for step in with_driven(event.step) if isinstance(event, StepEvent) else ():
+        key = MachineOf(event.actor, step.lease, step.machine)
+        if key.lease == BELOW and not told:
+            shared[key] = step.serves
+        elif key in shared:
+            raise UnplayableLog(
+                f"event {event.position} of {event.actor}: {step.machine} has served {shared[key] or 'no lease'} "
+                "meanwhile; take that lease too (--lease), or all"
+            )
+
+
 def _record(key: MachineOf, of: Any) -> dict[str, Any]:
     return {**key._asdict(), **_said({"serves": of.serves, "peers": of.peers, "since_tick": of.since}),
             "record": _plain(of.record)}  # fmt: skip
@@ -301,7 +322,69 @@ def read_case(value: Mapping[str, Any], where: str) -> LogCase:
     for name, kind in (("system", str), ("actors", dict), ("steps", list)):
         if not isinstance(value.get(name), kind):
             raise UnplayableLog(f"{where}: the key `{name}` is missing, or of another kind")
-    return LogCase(
+    found = LogCase(
         value["system"], value.get("settings") or {}, value["actors"], value.get("start") or [],
         value.get("in_transit") or [], value.get("clocks") or {}, value["steps"],
     )  # fmt: skip
+    try:
+        convert({name: getattr(found, name) for name in _Shape.__struct_fields__}, _Shape)
+    except ValidationError as error:
+        raise UnplayableLog(f"{where}: {error}") from None
+    return found
+
+
+class _Received(Struct):
+    machine: str
+    number: int
+
+
+class _Step(Struct):
+    at: str
+    now: int
+    lease: str = ""
+    machine: str = ""
+    event: str = ""
+    cause: str = ""
+    serves: str = ""
+    fields: dict[str, Any] = {}
+    received: _Received | None = None
+
+
+class _Start(Struct):
+    actor: str
+    lease: str
+    machine: str
+    record: _Record
+    peers: dict[str, str] = {}
+    serves: str = ""
+    since_tick: int = 0
+
+
+class _Record(Struct, forbid_unknown_fields=True):
+    state: str
+    epoch: int
+    data: dict[str, Any] = {}
+    sent: dict[str, int] = {}
+    received: dict[str, int] = {}
+    since: dict[str, int] = {}
+
+
+class _Sent(Struct):
+    actor: str
+    lease: str
+    machine: str
+    to: str
+    number: int
+    message: str
+    fields: dict[str, Any] = {}
+
+
+class _Shape(Struct):
+    """What a case out of a file must look like, so that it can be played or compared."""
+
+    settings: dict[str, Any]
+    players: dict[str, str]
+    start: list[_Start]
+    in_transit: list[_Sent]
+    clocks: dict[str, int]
+    steps: list[_Step]

@@ -27,6 +27,7 @@ from leasehold.impl.actor.ready import Complete, Consume, Decide, Ready, SealEve
 from leasehold.impl.actor.session import SESSIONS
 from leasehold.impl.actor.table import BELOW, MachineInstance, RowCodec
 from leasehold.impl.compiler.program import compile_system
+from leasehold.impl.core.core import Core
 from leasehold.impl.core.values import ValueFault, named_fields
 from leasehold.impl.core.work import TICK, Machines, Record, SendWork, local, message
 from leasehold.impl.events.event import MachineRecord, RefusedEvent, StepEvent, read
@@ -96,13 +97,18 @@ class LogPlayer:
 
     def __init__(self, system: System, case: LogCase) -> None:
         self.case, self.program = case, compile_system(system)
-        for machine in case.players:
-            if machine not in self.program.machines:
+        named = (one.get("machine") for one in (*case.start, *case.in_transit, *case.steps))
+        for machine in (*case.players, *filter(None, named)):
+            if self.program.machines.get(machine) is None:
                 raise UnplayableLog(f"{self.program.system} has no machine {machine[:60]}")
         players = {**self.program.players, **case.players}
         players |= {machine: self.program.player_of(machine, players) for machine in self.program.machines}
         self._begun = False
         self.sim = Simulation(self.program, actor=self._actor, players=players)
+        acting = (*(one["actor"] for one in case.start), *(step["at"].rpartition(":")[0] for step in case.steps))
+        for actor in acting:
+            if actor not in self.sim.roles:
+                raise UnplayableLog(f"{actor[:60] or 'nobody'} plays no machine of {self.program.system} in this case")
         self.teller = StepTeller(self.program)
         self._sent: list[Packet] = []
         self._received = {
@@ -138,7 +144,7 @@ class LogPlayer:
         rows = RowCodec(self.program)
         known = {MachineOf(one["actor"], one["lease"], one["machine"]): one for one in self.case.start}
         for key, one in known.items():
-            record = MachineRecord(**one["record"])
+            record = MachineRecord(**{"data": {}, **one["record"]})
             self.teller.records[key] = record
             core, number = self.program.machines[key.machine]
             if self.program.standing and record == self.teller.first(key.machine):
@@ -347,7 +353,11 @@ class LogPlayer:
         held, fields, put = actor.table.instances.get(key), step.get("fields", {}), partial(
             self._put, name, refused="refused" in step
         )  # fmt: skip
-        if held is None and lease == BELOW:
+        if held is None and "refused" in step and step.get("cause") == "policy":
+            put(partial(actor.put, Decide(Decision(lease, machine, event, fields))))
+        elif event != "tick" and step.get("cause") == "parent" and held is not None:
+            self._drive_again(actor, step)
+        elif held is None and lease == BELOW:
             put(partial(actor.tell, lease, machine, event, fields))
         elif held is None:
             if core.subsidiary or event == "tick":
@@ -356,14 +366,7 @@ class LogPlayer:
         elif event == "tick":
             put(partial(actor.put, Consume(key, TICK)))
         else:
-            shape = core.events.get(event)
-            if shape is None:
-                raise _Impossible(f"{core.role} has no event {event}")
             task = next((task for task, events in core.since.items() if event in events), "")
-            try:
-                values = named_fields(shape, fields)
-            except ValueFault as fault:
-                raise _Impossible(f"{event}: {fault}") from None
             epoch = core.began(held.record, task)
             match step.get("cause"):  # what is from outside is held to its contract, as it was then
                 case "client":
@@ -371,9 +374,27 @@ class LogPlayer:
                 case "policy":
                     put(partial(actor.put, Decide(Decision(lease, machine, event, fields, epoch))))
                 case "handler":
-                    put(partial(actor.put, Complete(key, event, epoch, Done(True), values)))
+                    done = Done("refused" not in step)
+                    put(partial(actor.put, Complete(key, event, epoch, done, self._values(core, event, fields))))
                 case _:
-                    put(partial(actor.put, Consume(key, local(event, values, epoch))))
+                    put(partial(actor.put, Consume(key, local(event, self._values(core, event, fields), epoch))))
+
+    def _values(self, core: Core, event: str, fields: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The fields of a local event."""
+        shape = core.events.get(event)
+        if shape is None:
+            raise _Impossible(f"{core.role} has no event {event}")
+        try:
+            return named_fields(shape, fields)
+        except ValueFault as fault:
+            raise _Impossible(f"{event}: {fault}") from None
+
+    def _drive_again(self, actor: ControlledActor, step: Mapping[str, Any]) -> None:
+        """Has the machines recover that drive one, as an operator may."""
+        lease = step.get("serves") or step["lease"]
+        for key, held in tuple(actor.table.instances.items()):
+            if key.lease == lease and any(below.role == step["machine"].partition("[")[0] for below in held.core.below):
+                self.sim.loop.call(partial(actor.recover, *key))
 
     def _put(self, name: str, put: Callable[[], Any], refused: bool) -> None:
         """Hands an actor a request."""
