@@ -36,6 +36,7 @@ FOLLOWER = "follower "  # metadata: how far a follower has come
 MOST_FOLLOWERS = 100
 MOST_REFUSALS = 100  # that wait for a commit
 CHUNK = 1000  # events that are dropped at once
+MOST_DIGESTS = 10_000  # of machines whose records are told of when they are recovered
 
 
 class Chronicle:
@@ -83,7 +84,7 @@ class Chronicle:
         fields = {
             "agreement": agreement, "machines": len(machines), "unrecorded": unrecorded if head.position else 0,
             "system": program.system, "constants": dict(program.constants),
-            "records": self.describer.digests(machines.values()),
+            "records": self.describer.digests(machines.values()) if len(machines) <= MOST_DIGESTS else {},
         }  # fmt: skip
         drafts: list[Draft] = [EventDraft(RecoveredEvent, fields)]
         if machines and unrecorded:

@@ -185,7 +185,7 @@ class RecoveredEvent(ActorEvent, frozen=True, kw_only=True, tag="recovered"):
         machines: how many it has.
         unrecorded: how many commits were made since the last event while events were switched off.
         records: by lease and machine, the digest of the record that it has (`record_digest`); empty in events of before
-            they were told.
+            they were told, and where there are too many machines.
     """
 
     agreement: str

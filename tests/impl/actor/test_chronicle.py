@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from leasehold.impl.actor import chronicle
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.chronicle import HEAD, followers_of
 from leasehold.impl.actor.environment import ActorError, ActorOptions, EventSettings, RetryPolicy
@@ -172,6 +173,19 @@ def test_a_restart_goes_on_with_the_chain(program: Program) -> None:
         assert isinstance(last := tower.events[event.position - 2], StepEvent)
         assert event.records == {last.step.lease: {last.step.machine: record_digest(last.step.record)}}
     assert tower.verified().last == 9
+
+
+def test_of_too_many_machines_a_restart_tells_no_digests(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(t: Tower) -> None:
+        await t.start()
+        await t.ring()
+        await t.crash()
+        await t.start()
+        await t.ring()
+
+    monkeypatch.setattr(chronicle, "MOST_DIGESTS", 0)
+    (_, recovered) = (event for event in told(program, story).events if isinstance(event, RecoveredEvent))
+    assert (recovered.machines, recovered.records) == (1, {})
 
 
 class FailsAt(MemoryStore):
