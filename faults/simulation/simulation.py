@@ -24,9 +24,11 @@ from leasehold.faults.simulation.silent import silent_environment
 from leasehold.faults.simulation.steps import LoggedStepper, LoggedTurn
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, Backoff, Environment, RetryPolicy
+from leasehold.impl.actor.pruned import origin_of
 from leasehold.impl.actor.ready import Acknowledge, Ready, Recheck, Request
 from leasehold.impl.actor.table import BELOW, MachineInstance
 from leasehold.impl.core.core import Program
+from leasehold.impl.identity import membership
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, add
 from leasehold.impl.notices import Notice, Subscriber
@@ -219,6 +221,15 @@ class Simulation:
     def key(self, lease: str, machine: str) -> RecordKey:
         """The key of a machine of a lease, or of one that belongs to its actor."""
         return RecordKey(BELOW if self.program.machines[machine][0].of_actor else lease, machine)
+
+    def membership(self, lease: str) -> str | None:
+        """Who plays the machines of a run, signed by its origin; None: its actors need not know."""
+        origin = origin_of(lease)
+        identity = self._identities.get(origin[0]) if origin is not None else None
+        if identity is None or not self.program.has_membership:
+            return None
+        members = {name: self.player[name] for name in self.program.talking}
+        return membership.issue(identity.key, identity.name, lease, members)
 
     def where(self, lease: str) -> str:
         """The control states of the machines that are no subsidiaries, as `active/-`; - where there is no machine."""

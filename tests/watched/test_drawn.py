@@ -1,4 +1,7 @@
-"""What reads logs, on systems that nobody thought about: the readings agree, and logs are played again alike."""
+"""What reads logs, on systems that nobody thought about.
+
+The readings agree, logs are played again alike, what actors do conforms, and is explained by what they have.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,13 @@ from random import Random
 
 import pytest
 
+from leasehold.checker.explain.explanation import Explainer
 from leasehold.checker.explain.moments import Moments
 from leasehold.checker.recovery.campaign import silent
 from leasehold.checker.recovery.cases.log_case import UnplayableLog, log_case
 from leasehold.checker.recovery.cases.log_replay import LogPlayer
 from leasehold.checker.verify.causal import rooms_of
+from leasehold.impl.events.event import StepEvent
 from tests.checker.conform.walks import Log, judged
 from tests.checker.verify.databases import database
 from tests.watched.drawn import Drawn, drawn
@@ -19,7 +24,7 @@ from tests.watched.readings import compared
 # Seeds of systems; a part of them, and more where there is time for that.
 SOME = pytest.mark.parametrize("seeds", [
     range(1000, 1006), pytest.param(range(1006, 1060), marks=pytest.mark.long),
-    pytest.param(range(1060, 2000), marks=pytest.mark.slow),
+    pytest.param(range(1060, 1400), marks=pytest.mark.slow),
 ], ids=["some", "more", "many"])  # fmt: skip
 
 
@@ -79,3 +84,26 @@ def test_what_actors_do_conforms(seeds: range) -> None:
             assert not found, f"seed {one.seed}, walk {number}: {found[0]}"
             events += sum(log.events for log in judged_logs)
     assert events > 10 * len(seeds)
+
+
+@SOME
+def test_a_run_is_explained_by_the_records_of_its_machines(seeds: range) -> None:
+    compared = 0
+    for one in drawn(seeds):
+        explainer, chance, log = Explainer(one.system), Random(one.seed), one.log(0)
+        steps = [(actor, e) for actor, events in log.items() for e in events if isinstance(e, StepEvent)]
+        moments = Moments(log, rooms_of(one.system))
+        for actor, event in chance.sample(steps, min(len(steps), 5)):
+            cut = moments.of_event(actor, event.position)
+            run = event.step.serves or event.step.lease
+            found = explainer.explain(log, run, f"{actor}:{event.position}")
+            last = {
+                e.step.machine: e.step.record.state
+                for events in moments.before(cut).values()
+                for e in events
+                if isinstance(e, StepEvent) and e.step.lease == run
+            }
+            said = {machine["machine"]: machine.get("state") for machine in found.machines}
+            assert {name: said.get(name) for name in last} == last, f"seed {one.seed}, {actor}:{event.position}"
+            compared += len(last)
+    assert compared > 3 * len(seeds)

@@ -25,7 +25,7 @@ from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.messages import EPOCH, Heard
 from leasehold.impl.actor.ready import Complete, Consume, Decide, Ready, SealEvents, SendMessage
 from leasehold.impl.actor.session import SESSIONS
-from leasehold.impl.actor.table import BELOW, MachineInstance, RowCodec
+from leasehold.impl.actor.table import BELOW, MEMBERSHIP, MachineInstance, RowCodec
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Core
 from leasehold.impl.core.values import ValueFault, named_fields
@@ -164,6 +164,8 @@ class LogPlayer:
             metadata: dict[str, Any] = {"since": one["since_tick"]} if "since_tick" in one else {}
             if core.of_actor and one.get("serves"):
                 metadata["lease"] = one["serves"]
+            if not core.subsidiary and (members := self.sim.membership(key.lease)) is not None:
+                metadata[MEMBERSHIP] = members
             if sessions := self._sessions(key):
                 metadata[SESSIONS] = sessions
             instance = MachineInstance(RecordKey(key.lease, key.machine), core, tuple_, peers, metadata)
