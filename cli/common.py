@@ -18,7 +18,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from leasehold.impl.words import counted
+from leasehold.impl.words import counted, visible
 from leasehold.spec import Diagnostic, SpecError
 from leasehold.spec.language.diagnostics import NOWHERE, near_miss
 
@@ -73,8 +73,14 @@ class Verb(click.Command):
         except SpecError as error:
             fail(error, ctx.params.get("as_json", False))
         except tuple(self.refusals) as error:
-            click.echo(f"leasehold: {error}", err=True)
+            click.echo(f"leasehold: {_visible_lines(str(error))}", err=True)
             sys.exit(next(code for kind, code in self.refusals.items() if isinstance(error, kind)))
+        except click.UsageError as error:
+            raise click.UsageError(_visible_lines(error.message), error.ctx) from None
+
+
+def _visible_lines(words: str) -> str:
+    return "\n".join(map(visible, words.split("\n")))
 
 
 def verb(
@@ -92,6 +98,20 @@ def console(stderr: bool = False) -> Console:
         stderr=stderr, highlight=False, emoji=False, soft_wrap=not on_terminal, width=None if on_terminal else 120,
         force_terminal=on_terminal,
     )  # fmt: skip
+
+
+def say(line: str, err: bool = False, style: str = "") -> None:
+    """Prints one line that has names or values from outside, such as a log's, which a terminal might obey.
+
+    Args:
+        line: in which characters that are not printable, line breaks too, are escaped.
+        err: to standard error.
+        style: as rich names it.
+    """
+    if style:
+        console(err).print(visible(line), markup=False, style=style, soft_wrap=True)
+    else:  # where there are many
+        click.echo(visible(line), err=err)
 
 
 def settings_of(ctx: click.Context, param: click.Parameter, settings: Mapping[str, str]) -> dict[str, str]:

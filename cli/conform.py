@@ -12,7 +12,7 @@ from leasehold.checker.conform.findings import JudgedLog, Nonconformity
 from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.conform.logs import ConformanceResult, WholeLog, judge_logs, more_machines, read_log
 from leasehold.checker.explore import Exploration, Limits
-from leasehold.cli.common import Exit, console, json_option, make_folder, print_json, verb, writing
+from leasehold.cli.common import Exit, json_option, make_folder, print_json, say, verb, writing
 from leasehold.cli.search import explore_with_progress
 from leasehold.cli.sources import SOURCE_REFUSALS, each_source, named_system, source_options
 from leasehold.impl.events.chain import ChainError
@@ -75,7 +75,7 @@ def conform(
         _print(result, coverage, keys is not None)
         if under:
             words = f"{coverage.of_transitions().percent:.1f} % of the transitions were taken, under {fail_under:g} %"
-            console().print(words, markup=False, style="red")
+            say(words, style="red")
     return Exit.HOLDS if result.conforms and not under else Exit.VIOLATED
 
 
@@ -134,19 +134,18 @@ def _explored(model: System, system: str) -> Exploration:
 
 
 def _print(result: ConformanceResult, coverage: Coverage, signatures: bool) -> None:
-    screen = console()
     for finding in result.findings[:SHOWN]:
-        screen.print(str(finding), markup=False, style="red", soft_wrap=True)
+        say(str(finding), style="red")
     if len(result.findings) > SHOWN:
-        screen.print(f"and {counted(len(result.findings) - SHOWN, 'finding')} more; --json has all", markup=False)
+        say(f"and {counted(len(result.findings) - SHOWN, 'finding')} more; --json has all")
     for log in result.logs:
-        screen.print(_judged(log), markup=False, soft_wrap=True)
+        say(_judged(log))
     for words in _covered(coverage) if result.logs else ():
-        screen.print(words, markup=False, soft_wrap=True)
+        say(words)
     verdict = "each step is one of the specification" if result.conforms else "the logs do not conform"
-    screen.print(f"{verdict}: {counted(len(result.findings), 'finding')}", markup=False)
+    say(f"{verdict}: {counted(len(result.findings), 'finding')}")
     if not signatures:
-        screen.print("no signature was checked; --trust names the keys", markup=False, style="yellow")
+        say("no signature was checked; --trust names the keys", style="yellow")
 
 
 def _judged(log: JudgedLog) -> str:

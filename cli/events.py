@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from leasehold.cli.common import verb
+from leasehold.cli.common import say, verb
 from leasehold.cli.sources import SOURCE_REFUSALS, named_in_errors
 from leasehold.impl.events.chain import ChainVerifier, Verified
 from leasehold.impl.events.event import AnyEvent, read
@@ -80,7 +80,7 @@ class _Reading:
             if self.as_json:
                 click.echo(body)
             elif event.position > self.after:
-                click.echo(_told(event))
+                say(_told(event))
 
     def end(self, unsigned: bool) -> None:
         """Nothing more is read."""

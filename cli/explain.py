@@ -16,7 +16,7 @@ from leasehold.checker.explain.moments import NoSuchMoment
 from leasehold.checker.explain.story import StoryEntry, told_by_actors
 from leasehold.checker.explain.views import OtherSystem
 from leasehold.cli.client import everywhere
-from leasehold.cli.common import Exit, json_option, no_such, print_json, verb, writing
+from leasehold.cli.common import Exit, json_option, no_such, print_json, say, verb, writing
 from leasehold.cli.leases import explained
 from leasehold.cli.sources import SOURCE_REFUSALS, played_system, read_sources, source_options
 from leasehold.reports.lifelines import path_svg
@@ -73,7 +73,7 @@ def explain(
         print_json({**found, "story": [entry.as_json() for entry in story], "lines": lines})
         return
     for line in lines:
-        click.echo(line)
+        say(line)
 
 
 def _story(story: list[StoryEntry], whole: bool, as_json: bool) -> list[str]:

@@ -17,7 +17,7 @@ from leasehold.checker.recovery.cases.path_case import CaseError
 from leasehold.checker.recovery.cases.played import PlayedCounterexample
 from leasehold.checker.recovery.cases.stored import FILES, Played, StoredCase, settings_of, stored_cases
 from leasehold.checker.verify.causal import rooms_of
-from leasehold.cli.common import Exit, json_option, make_folder, no_such, print_json, verb, writing
+from leasehold.cli.common import Exit, json_option, make_folder, no_such, print_json, say, verb, writing
 from leasehold.cli.sources import SOURCE_REFUSALS, named_system, read_sources, source_options
 from leasehold.impl.events.event import StepEvent
 from leasehold.impl.events.lines import write_lines
@@ -78,8 +78,8 @@ def replay(
     if as_json:
         print_json({"cases": [_json(one) for one in played]})
     else:
-        for one in played:
-            click.echo("\n".join(_words(one)))
+        for line in (line for one in played for line in _words(one)):
+            say(line)
     if any(one.differs if isinstance(one, PlayedLog) else one.reproduced for one in played):
         return Exit.VIOLATED
     unplayed = any(isinstance(one, PlayedCounterexample) and one.unplayed for one in played)

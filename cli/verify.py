@@ -20,7 +20,7 @@ from leasehold.checker.verify.history import HistoryResult, HistoryVerification
 from leasehold.checker.verify.metrics import VerifyMetrics
 from leasehold.checker.verify.own import OwnQueryError, own_queries, try_queries
 from leasehold.checker.verify.source import ChainReader
-from leasehold.cli.common import Exit, console, json_option, make_folder, no_such, print_json, verb, writing
+from leasehold.cli.common import Exit, json_option, make_folder, no_such, print_json, say, verb, writing
 from leasehold.cli.sources import SOURCE_REFUSALS, each_source, named_in_errors, played_system, source_options
 from leasehold.cli.verify_seeded import verify_seeded
 from leasehold.impl.events.chain import ChainError
@@ -165,10 +165,10 @@ def verify(
         mine_too = {one.name for one in model.properties.values() if Path(one.place.file) in own}
         _print(result, keys is not None, follow, {*names, *mine_too})
         for actor, count in following.unsealed().items():
-            console().print(f"no signature vouches for the last {counted(count, 'event')} of {actor}", markup=False)
+            say(f"no signature vouches for the last {counted(count, 'event')} of {actor}")
         if unread:
             words = f"what {', '.join(unread)} may have done since cannot be read, so not all could be judged"
-            console().print(words, markup=False, style="yellow")
+            say(words, style="yellow")
     if unread:
         return Exit.UNDECIDED
     return Exit.HOLDS if result.holds else Exit.UNDECIDED if result.undecided else Exit.VIOLATED
@@ -255,11 +255,11 @@ class _Progress:
         self.following.violations = []
         faults = self.following.verification.cuts.faults
         for fault in faults[self._faults :]:
-            click.echo(str(fault), err=self.as_json)
+            say(str(fault), err=self.as_json)
         self._faults = len(faults)
         for actor, why in self.following.unreachable.items():
             if actor not in self._unreachable:
-                click.echo(f"{actor} cannot be read: {why}", err=True)
+                say(f"{actor} cannot be read: {why}", err=True)
         self._unreachable = dict(self.following.unreachable)
 
     def told(self, always: bool = False) -> None:
@@ -294,25 +294,24 @@ def _write(
 
 def _print(result: HistoryResult, signatures: bool, told: bool, wanted: Container[str]) -> None:
     """The result; what was found is told already where `told`. Why a property that is `wanted` is not asked is said."""
-    screen = console()
     if not told:
         for violation in result.violations:
             click.echo(violation_text(violation, SHOWN) + "\n")
         for fault in result.faults:
-            screen.print(str(fault), markup=False, style="red", soft_wrap=True)
+            say(str(fault), style="red")
     unseen = [name for name, runs in result.covered.items() if not runs]
     if unseen:
-        screen.print(f"no run shows: {', '.join(unseen)}", markup=False)
+        say(f"no run shows: {', '.join(unseen)}")
     for name, why in result.not_asked.items():
         if name in wanted:
-            screen.print(f"not asked: {name}: {why}", markup=False, style="yellow", soft_wrap=True)
+            say(f"not asked: {name}: {why}", style="yellow")
     if others := sum(name not in wanted for name in result.not_asked):
         what = f"{counted(others, 'property')} that no events can decide; --json says why"
-        screen.print(f"not asked: {what}", markup=False)
+        say(f"not asked: {what}")
     judged = f"{counted(result.events, 'event')}, {counted(result.runs, 'run')}, {counted(result.cuts, 'cut')}"
     found = f"{counted(len(result.violations), 'violation')}, {counted(len(result.faults), 'fault')} of the events"
-    screen.print(f"{judged}, {counted(result.asked, 'query')}: {found}", markup=False)
+    say(f"{judged}, {counted(result.asked, 'query')}: {found}")
     if result.undecided:
-        screen.print("nothing is contradicted, but not all could be judged", markup=False, style="yellow")
+        say("nothing is contradicted, but not all could be judged", style="yellow")
     if not signatures:
-        screen.print("no signature was checked; --trust names the keys", markup=False, style="yellow")
+        say("no signature was checked; --trust names the keys", style="yellow")

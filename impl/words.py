@@ -30,3 +30,10 @@ def counted(count: int, noun: str) -> str:
     if noun.endswith("y"):
         return f"{count:,} {noun[:-1]}ies"
     return f"{count:,} {noun}es" if noun.endswith(("s", "sh")) else f"{count:,} {noun}s"
+
+
+def visible(text: str) -> str:
+    """A text with escapes in place of characters that are not printable: line breaks, control and bidi characters."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

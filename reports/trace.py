@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterator
 
 from leasehold.checker.explore.result import Path, Snapshot, Step
+from leasehold.impl.words import visible
 from leasehold.reports.sequence import SequenceStep, sequence
 from leasehold.spec.language.expression import SHARED
 
@@ -15,6 +16,7 @@ from leasehold.spec.language.expression import SHARED
 def trace_text(path: Path, brief: bool = False) -> str:
     """One numbered paragraph for each step: its title, then its changes and messages. Ends in a newline.
 
+    Characters that are not printable are escaped, as names and values may come from logs.
     Briefly, a step is a line, with the control states that it changed; the first state is shown where there is no step.
     """
     drawn = sequence(path)
@@ -39,7 +41,7 @@ def trace_text(path: Path, brief: bool = False) -> str:
     if drawn.waiting and not brief:
         lines.append("finally on their way")
         lines += [f"      {message}" for message in drawn.waiting]
-    return "\n".join(lines) + "\n"
+    return "\n".join(map(visible, lines)) + "\n"
 
 
 def title_to_tell(step: Step) -> str:

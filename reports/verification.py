@@ -8,7 +8,7 @@ from html import escape
 
 from leasehold.checker.verify.causal import UNDECIDED
 from leasehold.checker.verify.history import HistoryResult, Violation
-from leasehold.impl.words import counted
+from leasehold.impl.words import counted, visible
 from leasehold.reports.junit import clean, document
 from leasehold.reports.lifelines import path_svg
 from leasehold.reports.trace import trace_text
@@ -68,26 +68,29 @@ def verification_junit(system: str, digest: str, asked: Iterable[str], result: H
 
 
 def violation_text(violation: Violation, most: int | None = None, indent: str = "    ") -> str:
-    """A violation in words: where, what led to it, and its sequence of steps.
+    """A violation in words: where, what the property claims, what led to it, and its sequence of steps.
+
+    Characters of names and values that are not printable are escaped, as a terminal may obey them.
 
     Args:
         violation: which.
         most: how many of the last events are named; None: all are.
-        indent: before the lines of the sequence.
+        indent: before the lines of the claim and of the sequence.
     """
     when = "" if violation.now is None else f" at tick {violation.now}"
     found = [f"{violation.property} is violated in {violation.run}, cut {violation.cut}{when}"]
     found += [f"  {words}" for words in (violation.doc, violation.source and f"({violation.source})") if words]
+    found += [f"{indent}{line}" for line in violation.claim.splitlines()]
     if violation.blame is not None:
         found.append(f"  {violation.blame}")
     events = violation.events if most is None else violation.events[-most:]
     found.append(f"  led to by {', '.join(f'{actor} {position}' for actor, position in events)}")
     found += [f"{indent}{line}" for line in trace_text(violation.path, brief=True).splitlines()]
-    return "\n".join(found)
+    return "\n".join(map(visible, found))
 
 
 def violations_html(system: str, result: HistoryResult) -> str:
-    """A page of all violations, each with its events and its sequence diagram, and of what is wrong with events."""
+    """A page of all violations, each with its claim, events and sequence diagram, and of what is wrong with events."""
     counts = f"{counted(result.events, 'event')}, {counted(result.runs, 'run')}, {counted(result.cuts, 'cut')}"
     found = f"{counted(len(result.violations), 'violation')}, {counted(len(result.faults), 'fault')} of the events"
     parts = [
@@ -104,6 +107,7 @@ def violations_html(system: str, result: HistoryResult) -> str:
         parts += [
             f'<section id="violation-{number}"><h2>{number}. {escape(title)}</h2>',
             *([f"<p>{escape(said)}</p>"] if said else []),
+            *([f"<pre>{escape(violation.claim)}</pre>"] if violation.claim else []),
             f"<p>Cut {violation.cut}, led to by {escape(events)}.</p>",
             *([] if violation.blame is None else [f"<p>{escape(str(violation.blame))}</p>"]),
             path_svg(violation.path, title),

@@ -39,7 +39,7 @@ class Violation:
     """A property that does not hold in a run, at the first cut at which it shows.
 
     Attributes:
-        property, doc, source: as the specification has them.
+        property, doc, source, claim: as the specification has them; the claim is text in lines.
         run, cut: which; cuts are counted from 0.
         now: the time at the cut.
         actors: those that have taken a step in the run before, the last one first.
@@ -59,6 +59,7 @@ class Violation:
     layout: Layout = field(repr=False, compare=False)
     cuts: tuple[Cut, ...] = field(repr=False, compare=False)
     blame: Blame | None = None
+    claim: str = ""
 
     @cached_property
     def path(self) -> Path:
@@ -67,8 +68,8 @@ class Violation:
 
     def as_json(self) -> dict[str, object]:
         return {
-            "property": self.property, "doc": self.doc, "source": self.source, "run": self.run, "cut": self.cut,
-            "now": self.now, "actors": list(self.actors),
+            "property": self.property, "doc": self.doc, "claim": self.claim, "source": self.source, "run": self.run,
+            "cut": self.cut, "now": self.now, "actors": list(self.actors),
             "events": [{"actor": actor, "position": position} for actor, position in self.events],
             **({} if self.blame is None else {"blame": self.blame.as_json()}),
         }  # fmt: skip
@@ -435,7 +436,7 @@ class HistoryVerification:
         return Violation(
             query.name, query.doc, query.source, of, cut, None if clock is None else made[-1].state[clock],
             tuple(dict.fromkeys(actor for actor, _ in reversed(events))), events,
-            self.known.layout, tuple(made),
+            self.known.layout, tuple(made), claim=query.claim,
         )  # fmt: skip
 
     def _read_violations(self) -> None:

@@ -16,6 +16,8 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
 
+from leasehold.impl.words import visible
+
 Form = Literal["text", "json"]
 LEVELS = ("debug", "info", "warning", "error")
 ABOUT = "about"  # the attribute of a record that has its fields
@@ -76,13 +78,6 @@ def about(record: logging.LogRecord) -> Mapping[str, Any]:
     """The fields of a record: lease, machine, transition; empty where it has none."""
     fields: Mapping[str, Any] = getattr(record, ABOUT, {})
     return fields
-
-
-def visible(text: str) -> str:
-    """A text with escapes in place of characters that are not printable."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def configure(

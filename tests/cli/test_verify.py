@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from html import escape
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,12 +12,14 @@ from click import Command
 from click.testing import CliRunner, Result
 
 from leasehold.checker.recovery.lease.random_runs.run import RandomRun
+from leasehold.checker.verify.queries import claim_text
 from leasehold.cli.conform import conform
 from leasehold.cli.events import events
 from leasehold.cli.explain import explain
 from leasehold.cli.replay import replay
 from leasehold.cli.verify import verify
 from leasehold.impl.events.lines import write_lines
+from leasehold.spec import load
 from tests.checker.verify.test_histories import plan_in_two_settings
 from tests.seeded_bugs import named
 
@@ -63,6 +66,9 @@ def test_a_violation_is_told_and_drawn(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "units_come_free is violated in service_manager:2, cut " in result.output
     assert "led to by" in result.output
+    claim = claim_text(load("lease").properties["units_come_free"])
+    assert all(f"    {line}\n" in result.output for line in claim.splitlines())
+    assert f"<pre>{escape(claim)}</pre>" in (tmp_path / "drawn" / "index.html").read_text()
     picture = tmp_path / "drawn" / "1-units_come_free.svg"
     assert picture.read_text().startswith("<svg")
 

@@ -22,6 +22,7 @@ from leasehold.impl.observe import logs
 from leasehold.impl.observe.journal import Journal
 from leasehold.impl.store.memory import MemoryStore
 from leasehold.impl.store.store import Batch, StoreError
+from leasehold.impl.words import visible
 from tests.impl.virtual import virtual
 
 
@@ -70,7 +71,7 @@ def test_what_a_peer_says_cannot_make_a_line_of_its_own(shown: Any, form: str) -
     assert len(lines()) == 1
     assert all(c.isprintable() for c in lines()[0])
     assert "forged" in lines()[0]
-    assert logs.visible("half a pair: \ud800").isprintable()  # not logged here, as a test's report could not carry it
+    assert visible("half a pair: \ud800").isprintable()  # not logged here, as a test's report could not carry it
 
 
 @pytest.mark.parametrize(("form", "count"), [("text", 4), ("json", 1)])
