@@ -85,6 +85,14 @@ class PropertyMonitor:
         self._passed_on = False
         simulation.subscribers.append(self._hear)
 
+    def begin(self) -> None:
+        """The run begins now, in its first state; what actors have committed as they started is no step of it."""
+        self._moved, self._after, self.broken = [], None, {}
+        self._state = self._look("")
+        for name, holds in self.properties.states.items():
+            if not holds(self._state, (), -1):
+                self.broken[name] = "in the first state"
+
     def _hear(self, notice: Notice) -> None:
         actor = self.sim.actors.get(notice.actor)
         if notice.kind is Kind.COMMIT and actor is not None and not actor.running:
@@ -122,12 +130,17 @@ class PropertyMonitor:
         driven = all(event_of(notice) in self.properties.driven for notice in moved[1:])
         passed_on, self._passed_on = self._passed_on, False  # a unit to another lease, which is no step of this one
         one = moved and driven and not passed_on and (own == moved[:1] or (not own and len(moved) == 1))
-        action = self._action(moved[0]) if one else None
+        action = self._action(moved[0], event_of(moved[0])) if one else None
         self._ask(before, after, action)
 
     def tick(self) -> None:
         """Time has passed by one tick."""
         self.passed("clock")
+
+    def ignored(self, notice: Notice) -> None:
+        """A machine has consumed what moves it nowhere: a step, after which all is as it was."""
+        self.settle()
+        self._ask(self._state, self._state, self._action(notice, notice.name)._replace(transition=None))
 
     def passed(self, kind: str) -> None:
         """A step of no machine: time has passed, or a fault has come or gone."""
@@ -147,9 +160,8 @@ class PropertyMonitor:
         for name in broken:
             self.broken.setdefault(name, f"at tick {now}, after {what}")
 
-    def _action(self, notice: Notice) -> Action:
+    def _action(self, notice: Notice, event: str) -> Action:
         role, _, rest = notice.machine.partition("[")
-        event = event_of(notice)
         kind = "deliver" if event in self.properties.system.messages else "tick" if event == "tick" else "local"
         transition = next(
             (t for t in self.properties.system.roles[role].transitions() if t.name == notice.name), None

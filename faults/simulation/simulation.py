@@ -135,7 +135,7 @@ class Simulation:
         keys = {name: _key(seed, name) for name in self.roles}
         trust = Trust()
         for name, roles in self.roles.items():
-            trust = add(trust, name, roles[0], keys[name].public, SCHEME + name)
+            trust = add(trust, name, ", ".join(roles), keys[name].public, SCHEME + name)
         self.trust = trust
         self._identities = {name: Identity(name, keys[name], trust) for name in self.roles}
         self.disks = {name: Disk() for name in self.roles}

@@ -1,20 +1,27 @@
 """What reads logs, on systems that nobody thought about.
 
-The readings agree, logs are played again alike, what actors do conforms, and is explained by what they have.
+The readings agree, logs are played again alike, what actors do conforms, is explained by what they have, and
+counterexamples of the explorer are played by actors.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from random import Random
 
 import pytest
 
 from leasehold.checker.explain.explanation import Explainer
 from leasehold.checker.explain.moments import Moments
+from leasehold.checker.explore import Limits, explore
 from leasehold.checker.recovery.campaign import silent
 from leasehold.checker.recovery.cases.log_case import UnplayableLog, log_case
 from leasehold.checker.recovery.cases.log_replay import LogPlayer
+from leasehold.checker.recovery.cases.played import AT_FIRST, UNMADE, UNTOLD, PlayedCounterexample, play_counterexample
+from leasehold.checker.recovery.cases.replay import DRIVEN_AT_ONCE, NOT_THERE, UNHEARD
 from leasehold.checker.verify.causal import rooms_of
+from leasehold.faults import Budget
 from leasehold.impl.events.event import StepEvent
 from tests.checker.conform.walks import Log, judged
 from tests.checker.verify.databases import database
@@ -107,3 +114,37 @@ def test_a_run_is_explained_by_the_records_of_its_machines(seeds: range) -> None
             assert {name: said.get(name) for name in last} == last, f"seed {one.seed}, {actor}:{event.position}"
             compared += len(last)
     assert compared > 3 * len(seeds)
+
+
+# Why a counterexample of the model is played by no actor, or why no event shows what it breaks.
+UNPLAYED = (AT_FIRST, NOT_THERE, UNHEARD, DRIVEN_AT_ONCE)
+NOT_TOLD = (UNTOLD, UNMADE)
+STATES = 6000  # of an exploration
+
+
+def counterexamples(one: Drawn, budget: Budget | None) -> Iterator[PlayedCounterexample]:
+    """What a run breaks in the model, played."""
+    for found in explore(one.system, Limits(states=STATES), budget=budget).properties:
+        if found.verdict == "violated" and found.path is not None and found.kind in ("always", "step", "leads_to"):
+            with silent():
+                yield play_counterexample(one.system, found.name, found.path, budget)
+
+
+@SOME
+@pytest.mark.parametrize("budget", [None, Budget(crash=1)], ids=["no faults", "a crash"])
+def test_counterexamples_are_played_and_reported_or_there_is_a_reason(seeds: range, budget: Budget | None) -> None:
+    count: Counter[str] = Counter()
+    for one in drawn(seeds):
+        for played in counterexamples(one, budget):
+            where = f"seed {one.seed}, {played.name}"
+            if played.unplayed:
+                assert any(words in played.unplayed for words in UNPLAYED), f"{where}: {played.unplayed}"
+                count["unplayed"] += 1
+                continue
+            assert played.reproduced, f"{where}: {played.findings}"
+            if played.name not in played.reported:
+                assert played.not_asked in NOT_TOLD, f"{where}: {played.not_asked or 'verify does not report it'}"
+                count["not told"] += 1
+                continue
+            count["reported"] += 1
+    assert count["reported"] > count.total() / 4, count

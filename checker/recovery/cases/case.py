@@ -47,6 +47,7 @@ class CaseRun(SimulatedRun[S]):
         self.second = SecondCrash(self.sim, self.lease, second)
         self.prepare()
         self.sim.start_all()
+        self.monitor.begin()
 
     def prepare(self) -> None:
         """Called before the actors start, for those who observe them."""

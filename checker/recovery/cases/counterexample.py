@@ -21,9 +21,11 @@ from leasehold.checker.recovery.cases.properties import DEADLOCK, Records, RunPr
 from leasehold.checker.recovery.cases.replay import Unplayable
 from leasehold.checker.recovery.cases.steps import Script, ScriptStep, StepWriter
 from leasehold.checker.recovery.cases.walk import AS_IN_THE_MODEL, WalkRun
+from leasehold.checker.recovery.trace import UNTRACED
 from leasehold.faults import Budget, crash_points
 from leasehold.faults.lowering import WHOLE
 from leasehold.faults.simulation.network import SCHEME
+from leasehold.impl.notices import Kind, Notice
 from leasehold.spec.language.model import OF_FAIR_RUNS, System
 
 TRIED = tuple(Budget(**{kind: 1}) for kind in ("power_cut", "halt", "lose", "duplicate", "reorder", "partition"))
@@ -144,6 +146,14 @@ class CounterexampleRun(WalkRun):
 
     script: Counterexample
 
+    def prepare(self) -> None:
+        self._stayed: list[Notice] = []  # what was consumed and has moved nothing, in the step that is played
+        self.sim.subscribers.append(self._hear)
+
+    def _hear(self, notice: Notice) -> None:
+        if notice.kind is Kind.IGNORED and notice.lease == self.lease and notice.data["kind"] not in UNTRACED:
+            self._stayed.append(notice)
+
     @property
     def seen(self) -> set[str]:
         """The properties that the run has broken."""
@@ -167,10 +177,14 @@ class CounterexampleRun(WalkRun):
         self._seen |= self.monitor.waiting
 
     def watch(self, step: ScriptStep) -> None:
+        stayed, self._stayed = self._stayed, []
+        for notice in stayed:
+            self.monitor.ignored(notice)
         super().watch(step)
         self._watched += 1
         found, wanted = self.monitor.properties.projection(self.monitor.state), self.script.records[self._watched]
         if found != wanted:
+            self.replayer.excuse(step)
             differ = self.monitor.difference(found, wanted)
             self.say("counterexample", f"after step {self._watched} the records are not those of the model: {differ}")
         if self._watched == self.script.loop:

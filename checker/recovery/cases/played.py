@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from leasehold.checker.explore.result import Path
+from leasehold.checker.explore.result import Path, Step
 from leasehold.checker.recovery.cases.counterexample import ENDLESS, CounterexampleRun, counterexample_of
 from leasehold.checker.recovery.cases.properties import DEADLOCK, RunProperties
 from leasehold.checker.verify.cuts import CutsOfSystem
@@ -32,6 +32,13 @@ UNPLAYED: Mapping[str, str] = {
     "amnesia": "an actor loses its store, and its peers refuse what it says then",
     "skew": "clocks leave true time, and a script has one time",
 }
+AT_FIRST = "it is broken in the first state, before any actor has done anything"
+OF_STATES = ("always", "step")
+
+# Why verify does not tell of it: the last step is of one of these kinds, or makes no machine.
+UNMADE = "its last step is of a machine that nothing has begun, and no event tells of what that ignores"
+UNTOLD = "its last step is of no machine, and no event tells of that"
+OF_NO_MACHINE = ("crash", "halt", "clock", "lose", "partition", "heal")
 
 
 @dataclass
@@ -87,6 +94,7 @@ def play_counterexample(system: System, name: str, path: Path, budget: Budget | 
     played = PlayedCounterexample(name, kind, len(path.steps))
     faults = budget or Budget()
     why = next((words for fault, words in UNPLAYED.items() if getattr(faults, fault)), "")
+    why = why or (AT_FIRST if not path.steps and kind in OF_STATES else "")
     if why:
         played.unplayed = why
         return played
@@ -106,7 +114,17 @@ def play_counterexample(system: System, name: str, path: Path, budget: Budget | 
     played.findings = [finding.words for finding in outcome.findings]
     played.broken = frozenset(run.seen)
     _verify(system, played)
+    if name not in played.reported and path.steps:
+        played.not_asked = played.not_asked or _untold(path.steps[-1], run)
     return played
+
+
+def _untold(last: Step, run: CounterexampleRun) -> str:
+    """Why no event tells of the last step; empty where one does."""
+    if last.kind in OF_NO_MACHINE:
+        return UNTOLD
+    unmade = last.machine is not None and run.sim.held(run.lease, last.machine) is None
+    return UNMADE if unmade and last.transition is None else ""
 
 
 def _verify(system: System, played: PlayedCounterexample) -> None:

@@ -16,6 +16,7 @@ from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action
 from leasehold.checker.recovery.monitor import CRASH, MonitoredProperties, PropertyMonitor
 from leasehold.faults import Budget
+from leasehold.faults.points import AFTER
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
@@ -95,9 +96,32 @@ class RunProperties(MonitoredProperties):
     def broken(self, before: Sequence[Any] | None, action: Action | None, state: Sequence[Any]) -> set[str]:
         """The properties of states, and of the step if there is one, that do not hold."""
         found = {name for name, holds in self.states.items() if not holds(state, (), -1)}
-        if action is not None and before is not None and action.kind != "crash":
-            found |= {name for name, holds in self.steps.items() if not holds(before, state, action)}
+        if action is None or before is None:
+            return found
+        for one, after, how in self._parts(before, action, state):
+            found |= {name for name, holds in self.steps.items() if not holds(one, after, how)}
         return found
+
+    def _parts(
+        self, before: Sequence[Any], action: Action, state: Sequence[Any]
+    ) -> list[tuple[Sequence[Any], Sequence[Any], Action]]:
+        """A step as the records show it: one within which an actor stops is two, as it commits before it stops.
+
+        An actor that stops right after its commit does not tell what it was.
+        """
+        stop = Action("crash", None, 0, "")
+        if action.kind != "crash":
+            return [(before, state, action)]
+        if action.event == action.point:  # it was at rest
+            return [(before, state, stop)]
+        kept = list(state)
+        for cell in self.world.up.values():
+            kept[cell] = before[cell]
+        kind = "deliver" if action.lane is not None else "tick" if action.event == "tick" else "local"
+        told = (
+            [] if action.point.partition("@")[0].endswith(f"#{AFTER}") else [(before, kept, action._replace(kind=kind))]
+        )
+        return [*told, (kept, state, stop)]
 
 
 class RunMonitor(PropertyMonitor):

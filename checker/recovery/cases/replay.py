@@ -29,9 +29,15 @@ from leasehold.impl.notices import Consumed, Kind, Notice, SimulatedCrash
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import System
 
+# What no actor takes, as its machine is made later than the model has it.
+NOT_THERE = "is not there yet, as nothing has begun or driven it"
+UNHEARD = "has not heard of"
+# What no actor takes, as it commits both at once.
+DRIVEN_AT_ONCE = "commits the steps of what it drives with its own"
+
 
 class Unplayable(Exception):
-    """A script has a step that no actor may take: it would begin a machine in the name of another's run."""
+    """A script has a step that no actor takes: of a machine that is not there yet, or that another's run begins."""
 
 
 class ReplayDiverged(Exception):
@@ -119,9 +125,30 @@ class Replayer:
             held = self.sim.held(self.lease, name)
             found = held.state if held is not None else self.sim.program.roles[role].first_state(instance)
             if found != state:
+                self.excuse(step)
                 raise ReplayDiverged(
                     f"step {n + 1} ({step.kind} {step.event or step.point}): {name} is {found}, not {state}"
                 )
+
+    def excuse(self, step: ScriptStep) -> None:
+        """Called where the records are not those of the model after a step.
+
+        Raises:
+            Unplayable: they cannot be, as actors make machines later, and drive them sooner, than the model does.
+        """
+        if step.machine is None or step.kind not in ("crash", "stillborn", "recover"):
+            return
+        drivers = {role.parent for role in self.system.roles.values() if role.parent is not None}
+        where = step.point.partition("@")[0].partition("#")[2]
+        for machine, player in self.sim.player.items():
+            if player != self.player(step.machine) or machine.partition("[")[0] not in drivers:
+                continue
+            if self.sim.held(self.lease, machine) is None and player in self.sim.actors:
+                raise Unplayable(f"{machine} {NOT_THERE}, and recovery drives machines for it in the script")
+        if step.event and where not in (BEFORE, ACKNOWLEDGE):
+            driver = step.point.removeprefix("crash:").partition("/")[0]
+            if driver in drivers:
+                raise Unplayable(f"{driver} {DRIVEN_AT_ONCE}, and the actor stops between the two in the script")
 
     def _do(self, step: ScriptStep, answered: bool = True) -> None:
         """Lets a machine consume what it consumed in the model."""
@@ -146,28 +173,30 @@ class Replayer:
         return self.sim.program.messages[message].ordered and self.player(sender) not in self.sim.actors
 
     def _has_moved(self, machine: Machine) -> bool:
-        """Whether the model has a machine in another state than the first before the step that is replayed."""
-        if self._at == 0 or machine not in self.script.machines:
+        """Whether the model has moved a machine from its first state before the step that is replayed."""
+        if machine not in self.script.machines:
             return False
-        before = self.script.steps[self._at - 1].control[self.script.machines.index(machine)]
-        return before != self.sim.program.roles[machine[0]].first_state(machine[1])
+        at, first = self.script.machines.index(machine), self.sim.program.roles[machine[0]].first_state(machine[1])
+        return any(step.control[at] != first for step in self.script.steps[: self._at])
 
     def consume(self, machine: str, event: str, values: tuple[Any, ...]) -> None:
         """Gives a machine a local event, or a tick; the first event of a machine begins it.
 
         Raises:
-            ReplayDiverged: there is no such machine, or it cannot be begun.
-            Unplayable: there is none yet, and only the origin of the run may begin one.
+            ReplayDiverged: there is no such machine, though each is there from the beginning.
+            Unplayable: there is none yet, and the event begins none.
         """
         actor = self.sim.actors[self.sim.player[machine]]
         core, number = self.sim.program.machines[machine]
         held = self.sim.held(self.lease, machine)
         begun = core.subsidiary or self.sim.program.standing or event == "tick"  # otherwise than by an event
         if held is None and (begun or event not in core.table[core.first_state(number)]):
-            raise ReplayDiverged(f"there is no {machine} to take {event}")
+            if self.sim.program.standing:
+                raise ReplayDiverged(f"there is no {machine} to take {event}")
+            raise Unplayable(f"{machine} {NOT_THERE}, and takes {event} in the script")
         shape = core.events.get(event, ())
         if held is None and not self.may_begin(machine):
-            raise Unplayable(f"{machine} has not heard of {self.lease} yet, and takes {event} in the script")
+            raise Unplayable(f"{machine} {UNHEARD} {self.lease} yet, and takes {event} in the script")
         if held is None:
             plain = {name: to_plain(kind, value) for (name, kind), value in zip(shape, values, strict=True)}
             self._put(actor, partial(actor.begin, self.lease, machine, event, plain, self.sim.player))
