@@ -20,7 +20,7 @@ MANY = (0,) * 6
     [
         (Field("at", t.TIME, 0), 7, "7"),
         (Field("said", SAID, MANY), MANY, "{6 others: 0}"),
-        (Field("said", SAID, MANY), (0, 0, {"a": 1}, 0, 0, 2), "{site[2]: {'a': 1}, site[5]: 2, 4 others: 0}"),
+        (Field("said", SAID, MANY), (0, 0, {"a": 1}, 0, 0, 2), "{site[2]: {a: 1}, site[5]: 2, 4 others: 0}"),
         (
             Field("said", SAID, MANY), (0, 1, 1, 1, 0, 0),
             "{site[0]: 0, site[1]: 1, site[2]: 1, site[3]: 1, site[4]: 0, site[5]: 0}",
