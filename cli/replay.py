@@ -23,6 +23,7 @@ from leasehold.impl.events.event import StepEvent
 from leasehold.impl.events.lines import write_lines
 from leasehold.impl.words import counted
 from leasehold.spec import load
+from leasehold.spec.language.types import show_plain
 
 _REFUSALS = {
     **SOURCE_REFUSALS, NoSuchMoment: Exit.BAD_SPEC, UnplayableLog: Exit.BAD_SPEC, CaseError: Exit.BAD_SPEC,
@@ -166,5 +167,5 @@ def _words(one: Played) -> list[str]:
 
 
 def _short(value: Any) -> str:
-    words = "nothing" if value is None else str(value)
+    words = "nothing" if value is None else show_plain(value)
     return words if len(words) <= LONGEST else f"{words[: LONGEST - 3]}..."

@@ -25,11 +25,12 @@ from leasehold.checker.explore.step import SpecFault
 from leasehold.faults.lowering import DOWN, UP
 from leasehold.faults.simulation.steps import LoggedStep
 from leasehold.impl.actor.table import BELOW
-from leasehold.impl.core.core import Core, Program
+from leasehold.impl.core.core import Core, Named, Program
 from leasehold.impl.core.work import Record
 from leasehold.impl.store.store import RecordKey
 from leasehold.spec.language.lower.lowering import work_of
 from leasehold.spec.language.model import Call
+from leasehold.spec.language.types import Type, show, show_plain
 
 MachineLane: TypeAlias = tuple[str, str, str]  # a lease, the machine that sends, the machine that receives
 Message: TypeAlias = tuple[str, tuple[Any, ...]]  # its name and fields
@@ -101,15 +102,23 @@ class StepComparison:
 
     def differs(self, step: LoggedStep, what: str, found: Any, expected: Any) -> None:
         """Says what a step does otherwise."""
-        event = "when it recovers" if step.event is None else f"at {step.event[0]} {shown(step.event[1])}"
+        event = "when it recovers"
+        if step.event is not None:
+            name, fields, neighbour, *_ = step.event
+            kinds = step.core.events.get(name, ()) if neighbour < 0 else self.program.messages[name].fields
+            event = f"at {with_fields(name, kinds, fields)}"
         words = f"{what} {shown(found)} {event} in {step.before[0]}; the specification has {shown(expected)}"
         self.say(step.now, step.lease, step.key.machine, words)
+
+    def written(self, message: Message) -> str:
+        """A message as the language writes its values: `ticket {units: 1, end: 4}`."""
+        return with_fields(message[0], self.program.messages[message[0]].fields, message[1])
 
     def _compare(self, step: LoggedStep, machine: GroundMachine) -> None:
         for one in {one.key: one for one in (*reversed(step.driven), step)}.values():
             last = self.known(one.key)
             if last is not None and last[: one.core.below_at] != durable(one, one.before):
-                self.differs(one, "begins as", durable(one, one.before), last[: one.core.below_at])
+                self.differs(one, "begins with", *_apart_in_all(one.core, durable(one, one.before), last))
         state = self._state(step)
         if step.event is None:
             self._compare_again(step, state, machine, self._wanted(machine, state), calls=True)
@@ -123,7 +132,8 @@ class StepComparison:
         if sender is None:
             return
         if not self.may_be(lane, number, (name, fields)):
-            self.differs(step, f"receives as message {number} of {peer}", (name, fields), self.said(lane, number))
+            said = [self.written(message) for message in self.said(lane, number)]
+            self.differs(step, f"receives as message {number} of {peer}", self.written((name, fields)), said)
         last_number = step.before[step.core.received_at][neighbour]
         if number > last_number:
             move = choose(machine.moves.get((state[machine.cell], name), []), state, fields, sender.instance)
@@ -230,7 +240,7 @@ class StepComparison:
         steps = [(*self._moved(one),) for one in step.driven]
         wanted = [(self.name(below.role.name, below.instance), *moved) for below, *moved in driven]
         if steps != wanted:
-            self.differs(step, "drives", steps, wanted)
+            self.differs(step, "drives", *([_driven(*one) for one in all_] for all_ in (steps, wanted)))
             return
         last = {one.key: (one, below) for one, (below, *_) in zip(step.driven, driven, strict=True)}
         for one, below in last.values():
@@ -308,7 +318,8 @@ class StepComparison:
         at, neighbour = self.program.machines[step.key.machine][1], self.program.neighbour
         sends = [(neighbour(step.core, at, peer), message, fields) for peer, message, fields in step.sends]
         if sorted(sends, key=repr) != sorted(expected, key=repr):
-            self.differs(step, "sends", sends, expected)
+            told = ([f"{self.written((n, fields))} to {to}" for to, n, fields in all_] for all_ in (sends, expected))
+            self.differs(step, "sends", *told)
 
     def machine(self, name: str) -> GroundMachine | None:
         """A machine of the reference; None where that has not so many."""
@@ -334,11 +345,28 @@ def _cells_of(state: Sequence[Any], machine: GroundMachine) -> tuple[Any, ...]:
     return tuple(state[machine.cell : machine.cell + 1 + len(machine.role.data)])
 
 
-def _apart(core: Core, found: tuple[Any, ...], expected: tuple[Any, ...]) -> tuple[Any, Any]:
-    """What two records have otherwise, by name."""
-    names = "state", *(f.name for f in core.fields)
-    apart = [(name, one, other) for name, one, other in zip(names, found, expected, strict=True) if one != other]
-    return {name: one for name, one, _ in apart}, {name: other for name, _, other in apart}
+def _apart(core: Core, found: tuple[Any, ...], expected: tuple[Any, ...]) -> tuple[str, str]:
+    """What the cells of two records have otherwise, by name."""
+    return _of_names(core, ("state", *(f.name for f in core.fields)), found, expected)
+
+
+def _apart_in_all(core: Core, found: Record, expected: Record) -> tuple[str, str]:
+    """What two records have otherwise, by name: also numbers of messages and epochs."""
+    return _of_names(core, core.names, found, expected)
+
+
+def _of_names(core: Core, names: Sequence[str], found: Record, expected: Record) -> tuple[str, str]:
+    kinds = {f.name: f.type for f in core.fields}
+    names = ["state epoch" if name == "entry" else name for name in names]
+    apart = [(name, both) for name, *both in zip(names, found, expected, strict=False) if both[0] != both[1]]
+    one, other = (
+        "{" + ", ".join(f"{name}: {show_typed(kinds.get(name), both[n])}" for name, both in apart) + "}" for n in (0, 1)
+    )
+    return one, other
+
+
+def _driven(machine: str, event: str, before: str, after: str, transition: str) -> str:
+    return f"{event} to {machine} ({before} -> {after}{f', {transition}' if transition else ''})"
 
 
 def _receiver(piece: GroundPiece) -> tuple[str, int]:
@@ -346,5 +374,18 @@ def _receiver(piece: GroundPiece) -> tuple[str, int]:
     return piece.lane.channel.receiver, piece.lane.receiver
 
 
+def show_typed(kind: Type | None, value: Any) -> str:
+    """A value as the language writes it; of what has no type there, such as numbers of messages, its plain form."""
+    words = show_plain(value) if kind is None else show(kind, value)
+    return words or '""'
+
+
+def with_fields(name: str, kinds: Named, values: Sequence[Any]) -> str:
+    """An event or message with its fields: `ticket {units: 1, end: 4}`."""
+    said = [f"{field}: {show_typed(kind, value)}" for (field, kind), value in zip(kinds, values, strict=True)]
+    return f"{name} {{{', '.join(said)}}}" if said else name
+
+
 def shown(value: Any) -> str:
-    return repr(value) if value != "" else "nothing"
+    """What a step has, in words: of several things, each."""
+    return (", ".join(map(str, value)) if isinstance(value, list) else show_plain(value)) or "nothing"

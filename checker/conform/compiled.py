@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from leasehold.checker.conform.comparison import show_typed, with_fields
 from leasehold.impl.actor.table import BELOW, MachineInstance, MachinesOfActor, MachineTable
 from leasehold.impl.core.codec import Codec, CoreError
 from leasehold.impl.core.core import Program
@@ -17,6 +18,7 @@ from leasehold.impl.core.values import to_plain
 from leasehold.impl.core.work import CallWork, DriveWork, Event, Outcome, Record, SendWork, Stepped, local
 from leasehold.impl.events.event import MachineStep, StartedCall
 from leasehold.impl.store.store import RecordKey
+from leasehold.spec.language.types import show_plain
 
 OUTSIDE = frozenset({"policy", "handler", "probe", "client"})  # causes that are held to contracts
 
@@ -107,13 +109,15 @@ class CompiledMachines:
         for name, found, wanted in zip(core.names, after, record[: core.below_at], strict=False):
             if found != wanted:
                 of = "the state epoch" if name == "entry" else f"`{name}`"
-                return _words(f"{of} is", wanted, found)
+                kind = next((f.type for f in core.fields if f.name == name), None)
+                return _words(f"{of} is", show_typed(kind, wanted), show_typed(kind, found))
         sends = [self._sent(instance, piece) for piece in outcome.work if isinstance(piece, SendWork)]
         if (found := [(s.to, s.number, s.message, s.fields) for s in step.sends]) != sends:
-            return _words("it sends", sends, found)
+            told = ([f"{n} {number} to {to} {show_plain(f)}" for to, number, n, f in all_] for all_ in (sends, found))
+            return _words("it sends", *map(", ".join, told))
         starts = [StartedCall(piece.task, piece.target) for piece in outcome.work if isinstance(piece, CallWork)]
         if list(step.starts) != starts:
-            return _words("it calls", starts, list(step.starts))
+            return _words("it calls", *(", ".join(call.target for call in calls) for calls in (starts, step.starts)))
         return self._drives(step, instance, outcome, driven, now)
 
     def _drives(
@@ -134,7 +138,10 @@ class CompiledMachines:
                 return _words("it gives", f"{event[0]} to {key.machine}", named)
             given, after = driven.pop(0)
             if given != event or one.cause != "parent":
-                return _words(f"it gives {key.machine}", (event[:2], "parent"), (given[:2], one.cause))
+                kinds = core.events[event[0]]
+                wanted, found = (with_fields(name, kinds, values) for name, values, *_ in (event, given))
+                by = one.cause or "no cause"
+                return _words(f"it gives {key.machine}", f"{wanted} (parent)", f"{found} ({by})")
             if why := self.difference(one, event, after, driven, now, False):
                 return f"of {key.machine} {why}"
         if (one := next(logged, None)) is not None:
@@ -172,5 +179,5 @@ class CompiledMachines:
                     yield instance, piece
 
 
-def _words(what: str, expected: Any, found: Any) -> str:
-    return f"{what} {expected!r}, and the log has {found!r}"
+def _words(what: str, expected: str, found: str) -> str:
+    return f"{what} {expected or 'nothing'}, and the log has {found or 'nothing'}"

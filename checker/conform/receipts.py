@@ -205,8 +205,8 @@ class Receipts:
             said = self.comparison.said(lane, number)
             if received in said:
                 continue
-            words = f"{step.machine} has received as message {number} of {lane[1]} {received!r}"
-            sent = " or ".join(map(repr, said)) if said else "none of this number"
+            words = f"{step.machine} has received as message {number} of {lane[1]} {self.comparison.written(received)}"
+            sent = " or ".join(map(self.comparison.written, said)) if said else "none of this number"
             self.say("message", event, f"{words}, and {lane[1]} has sent {sent}", step)
         for event, step, lane in self._of_others:
             if step.received is not None and (known := self._sender.get((lane, step.received.number))) is not None:

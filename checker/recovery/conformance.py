@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leasehold.checker.conform.comparison import StepComparison, durable, shown
+from leasehold.checker.conform.comparison import StepComparison, durable
 from leasehold.checker.explore.ground import GroundOffer
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.recovery.cases.properties import reads_messages
@@ -81,7 +81,7 @@ class StepConformance(StepComparison):
         lane = notice.lease, notice.machine, notice.data["peer"]
         number, message = notice.data["number"], (notice.name, tuple(notice.data["fields"].values()))
         if self.machine(lane[1]) and self.machine(lane[2]) and message not in self.said(lane, number):
-            words = f"sends {shown(message)} as message {number}, which no committed step has sent"
+            words = f"sends {self.written(message)} as message {number}, which no committed step has sent"
             self.say(notice.now, notice.lease, notice.machine, words)
 
     def _committed(self, steps: Sequence[LoggedStep]) -> None:

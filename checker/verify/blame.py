@@ -15,9 +15,11 @@ does. The first event that is wrong there decides, as what follows from it may b
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
+from leasehold.checker.conform.comparison import show_typed
 from leasehold.checker.conform.findings import JudgedLog, Nonconformity
 from leasehold.checker.conform.judge import LogConformance
 from leasehold.checker.conform.known import KnownSystem
@@ -26,6 +28,7 @@ from leasehold.checker.verify.causal import CutFault, with_driven
 from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.timers import due
 from leasehold.impl.actor.table import BELOW
+from leasehold.impl.core.values import ValueFault, from_plain
 from leasehold.impl.events.event import AnyEvent, MachineStep, StepEvent
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
@@ -223,11 +226,9 @@ class Blaming:
                     failures[place[0]] = place, step
                 if step.cause == "policy" or (not step.cause and (role, step.event) in self._policies):
                     decisions[place[0]] = place, step
-        told = [
-            f"{place[0]} has decided {_decision(step)} (event {place[1]})" for place, step in self._latest(decisions)
-        ]
+        told = [f"{at[0]} has decided {self._decision(step)} (event {at[1]})" for at, step in self._latest(decisions)]
         told += [
-            f"a handler of {place[0]} has failed: {_decision(step)} (event {place[1]})"
+            f"a handler of {place[0]} has failed: {self._decision(step)} (event {place[1]})"
             for place, step in self._latest(failures)
         ]
         words = "each step that led there is one that the specification allows"
@@ -236,6 +237,17 @@ class Blaming:
             told = ["no policy has decided anything", *told]
             return Blame("specification", "; ".join([words, *told]), shown or tuple(past[-1:]))
         return Blame("policy", "; ".join([words, *told]), shown)
+
+    def _decision(self, step: MachineStep) -> str:
+        """What was decided: `granted(units=1) for broker of tenant:1`."""
+        role = self.known.program.roles.get(step.machine.partition("[")[0])
+        kinds = {} if role is None else dict(role.events.get(step.event, ()))
+        fields = ", ".join(
+            f"{name}={_value(kinds.get(name), value)}" for name, value in step.fields.items()
+            if value not in ("", {}, [], None)
+        )  # fmt: skip
+        of = step.machine if step.lease == BELOW else f"{step.machine} of {step.lease}"
+        return f"{step.event}({fields}) for {of}"
 
     def _latest(self, of: Mapping[str, tuple[Place, MachineStep]]) -> list[tuple[Place, MachineStep]]:
         """The last of each actor, the latest first."""
@@ -246,10 +258,11 @@ def _steps(event: AnyEvent | None) -> Iterable[MachineStep]:
     return with_driven(event.step) if isinstance(event, StepEvent) else ()
 
 
-def _decision(step: MachineStep) -> str:
-    fields = ", ".join(f"{name}={value!r}" for name, value in step.fields.items() if value not in ("", {}, [], None))
-    of = step.machine if step.lease == BELOW else f"{step.machine} of {step.lease}"
-    return f"{step.event}({fields}) for {of}"
+def _value(kind: t.Type | None, plain: Any) -> str:
+    """Plain data as the language writes it, also where it is no value of its type."""
+    with suppress(ValueFault):
+        return show_typed(kind, plain if kind is None else from_plain(kind, plain))
+    return t.show_plain(plain)
 
 
 def speaks_of_time(of: Property) -> bool:

@@ -39,7 +39,7 @@ def _step(layout: Layout, cut: Cut, before: Cut) -> Step:
     driven = tuple(
         Driven(d.machine, d.event, control.get(d.machine, d.source), d.record.state) for d in _below(step)
     )  # fmt: skip
-    fields = {name: _plain(value) for name, value in step.fields.items()}
+    fields = {name: t.show_plain(value) for name, value in step.fields.items()}
     sender = None
     if step.received is not None:
         sender, fields = step.received.machine, _fields(layout, step.event, step.fields)
@@ -59,18 +59,4 @@ def _fields(layout: Layout, message: str, fields: Mapping[str, Any]) -> dict[str
 
 
 def _word(kind: t.Type, value: Any) -> str:
-    return _plain(value) if isinstance(value, dict | list | bool) or value is None else t.show(kind, value)
-
-
-def _plain(value: Any) -> str:
-    """Plain data as the language writes it, where its type is not at hand."""
-    match value:
-        case None:
-            return "none"
-        case bool():
-            return str(value).lower()
-        case dict():
-            return "{" + ", ".join(f"{k}: {_plain(v)}" for k, v in value.items()) + "}"
-        case list():
-            return "{" + ", ".join(map(_plain, value)) + "}"
-    return str(value)
+    return t.show_plain(value) if isinstance(value, dict | list | bool) or value is None else t.show(kind, value)

@@ -20,6 +20,7 @@ from leasehold.checker.verify.causal import with_driven
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.values import ValueFault, from_plain
 from leasehold.impl.events.event import MachineStep, RecoveredEvent, StepEvent
+from leasehold.spec.language.types import show
 
 if TYPE_CHECKING:
     from leasehold.checker.verify.cuts import CutsOfSystem
@@ -73,7 +74,7 @@ def lost_record(known: CutsOfSystem, run: RunState, step: MachineStep) -> LostRe
             with suppress(ValueFault):  # the step itself is refused for that
                 cells[cell] = from_plain(d.type, step.record.data[name])
         if not moved and cells.get(cell, run.state[cell]) != run.state[cell]:
-            has = repr(step.record.data[name])[:60]
+            has = show(d.type, cells[cell])[:60]
             words.append(f"takes {step.event}, which does not write {name}; it is {has} now, and was left otherwise")
     numbers = [*_numbers(known, run, step, place)]
     if max(step.record.epoch, 1) < run.epochs[step.machine]:

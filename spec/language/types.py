@@ -287,5 +287,25 @@ def show(type_: Type, value: Value) -> str:
             return "{" + ", ".join(f"{show(key, k)}: {show(of, v)}" for k, v in cells) + "}"
         case Option(of=of):
             return "none" if value is None or of is None else show(of, value)
+        case Opaque():
+            return show_plain(value)
         case _:
             return str(value)
+
+
+def show_plain(value: Any) -> str:
+    """Plain data as the language would write it, where its type is not at hand: a list counts as a set."""
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return str(value).lower()
+        case dict():
+            return "{" + ", ".join(f"{k}: {show_plain(v)}" for k, v in value.items()) + "}"
+        case list():
+            return "{" + ", ".join(map(show_plain, value)) + "}"
+        case set() | frozenset():
+            return "{" + ", ".join(sorted(map(show_plain, value))) + "}"
+        case tuple():
+            return "(" + ", ".join(map(show_plain, value)) + ")"
+    return str(value)

@@ -61,9 +61,9 @@ QUIET = RunPlan(1, 2, True, 12, (PlannedEvent(0, "demand", "1", (1, 9, 3)), Plan
 @pytest.mark.parametrize(
     ("mistake", "words"),
     [
-        (twice, "broker of service_manager:1 calls ['allocate', 'allocate'] at ticket"),
-        (silent, "authority of service_manager:1 sends [] at torn_down () in closing"),
-        (unnumbered, "service_manager of service_manager:1 begins as ('closed'"),
+        (twice, "broker of service_manager:1 calls allocate, allocate at ticket {units: 1, "),
+        (silent, "authority of service_manager:1 sends nothing at torn_down in closing"),
+        (unnumbered, "service_manager of service_manager:1 begins with {received: (3, 3)} at "),
     ],
 )
 def test_a_mistake_that_breaks_no_invariant_breaks_a_step(
@@ -104,7 +104,7 @@ def test_a_message_with_other_fields_is_strange_where_it_leaves_and_where_it_is_
         return None
 
     said = strange(sends)
-    lease, ticket = "of service_manager:1", "('ticket', (1, 0, 7, '', {}))"
+    lease, ticket = "of service_manager:1", 'ticket {units: 1, start: 0, end: 7, type: "", properties: {}}'
     assert f"service_manager {lease} sends {ticket} as message 1, which no committed step has sent" in said[0]
     assert f"broker {lease} receives as message 1 of service_manager {ticket}" in said[1]
 
