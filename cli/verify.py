@@ -137,18 +137,14 @@ def verify(
     try:
         try_queries(mine, verification.database, model.properties)
         following = SourceVerification(verification, readers, name if follow else "")
-        if follow:
-            _follow(following, seconds, metrics, url, as_json)
-            result = verification.result
-        else:
-            result = following.to_the_end()
+        with verification.database.told():
+            if follow:
+                _follow(following, seconds, metrics, url, as_json)
+                result = verification.result
+            else:
+                result = following.to_the_end()
         lag = following.lag() if follow else None
         asked = verification.asked
-    except verification.database.errors as error:
-        kind = url.partition(":")[0]
-        other = any(one.__name__ == "IntegrityError" for one in type(error).__mro__)
-        words = "another verification writes to it; each needs its own: " if other else ""
-        raise DatabaseError(f"{url if kind == 'sqlite' else kind}: {words}{error}") from error
     finally:
         verification.close()
     _write(model, asked, result, draw, junit, time.monotonic() - began)
@@ -233,6 +229,7 @@ def _follow(
         following.pass_time(always=True)
         progress.violations()
         progress.told(always=True)
+        following.verification.count_over()
         if url == IN_MEMORY:
             following.leave()
     if server is not None:

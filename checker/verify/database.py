@@ -1,10 +1,21 @@
-"""A database by its URL, with the tables of a system in it."""
+"""A database by its URL, with the tables of a system in it.
+
+Theory of operation. `progress` says of which system the tables are, and which verification writes to them: whoever
+opens the database is the writer from then on. Each transaction begins with a look at that row, which locks it, so a
+verification that another one has taken over from writes nothing more.
+
+SQLite and PostgreSQL make all tables in one transaction. In MariaDB each statement lasts by itself; `progress` comes
+first there, and says that the others are being made, so that those that a killed process has left are removed.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import sqlite3
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -16,7 +27,14 @@ from leasehold.spec.language.sql_dialects import DIALECTS
 LEAST_COUNTED = 200  # events after which tables are counted first
 IN_MEMORY = "sqlite::memory:"
 STATEMENTS = 1000  # that a connection keeps prepared: more than there are queries
-SYSTEM = "system"  # of `progress`: whose runs these are
+SYSTEM, MAKING, WRITER = "system", "making", "writer"  # of `progress`: whose runs these are, or will be; who writes
+OF_PLACE = (SYSTEM, MAKING, WRITER)  # the rows of `progress` that are there before a verification begins
+LOCK_SECONDS = 30  # for which a lock that another session holds is waited for
+
+
+_CREATE = re.compile(r"CREATE (TABLE|VIEW) (\S+)")
+_POSTGRESQL_KEY = "hashtext('leasehold'), hashtext(current_schema()::text)"  # of the lock of who opens a place
+_MARIADB_KEY = "CONCAT('leasehold ', SHA1(DATABASE()))"
 
 
 class DatabaseError(Exception):
@@ -44,20 +62,32 @@ class VerifyDatabase:
         if kind not in DIALECTS:
             words = "write sqlite:FILE, postgresql://... or mariadb://..."
             raise DatabaseError(f"{scheme[:60]!r} is no kind of database; {words}")
-        try:
-            self.connection, self.errors = _connect(kind, url, rest)
-            self.cursor = self.connection.cursor()
-            self.tables = Tables(system, DIALECTS[kind])
-            self.begun = self._made_before()
-        except ImportError as error:
-            raise DatabaseError(f"{kind} needs a driver ({error}): pip install 'leasehold[{kind}]'") from None
-        except DatabaseError:
-            raise
-        except Exception as error:  # each driver has errors of its own, of no common class
-            place = url if kind == "sqlite" else kind  # another URL may have a password
-            raise DatabaseError(f"{place}: {error}") from error
+        self._place = url if kind == "sqlite" else kind  # another URL may have a password
+        self._writer = uuid.uuid4().hex
+        self.tables = Tables(system, DIALECTS[kind])
+        self.errors: type[Exception] = Exception  # each driver has errors of its own, of no common class
+        with self.told():
+            try:
+                self.connection, errors = _connect(kind, url, rest)
+            except ImportError as error:
+                raise DatabaseError(f"it needs a driver ({error}): pip install 'leasehold[{kind}]'") from None
+            try:
+                self.cursor = self.connection.cursor()
+                self.begun = self._made_before()
+            except BaseException:
+                self.close()
+                raise
+        self.errors = errors
         self._queries: Queries | None = None
         self._counted = LEAST_COUNTED // 2
+
+    @contextlib.contextmanager
+    def told(self) -> Iterator[None]:
+        """Errors of the driver are a `DatabaseError` that names the place."""
+        try:
+            yield
+        except (DatabaseError, self.errors) as error:
+            raise DatabaseError(f"{self._place}: {error}") from error
 
     def count(self, events: int) -> None:
         """Has the database count what its tables have, each time that events have doubled.
@@ -70,41 +100,99 @@ class VerifyDatabase:
             self.cursor.execute(f"{self.tables.dialect.statistics} {names}")
             self.connection.commit()
 
+    def begin(self) -> None:
+        """Begins a transaction that writes.
+
+        Raises:
+            DatabaseError: another verification has opened the database since.
+        """
+        name, lock = self.tables.dialect.identifier("name"), " FOR UPDATE"
+        if self.tables.dialect.name == "sqlite":
+            lock = ""
+            if not self.connection.in_transaction:
+                self.cursor.execute("BEGIN IMMEDIATE")
+        writers = self._rows(f"SELECT value FROM progress WHERE {name} = '{WRITER}'{lock}")
+        if [json.loads(value) for (value,) in writers] != [self._writer]:
+            raise DatabaseError("another verification has gone on with it since; each needs a database of its own")
+
     def _made_before(self) -> bool:
         """Makes the tables; whether they were there, and something in them."""
-        mine = self._description()
-        if (found := self._found()) is None:
-            if self.tables.dialect.name == "sqlite":
-                self.cursor.execute("BEGIN IMMEDIATE")  # whoever is killed amid it leaves no half of the tables
-            for statement in self.tables.statements():
-                self.cursor.execute(statement)
-            self.cursor.execute(self.tables.insert(PROGRESS), (SYSTEM, json.dumps(mine)))
-        elif found != mine:
-            names = [name for name in mine if found.get(name) != mine[name]]
-            words = ", ".join(f"{name} {found.get(name)!r} and not {mine[name]!r}" for name in names)
-            raise DatabaseError(f"it has runs of another system: {words[:400]}; name an empty database")
+        mine, name = self._description(), self.tables.dialect.identifier("name")
+        with self._alone():
+            found = self._found()
+            if SYSTEM not in found:
+                self._make(mine, found)
+            elif found[SYSTEM] != mine:
+                raise _of_another_system(found[SYSTEM], mine)
+            self.cursor.execute(f"DELETE FROM progress WHERE {name} = '{WRITER}'")
+            self.cursor.execute(self.tables.insert(PROGRESS), (WRITER, json.dumps(self._writer)))
+            self.connection.commit()
         for statement in self.tables.dialect.session:
             self.cursor.execute(statement)
-        self.cursor.execute("SELECT COUNT(*) FROM progress")
-        ((rows,),) = self.cursor.fetchall()
         self.connection.commit()
-        return bool(rows > 1)
+        return bool({*found} - {*OF_PLACE})
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """No other verification opens the database meanwhile; whoever is killed leaves no lock."""
+        key, wait = _POSTGRESQL_KEY, LOCK_SECONDS
+        take, leave = {
+            "sqlite": ("BEGIN IMMEDIATE", ""),
+            "postgresql": (f"SELECT pg_advisory_lock({key})", f"SELECT pg_advisory_unlock({key})"),
+            "mariadb": (f"SELECT GET_LOCK({_MARIADB_KEY}, {wait})", f"SELECT RELEASE_LOCK({_MARIADB_KEY})"),
+        }[self.tables.dialect.name]
+        if [*self._rows(take)] == [(0,)]:
+            raise DatabaseError("another verification is opening it, and does not get ready")
+        yield
+        if leave:
+            self._rows(leave)
+
+    def _make(self, mine: dict[str, Any], found: dict[str, Any]) -> None:
+        """Makes the tables, in a place that has none of their names, or anew where somebody was killed amid it."""
+        d, statements = self.tables.dialect, [*self.tables.statements()]
+        begun, made = found.get(MAKING), [match.groups() for one in statements if (match := _CREATE.match(one))]
+        there = self._names()
+        if begun is None and (taken := sorted(there & {name.strip(d.quote) for _, name in made})):
+            words = f"it has tables of other kinds under names of ours: {', '.join(taken)}"
+            raise DatabaseError(f"{words[:400]}; name an empty database")
+        if begun not in (None, mine):
+            raise _of_another_system(begun, mine)
+        if begun is not None:  # views, which come last, go first
+            for kind, name in (one for one in reversed(made) if one[1] != PROGRESS.name):
+                self.cursor.execute(f"DROP {kind} IF EXISTS {name}")
+        if d.name == "mariadb":
+            create = next(one for one in statements if _CREATE.match(one) and one.split()[2] == PROGRESS.name)
+            statements.remove(create)
+            if begun is None:  # with its row, in one statement
+                values = ", ".join(f"{d.mark} AS {d.identifier(column.name)}" for column in PROGRESS.columns)
+                self.cursor.execute(f"{create} SELECT {values}", (MAKING, json.dumps(mine)))
+        for statement in statements:
+            self.cursor.execute(statement)
+        self.cursor.execute(self.tables.insert(PROGRESS), (SYSTEM, json.dumps(mine)))
+
+    def _names(self) -> set[str]:
+        """The names of all tables and views of the place."""
+        return {name for (name,) in self._rows({
+            "sqlite": "SELECT name FROM sqlite_master",
+            "postgresql": "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(current_schema()::text)",
+            "mariadb": "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()",
+        }[self.tables.dialect.name])}  # fmt: skip
+
+    def _rows(self, query: str) -> list[tuple[Any, ...]]:
+        self.cursor.execute(query)
+        return [tuple(row) for row in self.cursor.fetchall()]
 
     def _description(self) -> dict[str, Any]:
         system = self.tables.system
         constants = {name: value for name, value in system.values().items() if isinstance(value, int | str | None)}
         return {"system": system.name, "digest": system.digest, **constants}
 
-    def _found(self) -> dict[str, Any] | None:
-        """Of which system the tables are; None: there are none."""
+    def _found(self) -> dict[str, Any]:
+        """What `progress` has, by name; nothing where it is not there."""
+        if PROGRESS.name not in self._names():
+            return {}
         name = self.tables.dialect.identifier("name")
-        try:
-            self.cursor.execute(f"SELECT value FROM progress WHERE {name} = '{SYSTEM}'")
-            ((value,),) = self.cursor.fetchall()
-        except Exception:  # each driver has errors of its own, of no common class
-            self.connection.rollback()
-            return None
-        return dict(json.loads(value))
+        return {one: json.loads(value) for one, value in self._rows(f"SELECT {name}, value FROM progress")}
 
     def queries(self, properties: Mapping[str, Property] | None = None) -> Queries:
         """The queries of all properties, or of these."""
@@ -117,25 +205,37 @@ class VerifyDatabase:
     def clear(self) -> None:
         """Removes all runs, so that the tables serve another history."""
         for table in (*self.tables.tables(), *KEPT):
-            where = f" WHERE {self.tables.dialect.identifier('name')} <> '{SYSTEM}'" if table is PROGRESS else ""
+            words = ", ".join(f"'{name}'" for name in OF_PLACE)
+            where = f" WHERE {self.tables.dialect.identifier('name')} NOT IN ({words})" if table is PROGRESS else ""
             self.cursor.execute(f"DELETE FROM {table.name}{where}")
         self.connection.commit()
         self.begun = False
 
     def close(self) -> None:
         """Closes the connection; what was not committed is gone."""
-        self.connection.rollback()  # a statement that is not finished would keep SQLite's lock
-        self.connection.close()
+        with contextlib.suppress(self.errors):  # the connection may be lost
+            self.connection.rollback()  # a statement that is not finished would keep SQLite's lock
+        with contextlib.suppress(self.errors):
+            self.connection.close()
+
+
+def _of_another_system(found: dict[str, Any], mine: dict[str, Any]) -> DatabaseError:
+    names = [name for name in mine if found.get(name) != mine[name]]
+    words = ", ".join(f"{name} {found.get(name)!r} and not {mine[name]!r}" for name in names)
+    return DatabaseError(f"it has runs of another system: {words[:400]}; name an empty database")
 
 
 def _connect(kind: str, url: str, rest: str) -> tuple[Any, type[Exception]]:
     if kind == "sqlite":
-        return sqlite3.connect(rest.removeprefix("//"), cached_statements=STATEMENTS), sqlite3.Error
+        path = rest.removeprefix("//")
+        return sqlite3.connect(path, timeout=LOCK_SECONDS, cached_statements=STATEMENTS), sqlite3.Error
     if kind == "postgresql":
         import psycopg
 
         found = psycopg.connect(url)
         found.prepared_max = STATEMENTS
+        found.execute(f"SET lock_timeout = '{LOCK_SECONDS}s'")
+        found.commit()
         return found, psycopg.Error
     import pymysql
 
@@ -143,5 +243,6 @@ def _connect(kind: str, url: str, rest: str) -> tuple[Any, type[Exception]]:
     connection = pymysql.connect(
         host=parts.hostname or "127.0.0.1", port=parts.port or 3306, user=unquote(parts.username or "root"),
         password=unquote(parts.password or ""), database=parts.path.strip("/"),
+        init_command=f"SET SESSION lock_wait_timeout = {LOCK_SECONDS}, innodb_lock_wait_timeout = {LOCK_SECONDS}",
     )  # fmt: skip
     return connection, pymysql.Error

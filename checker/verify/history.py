@@ -173,7 +173,12 @@ class HistoryVerification:
         self._forgot = False  # whether runs are not in memory
         actors = [*actors]
         if self.database.begun:
-            self._resume(actors)
+            try:
+                with self.database.told():
+                    self._resume(actors)
+            except BaseException:
+                self.close()
+                raise
         else:
             self.cuts = ConsistentCuts(known, actors, self._recall, whole)
 
@@ -240,8 +245,12 @@ class HistoryVerification:
         for (run,) in self._rows(f"SELECT run FROM run WHERE ended IS NULL AND judged{settled} ORDER BY run"):
             self.recorder.end(run)
         self._commit()
-        ((self.result.over,),) = self._rows("SELECT COUNT(*) FROM run WHERE judged AND settled")
+        self.count_over()
         return self.result
+
+    def count_over(self) -> None:
+        """Has the result say how many runs are over in an allowed end, as the database has it."""
+        ((self.result.over,),) = self._rows("SELECT COUNT(*) FROM run WHERE judged AND settled")
 
     def close(self) -> None:
         if self._own_database:
@@ -302,6 +311,7 @@ class HistoryVerification:
         return found
 
     def _write(self) -> None:
+        self.database.begin()
         self.kept.judge(self.cuts.judged)
         self.cuts.judged.clear()
         self.kept.write(self.cursor)

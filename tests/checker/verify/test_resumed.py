@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import uuid
 from collections.abc import Iterator
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -20,7 +18,7 @@ import pytest
 from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.database import DatabaseError, VerifyDatabase
 from leasehold.checker.verify.history import HistoryVerification
-from leasehold.checker.verify.schema import KEPT, PROGRESS, Tables
+from leasehold.checker.verify.schema import KEPT, PROGRESS
 from leasehold.spec import load
 from tests.checker.verify.databases import answers
 from tests.checker.verify.histories import History, history_of, known
@@ -139,25 +137,6 @@ def test_a_crash_changes_nothing(kind: str, seed: int, bug: str, tmp_path: Path)
 
 def without_order(result: dict[str, Any]) -> dict[str, Any]:
     return {**result, "violations": sorted(result["violations"], key=repr)}
-
-
-def test_who_is_killed_while_the_tables_are_made_leaves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else nobody could go on with that database, nor begin anew in it."""
-    system, statements = load("two_phase_commit"), Tables.statements
-    url = f"sqlite:{tmp_path / 'killed.db'}"
-
-    def killed(tables: Tables) -> Iterator[str]:
-        yield from islice(statements(tables), 5)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Tables, "statements", killed)
-        with pytest.raises(KeyboardInterrupt):
-            VerifyDatabase(system, url)
-    gc.collect()  # the connection ends with its process
-    made = VerifyDatabase(system, url)
-    assert not made.begun
-    made.close()
 
 
 def test_a_database_of_another_system_is_refused(tmp_path: Path) -> None:
