@@ -15,9 +15,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from leasehold.checker.explore.result import Path, Step
+from leasehold.checker.explore.result import Path
 from leasehold.checker.recovery.cases.counterexample import ENDLESS, CounterexampleRun, counterexample_of
 from leasehold.checker.recovery.cases.properties import DEADLOCK, RunProperties
+from leasehold.checker.recovery.cases.untold import untold
 from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.history import HistoryVerification
 from leasehold.faults import Budget
@@ -35,11 +36,6 @@ UNPLAYED: Mapping[str, str] = {
 AT_FIRST = "it is broken in the first state, before any actor has done anything"
 OF_STATES = ("always", "step")
 
-# Why verify does not tell of it: the last step is of one of these kinds, or makes no machine.
-UNMADE = "its last step is of a machine that nothing has begun, and no event tells of what that ignores"
-UNTOLD = "its last step is of no machine, and no event tells of that"
-OF_NO_MACHINE = ("crash", "halt", "clock", "lose", "partition", "heal")
-
 
 @dataclass
 class PlayedCounterexample:
@@ -52,7 +48,7 @@ class PlayedCounterexample:
         findings: where the actors did not do what the path says.
         broken: the properties that do not hold on their records, or are owed at their end.
         reported: the properties that `verify` reports of their events.
-        not_asked: why `verify` cannot tell of the property; empty where it can.
+        not_asked: why `verify` cannot tell of the property, or of this path to where it is broken; empty where it can.
         events: by actor, its chain: the bytes of each event.
     """
 
@@ -114,17 +110,12 @@ def play_counterexample(system: System, name: str, path: Path, budget: Budget | 
     played.findings = [finding.words for finding in outcome.findings]
     played.broken = frozenset(run.seen)
     _verify(system, played)
-    if name not in played.reported and path.steps:
-        played.not_asked = played.not_asked or _untold(path.steps[-1], run)
+    if kind in OF_STATES and name not in played.reported and not played.unplayed:
+        machine = path.steps[-1].machine
+        made = machine is not None and run.sim.held(run.lease, machine) is not None
+        on_records = name not in properties.left_out
+        played.not_asked = played.not_asked or untold(path.steps, run.sim.player, made, on_records)
     return played
-
-
-def _untold(last: Step, run: CounterexampleRun) -> str:
-    """Why no event tells of the last step; empty where one does."""
-    if last.kind in OF_NO_MACHINE:
-        return UNTOLD
-    unmade = last.machine is not None and run.sim.held(run.lease, last.machine) is None
-    return UNMADE if unmade and last.transition is None else ""
 
 
 def _verify(system: System, played: PlayedCounterexample) -> None:
