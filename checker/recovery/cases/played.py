@@ -104,6 +104,9 @@ def play_counterexample(system: System, name: str, path: Path, budget: Budget | 
         played.events = {
             actor: [disk.events[at] for at in sorted(disk.events)] for actor, disk in run.sim.disks.items()
         }  # fmt: skip
+        machine = path.steps[-1].machine if path.steps else None
+        made = machine is not None and run.sim.held(run.lease, machine) is not None
+        down = not run.sim.roles.keys() <= run.sim.actors.keys()
     finally:
         run.close()
     played.unplayed = outcome.skipped
@@ -111,10 +114,8 @@ def play_counterexample(system: System, name: str, path: Path, budget: Budget | 
     played.broken = frozenset(run.seen)
     _verify(system, played)
     if kind in OF_STATES and name not in played.reported and not played.unplayed:
-        machine = path.steps[-1].machine
-        made = machine is not None and run.sim.held(run.lease, machine) is not None
         on_records = name not in properties.left_out
-        played.not_asked = played.not_asked or untold(path.steps, run.sim.player, made, on_records)
+        played.not_asked = played.not_asked or untold(path.steps, run.sim.player, made, down, on_records)
     return played
 
 

@@ -13,18 +13,20 @@ from leasehold.checker.explore.result import Step
 
 OF_NO_MACHINE = "its last step is of no machine, and no event tells of that"
 UNMADE = "its last step is of a machine that nothing has begun, and no event tells of what that ignores"
+DOWN = "an actor is down in the end, and no event tells of that until it is back"
 ANY_ORDER = "its last step and one before it have no order in the events, and verify has taken another than the path"
 ON_THEIR_WAY = "it asks for messages on their way, of which faults have made copies, and no event tells of those"
 KINDS = ("crash", "halt", "clock", "lose", "partition", "heal")  # of steps of no machine
 
 
-def untold(steps: Sequence[Step], player: Mapping[str, str], made: bool, on_records: bool) -> str:
+def untold(steps: Sequence[Step], player: Mapping[str, str], made: bool, down: bool, on_records: bool) -> str:
     """Why no event may tell of what the last step breaks; empty where events tell.
 
     Args:
         steps: of the path, at least one.
         player: by machine, its actor.
         made: whether its machine is there in the end.
+        down: whether an actor is down in the end.
         on_records: whether the property asks for nothing but records.
     """
     last = steps[-1]
@@ -32,6 +34,8 @@ def untold(steps: Sequence[Step], player: Mapping[str, str], made: bool, on_reco
         return OF_NO_MACHINE
     if not made and last.transition is None:
         return UNMADE
+    if down:
+        return DOWN
     if _before(steps, player) != {at for at, step in enumerate(steps) if step.machine is not None}:
         return ANY_ORDER
     return "" if on_records else ON_THEIR_WAY
