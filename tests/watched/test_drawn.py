@@ -132,7 +132,9 @@ def counterexamples(one: Drawn, budget: Budget | None) -> Iterator[PlayedCounter
 
 
 @SOME
-@pytest.mark.parametrize("budget", [None, Budget(crash=1)], ids=["no faults", "a crash"])
+@pytest.mark.parametrize(
+    "budget", [None, pytest.param(Budget(crash=1), marks=pytest.mark.long)], ids=["no faults", "a crash"]
+)
 def test_counterexamples_are_played_and_reported_or_there_is_a_reason(seeds: range, budget: Budget | None) -> None:
     count: Counter[str] = Counter()
     for one in drawn(seeds):

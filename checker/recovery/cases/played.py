@@ -97,6 +97,7 @@ def play_counterexample(system: System, name: str, path: Path, budget: Budget | 
     program = compile_system(system)
     properties = RunProperties(system) if budget is None else RunProperties(system, budget)
     run = CounterexampleRun(program, properties, counterexample_of(properties, name, path, faults, kind in ENDLESS))
+    run.replayer.excuses = True
     try:
         outcome = run.run()
         for actor in run.sim.actors.values():  # the time of the end, which no step may tell

@@ -50,6 +50,7 @@ class Replayer:
     def __init__(self, simulation: Simulation, system: System, script: Script, lease: str) -> None:
         self.sim, self.system, self.script, self.lease = simulation, system, script, lease
         self._at = 0  # the step that is replayed
+        self.excuses = False  # what the model has and actors have not by design is a reason, and no finding
         self.sent: list[Packet] = []  # every packet that was seen under way
 
     # Names
@@ -136,7 +137,7 @@ class Replayer:
         Raises:
             Unplayable: they cannot be, as actors make machines later, and drive them sooner, than the model does.
         """
-        if step.machine is None or step.kind not in ("crash", "stillborn", "recover"):
+        if not self.excuses or step.machine is None or step.kind not in ("crash", "stillborn", "recover"):
             return
         drivers = {role.parent for role in self.system.roles.values() if role.parent is not None}
         where = step.point.partition("@")[0].partition("#")[2]
@@ -174,7 +175,7 @@ class Replayer:
 
     def _has_moved(self, machine: Machine) -> bool:
         """Whether the model has moved a machine from its first state before the step that is replayed."""
-        if machine not in self.script.machines:
+        if self._at == 0 or machine not in self.script.machines:
             return False
         at, first = self.script.machines.index(machine), self.sim.program.roles[machine[0]].first_state(machine[1])
         return any(step.control[at] != first for step in self.script.steps[: self._at])
@@ -183,15 +184,15 @@ class Replayer:
         """Gives a machine a local event, or a tick; the first event of a machine begins it.
 
         Raises:
-            ReplayDiverged: there is no such machine, though each is there from the beginning.
-            Unplayable: there is none yet, and the event begins none.
+            ReplayDiverged: there is no such machine, or it cannot be begun.
+            Unplayable: there is none yet, and only the origin of the run may begin one.
         """
         actor = self.sim.actors[self.sim.player[machine]]
         core, number = self.sim.program.machines[machine]
         held = self.sim.held(self.lease, machine)
         begun = core.subsidiary or self.sim.program.standing or event == "tick"  # otherwise than by an event
         if held is None and (begun or event not in core.table[core.first_state(number)]):
-            if self.sim.program.standing:
+            if not self.excuses or self.sim.program.standing:
                 raise ReplayDiverged(f"there is no {machine} to take {event}")
             raise Unplayable(f"{machine} {NOT_THERE}, and takes {event} in the script")
         shape = core.events.get(event, ())
