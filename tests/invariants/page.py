@@ -26,7 +26,7 @@ from leasehold.checker.verify.schema import Tables
 from leasehold.spec import SHIPPED, load
 from leasehold.spec.language.model import Property, System
 from leasehold.spec.language.sql_dialects import DIALECTS
-from tests.invariants.stored import Change, Counterexample, Stored, read, unviolated
+from tests.invariants.stored import Change, Counterexample, Stored, drawn_by_hand, read, unviolated
 from tests.mutants.mutant import mutants
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,7 +49,7 @@ A property that nothing can violate says nothing. So for each, a mistake was sea
 false: a *mutant*, made by rule with one small change ([mutants](mutation.md)), or with two where none of one change was
 found. The links lead to the property's text, its query, and the shortest run of a mutant that violates it, drawn.
 {violated} of {claims} claims have one, {two} of them with two changes; {alone} of them have a mutant that violates this
-property and no other.
+property and no other. Of each other one the run of a system is drawn that the linter refuses.
 
 | kind | claims |
 |---|---|
@@ -291,6 +291,9 @@ def section(s: ShippedSystem, p: Property) -> Iterator[str]:
     else:
         yield f"**No mutant violates it.** {cell(unviolated(s.name)[p.name])}"
         yield ""
+        yield "**A run that violates it**, of a system that the linter refuses:"
+        yield ""
+        yield from ("```mermaid", *drawn_by_hand(s.name, p.name), "```", "")
     if p.name in s.queries.not_asked:
         return
     names = [n for n, q in s.queries.queries.items() if q.of == p.name]

@@ -79,7 +79,7 @@ class Counterexample:
         return cls(
             tuple(map(Change.of, changes)),
             dict(trial.settings), "" if trial.budget is None else str(trial.budget), tuple(sorted(also)),
-            result.failed, len(path), tuple(_values(p, path)), tuple(_drawn(system, path)),
+            result.failed, len(path), tuple(_values(p, path)), tuple(drawn(system, path)),
         )  # fmt: skip
 
     @property
@@ -88,7 +88,7 @@ class Counterexample:
         return Trial(tuple(self.settings.items()), Budget.parse(self.faults) if self.faults else None)
 
 
-def _drawn(system: System, path: Path) -> list[str]:
+def drawn(system: System, path: Path) -> list[str]:
     """A path as Mermaid; opaque values are left out where all are the same: they would only make the picture wide."""
     events = (event for role in system.roles.values() for event in role.events.values())
     fields = [f for each in (*system.messages.values(), *events) for f in each.fields]
@@ -146,6 +146,11 @@ def unviolated(system: str) -> dict[str, str]:
     """The properties that no mutant was seen to violate, with the reason."""
     found: dict[str, dict[str, str]] = yaml.safe_load((FOLDER / "unviolated.yaml").read_text(encoding="utf-8"))
     return found.get(system, {})
+
+
+def drawn_by_hand(system: str, name: str) -> list[str]:
+    """The run of a system that the linter refuses, which violates what no mutant does, as Mermaid."""
+    return (FOLDER / f"{system}.{name}.mmd").read_text(encoding="utf-8").splitlines()
 
 
 def write(stored: Stored) -> None:

@@ -17,7 +17,7 @@ from leasehold.spec.language import expression as x
 from leasehold.spec.language.model import Send
 from tests.invariants.page import ShippedSystem, page
 from tests.invariants.search import Campaign, applied, counterexample
-from tests.invariants.stored import Change, Counterexample, read, unviolated
+from tests.invariants.stored import Change, Counterexample, drawn, drawn_by_hand, read, unviolated
 
 CRASH = Budget(crash=1)
 QUICK = {"lease": 3, "contention": 1}  # counterexamples of a system that are asked each time; of others two
@@ -131,3 +131,5 @@ def test_a_number_is_given_twice_only_where_the_linter_refuses_it() -> None:
     found = explore(only_these(wrong, ["one_number_one_message"]), Limits(stop_at_violation=True), budget=CRASH)
     (result,) = [p for p in found.properties if p.name == "one_number_one_message"]
     assert (result.verdict, len(result.path or ())) == ("violated", 17)
+    assert result.path is not None
+    assert drawn(wrong, result.path) == drawn_by_hand("lease", "one_number_one_message")
