@@ -11,8 +11,10 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import click
 
@@ -60,14 +62,37 @@ def agreement(group: Group, kinds: Sequence[str]) -> Agreement:
         return compared(group.known, group.histories, databases)
 
 
+PAGE = """# Readings that agree
+
+On the same cuts of the events of real actors, each property is decided by the specification's definition
+(`spec/language/evaluate.py`), by the explorer's functions, and by its query in {databases}. Histories are random runs
+under faults, and runs with seeded bugs; *held* and *violated* (or shown, of coverage) are verdicts about a property and
+a cut, the same in each reading unless they are counted under *differ*. `python -m tests.campaigns.readings --page FILE`
+plays them again; the tests of every run play a few.
+
+{table}
+"""
+HEADS = ("histories", "with_bugs", "cuts", "held", "violated", "differ")
+
+
+def page_of(figures: Mapping[str, Counter[str]], kinds: Sequence[str]) -> str:
+    """The figures of each system, and their sum, as a page."""
+    rows = {**figures, "**all**": sum(figures.values(), Counter[str]())}
+    lines = ["| system | " + " | ".join(HEADS).replace("_", " ") + " |", "|---|" + "---:|" * len(HEADS)]
+    lines += [f"| {name} | " + " | ".join(f"{of[head]:,}" for head in HEADS) + " |" for name, of in rows.items()]
+    return PAGE.format(databases=", ".join(kinds), table="\n".join(lines))
+
+
 @click.command(help=(__doc__ or "").replace("`", ""))
 @click.argument("systems", nargs=-1, type=click.Choice(SYSTEMS))
 @click.option("--runs", default=8, show_default=True, help="correct runs of each system; there are as many with bugs")
 @click.option("--database", "kinds", multiple=True, type=click.Choice(KINDS), help="these alone; all if left out")
 @click.option("--json", "as_json", is_flag=True, help="print JSON, a line for each setting of a system")
-def main(systems: tuple[str, ...], runs: int, kinds: tuple[str, ...], as_json: bool) -> None:
+@click.option("--page", type=click.Path(path_type=Path), help="write the figures to this page, after each setting")
+def main(systems: tuple[str, ...], runs: int, kinds: tuple[str, ...], as_json: bool, page: Path | None) -> None:
     logging.disable(logging.CRITICAL)
     kinds, differ = kinds or KINDS, 0
+    figures: dict[str, Counter[str]] = {}
     for system in systems or SYSTEMS:
         for group in groups(system, runs):
             begun = time.perf_counter()
@@ -79,6 +104,11 @@ def main(systems: tuple[str, ...], runs: int, kinds: tuple[str, ...], as_json: b
                 "properties_with_both": len(found.both), "differ": found.differ,
                 "seconds": round(time.perf_counter() - begun, 1),
             }  # fmt: skip
+            of = figures.setdefault(system, Counter())
+            of.update({head: line[head] for head in HEADS if head != "differ"})
+            of["differ"] += len(found.differ)
+            if page is not None:
+                page.write_text(page_of(figures, kinds), encoding="utf-8")
             if as_json:
                 click.echo(json.dumps(line))
                 continue

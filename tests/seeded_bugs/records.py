@@ -52,7 +52,8 @@ def _numbers(at: Callable[[Core], int]) -> Planted:
     """Numbers of a record are written as 0."""
 
     def change(core: Core, record: Record) -> Record:
-        return record if core.subsidiary else with_cell(record, at(core), (0,) * len(core.neighbours))
+        none = {} if core.dynamic_neighbours else (0,) * len(core.neighbours)
+        return record if core.subsidiary else with_cell(record, at(core), none)
 
     return _written(change)
 
