@@ -29,6 +29,7 @@ ALL = (
     "idle",
     "end_to_end",
     "verify",
+    "verify_long",
     "verify_units",
     "watched",
     "discovery",

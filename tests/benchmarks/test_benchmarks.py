@@ -19,7 +19,9 @@ def _rows(section: Section) -> Iterator[Row]:
 
 MARKS = {
     **dict.fromkeys(("discovery", "engines", "exploring", "recovery"), pytest.mark.slow),
-    **dict.fromkeys(("dispatch", "end_to_end", "ring", "size", "verify", "verify_units", "watched"), pytest.mark.long),
+    **dict.fromkeys(
+        ("dispatch", "end_to_end", "ring", "size", "verify", "verify_long", "verify_units", "watched"), pytest.mark.long
+    ),
 }
 
 

@@ -1,4 +1,4 @@
-"""Verifying while it happens: events per second against all properties of the lease, with many leases, and for long."""
+"""Verifying while it happens: events per second against all properties of the lease, with many leases."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import itertools
 import os
 import time
 import tracemalloc
-import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -20,7 +19,7 @@ from leasehold.checker.verify.history import HistoryVerification
 from leasehold.impl.events.event import AnyEvent, StepEvent, write
 from tests.benchmarks import places
 from tests.benchmarks.many_leases import SHARED, UNITS, Recording, actors, history, recorded
-from tests.benchmarks.measure import Missing, Row, Section, Table, Target, median, say
+from tests.benchmarks.measure import Missing, Row, Section, Table, say
 
 BATCH = 1000  # events that come at once
 HOW = """
@@ -36,11 +35,8 @@ thread that serves it together, as others used the machine meanwhile.
   have asked for a ticket and wait for the answer: the first step of a recorded lease, with other names.
 - *Plain inserts* of the same events, one row each, one transaction for a batch, in the same database: an upper bound.
 - *Everything again*: the same queries asked of all of history for each batch, as without increments.
-- *Long after*: 20 leases live at a time; the first and the last tenth of the history are compared. It begins when the
-  first leases are over: until then there are not yet leases in all stages.
 """
 MOVING = 100
-GENERATIONS = 60  # of leases at each site in the long history
 MANY = 10_000  # live leases of which not everything is asked again: that would take an hour
 
 
@@ -139,15 +135,12 @@ PLACES: dict[str, Callable[[], contextlib.AbstractContextManager[str]]] = {
 
 
 def benchmark(quick: bool) -> Section:
-    """Events per second by database, with few and many live leases, and after a long history; bytes of each."""
+    """Events per second by database, with few and many live leases; bytes of a live lease."""
     moving, rest, size = (10, 2, 100) if quick else (MOVING, 6, BATCH)
     waiting = (10, 100) if quick else (1000 - MOVING, 100_000 - MOVING)
     system, recordings = recorded(2 if quick else 3, 2 if quick else 10)
-    _, long = recorded(3 if quick else GENERATIONS, 1)
     known = CutsOfSystem(system)
     rates: list[Row] = []
-    ages: list[Row] = []
-    sizes = lines(long)
     skipped: list[str] = []
     for place, opened in PLACES.items():
         try:
@@ -155,17 +148,11 @@ def benchmark(quick: bool) -> Section:
                 with opened() as url:
                     found = live(known, recordings, moving, others, url, size, rest)
                 rates += rows_of(f"{place}, {moving + others:,} live", found)
-            with opened() as url:
-                rows, stored = grown(known, long, url, size, place)
-            ages += rows
-            sizes.append(Row(f"{place}, all tables of the verifier", [stored]))
         except Missing as missing:
             skipped.append(str(missing))
     tables = [
         Table("events verified", "per second", rates, "verified"),
-        Table("20 leases live, after a long history", "per second", ages, "the first tenth"),
         Table("a live lease, in memory", "bytes", [Row("all that Python holds", [memory(known, recordings, quick)])]),
-        Table("an event", "bytes", sizes),
     ]
     how = HOW.format(batch=size, queries=queries_of(known), moving=moving, sites=moving // UNITS)
     return Section("verify", "Verifying while it happens", how, tables, skipped)
@@ -237,27 +224,6 @@ def plain_inserts(following: Following) -> Callable[[Sequence[AnyEvent]], float]
     return insert
 
 
-def grown(known: CutsOfSystem, long: Sequence[Recording], url: str, size: int, place: str) -> tuple[list[Row], float]:
-    """Events per second in the first and in the last tenth of a long history; bytes that an event takes in the end."""
-    generations = long[0].leases // UNITS
-    following = Following(known, actors(20), url)
-    try:
-        some = list(batches(history(long, 20), size))
-        rates = [len(batch) / following.feed(batch) for batch in some]
-        taken = stored(following) / sum(map(len, some))
-    finally:
-        following.close()
-    rates = rates[-(-len(rates) // generations) : -1]  # the last is not full
-    tenth = max(1, len(rates) // 10)
-    first, last = rates[:tenth], rates[-tenth:]
-    say(f"{place}: {median(first):,.0f}, then {median(last):,.0f} events/s")
-    rows = [
-        Row(f"{place}, first tenth of {sum(map(len, some)):,} events", first),
-        Row(f"{place}, last tenth", last, [median(first)] * tenth, [Target(0.9)]),
-    ]
-    return rows, taken
-
-
 def memory(known: CutsOfSystem, recordings: Sequence[Recording], quick: bool) -> float:
     """Bytes that Python holds for each lease more, between two numbers of live leases."""
     counts = (10, 20) if quick else (100, 300)
@@ -277,32 +243,3 @@ def memory(known: CutsOfSystem, recordings: Sequence[Recording], quick: bool) ->
         tracemalloc.stop()
         following.close()
     return (held[1] - held[0]) / (counts[1] - counts[0])
-
-
-def stored(following: Following) -> int:
-    """The bytes of a database."""
-    database = following.verification.database
-    question = {
-        "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
-        "postgresql": "SELECT SUM(pg_total_relation_size(c.oid)) FROM pg_class c JOIN pg_namespace n"
-        " ON n.oid = c.relnamespace WHERE c.relkind = 'r' AND n.nspname = current_schema()",
-        "mariadb": "SELECT SUM(data_length + index_length) FROM information_schema.tables"
-        " WHERE table_schema = DATABASE()",
-    }[database.tables.dialect.name]
-    if database.tables.dialect.name == "mariadb":
-        for table in database.tables.tables():
-            database.cursor.execute(f"ANALYZE TABLE {table.name}")
-            database.cursor.fetchall()
-    database.cursor.execute(question)
-    ((size,),) = database.cursor.fetchall()
-    return int(size)
-
-
-def lines(long: Sequence[Recording]) -> list[Row]:
-    """Bytes of events as they are written, and as a compressed file."""
-    bodies = [body for recording in long for some in recording.bodies.values() for body in some]
-    text = b"\n".join(bodies)
-    return [
-        Row("a line of JSON", [len(text) / len(bodies)]),
-        Row("the same in a file, compressed (zlib)", [len(zlib.compress(text, 6)) / len(bodies)]),
-    ]
