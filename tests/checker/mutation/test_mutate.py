@@ -157,7 +157,7 @@ def test_names_are_unique_and_fit_every_setting() -> None:
     assert mutations(other, every_target=True) == found
     assert {m.rule for m in found} == set(RULES)
     assert pickle.loads(pickle.dumps(found)) == found
-    assert all(m.applied(other) != other for m in found[::9])
+    assert all(m.applied(other) != other for m in found[::29])
 
 
 def test_every_target_is_every_other_state() -> None:
@@ -293,9 +293,7 @@ def test_a_sample_of_the_lease() -> None:
     assert 2 * found.total.killed >= found.total.others > 6, [o.mutation.name for o in found.survivors]
 
 
-@pytest.mark.parametrize(
-    "count", [3, pytest.param(20, marks=pytest.mark.long), pytest.param(300, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("count", [pytest.param(20, marks=pytest.mark.long), pytest.param(300, marks=pytest.mark.slow)])
 def test_engines_judge_mutants_alike(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a search stops at the first violation too, what is found until then does not depend on who searches."""
     loader = SystemLoader("lease")

@@ -56,7 +56,7 @@ def traced(sim: LeaseSimulation) -> TraceRecorder:
     return made
 
 
-PROPERTIES = "properties: {unit[0]: {'name': 'unit-0', 'site': 'site', 'fence': 1099511693313}, unit[1]: 0}"
+PROPERTIES = "properties: {unit[0]: {name: unit-0, site: site, fence: 1099511693313}, unit[1]: 0}"
 TOLD = f"update_lease(units: {{unit[0]}}, lost: {{}}, renewed: {{}}, end: 3, {PROPERTIES}, reason: 0) of authority"
 TICKET = "start: 0, end: 3, type: , properties: {ticket: 1, type: unit}"
 UP = [
