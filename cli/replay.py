@@ -16,7 +16,7 @@ from leasehold.checker.recovery.cases.log_replay import PlayedLog
 from leasehold.checker.recovery.cases.path_case import CaseError
 from leasehold.checker.recovery.cases.played import PlayedCounterexample
 from leasehold.checker.recovery.cases.stored import FILES, Played, StoredCase, settings_of, stored_cases
-from leasehold.checker.verify.causal import rooms_of
+from leasehold.checker.verify.causal import capacities_of
 from leasehold.cli.common import Exit, json_option, make_folder, no_such, print_json, say, verb, writing
 from leasehold.cli.sources import SOURCE_REFUSALS, named_system, read_sources, source_options
 from leasehold.impl.events.event import StepEvent
@@ -95,7 +95,7 @@ def _of_log(
     words, constants = named_system(system, settings, sources)
     model = load(words, constants)
     chains = read_sources(sources, trust, unsigned)
-    moments = Moments(chains, rooms_of(model))
+    moments = Moments(chains, capacities_of(model))
     known = {e.step.serves or e.step.lease for events in chains.values() for e in events if isinstance(e, StepEvent)}
     for lease in leases:
         if lease not in known:

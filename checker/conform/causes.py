@@ -96,4 +96,4 @@ class Causes:
     def _drives(self, chain: JudgedChain, step: MachineStep) -> Iterator[tuple[RecordKey, Event]]:
         """What the states of a lease's machines give subsidiary ones."""
         for parent in chain.machines.talking_in(step.serves or step.lease):
-            yield from chain.machines.driven_by(parent, parent.core.work[parent.state](parent.record))
+            yield from chain.machines.asked_of_below(parent)

@@ -151,6 +151,10 @@ class CompiledMachines:
     def _is_moved(self, key: RecordKey, event: Event, now: int) -> bool:
         return self.takes(key, event, now, False)[1].taken
 
+    def asked_of_below(self, parent: MachineInstance) -> Iterator[tuple[RecordKey, Event]]:
+        """The events that the state of a machine asks for at its subsidiary machines."""
+        return self.driven_by(parent, parent.core.work[parent.state](parent.record))
+
     def driven_by(self, parent: MachineInstance, work: tuple[Any, ...]) -> Iterator[tuple[RecordKey, Event]]:
         """The events that work gives subsidiary machines."""
         for piece in work:

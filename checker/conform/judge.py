@@ -25,7 +25,7 @@ from leasehold.checker.conform.decoded import StepDecoder, StepFault
 from leasehold.checker.conform.findings import JudgedLog, Nonconformity, What
 from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.conform.receipts import LogComparison, Receipts
-from leasehold.checker.verify.causal import CausalMerge, other_constants, rooms_of, with_driven
+from leasehold.checker.verify.causal import CausalMerge, capacities_of, other_constants, with_driven
 from leasehold.checker.verify.lost import recovered_words
 from leasehold.faults.simulation.steps import LoggedStep
 from leasehold.impl.actor import drafts
@@ -56,8 +56,8 @@ MOMENTS = 100  # ticks that are all asked
 class LogMerge(CausalMerge):
     """Merges the logs that are given; of actors whose logs are not, and of what was dropped, messages come anyhow."""
 
-    def __init__(self, actors: Iterable[str], receipts: Receipts, rooms: Mapping[str, int]) -> None:
-        super().__init__(actors, rooms=rooms)
+    def __init__(self, actors: Iterable[str], receipts: Receipts, capacities: Mapping[str, int]) -> None:
+        super().__init__(actors, capacities=capacities)
         self._receipts = receipts
 
     def _missing(self, event: AnyEvent) -> tuple[MachineStep, int] | None:
@@ -91,7 +91,7 @@ class LogConformance:
 
     def merged(self, logs: Iterable[tuple[str, Iterable[AnyEvent]]]) -> Iterator[AnyEvent]:
         """The events of whole logs in the order in which they are judged."""
-        merge = LogMerge(self._chains, self.receipts, rooms_of(self.known.system))
+        merge = LogMerge(self._chains, self.receipts, capacities_of(self.known.system))
         for actor, events in logs:
             given = [*events]
             if self._chains[actor].judged.pruned:
@@ -336,8 +336,7 @@ class LogConformance:
             if one.lease == BELOW:
                 chain.serves[key] = one.serves
             elif one.transition:  # what it asks for it has from now on, also where that does not move
-                parent = chain.machines.machine(key)
-                driven = chain.machines.driven_by(parent, parent.core.work[parent.state](parent.record))
+                driven = chain.machines.asked_of_below(chain.machines.machine(key))
                 chain.serves.update((below, one.lease) for below, _ in driven if below.lease == BELOW)
         self.receipts.sent(event, steps, chain.machines)
 

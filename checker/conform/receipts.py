@@ -19,7 +19,7 @@ from leasehold.checker.explore.ground import GroundMachine, Move
 from leasehold.checker.verify.causal import with_driven
 from leasehold.faults.simulation.steps import LoggedStep
 from leasehold.impl.actor.table import BELOW
-from leasehold.impl.core.work import Machines, Record, message
+from leasehold.impl.core.work import Record, message
 from leasehold.impl.events.event import AnyEvent, MachineStep, StepEvent
 from leasehold.impl.store.store import RecordKey
 
@@ -136,12 +136,11 @@ class Receipts:
         core, (_, machine) = logged.core, self.program.machines[logged.key.machine]
         if self.program.standing or logged.event is None:
             return False
-        first = (*core.first(machine), *(Machines(sub.first) for sub in core.below))
         at = logged.event[2]
 
         def moves(said: Message, n: int) -> bool:
             event = message(said[0], said[1], at, n)
-            return all(core.step(first, event, now)[1].taken for now in (0, logged.now))
+            return all(core.begins_with(machine, event, now) for now in (0, logged.now))
 
         before = {n: self.comparison.said(lane, n) for n in range(max(1, self.base.get(lane, 0) + 1), number)}
         return not any(said and all(moves(one, n) for one in said) for n, said in before.items())

@@ -18,7 +18,7 @@ from leasehold.checker.explain.machines import KnownMachines
 from leasehold.checker.explain.moments import Frontier, Moments, NoSuchMoment
 from leasehold.checker.explain.story import StoryEntry, entries
 from leasehold.checker.explain.views import EventViews
-from leasehold.checker.verify.causal import CausalMerge, CutFault, rooms_of
+from leasehold.checker.verify.causal import CausalMerge, CutFault, capacities_of
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.events.event import AnyEvent
 from leasehold.impl.server.machine_views import MachineViews
@@ -103,7 +103,7 @@ class Explainer:
     """
 
     def __init__(self, system: System) -> None:
-        self.machines, self.rooms = MachineViews(system, compile_system(system)), rooms_of(system)
+        self.machines, self.capacities = MachineViews(system, compile_system(system)), capacities_of(system)
 
     def explain(self, chains: Mapping[str, Sequence[AnyEvent]], lease: str, at: str | None = None) -> ExplainedLease:
         """Explains a lease.
@@ -118,7 +118,7 @@ class Explainer:
             NoSuchMoment: there is no such moment.
             OtherSystem: the events are not of this system.
         """
-        moments = Moments(chains, self.rooms)
+        moments = Moments(chains, self.capacities)
         cut, tick = frontier_of(moments, at)
         try:
             return self.explain_cut(moments.before(cut), lease, tick)
@@ -145,7 +145,7 @@ class Explainer:
         """
         known = KnownMachines()
         story: list[StoryEntry] = []
-        merge = CausalMerge(cut, rooms=self.rooms)
+        merge = CausalMerge(cut, capacities=self.capacities)
         for actor, events in cut.items():
             merge.add(actor, events)
             merge.close(actor)

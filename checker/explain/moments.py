@@ -44,13 +44,13 @@ class Moments:
 
     Args:
         chains: by actor, its events.
-        rooms: by message, the capacity of its channel, where it has one.
+        capacities: by message, the capacity of its channel, where it has one.
     """
 
     def __init__(
-        self, chains: Mapping[str, Sequence[AnyEvent]], rooms: Mapping[str, int] = MappingProxyType({})
+        self, chains: Mapping[str, Sequence[AnyEvent]], capacities: Mapping[str, int] = MappingProxyType({})
     ) -> None:
-        self.chains, self.rooms = chains, rooms
+        self.chains, self.capacities = chains, capacities
         self._sends: dict[Lane, _Numbered] = defaultdict(lambda: _Numbered([], []))
         self._receipts: dict[Lane, _Numbered] = defaultdict(lambda: _Numbered([], []))
         for actor, events in chains.items():
@@ -61,7 +61,7 @@ class Moments:
     def _note(self, actor: str, position: int, lease: str, machine: str, record: MachineRecord) -> None:
         for to, number in record.sent.items():
             self._sends[lease, machine, to].note(number, actor, position)
-        for sender, number in record.received.items() if self.rooms else ():
+        for sender, number in record.received.items() if self.capacities else ():
             self._receipts[lease, sender, machine].note(number, actor, position)
 
     def all(self) -> Frontier:
@@ -121,7 +121,7 @@ class Moments:
                     yield sends.events[n]
             for said in step.sends:
                 receipts = self._receipts[step.lease, step.machine, said.to]
-                if n := bisect_right(receipts.numbers, said.number - self.rooms.get(said.message, said.number)):
+                if n := bisect_right(receipts.numbers, said.number - self.capacities.get(said.message, said.number)):
                     yield receipts.events[n - 1]
 
     def before(self, cut: Frontier) -> dict[str, Sequence[AnyEvent]]:

@@ -100,7 +100,7 @@ class CausalMerge:
     Args:
         actors: those that are followed, by name.
         recall: returns the numbers that were sent in a run that is not in memory.
-        rooms: by message, the capacity of its channel, where it has one.
+        capacities: by message, the capacity of its channel, where it has one.
 
     Attributes:
         sent: what was sent, by run.
@@ -110,10 +110,10 @@ class CausalMerge:
 
     def __init__(
         self, actors: Iterable[str], recall: Callable[[str], Sent] = lambda run: {},
-        rooms: Mapping[str, int] = MappingProxyType({}),
+        capacities: Mapping[str, int] = MappingProxyType({}),
     ) -> None:  # fmt: skip
         self._streams = {name: _Stream() for name in actors}
-        self._rooms = rooms
+        self._capacities = capacities
         self._awaited: Awaited = {}
         self.sent: dict[str, Sent] = {}  # by run
         self._recall = recall
@@ -150,13 +150,23 @@ class CausalMerge:
                 taken.append(event)
         return taken
 
+    def _received(self, event: AnyEvent) -> Iterator[tuple[tuple[str, str, str], int]]:
+        """What an event has received over channels with a capacity: run, sender and receiver, and the number."""
+        for step in with_driven(event.step) if self._capacities and isinstance(event, StepEvent) else ():
+            if step.received is not None and step.event in self._capacities:
+                yield (step.lease, step.received.machine, step.machine), step.received.number
+
     def _expect(self, event: AnyEvent) -> None:
-        """Notes what an event that waits has received over channels with a capacity."""
-        if self._rooms and isinstance(event, StepEvent):
-            for step in with_driven(event.step):
-                if step.received is not None and step.event in self._rooms:
-                    lane = step.lease, step.received.machine, step.machine
-                    self._awaited.setdefault(lane, deque()).append(step.received.number)
+        """An event waits: what it has received is to come."""
+        for lane, number in self._received(event):
+            self._awaited.setdefault(lane, deque()).append(number)
+
+    def _expect_no_more(self, event: AnyEvent) -> None:
+        """An event, the first of its actor, waits no more."""
+        for lane, _ in self._received(event):
+            self._awaited[lane].popleft()
+            if not self._awaited[lane]:
+                del self._awaited[lane]
 
     def resume(self, actor: str, first: int, last: int, waiting: Iterable[AnyEvent]) -> None:
         """Goes on where another merge was: with the positions of the first and last event, and those that wait."""
@@ -182,7 +192,9 @@ class CausalMerge:
 
     def drop(self, actor: str) -> None:
         """The events of an actor that wait are not judged."""
-        self._streams[actor].events.clear()
+        events = self._streams[actor].events
+        while events:
+            self._expect_no_more(events.popleft())
 
     def waiting_runs(self) -> set[str]:
         """The runs of which events wait for others."""
@@ -226,22 +238,23 @@ class CausalMerge:
             stream = self._streams[event.actor]
             stream.events.popleft()
             stream.latest = _moment(event)
+            self._expect_no_more(event)
             self._note(event)
             yield event
 
     def _next(self) -> AnyEvent | None:
         waiting = [stream.events[0] for stream in self._streams.values() if stream.events]
         waiting.sort(key=_moment)
-        closed, crowded = all(stream.closed for stream in self._streams.values()), None
+        closed, full = all(stream.closed for stream in self._streams.values()), None
         for event in waiting:
             if self._missing(event) is None:
                 if not self._lacks_room(event):
                     return event if self._complete(_moment(event)) else None
-                crowded = crowded or event
+                full = full or event
             elif closed and not self._comes(event):
                 return self._passed_over(event)
-        if crowded and all(s.closed or s.events for s in self._streams.values()):
-            return crowded
+        if full and all(s.closed or s.events for s in self._streams.values()):
+            return full
         return self._passed_over(waiting[0]) if waiting and closed else None  # they wait for each other
 
     def _lacks_room(self, event: AnyEvent) -> bool:
@@ -249,7 +262,7 @@ class CausalMerge:
         for step in with_driven(event.step) if self._awaited and isinstance(event, StepEvent) else ():
             for said in step.sends:
                 awaited = self._awaited.get((step.lease, step.machine, said.to))
-                if awaited and awaited[0] <= said.number - self._rooms.get(said.message, said.number):
+                if awaited and awaited[0] <= said.number - self._capacities.get(said.message, said.number):
                     return True
         return False
 
@@ -312,12 +325,6 @@ class CausalMerge:
             case StepEvent():
                 for step in with_driven(event.step):
                     self._note_record(step.lease, step.machine, step.record)
-                    if step.received is not None and step.event in self._rooms:
-                        lane = step.lease, step.received.machine, step.machine
-                        if len(self._awaited[lane]) > 1:
-                            self._awaited[lane].popleft()
-                        else:
-                            del self._awaited[lane]
             case FoundEvent():
                 self._note_record(event.lease, event.machine, event.record)
 
@@ -338,10 +345,10 @@ class CausalMerge:
         sent[key] = max(number, sent.get(key, 0))
 
 
-def rooms_of(system: System) -> Mapping[str, int]:
+def capacities_of(system: System) -> Mapping[str, int]:
     """By message, the capacity of its channel, where it has one."""
-    capacities = ((name, system.channel_of(name).capacity) for name in system.messages)
-    return {name: capacity for name, capacity in capacities if capacity}
+    found = ((name, system.channel_of(name).capacity) for name in system.messages)
+    return {name: capacity for name, capacity in found if capacity}
 
 
 def with_driven(step: MachineStep) -> Iterator[MachineStep]:

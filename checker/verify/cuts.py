@@ -32,8 +32,8 @@ from leasehold.checker.verify.causal import (
     CausalMerge,
     CutFault,
     Sent,
+    capacities_of,
     other_constants,
-    rooms_of,
     with_driven,
 )
 from leasehold.checker.verify.lost import first_steps, lost_record, recovered_otherwise
@@ -148,7 +148,7 @@ class ConsistentCuts:
     ) -> None:  # fmt: skip
         self.known, self.layout, self.whole = known, known.layout, whole
         actors = list(actors)
-        self.merge = CausalMerge(actors, self._sent_in, rooms_of(known.system))
+        self.merge = CausalMerge(actors, self._sent_in, capacities_of(known.system))
         self.steps = RunSteps(known, self._fault)
         self.now, self.begun = 0, 0
         self.runs: dict[str, RunState] = {}

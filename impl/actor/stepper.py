@@ -206,16 +206,13 @@ class Stepper:
         if decision.state_epoch != instance.state_epoch:
             asked = self.program.asked_of_policies.get(instance.core.role, ())
             return decision.state_epoch >= 0 and decision.event in asked
-        return any(
-            isinstance(call, CallWork) and decision.event in call.answers and call.target.startswith("policy.")
-            for call in instance.core.work[instance.state](instance.record)
-        )
+        return next(self._asked(instance, decision), None) is not None
 
     def _asked(self, instance: MachineInstance, decision: Decision) -> Iterator[StartCall]:
-        """The question of its present state that a decision answers."""
+        """The question to its policy, of its present state, that a decision answers."""
         if decision.state_epoch == instance.state_epoch:
             for call in instance.core.work[instance.state](instance.record):
-                if isinstance(call, CallWork) and decision.event in call.answers:
+                if isinstance(call, CallWork) and call.target.startswith("policy.") and decision.event in call.answers:
                     yield StartCall(instance.key, call, instance.state_epoch)
 
     def complete(self, ready: Ready, request: Complete) -> None:

@@ -159,6 +159,15 @@ class Core:
             *below,
         )
 
+    @property
+    def unseen(self) -> tuple[Machines, ...]:
+        """Subsidiary machines that nothing has happened to, as a record has them."""
+        return tuple(Machines(sub.first) for sub in self.below)
+
+    def begins_with(self, instance: int, event: Event, now: int) -> bool:
+        """Whether an event moves a machine that nothing has happened to."""
+        return self.step(self.first(instance, self.unseen), event, now)[1].taken
+
     def first_state(self, instance: int) -> str:
         """The initial state of a machine."""
         return self.begin[min(instance, len(self.begin) - 1)] if self.begin else self.states[0]

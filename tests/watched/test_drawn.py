@@ -21,7 +21,7 @@ from leasehold.checker.recovery.cases.log_replay import LogPlayer
 from leasehold.checker.recovery.cases.played import AT_FIRST, PlayedCounterexample, play_counterexample
 from leasehold.checker.recovery.cases.replay import DRIVEN_AT_ONCE, NOT_THERE, UNHEARD
 from leasehold.checker.recovery.cases.untold import ANY_ORDER, DOWN, OF_NO_MACHINE, ON_THEIR_WAY, UNMADE
-from leasehold.checker.verify.causal import rooms_of
+from leasehold.checker.verify.causal import capacities_of
 from leasehold.faults import Budget
 from leasehold.impl.events.event import StepEvent
 from tests.checker.conform.walks import Log, judged
@@ -60,7 +60,7 @@ def play(one: Drawn, log: Log, *stretch: object) -> None:
 
 def stretch(one: Drawn, log: Log, chance: Random) -> tuple[object, object]:
     """Two moments of a log, the earlier one first."""
-    moments = Moments(log, rooms_of(one.system))
+    moments = Moments(log, capacities_of(one.system))
     actor = max(log, key=lambda name: len(log[name]))
     begin, end = sorted(chance.sample(range(2, len(log[actor])), 2))
     return moments.of_event(actor, begin), moments.of_event(actor, end)
@@ -100,7 +100,7 @@ def test_a_run_is_explained_by_the_records_of_its_machines(seeds: range) -> None
     for one in drawn(seeds):
         explainer, chance, log = Explainer(one.system), Random(one.seed), one.log(0)
         steps = [(actor, e) for actor, events in log.items() for e in events if isinstance(e, StepEvent)]
-        moments = Moments(log, rooms_of(one.system))
+        moments = Moments(log, capacities_of(one.system))
         for actor, event in chance.sample(steps, min(len(steps), 5)):
             cut = moments.of_event(actor, event.position)
             run = event.step.serves or event.step.lease

@@ -18,7 +18,7 @@ from msgspec import Struct, ValidationError, convert
 
 from leasehold.checker.explain.machines import KnownMachines, MachineOf
 from leasehold.checker.explain.moments import Frontier, Moments
-from leasehold.checker.verify.causal import CausalMerge, rooms_of, with_driven
+from leasehold.checker.verify.causal import CausalMerge, capacities_of, with_driven
 from leasehold.impl.actor.describe import EventDescriber
 from leasehold.impl.actor.table import BELOW, RowCodec
 from leasehold.impl.compiler.program import compile_system
@@ -153,7 +153,7 @@ def log_case(
         UnplayableLog: it cannot be played.
     """
     program = compile_system(system)
-    moments = Moments(chains, rooms_of(system))
+    moments = Moments(chains, capacities_of(system))
     begin = begin or {actor: _before(events) for actor, events in chains.items()}
     known = KnownMachines()
     sent: dict[tuple[str, str, str, int], dict[str, Any]] = {}  # by lease, sender, receiver and number
@@ -211,7 +211,7 @@ def _before(events: Sequence[AnyEvent]) -> int:
 
 
 def _in_order(cut: Mapping[str, Sequence[AnyEvent]], system: System) -> Iterator[AnyEvent]:
-    merge = CausalMerge(cut, rooms=rooms_of(system))
+    merge = CausalMerge(cut, capacities=capacities_of(system))
     for actor, events in cut.items():
         merge.add(actor, events)
         merge.close(actor)

@@ -29,7 +29,7 @@ from leasehold.impl.actor.table import BELOW, MEMBERSHIP, MachineInstance, RowCo
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Core
 from leasehold.impl.core.values import ValueFault, named_fields
-from leasehold.impl.core.work import TICK, Machines, Record, SendWork, local, message
+from leasehold.impl.core.work import TICK, Record, SendWork, local, message
 from leasehold.impl.events.event import MachineRecord, RefusedEvent, StepEvent, read
 from leasehold.impl.events.records import record_of
 from leasehold.impl.handlers.handler import Done
@@ -149,9 +149,8 @@ class LogPlayer:
             core, number = self.program.machines[key.machine]
             if self.program.standing and record == self.teller.first(key.machine):
                 continue  # its actor makes it
-            below = tuple(Machines(sub.first) for sub in core.below)
             try:
-                tuple_ = record_of(self.program, core, number, record, below)
+                tuple_ = record_of(self.program, core, number, record, core.unseen)
             except ValueFault as fault:
                 raise UnplayableLog(f"{key.machine} of {key.lease} cannot begin with its record: {fault}") from None
             if core.dynamic_neighbours:
@@ -297,8 +296,7 @@ class LogPlayer:
             return False
         fields = named_fields(self.program.messages[said["message"]].fields, said.get("fields", {}))
         event = message(said["message"], fields, at, said["number"])
-        first = (*core.first(number), *(Machines(sub.first) for sub in core.below))
-        return not core.step(first, event, self.sim.clocks[player].now())[1].taken
+        return not core.begins_with(number, event, self.sim.clocks[player].now())
 
     def _acknowledged(self) -> bool:
         """Delivers what an actor has said again over `fifo` channels, and its receivers have; whether there was any.

@@ -12,7 +12,7 @@ from leasehold.checker.explain.moments import Frontier, Moments
 from leasehold.checker.recovery.cases.log_case import LogCase, UnplayableLog, log_case, plain_case, read_case
 from leasehold.checker.recovery.cases.log_replay import LogPlayer
 from leasehold.checker.recovery.cases.stored import StoredCase, settings_of, stored_cases
-from leasehold.checker.verify.causal import rooms_of
+from leasehold.checker.verify.causal import capacities_of
 from leasehold.impl.events.event import StepEvent
 from leasehold.spec import System
 from tests.checker.conform.walks import ROOT, Log, known, walked
@@ -22,7 +22,7 @@ SEEDS, EACH = 2, 4
 
 
 def some_cut(system: System, log: Log, chance: random.Random) -> Frontier:
-    moments = Moments(log, rooms_of(system))
+    moments = Moments(log, capacities_of(system))
     if chance.random() < 0.5:
         return moments.of_tick(chance.randint(0, max(event.now for events in log.values() for event in events)))
     actor = chance.choice(sorted(log))
