@@ -18,7 +18,7 @@ from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.result import Path, PropertyResult, Step
 from leasehold.checker.explore.step import Action
 from leasehold.checker.recovery.cases.properties import DEADLOCK, Records, RunProperties
-from leasehold.checker.recovery.cases.replay import Unplayable
+from leasehold.checker.recovery.cases.replay import NOT_THERE, Unplayable
 from leasehold.checker.recovery.cases.steps import Script, ScriptStep, StepWriter
 from leasehold.checker.recovery.cases.walk import AS_IN_THE_MODEL, WalkRun
 from leasehold.checker.recovery.trace import UNTRACED
@@ -148,11 +148,14 @@ class CounterexampleRun(WalkRun):
 
     def prepare(self) -> None:
         self._stayed: list[Notice] = []  # what was consumed and has moved nothing, in the step that is played
+        self._refused = False  # a message was, in the step that is played
+        self._unheard = ""  # what a machine ignores in the model, and no actor accepts
         self.sim.subscribers.append(self._hear)
 
     def _hear(self, notice: Notice) -> None:
         if notice.kind is Kind.IGNORED and notice.lease == self.lease and notice.data["kind"] not in UNTRACED:
             self._stayed.append(notice)
+        self._refused |= notice.kind is Kind.REFUSED
 
     @property
     def seen(self) -> set[str]:
@@ -178,6 +181,11 @@ class CounterexampleRun(WalkRun):
 
     def watch(self, step: ScriptStep) -> None:
         stayed, self._stayed = self._stayed, []
+        refused, self._refused = self._refused, False
+        if refused and step.machine is not None:
+            name = self.replayer.machine(step.machine)
+            if self.sim.held(self.lease, name) is None:
+                self._unheard = f"{name} {NOT_THERE}, and ignores {step.event} in the script"
         for notice in stayed:
             self.monitor.ignored(notice)
         super().watch(step)
@@ -225,6 +233,9 @@ class CounterexampleRun(WalkRun):
         seen = self.seen
         if seen == self.script.expected:
             self.outcome.end = AS_IN_THE_MODEL
+            return
+        if self._unheard and self.replayer.excuses and seen < self.script.expected:
+            self.outcome.skipped = self._unheard
             return
         words = (f"{kind} {', '.join(sorted(names)) or 'nothing'}" for kind, names in
                  (("the model breaks", self.script.expected), ("the run", seen)))  # fmt: skip

@@ -10,11 +10,14 @@ import pytest
 
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.reference import Reference
+from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.incremental import IncrementalCheck
 from leasehold.checker.verify.own import OwnQueryError, own_queries
 from leasehold.checker.verify.queries import Queries
 from leasehold.faults import Budget
 from leasehold.spec import load
+from tests.benchmarks.many_leases import recorded
+from tests.benchmarks.verify_long import instructions
 from tests.checker.verify.databases import KINDS, Database, database
 from tests.checker.verify.twin import Run, disturbed, walks
 
@@ -97,6 +100,13 @@ def test_effort_does_not_grow_with_history(many: str) -> None:
             efforts.append(effort(db, check))
         early, late = sum(efforts[2:6]), sum(efforts[-4:])
         assert late <= 1.3 * early, efforts
+
+
+@pytest.mark.long
+def test_effort_does_not_grow_with_the_leases_that_are_over() -> None:
+    system, recordings = recorded(20, 1)
+    first, last = instructions(CutsOfSystem(system), recordings, 220)
+    assert last <= 1.1 * first
 
 
 def test_effort_does_not_grow_with_a_long_run_in_postgresql() -> None:
