@@ -436,6 +436,8 @@ class MachineTable:
 class MachinesOfActor:
     """The machines of an actor as a contract looks at them, from one of them; each role is looked at once.
 
+    The explorer has each machine of a run from the start. So one that nothing has begun has its first record here.
+
     Args:
         table: of the actor.
         instance: the machine itself.
@@ -457,10 +459,19 @@ class MachinesOfActor:
         return self._of(self._instance.core.role).index(self._instance)
 
     def __getitem__(self, role: str) -> list[Record]:
-        """The records of a role's machines, of all runs."""
+        """The records of a role's machines, of all runs; those of its own run that are not there come last."""
         if role not in self._records:
-            self._records[role] = [machine.record for machine in self._of(role)]
+            begun = [machine.record for machine in self._of(role)]
+            self._records[role] = [*begun, *self._unbegun(self._table.program.roles[role])]
         return self._records[role]
+
+    def _unbegun(self, core: Core) -> Iterator[Record]:
+        """The first records of a role's machines in the run of the machine itself that are not there."""
+        if self._table.program.standing:
+            return  # the actor has all that it plays
+        for number in range(core.count):
+            if RecordKey(self._instance.key.lease, core.machine(number)) not in self._table.instances:
+                yield core.first(number)
 
     def of_run(self, role: str) -> Record:
         """The record of a role's only machine in the run of the machine itself; its first one, if it is not there."""

@@ -19,7 +19,7 @@ from leasehold.checker.recovery.campaign import silent
 from leasehold.checker.recovery.cases.log_case import UnplayableLog, log_case
 from leasehold.checker.recovery.cases.log_replay import LogPlayer
 from leasehold.checker.recovery.cases.played import AT_FIRST, PlayedCounterexample, play_counterexample
-from leasehold.checker.recovery.cases.replay import DRIVEN_AT_ONCE, NOT_THERE, UNHEARD
+from leasehold.checker.recovery.cases.replay import DRIVEN_AT_ONCE, NO_ROOM, NOT_THERE, UNHEARD
 from leasehold.checker.recovery.cases.untold import ANY_ORDER, DOWN, OF_NO_MACHINE, ON_THEIR_WAY, UNMADE
 from leasehold.checker.verify.causal import capacities_of
 from leasehold.faults import Budget
@@ -118,7 +118,7 @@ def test_a_run_is_explained_by_the_records_of_its_machines(seeds: range) -> None
 
 
 # Why a counterexample of the model is played by no actor, or why no event shows what it breaks.
-UNPLAYED = (AT_FIRST, NOT_THERE, UNHEARD, DRIVEN_AT_ONCE)
+UNPLAYED = (AT_FIRST, NOT_THERE, UNHEARD, NO_ROOM, DRIVEN_AT_ONCE)
 NOT_TOLD = (OF_NO_MACHINE, UNMADE, DOWN, ANY_ORDER, ON_THEIR_WAY)
 STATES = 6000  # of an exploration
 

@@ -21,6 +21,7 @@ from leasehold.faults.simulation.network import SCHEME, Packet
 from leasehold.faults.simulation.simulation import ControlledActor, Simulation
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.ready import Consume
+from leasehold.impl.actor.session import ChannelFull
 from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.core.core import Named
 from leasehold.impl.core.values import ValueFault, named_fields, to_plain
@@ -32,6 +33,8 @@ from leasehold.spec.language.model import System
 # What no actor takes, as its machine is made later than the model has it.
 NOT_THERE = "is not there yet, as nothing has begun or driven it"
 UNHEARD = "has not heard of"
+# What no actor takes, as a message keeps its place in a channel until its sender hears that it has arrived.
+NO_ROOM = "does not know yet that what it has sent is not under way any more"
 # What no actor takes, as it commits both at once.
 DRIVEN_AT_ONCE = "commits the steps of what it drives with its own"
 
@@ -213,8 +216,14 @@ class Replayer:
         future = self.sim.loop.call(put)
         self.sim.loop.quiesce()
         error = future.exception() if future.done() and not future.cancelled() else None
+        if isinstance(error, ChannelFull) and self.excuses and self._has_been_disturbed():
+            raise Unplayable(f"{error}, and {NO_ROOM}")
         if isinstance(error, ActorError) and actor.running:
             raise ReplayDiverged(f"an actor does not take what the model does: {error}")
+
+    def _has_been_disturbed(self) -> bool:
+        """Whether a message may have left its channel in the model before its sender could hear of that."""
+        return any(step.kind in ("crash", "stillborn", "halt", "lose") for step in self.script.steps[: self._at])
 
     def _find(self, step: ScriptStep, packets: list[Packet]) -> Packet | None:
         assert step.machine is not None and step.sender is not None

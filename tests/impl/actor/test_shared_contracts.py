@@ -68,6 +68,28 @@ states: {few: {initial: true, on: {set: {to: many, set: {most: 5}}}}, many: {ign
 }
 
 
+# A voter decides when all three agree; each begins with its own `agree`.
+VOTE = {
+    "system.yaml": """
+system: vote
+roles: {voter: {instances: 3}}
+actors: {all: [voter]}
+environment:
+  agree: {to: voter}
+  decide: {to: voter, when: all(v.agreed for v in voter), doc: All have agreed.}
+""",
+    "roles/voter.yaml": """
+role: voter
+data: {agreed: bool}
+events: {agree: It agrees., decide: It is decided.}
+states:
+  open: {initial: true, on: {agree: {to: closed, set: {agreed: true}}}, ignore: {decide: it has not agreed}}
+  closed: {on: {decide: {to: decided}}, ignore: {agree: it has}}
+  decided: {ignore: {agree: it has, decide: it is}}
+""",
+}
+
+
 @pytest.fixture
 def stock(tmp_path: Path) -> Program:
     return program_of(tmp_path, STOCK)
@@ -118,6 +140,24 @@ def test_what_is_promised_twice_is_refused_in_every_machine_and_run(
 
     with caplog.at_level(logging.ERROR):
         virtual(story())
+
+
+def test_a_machine_that_nothing_has_begun_counts_as_in_its_first_state(tmp_path: Path) -> None:
+    program = program_of(tmp_path, VOTE)
+
+    async def story() -> None:
+        actor = alone(program, "voter", MemoryStore(Disk()), {}, HandClock(), options=ActorOptions(seed=0))
+        await actor.start()
+        for voter in range(2):
+            await actor.begin("own:1", f"voter[{voter}]", "agree", {}, {})
+            with pytest.raises(ActorError, match="it breaks the contract `decide`: All have agreed"):
+                await actor.tell("own:1", "voter[0]", "decide")
+        await actor.begin("own:1", "voter[2]", "agree", {}, {})
+        await actor.tell("own:1", "voter[0]", "decide")
+        assert [m.record[0] for m in actor.table.instances.values()] == ["decided", "closed", "closed"]
+        await actor.stop()
+
+    virtual(story())
 
 
 def test_decisions_of_one_turn_see_each_other(stock: Program) -> None:
