@@ -123,6 +123,7 @@ def test_messages_are_delivered_at_last(timeless, verdict):
     assert verdict(timeless, "closing_ends").verdict == "exhausted"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("more", [{}, {"lazy_close": False}, {"reorders": 1}], ids=str)
 def test_correct_peers_never_send_what_is_refused(more, steps_of):
     """Section 3.2: a refusal is for a faulty peer; no machine of the spec can make another one refuse."""

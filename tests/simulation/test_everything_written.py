@@ -222,6 +222,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.long
 def test_a_store_from_its_first_opening_on(tmp_path: Path) -> None:
     """SQLite itself, in a folder that had none: what was committed is there, and it is never taken for an older copy.
 

@@ -328,6 +328,7 @@ def test_helpers_are_there_while_a_search_runs(monkeypatch: pytest.MonkeyPatch) 
     assert most(5) == most(0) + 5
 
 
+@pytest.mark.long
 def test_the_graph_of_a_search_that_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     """It stops in the midst of a state's steps: those that were taken by then are that state's."""
     system, midst = load("lease", TINY), []

@@ -212,7 +212,9 @@ PROMISES = {"service_manager": ["broker_gives_no_more_than_it_has", "site_gives_
             "authority": ["broker_gives_no_more_than_it_has"]}  # fmt: skip
 
 
-@pytest.mark.parametrize("liar", LIES)
+@pytest.mark.parametrize(
+    "liar", [pytest.param(role, marks=pytest.mark.long) if role == "authority" else role for role in LIES]
+)
 def test_what_a_liar_cannot_break(liar: str) -> None:
     """Section 3.1: whatever one actor sends, a site gives no more than a ticket and a broker no more than it has."""
     system = load("lease", {"expiry": False, "last_end": 2})

@@ -125,6 +125,7 @@ def lease_of_equal_units(folder: Path, **settings: int) -> System:
     return replace(system, properties=alike)
 
 
+@pytest.mark.long
 def test_a_lease_of_equal_units(tmp_path: Path) -> None:
     system = lease_of_equal_units(tmp_path, max_units=2, last_end=1, expiry=False)
     assert held_against_all_states(system).orbits is not None

@@ -35,7 +35,12 @@ REPLACED = {
         pytest.param(
             "lease", {"max_units": 1, "last_end": 2, "lazy_close": False, "reorders": 1}, "", marks=pytest.mark.long
         ),
-        ("lease", {"max_units": 1, "expiry": False, "held_joins": True, "retiring": True} | KINDS, ""),
+        pytest.param(
+            "lease",
+            {"max_units": 1, "expiry": False, "held_joins": True, "retiring": True} | KINDS,
+            "",
+            marks=pytest.mark.long,
+        ),
         pytest.param("lease", {"max_units": 1, "losses": True, "expiry": False}, "", marks=pytest.mark.long),
         pytest.param("lease", {"max_units": 1, "advance": True}, "", marks=pytest.mark.long),
         pytest.param("lease", REPLACED, "", marks=pytest.mark.long),
