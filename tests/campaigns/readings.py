@@ -65,13 +65,14 @@ def agreement(group: Group, kinds: Sequence[str]) -> Agreement:
 PAGE = """# Readings that agree
 
 On the same cuts of the events of real actors, each property is decided by the specification's definition
-(`spec/language/evaluate.py`), by the explorer's functions, and by its query in {databases}. Histories are random runs
-under faults, and runs with seeded bugs; *held* and *violated* (or shown, of coverage) are verdicts about a property and
-a cut, the same in each reading unless they are counted under *differ*. `python -m tests.campaigns.readings --page FILE`
-plays them again; the tests of every run play a few.
+([evaluate.py](../spec/language/evaluate.py)), by the explorer's functions, and by its query in {databases}.
+Histories are random runs under faults, and runs with seeded bugs; *held* and *violated* (or shown, of coverage) are
+verdicts about a property and a cut, the same in each reading unless they are counted under *differ*.
+`python -m tests.campaigns.readings --page FILE` plays them again; the tests of every run play a few.
 
 {table}
 """
+TITLES = {"sqlite": "SQLite", "postgresql": "PostgreSQL", "mariadb": "MariaDB"}
 HEADS = ("histories", "with_bugs", "cuts", "held", "violated", "differ")
 
 
@@ -80,7 +81,7 @@ def page_of(figures: Mapping[str, Counter[str]], kinds: Sequence[str]) -> str:
     rows = {**figures, "**all**": sum(figures.values(), Counter[str]())}
     lines = ["| system | " + " | ".join(HEADS).replace("_", " ") + " |", "|---|" + "---:|" * len(HEADS)]
     lines += [f"| {name} | " + " | ".join(f"{of[head]:,}" for head in HEADS) + " |" for name, of in rows.items()]
-    return PAGE.format(databases=", ".join(kinds), table="\n".join(lines))
+    return PAGE.format(databases=", ".join(TITLES[kind] for kind in kinds), table="\n".join(lines))
 
 
 @click.command(help=(__doc__ or "").replace("`", ""))
@@ -100,7 +101,8 @@ def main(systems: tuple[str, ...], runs: int, kinds: tuple[str, ...], as_json: b
             differ += len(found.differ)
             line = {
                 "system": system, "databases": list(kinds), "histories": len(group.histories),
-                "with_bugs": group.with_bugs, "cuts": found.cuts, **found.verdicts,
+                "with_bugs": group.with_bugs, "cuts": found.cuts,
+                "held": found.verdicts["held"], "violated": found.verdicts["violated"],
                 "properties_with_both": len(found.both), "differ": found.differ,
                 "seconds": round(time.perf_counter() - begun, 1),
             }  # fmt: skip
