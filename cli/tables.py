@@ -67,8 +67,7 @@ def headline(screen: Console, found: Exploration) -> None:
         f"{found.states_per_second:,.0f} states/s, {found.peak_memory_bytes / 1e6:,.0f} MB at most[/]"
     )
     if not found.initial:
-        initially = " that is as `initially` says" if system.initially is not None else ""
-        screen.print(f"[yellow]there is no first state within the bounds{initially}: every property is vacuous[/]")
+        screen.print("[yellow]there is no first state within the bounds: every property is vacuous[/]")
     for words in found.why_asymmetric:
         lead = "without symmetry" if found.orbits is None else "symmetry of no more"
         screen.print(f"[yellow]{lead}: {escape(words)}[/]", soft_wrap=True)

@@ -14,9 +14,9 @@ from leasehold.checker.explore.ground import Function, GroundMachine, function
 from leasehold.checker.explore.layout import Layout, State
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
-from leasehold.spec.language.build_fields import constant_value
+from leasehold.spec.language.first_states import first_values, no_first_state
 from leasehold.spec.language.lower import Relation
-from leasehold.spec.language.model import Datum, machine_name
+from leasehold.spec.language.model import machine_name
 from leasehold.spec.language.python_source import Frame, source
 
 
@@ -39,24 +39,28 @@ class States:
         self._bounds = [function(words) for words in self.bounds]
 
     def initial_states(self) -> list[State]:
+        """The states in which runs begin.
+
+        Raises:
+            SpecError: `initially` allows none.
+        """
         system = self.system
         cells: list[list[Any]] = []
         for role, instance in system.records():
             cells += [[role.first(instance).name]] if role.states else []
-            cells += [self._first_values(d) for d in role.data.values()]
+            cells += [first_values(d, system.values()) for d in role.data.values()]
         cells += [[channels.empty(lane.channel.kind)] for lane in self.layout.lanes]
         cells += [[getattr(system.channels[name], fault)] for name, fault in self.layout.budgets]
         cells += [] if system.clock is None else [[0]]
         cells += [[value] for value in self.layout.initial()]
         states = [tuple(c) for c in product(*cells)]
-        holds = None if system.initially is None else self.function(system.initially)
-        return states if holds is None else [s for s in states if holds(s, (), -1)]
-
-    def _first_values(self, datum: Datum) -> list[Any]:
-        if not datum.any_initial:
-            return [datum.initial]
-        ends = datum.explore and tuple(constant_value(e, self.system.values()) for e in datum.explore)
-        return list(t.domain(datum.type, ends or None))
+        if system.initially is None:
+            return states
+        holds = self.function(system.initially)
+        allowed = [s for s in states if holds(s, (), -1)]
+        if not allowed:
+            raise no_first_state(system)
+        return allowed
 
     @cached_property
     def bounds(self) -> list[str]:

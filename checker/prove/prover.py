@@ -39,6 +39,7 @@ from leasehold.checker.prove.encode.properties import steps_read_reachability
 from leasehold.checker.prove.encode.transitions import TransitionRelation
 from leasehold.faults import Budget
 from leasehold.spec.language.expression import negation
+from leasehold.spec.language.first_states import no_first_state
 from leasehold.spec.language.model import Property, System
 
 Tell = Callable[[str], None]  # hears what is being tried
@@ -67,8 +68,10 @@ def prove(
 
     Raises:
         Unencodable: the system has something that has no encoding.
+        SpecError: it has no first state in any setting that the proof would be for, so a proof would say nothing.
     """
     began = time.perf_counter()
+    _require_first_state(system, setting)
     induction = induct(system, setting, jobs=jobs, watch=watch)
     written = [c for c in induction.claims.values() if c.kind in (*PROVABLE, "lemma")]
     more = Strategies(system, setting, small or system, induction, jobs=jobs, watch=watch, tell=tell, cases=cases)
@@ -271,9 +274,6 @@ class Strategies:
         """
         properties = self.small.properties
         unseen = {n for n in self.proved if n in properties and properties[n].when is not None}
-        if self._has_no_first_state():
-            self.vacuous = dict.fromkeys((n for n in self.proved if n in properties), "there is no first state")
-            return
         if not unseen or not is_asked:
             self.vacuity_open = sorted(unseen)
             return
@@ -293,16 +293,6 @@ class Strategies:
         self.vacuity_explored = unseen
         for name in unseen:
             self.vacuous[name] = f"no explored {_case(properties[name])} has its antecedent"
-
-    def _has_no_first_state(self) -> bool:
-        """Whether no state is as `initially` says."""
-        if self.system.initially is None or self.setting.is_over:
-            return False
-        encoding = self.setting.encoding(self.system)
-        first = encoding.first(encoding.before)
-        solver = encoding.solver()
-        solver.add(*encoding.given, first, *encoding.sorts.cardinals.facts([first]))
-        return bool(solver.check() == z3.unsat)
 
     def _never_explored(
         self, model: System, names: set[str], faults: str, progress: Callable[[Progress], None] | None
@@ -349,6 +339,19 @@ class Strategies:
 
     def _spend(self, name: str, seconds: float) -> None:
         self.spent[name] = self.spent.get(name, 0.0) + seconds
+
+
+def _require_first_state(system: System, setting: Setting) -> None:
+    """An error where no state is as `initially` says."""
+    if system.initially is None or setting.is_over:
+        return
+    encoding = setting.encoding(system)
+    first = encoding.first(encoding.before)
+    solver = encoding.solver()
+    solver.add(*encoding.given, first, *encoding.sorts.cardinals.facts([first]))
+    if solver.check() == z3.unsat:
+        sizes = ", ".join(f"{name}={size}" for name, size in dict(setting.sizes).items())
+        raise no_first_state(system, f"with --instances {sizes}" if sizes else "with any constants")
 
 
 def _is_a_case(model: System, system: System, setting: Setting) -> bool:

@@ -13,6 +13,7 @@ from leasehold.spec.language import expression as x
 from leasehold.spec.language import parts
 from leasehold.spec.language.build import TICK
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink, listed
+from leasehold.spec.language.first_states import check_first_state
 from leasehold.spec.language.lint_guards import MAX_WORK, Combinations, check_guards
 from leasehold.spec.language.model import Datum, Drive, Role, Send, State, System, Task
 from leasehold.spec.language.types import Int, Map, Opaque, finite
@@ -50,6 +51,8 @@ def lint(
         _first_values_end(system.shared.values(), x.SHARED.name, sink)
         _messages_and_channels(system, sink)
         _answers_are_known(system, sink)
+    if not sink.errors:
+        check_first_state(system, sink)
     if not sink.errors and states is None:
         _all_is_read(system, sink)
         warn_of_unbounded(system, sink)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from leasehold.checker.explore import explore
 from leasehold.checker.explore.graph.liveness import OUT_OF_BOUNDS
 from leasehold.faults import Budget
 from leasehold.reports.crash_words import stabilises_words
+from leasehold.spec import SpecError
+from leasehold.spec.language.expression import negation
 from tests.checker.explore.by_chance import written
 from tests.checker.explore.test_engines import assert_alike
 
@@ -83,9 +86,18 @@ def test_what_the_bounds_cut_off_is_not_said_to_stabilise_or_not(
         assert stabilises_words(found.convergence).startswith(begins)
 
 
-@pytest.mark.parametrize("limit", ['initially: "b.got == 1"', "constraint: b.got == 1"])
-def test_without_a_first_state_every_property_is_vacuous(limit: str, tmp_path: Path) -> None:
-    system = written(tmp_path, files("true", limit, "k < 2"))
+def test_without_a_first_state_within_the_bounds_every_property_is_vacuous(tmp_path: Path) -> None:
+    system = written(tmp_path, files("true", "constraint: b.got == 1", "k < 2"))
     assert_alike(system)
     found = explore(system)
     assert (found.distinct, found.complete, sorted(found.vacuous)) == (0, True, sorted(system.properties))
+
+
+def test_without_a_first_state_nothing_is_explored(tmp_path: Path) -> None:
+    """Also where the loader has not tried all combinations, or was not asked."""
+    system = written(tmp_path, files("true", "initially: b.got == 0", "k < 2"))
+    assert explore(system).initial
+    none = replace(system, initially=negation(system.initially))
+    for engine in ("reference", "packed"):
+        with pytest.raises(SpecError, match="LH511: no combination of first values is as `initially` says"):
+            explore(none, engine=engine)  # type: ignore[arg-type]
