@@ -20,16 +20,15 @@ from leasehold.checker.verify.history import HistoryResult, HistoryVerification
 from leasehold.checker.verify.metrics import VerifyMetrics
 from leasehold.checker.verify.own import OwnQueryError, own_queries, try_queries
 from leasehold.checker.verify.source import ChainReader
-from leasehold.cli.common import Exit, json_option, make_folder, no_such, print_json, say, verb, writing
+from leasehold.cli.common import Exit, json_option, no_such, print_json, say, verb
 from leasehold.cli.sources import SOURCE_REFUSALS, each_source, named_in_errors, played_system, source_options
+from leasehold.cli.verify_files import ViolationFiles
 from leasehold.cli.verify_seeded import verify_seeded
 from leasehold.impl.events.chain import ChainError
 from leasehold.impl.identity.trust import NAME, Trust
 from leasehold.impl.identity.trust_file import TrustFile
 from leasehold.impl.words import counted
-from leasehold.reports.lifelines import path_svg
-from leasehold.reports.verification import verification_junit, violation_text, violations_html
-from leasehold.spec.language.model import System
+from leasehold.reports.verification import violation_text
 
 SHOWN = 6  # events of a violation that are named in text
 PAUSE_SECONDS = 0.25  # between two looks for more
@@ -110,7 +109,6 @@ def verify(
         return verify_seeded(seeded, as_json)
     if not sources:
         raise click.UsageError("Missing argument 'SOURCES...'.")
-    began = time.monotonic()
     _check_options(follow, seconds, metrics, name)
     model = played_system(system, settings, sources, own)
     for one in names:
@@ -137,17 +135,17 @@ def verify(
     try:
         try_queries(mine, verification.database, model.properties)
         following = SourceVerification(verification, readers, name if follow else "")
+        files = ViolationFiles(model, verification.asked, draw, junit)
         with verification.database.told():
             if follow:
-                _follow(following, seconds, metrics, url, as_json)
+                _follow(following, files, seconds, metrics, url, as_json)
                 result = verification.result
             else:
                 result = following.to_the_end()
         lag = following.lag() if follow else None
-        asked = verification.asked
     finally:
         verification.close()
-    _write(model, asked, result, draw, junit, time.monotonic() - began)
+    files.write(result)
     unread = dict(following.unreachable) if result.holds else {}
     if as_json:
         more: dict[str, Any] = {"signatures": keys is not None, "unsealed": following.unsealed()}
@@ -199,7 +197,8 @@ def _until_told() -> Iterator[threading.Event]:
 
 
 def _follow(
-    following: SourceVerification, seconds: float | None, metrics: tuple[str, int] | None, url: str, as_json: bool
+    following: SourceVerification, files: ViolationFiles, seconds: float | None, metrics: tuple[str, int] | None,
+    url: str, as_json: bool,
 ) -> None:  # fmt: skip
     """Follows until somebody ends it, or its time is over; what waits then is read when it goes on."""
     counts = None if metrics is None else VerifyMetrics(following)
@@ -209,7 +208,8 @@ def _follow(
             server = counts.serve(*metrics)
         except OSError as error:
             raise click.UsageError(f"--metrics {metrics[0]}:{metrics[1]}: {error.strerror or error}") from None
-    progress = _Progress(following, as_json)
+    files.write(following.verification.result)  # a place that cannot be written to shows now, and not in some days
+    progress = _Progress(following, files, as_json)
     until = None if seconds is None else time.monotonic() + seconds
     with _until_told() as told:
         while not told.is_set() and (until is None or time.monotonic() < until):
@@ -222,7 +222,9 @@ def _follow(
                 counts.update()
             if not come:
                 told.wait(PAUSE_SECONDS if until is None else min(PAUSE_SECONDS, max(0.0, until - time.monotonic())))
-        while following.step():  # what came before the end was told
+        come = True
+        while come:  # what came before the end was told
+            come = following.step()
             progress.violations()
             if until is None or time.monotonic() > until + PROGRESS_SECONDS:
                 break
@@ -240,17 +242,19 @@ def _follow(
 class _Progress:
     """Tells what is found, and how far it is."""
 
-    def __init__(self, following: SourceVerification, as_json: bool) -> None:
-        self.following, self.as_json = following, as_json
+    def __init__(self, following: SourceVerification, files: ViolationFiles, as_json: bool) -> None:
+        self.following, self.files, self.as_json = following, files, as_json
         self._told, self._faults = 0.0, 0
         self._unreachable: dict[str, str] = {}
 
     def violations(self) -> None:
-        """What was found since the last time."""
+        """What was found since the last time: it is in the files before it is told."""
+        faults = self.following.verification.cuts.faults
+        if self.following.violations or len(faults) > self._faults:
+            self.files.write(self.following.verification.result)
         for violation in self.following.violations:
             click.echo(violation_text(violation, SHOWN) + "\n", err=self.as_json)
         self.following.violations = []
-        faults = self.following.verification.cuts.faults
         for fault in faults[self._faults :]:
             say(str(fault), err=self.as_json)
         self._faults = len(faults)
@@ -271,22 +275,6 @@ class _Progress:
 
 
 # What comes of it
-
-
-def _write(
-    model: System, asked: list[str], result: HistoryResult, draw: Path | None, junit: Path | None, seconds: float
-) -> None:  # fmt: skip
-    if draw is not None:
-        make_folder(draw)
-        with writing(draw):
-            for number, violation in enumerate(result.violations, 1):
-                title = f"{violation.property}, {violation.run}"
-                picture = draw / f"{number}-{violation.property.partition(' ')[0]}.svg"
-                picture.write_text(path_svg(violation.path, title), encoding="utf-8")
-            (draw / "index.html").write_text(violations_html(model.name, result), encoding="utf-8")
-    if junit is not None:
-        with writing(junit):
-            junit.write_text(verification_junit(model.name, model.digest, asked, result, seconds), encoding="utf-8")
 
 
 def _print(result: HistoryResult, signatures: bool, told: bool, wanted: Container[str]) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 
 from leasehold.checker.verify.causal import UNDECIDED
 from leasehold.checker.verify.history import HistoryResult, Violation
 from leasehold.impl.words import counted, visible
 from leasehold.reports.junit import clean, document
-from leasehold.reports.lifelines import path_svg
 from leasehold.reports.trace import trace_text
 
 _STYLE = """
@@ -21,16 +20,28 @@ svg { max-width: 100%; height: auto; } pre { overflow-x: auto; } .fault { color:
 """.strip()
 
 
-def verification_junit(system: str, digest: str, asked: Iterable[str], result: HistoryResult, seconds: float) -> str:
+def verification_junit(
+    system: str, digest: str, asked: Iterable[str], result: HistoryResult, seconds: float, told: Sequence[str]
+) -> str:  # fmt: skip
     """Each property is a test case, and so are the events themselves.
 
     A violated property fails, with the events and the sequence of each of its violations. Events that contradict each
     other, or are not as they were written, fail; where some are missing, so that not all was judged, they are skipped.
+
+    Args:
+        system: its name.
+        digest: of its specification.
+        asked: the properties that are asked.
+        result: what was found.
+        seconds: the time that it took.
+        told: `violation_text` of each violation.
     """
     names = list(asked)
     broken = [f for f in result.faults if f.kind != UNDECIDED]
     missing = [f for f in result.faults if f.kind == UNDECIDED]
-    by_property = {name: [v for v in result.violations if v.property == name] for name in names}
+    by_property: dict[str, list[tuple[Violation, str]]] = {name: [] for name in names}
+    for violation, words in zip(result.violations, told, strict=True):
+        by_property[violation.of].append((violation, words))
     counts = {
         "tests": str(len(names) + 1),
         "failures": str(sum(map(bool, by_property.values())) + bool(broken)),
@@ -56,15 +67,20 @@ def verification_junit(system: str, digest: str, asked: Iterable[str], result: H
     for name, violations in by_property.items():
         case = ET.SubElement(suite, "testcase", {"classname": clean(system), "name": clean(name), "time": "0"})
         if violations:
-            runs = ", ".join(v.run for v in violations)
+            runs = ", ".join(dict.fromkeys(v.run for v, _ in violations))
             failure = ET.SubElement(
                 case, "failure", {"type": "property", "message": clean(f"it is violated in {runs}")}
             )
-            failure.text = clean("\n\n".join(map(violation_text, violations)))
+            failure.text = clean("\n\n".join(words for _, words in violations))
     for name, why in result.not_asked.items():
         case = ET.SubElement(suite, "testcase", {"classname": clean(system), "name": clean(name), "time": "0"})
         ET.SubElement(case, "skipped", {"message": clean(f"it is not asked of events: {why}")})
     return document(root)
+
+
+def violation_title(violation: Violation) -> str:
+    """What stands above the picture of a violation."""
+    return f"{violation.property}, {violation.run}"
 
 
 def violation_text(violation: Violation, most: int | None = None, indent: str = "    ") -> str:
@@ -89,8 +105,15 @@ def violation_text(violation: Violation, most: int | None = None, indent: str = 
     return "\n".join(map(visible, found))
 
 
-def violations_html(system: str, result: HistoryResult) -> str:
-    """A page of all violations, each with its claim, events and sequence diagram, and of what is wrong with events."""
+def violations_html(system: str, result: HistoryResult, pictures: Sequence[str], told: Sequence[str]) -> str:
+    """A page of all violations, each with its claim, events and sequence diagram, and of what is wrong with events.
+
+    Args:
+        system: its name.
+        result: what was found.
+        pictures: of each violation, as SVG.
+        told: `violation_text` of each.
+    """
     counts = f"{counted(result.events, 'event')}, {counted(result.runs, 'run')}, {counted(result.cuts, 'cut')}"
     found = f"{counted(len(result.violations), 'violation')}, {counted(len(result.faults), 'fault')} of the events"
     parts = [
@@ -100,8 +123,8 @@ def violations_html(system: str, result: HistoryResult) -> str:
         f"<p>{counts}: {found}.</p>",
     ]  # fmt: skip
     parts += [f'<p class="fault">{escape(str(fault))}</p>' for fault in result.faults]
-    for number, violation in enumerate(result.violations, 1):
-        title = f"{violation.property}, {violation.run}"
+    for number, (violation, picture, words) in enumerate(zip(result.violations, pictures, told, strict=True), 1):
+        title = violation_title(violation)
         events = ", ".join(f"{actor} {position}" for actor, position in violation.events)
         said = " ".join(filter(None, (violation.doc, violation.source and f"({violation.source})")))
         parts += [
@@ -110,7 +133,7 @@ def violations_html(system: str, result: HistoryResult) -> str:
             *([f"<pre>{escape(violation.claim)}</pre>"] if violation.claim else []),
             f"<p>Cut {violation.cut}, led to by {escape(events)}.</p>",
             *([] if violation.blame is None else [f"<p>{escape(str(violation.blame))}</p>"]),
-            path_svg(violation.path, title),
-            f"<details><summary>As text</summary><pre>{escape(violation_text(violation))}</pre></details></section>",
+            picture,
+            f"<details><summary>As text</summary><pre>{escape(words)}</pre></details></section>",
         ]
     return "\n".join([*parts, "</html>", ""])

@@ -17,7 +17,6 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import repeat
 
 from leasehold.checker.verify.blame import Blame, Blaming
 from leasehold.checker.verify.causal import UNDECIDED, CutFault
@@ -85,6 +84,7 @@ class SourceVerification:
         self.unreachable: dict[str, str] = {}
         self.broken: set[str] = set()
         self.violations: list[Violation] = []
+        self._known = len(verification.result.violations)
         self._whole: set[str] = set()  # those of which the last pass is at its end
         self._told: dict[str, int] = {}  # the position that an actor was told last
         self._stuck = False
@@ -100,7 +100,8 @@ class SourceVerification:
                 come |= self._read(actor, reader)
         self._stuck = not come  # those that are far ahead may be what others wait for
         if judge:
-            self.violations = self._blamed(self.verification.judge())
+            self.verification.judge()
+            self.violations = self._new_violations()
             self._acknowledge()
         return come
 
@@ -115,7 +116,7 @@ class SourceVerification:
             for words in self.unreachable.values():
                 raise Unreachable(words)
         result = self.verification.end(self.broken)
-        self._blamed(result.violations)
+        self._new_violations()
         return result
 
     def pass_time(self, always: bool = False) -> None:
@@ -123,7 +124,8 @@ class SourceVerification:
         waited = time.monotonic() - self._passed
         if always or waited >= max(LEAST_SECONDS, SHARE * self._cost):
             began = time.monotonic()
-            self.violations = self._blamed(self.verification.pass_time())
+            self.verification.pass_time()
+            self.violations = self._new_violations()
             self._passed, self._cost = time.monotonic(), time.monotonic() - began
 
     def leave(self) -> None:
@@ -133,20 +135,21 @@ class SourceVerification:
                 with suppress(ClientError):
                     reader.source.leave(self.name)
 
-    def _blamed(self, new: list[Violation]) -> list[Violation]:
-        """The last violations of the result, which says then whose fault each is (blame.py)."""
-        result, kept = self.verification.result, self.verification.kept
+    def _new_violations(self) -> list[Violation]:
+        """The violations since the last time; the result says then whose fault each of all is (blame.py)."""
+        result, kept, known = self.verification.result, self.verification.kept, self._known
         blames: Iterable[Blame]
-        if not new:
+        self._known = len(result.violations)
+        if known == self._known:
             return []
         if result.events > MOST_BLAMED:
             words = f"there are more than {MOST_BLAMED:,} events to be judged; `leasehold conform` judges them"
-            blames = repeat(Blame("unknown", words))
+            blames = (v.blame or Blame("unknown", words) for v in result.violations)
         else:
             blaming = Blaming(self.verification.known, kept.chains(self.verification.cursor), result.faults)
             blames = (v.blame or self._blame(blaming, v) for v in result.violations)
         result.violations = [replace(v, blame=blame) for v, blame in zip(result.violations, blames, strict=False)]
-        return result.violations[-len(new) :]
+        return result.violations[known:]
 
     def _blame(self, blaming: Blaming, violation: Violation) -> Blame:
         cuts = self.verification.until_decided(violation)

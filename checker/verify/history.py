@@ -39,7 +39,9 @@ class Violation:
     """A property that does not hold in a run, at the first cut at which it shows.
 
     Attributes:
-        property, doc, source, claim: as the specification has them; the claim is text in lines.
+        property: its name; where it is claimed of each value of variables, with the values.
+        of: its name alone.
+        doc, source, claim: as the specification has them; the claim is text in lines.
         run, cut: which; cuts are counted from 0.
         now: the time at the cut.
         actors: those that have taken a step in the run before, the last one first.
@@ -49,6 +51,7 @@ class Violation:
     """
 
     property: str
+    of: str
     doc: str
     source: str
     run: str
@@ -223,7 +226,7 @@ class HistoryVerification:
 
         Where it has none, or is not reached, they are all cuts of the run that were written.
         """
-        of = self.known.system.properties.get(violation.property.partition(" ")[0].rstrip(","))
+        of = self.known.system.properties.get(violation.of)
         if of is None or of.kind not in OF_FAIR_RUNS:
             return violation.cuts
         mark, name = self.database.tables.dialect.mark, self._identifier("name")
@@ -444,7 +447,7 @@ class HistoryVerification:
         events = events_of(made)
         clock = self.known.layout.clock
         return Violation(
-            query.name, query.doc, query.source, of, cut, None if clock is None else made[-1].state[clock],
+            query.name, query.of, query.doc, query.source, of, cut, None if clock is None else made[-1].state[clock],
             tuple(dict.fromkeys(actor for actor, _ in reversed(events))), events,
             self.known.layout, tuple(made), claim=query.claim,
         )  # fmt: skip

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from html import escape
 from pathlib import Path
 from xml.etree import ElementTree
@@ -203,3 +205,68 @@ def test_a_file_that_cannot_be_read_is_an_error_of_its_own(verb: Command, kind: 
     result = CliRunner().invoke(verb, words)
     assert result.exit_code == 2, result.output
     assert "site.jsonl" in result.output
+
+
+# Files that are written while actors are followed
+
+
+def _followed(files: list[Path], folder: Path, *words: str) -> subprocess.Popen[str]:
+    settings = [word for setting in SETTINGS for word in ("--set", setting)]
+    drawn = ["--draw", str(folder / "drawn"), "--junit", str(folder / "found.xml")]
+    command = [sys.executable, "-m", "leasehold", "verify", *map(str, files), *settings, "--follow", *drawn, *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+
+def _failed(junit: Path) -> set[str]:
+    """The test cases that have failed."""
+    cases = ElementTree.parse(junit).iter("testcase")
+    return {case.attrib["name"] for case in cases if case.find("failure") is not None}
+
+
+def _pictures(folder: Path) -> dict[str, str]:
+    return {picture.name: picture.read_text() for picture in (folder / "drawn").glob("*.svg")}
+
+
+def test_a_follower_that_is_killed_has_drawn_what_it_told(tmp_path: Path) -> None:
+    files = _files(tmp_path, 13, "assigned_units_not_saved")
+    database = ("--db", f"sqlite:{tmp_path / 'kept.db'}")
+    with _followed(files, tmp_path, *database) as process:
+        assert process.stdout is not None
+        line = next(line for line in process.stdout if " is violated in " in line)
+        process.kill()
+    told = line.partition(" is violated")[0].partition(" ")[0]
+    found = _pictures(tmp_path)
+    page = (tmp_path / "drawn" / "index.html").read_text()
+    assert any(name.endswith(f"-{told}.svg") for name in found)
+    assert all(picture.rstrip().endswith("</svg>") and picture in page for picture in found.values())
+    assert told in _failed(tmp_path / "found.xml")
+    assert not [path for path in (tmp_path / "drawn").iterdir() if path.name.startswith(".")]
+    # The next one draws what was found and not drawn, before it has found anything itself.
+    for path in (tmp_path / "drawn").iterdir():
+        path.unlink()
+    (tmp_path / "found.xml").unlink()
+    with _followed(files, tmp_path, *database, "--for", "0"):
+        pass
+    again = _pictures(tmp_path)
+    assert found.items() <= again.items()
+    failed = _failed(tmp_path / "found.xml") - {"events"}
+    assert told in failed == {name.removesuffix(".svg").partition("-")[2] for name in again}
+    assert (tmp_path / "drawn" / "index.html").read_text().count("<section ") == len(again)
+
+
+def test_a_place_that_cannot_be_written_to_shows_as_following_begins(tmp_path: Path) -> None:
+    files = _files(tmp_path)
+    (tmp_path / "file").touch()
+    result = _verify(files, "--follow", "--draw", str(tmp_path / "file" / "drawn"))
+    assert result.exit_code == 2
+    assert "cannot write to" in result.output
+
+
+def test_a_property_of_each_value_fails_in_junit_and_its_picture_has_its_name(tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text("properties: {grow: {for: {n: [1, 2]}, when: broker.units > 0, leads_to: broker.units > n}}\n")
+    found = ("--draw", str(tmp_path / "drawn"), "--junit", str(tmp_path / "found.xml"))
+    result = _verify(_files(tmp_path), "--complete", "--more", str(own), "--property", "grow", *found)
+    assert "grow n=2 is violated in " in result.output
+    assert _failed(tmp_path / "found.xml") == {"grow"}
+    assert {picture.partition("-")[2] for picture in _pictures(tmp_path)} == {"grow.svg"}
