@@ -16,7 +16,8 @@ FILES = {
     "roles/light.yaml": LIGHT["roles/light.yaml"] + "data: {pressed: {type: int, min: 0}}\n",
     "invariants.yaml": "properties: {never: {always: light.state == bright}}\n",
     "log.jsonl": '{"kind":"header","version":1,"actor":"light","after":0}\n',
-    "light.yaml": "name: light\nsystem: .\nstore: 'sqlite:light.db'\nlisten: http://127.0.0.1:1\nkey: k\ntrust: t.yaml\n",
+    "light.yaml": "name: light\nsystem: .\nstore: 'sqlite:light.db'\nlisten: http://127.0.0.1:1\nkey: k\n"
+    "trust: t.yaml\n",
 }
 VERBS = {
     "lint": "lint .", "explore": "explore .", "check": "check .", "crash": "crash . --faults crash=1",
