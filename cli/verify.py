@@ -14,7 +14,7 @@ import click
 
 from leasehold.checker.verify.causal import CutFault
 from leasehold.checker.verify.cuts import CutsOfSystem
-from leasehold.checker.verify.database import IN_MEMORY, DatabaseError
+from leasehold.checker.verify.database import ANSWER_SECONDS, IN_MEMORY, DatabaseError, VerifyDatabase
 from leasehold.checker.verify.follow import SourcesError, SourceVerification
 from leasehold.checker.verify.history import HistoryResult, HistoryVerification
 from leasehold.checker.verify.metrics import VerifyMetrics
@@ -66,6 +66,10 @@ def _address(ctx: click.Context, param: click.Parameter, words: str | None) -> t
     help="A database to fill, or one to go on with: sqlite:FILE, postgresql://... or mariadb://...; else it is in "
     "memory.",
 )  # fmt: skip
+@click.option(
+    "--db-timeout", "answer_seconds", type=click.FloatRange(0.0, min_open=True), default=ANSWER_SECONDS,
+    show_default=True, help="Seconds after which a database server that does not answer is taken for one that hangs.",
+)  # fmt: skip
 @click.option("--follow", is_flag=True, help="Go on with events that come later, until Ctrl-C or SIGTERM.")
 @click.option("--for", "seconds", type=click.FloatRange(0.0), help="With --follow: end after so many seconds.")
 @click.option(
@@ -85,7 +89,8 @@ def _address(ctx: click.Context, param: click.Parameter, words: str | None) -> t
 @json_option
 def verify(
     sources: tuple[str, ...], system: str | None, settings: Mapping[str, str], trust: Path | None, unsigned: bool,
-    names: tuple[str, ...], own: tuple[Path, ...], queries: tuple[Path, ...], complete: bool, url: str, follow: bool,
+    names: tuple[str, ...], own: tuple[Path, ...], queries: tuple[Path, ...], complete: bool, url: str,
+    answer_seconds: float, follow: bool,
     seconds: float | None, name: str, metrics: tuple[str, int] | None, draw: Path | None, junit: Path | None,
     seeded: str | None, as_json: bool,
 ) -> Exit:  # fmt: skip
@@ -129,14 +134,16 @@ def verify(
         if sum(other.actor == reader.actor for other in readers) > 1:
             raise click.UsageError(f"the events of {reader.actor} are given twice")
     known = CutsOfSystem(model)
-    verification = HistoryVerification(
-        known, [r.actor for r in readers], properties, url, complete, mine, whole=not follow
-    )
+    database = VerifyDatabase(model, url, answer_seconds)
     try:
-        try_queries(mine, verification.database, model.properties)
+        verification = HistoryVerification(
+            known, [r.actor for r in readers], properties, complete=complete, more=mine, database=database,
+            whole=not follow,
+        )  # fmt: skip
+        try_queries(mine, database, model.properties)
         following = SourceVerification(verification, readers, name if follow else "")
         files = ViolationFiles(model, verification.asked, draw, junit)
-        with verification.database.told():
+        with database.told():
             if follow:
                 _follow(following, files, seconds, metrics, url, as_json)
                 result = verification.result
@@ -144,7 +151,7 @@ def verify(
                 result = following.to_the_end()
         lag = following.lag() if follow else None
     finally:
-        verification.close()
+        database.close()
     files.write(result)
     unread = dict(following.unreachable) if result.holds else {}
     if as_json:

@@ -30,10 +30,13 @@ STATEMENTS = 1000  # that a connection keeps prepared: more than there are queri
 SYSTEM, MAKING, WRITER = "system", "making", "writer"  # of `progress`: whose runs these are, or will be; who writes
 OF_PLACE = (SYSTEM, MAKING, WRITER)  # the rows of `progress` that are there before a verification begins
 LOCK_SECONDS = 30  # for which a lock that another session holds is waited for
+CONNECT_SECONDS = 30  # for a connection to PostgreSQL, where its URL says nothing else
+ANSWER_SECONDS = 600.0  # for which a server may not answer: a query over a long history takes its time
 
 
 _CREATE = re.compile(r"CREATE (TABLE|VIEW) (\S+)")
 _POSTGRESQL_KEY = "hashtext('leasehold'), hashtext(current_schema()::text)"  # of the lock of who opens a place
+MARIADB_LOST = 2013  # the error of the driver, which says also that its time is over
 _MARIADB_KEY = "CONCAT('leasehold ', SHA1(DATABASE()))"
 
 
@@ -47,6 +50,7 @@ class VerifyDatabase:
     Args:
         system: of which runs are kept.
         url: `sqlite:FILE`, `postgresql://...` or `mariadb://...`; the place is empty, or has the tables of this system.
+        answer_seconds: a server that has not answered for so long is taken for one that hangs.
 
     Attributes:
         begun: the tables were there, with a verification that has begun.
@@ -56,7 +60,7 @@ class VerifyDatabase:
         DatabaseError: nobody answers there, the tables cannot be made, or those that are there are of another system.
     """
 
-    def __init__(self, system: System, url: str = IN_MEMORY) -> None:
+    def __init__(self, system: System, url: str = IN_MEMORY, answer_seconds: float = ANSWER_SECONDS) -> None:
         scheme, _, rest = url.partition(":")
         kind = {"postgres": "postgresql", "mysql": "mariadb"}.get(scheme, scheme)
         if kind not in DIALECTS:
@@ -64,11 +68,12 @@ class VerifyDatabase:
             raise DatabaseError(f"{scheme[:60]!r} is no kind of database; {words}")
         self._place = url if kind == "sqlite" else kind  # another URL may have a password
         self._writer = uuid.uuid4().hex
+        self.answer_seconds = answer_seconds
         self.tables = Tables(system, DIALECTS[kind])
         self.errors: type[Exception] = Exception  # each driver has errors of its own, of no common class
         with self.told():
             try:
-                self.connection, errors = _connect(kind, url, rest)
+                self.connection, errors = _connect(kind, url, rest, answer_seconds)
             except ImportError as error:
                 raise DatabaseError(f"it needs a driver ({error}): pip install 'leasehold[{kind}]'") from None
             try:
@@ -87,7 +92,18 @@ class VerifyDatabase:
         try:
             yield
         except (DatabaseError, self.errors) as error:
+            if self._is_unanswered(error):
+                words = f"it has not answered for {self.answer_seconds:g} s, and may hang"
+                raise DatabaseError(f"{self._place}: {words}; what was kept is there once it answers") from error
             raise DatabaseError(f"{self._place}: {error}") from error
+
+    def _is_unanswered(self, error: Exception) -> bool:
+        """Whether the driver has given up waiting for an answer."""
+        if self.tables.dialect.name == "postgresql":
+            from leasehold.impl.store.answered import Unanswered
+
+            return isinstance(error, Unanswered)
+        return error.args[:1] == (MARIADB_LOST,) and "timed out" in str(error)
 
     def count(self, events: int) -> None:
         """Has the database count what its tables have, each time that events have doubled.
@@ -225,14 +241,18 @@ def _of_another_system(found: dict[str, Any], mine: dict[str, Any]) -> DatabaseE
     return DatabaseError(f"it has runs of another system: {words[:400]}; name an empty database")
 
 
-def _connect(kind: str, url: str, rest: str) -> tuple[Any, type[Exception]]:
+def _connect(kind: str, url: str, rest: str, answer_seconds: float) -> tuple[Any, type[Exception]]:
     if kind == "sqlite":
         path = rest.removeprefix("//")
         return sqlite3.connect(path, timeout=LOCK_SECONDS, cached_statements=STATEMENTS), sqlite3.Error
     if kind == "postgresql":
         import psycopg
 
-        found = psycopg.connect(url)
+        from leasehold.impl.store.answered import AnsweredConnection
+
+        connect = psycopg.conninfo.conninfo_to_dict(url).get("connect_timeout", CONNECT_SECONDS)
+        found = AnsweredConnection.connect(url, connect_timeout=connect)
+        found.answer_seconds = answer_seconds
         found.prepared_max = STATEMENTS
         found.execute(f"SET lock_timeout = '{LOCK_SECONDS}s'")
         found.commit()
@@ -244,5 +264,6 @@ def _connect(kind: str, url: str, rest: str) -> tuple[Any, type[Exception]]:
         host=parts.hostname or "127.0.0.1", port=parts.port or 3306, user=unquote(parts.username or "root"),
         password=unquote(parts.password or ""), database=parts.path.strip("/"),
         init_command=f"SET SESSION lock_wait_timeout = {LOCK_SECONDS}, innodb_lock_wait_timeout = {LOCK_SECONDS}",
+        read_timeout=answer_seconds, write_timeout=answer_seconds,
     )  # fmt: skip
     return connection, pymysql.Error

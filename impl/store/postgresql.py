@@ -12,7 +12,8 @@ next raises it, and waits for that on a commit that is still under way; an old c
 all.
 
 A commit is durable when it returns: synchronous_commit is switched on if the server has it off, and a server that runs
-with fsync=off is refused. A connection whose other end is gone is noticed at both ends in half a minute (keepalives).
+with fsync=off is refused. A connection whose other end is gone is noticed at both ends in half a minute (keepalives);
+a server that does not answer within a minute is taken for lost.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Any
 import psycopg
 
 from leasehold.impl.files import table
+from leasehold.impl.store.answered import AsyncAnsweredConnection
 from leasehold.impl.store.failures import connection_refused, error_named, error_of
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row
 from leasehold.impl.store.store import Batch, EventRange, RecordKey, StoreError
@@ -63,7 +65,7 @@ class PostgresqlStore(OwnedStore):
         self._actor = self._epoch = 0
 
     async def _take(self, owner: str) -> int:
-        self._connection = connection = await psycopg.AsyncConnection.connect(autocommit=True, **self.settings)
+        self._connection = connection = await AsyncAnsweredConnection.connect(autocommit=True, **self.settings)
         await connection.execute(_SQL["session"])
         schema, encoding, fsync = await self._row(
             "SELECT current_schema(), current_setting('server_encoding'), current_setting('fsync')"
@@ -86,7 +88,7 @@ class PostgresqlStore(OwnedStore):
         return True
 
     async def _owners(self) -> list[str]:
-        self._connection = connection = await psycopg.AsyncConnection.connect(autocommit=True, **self.settings)
+        self._connection = connection = await AsyncAnsweredConnection.connect(autocommit=True, **self.settings)
         if await self._row("SELECT to_regclass('leasehold_actor') IS NULL") == (True,):
             return []
         rows = await connection.execute("SELECT name FROM leasehold_actor ORDER BY name")

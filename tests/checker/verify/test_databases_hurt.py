@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import socket
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from leasehold.checker.recovery.processes.proxy import MUTE, OPEN, TcpProxy
 from leasehold.checker.verify.database import DatabaseError, VerifyDatabase
 from leasehold.checker.verify.history import HistoryVerification
 from leasehold.checker.verify.schema import Tables
+from leasehold.impl.events.lines import write_lines
 from leasehold.spec import load
 from tests.checker.verify.histories import known
 from tests.checker.verify.test_follow import SEED
 from tests.checker.verify.test_resumed import a_history, tables_of, undisturbed, url_of
+from tests.cli.conftest import command
 
 KINDS = ["sqlite", "postgresql", "mariadb"]
 SERVERS = KINDS[1:]
@@ -195,3 +201,51 @@ def test_a_disk_that_is_full(tmp_path: Path) -> None:
         with pytest.raises(DatabaseError, match=r"full\.db: database or disk is full"):
             parts.give(first)
     same(parts.rest(), parts.whole(tmp_path))
+
+
+@contextlib.contextmanager
+def through_a_proxy(kind: str, url: str) -> Iterator[tuple[str, TcpProxy]]:
+    """The URL by which a database is reached through a proxy."""
+    port = {"postgresql": 5432, "mariadb": 3306}[kind]
+    proxy = TcpProxy(port)
+    try:
+        yield url.replace(f":{port}/", f":{proxy.port}/"), proxy
+    finally:
+        proxy.close()
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_a_server_that_hangs_is_not_waited_for_for_ever(kind: str, tmp_path: Path) -> None:
+    """It takes what it is sent, and says nothing; what was kept before is there when it answers again."""
+    with url_of(kind, tmp_path) as url, through_a_proxy(kind, url) as (far, proxy):
+        parts = Parts(far)
+        database = VerifyDatabase(parts.of.system, far, answer_seconds=1.0)
+        verification = HistoryVerification(parts.of, parts.history, database=database)
+        parts.give(verification, 0.5)
+        proxy.turn(MUTE)
+        began = time.monotonic()
+        with pytest.raises(DatabaseError, match=rf"^{kind}: it has not answered for 1 s, and may hang; what was kept"):
+            parts.give(verification)
+        database.close()
+        assert time.monotonic() - began < 20
+        proxy.turn(OPEN)
+        same(parts.rest(), parts.whole(tmp_path))
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_a_server_that_does_not_greet_is_not_waited_for_for_ever(kind: str, tmp_path: Path) -> None:
+    """A server whose process is stopped has its connections accepted by the system."""
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as silent:
+        url = f"{kind}://somebody@127.0.0.1:{silent.getsockname()[1]}/test"
+        url += "?connect_timeout=2" if kind == "postgresql" else ""
+        words = ("verify", write_lines_of_nobody(tmp_path), "--db", url, "--db-timeout", "1", "--unsigned")
+        done = command(*words, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert f"{kind}: " in done.stderr
+    assert ("timeout" if kind == "postgresql" else "it has not answered for 1 s") in done.stderr
+
+
+def write_lines_of_nobody(folder: Path) -> str:
+    path = folder / "site.jsonl"
+    path.write_bytes(b"\n".join(write_lines("site", [], 0.0)))
+    return str(path)

@@ -22,6 +22,7 @@ from typing import Any
 import aiomysql
 import pytest
 
+from leasehold.checker.recovery.processes.proxy import MUTE, TcpProxy
 from leasehold.impl.store.sqlite import SqliteStore
 from leasehold.impl.store.store import Batch, Broken, Busy, Fenced, Older, RecordKey, StoreError
 
@@ -314,6 +315,35 @@ def test_wire_that_breaks_in_the_middle_of_a_commit(place: Any, requests: float,
                 assert found == old
             await heir.close()
             await store.close()
+
+    asyncio.run(run())
+
+
+@SHARED
+def test_a_server_that_hangs_in_the_middle_of_a_commit_is_taken_for_lost(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """It takes the request, and says nothing more."""
+    monkeypatch.setattr("leasehold.impl.store.mariadb._ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr("leasehold.impl.store.answered.AsyncAnsweredConnection.answer_seconds", 1.0)
+    key = RecordKey("tenant:1", "m")
+
+    async def run() -> None:
+        proxy = TcpProxy(5432 if place.kind == "postgresql" else 3306)
+        store = place.store(port=proxy.port)
+        await store.open("site")
+        await store.commit(Batch(puts={key: b"old"}))
+        proxy.turn(MUTE)
+        with pytest.raises(StoreError, match=r"the connection to the database was lost \(.*no answer within 1 seconds"):
+            await asyncio.wait_for(store.commit(Batch(puts={key: b"new"})), 20)
+        with pytest.raises(Broken):
+            await store.commit(Batch())
+        proxy.close()
+        heir = place.store(patience=5.0)
+        await heir.open("site")
+        assert {body async for _, body in heir.records()} <= {b"old", b"new"}
+        await heir.close()
+        await store.close()
 
     asyncio.run(run())
 
