@@ -10,6 +10,10 @@ A chain may be open: more of it may come. Then no event is passed on that is lat
 until somebody says how far it is complete (`quiet`). When all chains are closed and none is ready, a message was
 received that nobody has sent: that is reported with its place, and the merge goes on behind it. Where the events of its
 sender do not begin with its chain, it may have been sent before: then its run cannot be judged.
+
+The first event of each chain is in a heap, and so is how far each chain is known that has none, so an event costs no
+more with a thousand actors than with three, unless many wait for others. An entry of a heap counts while its chain is
+as it says.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 from itertools import islice
 from types import MappingProxyType
 
@@ -80,6 +85,7 @@ def other_constants(event: RecoveredEvent, system: System) -> str:
 
 @dataclass
 class _Stream:
+    place: int  # among the actors
     events: deque[AnyEvent] = field(default_factory=deque)
     first: int = 0  # position of the first event that has come; above 1, others may have been before it
     last: int = 0  # and of the last
@@ -87,11 +93,10 @@ class _Stream:
     known: tuple[int | None, float] = (-1, 0.0)  # up to when it is complete, though no event waits
     latest: tuple[int, float] = (-1, 0.0)  # of the last event that was passed on
 
-    def complete(self, moment: tuple[int, float]) -> bool:
-        """Whether all that is earlier than a moment has come."""
-        now, time = self.known
-        known = time >= moment[1] if now is None else (now, time) >= moment
-        return self.closed or bool(self.events) or known
+    @property
+    def is_bare(self) -> bool:
+        """Whether no event waits, and more may come."""
+        return not self.events and not self.closed
 
 
 class CausalMerge:
@@ -112,7 +117,14 @@ class CausalMerge:
         self, actors: Iterable[str], recall: Callable[[str], Sent] = lambda run: {},
         capacities: Mapping[str, int] = MappingProxyType({}),
     ) -> None:  # fmt: skip
-        self._streams = {name: _Stream() for name in actors}
+        self._streams = {name: _Stream(place) for place, name in enumerate(dict.fromkeys(actors))}
+        self._open = {*self._streams}  # those of which more may come
+        self._in_place = [*self._streams]
+        self._heads: list[tuple[tuple[int, float], int, int]] = []  # moment, place and position of each first event
+        # How far chains are known that have no event: by both times, or by real time alone, with the place.
+        self._bare: list[tuple[tuple[int, float], int]] = []
+        self._bare_in_time: list[tuple[float, int]] = []
+        self._outdated = True  # whether these two are to be made anew
         self._capacities = capacities
         self._awaited: Awaited = {}
         self.sent: dict[str, Sent] = {}  # by run
@@ -146,6 +158,8 @@ class CausalMerge:
                 stream.first = stream.first or event.position
                 stream.last = event.position
                 stream.events.append(event)
+                if len(stream.events) == 1:
+                    self._head(stream)
                 self._expect(event)
                 taken.append(event)
         return taken
@@ -170,8 +184,12 @@ class CausalMerge:
 
     def resume(self, actor: str, first: int, last: int, waiting: Iterable[AnyEvent]) -> None:
         """Goes on where another merge was: with the positions of the first and last event, and those that wait."""
-        self._streams[actor] = _Stream(deque(waiting), first, last)
-        for event in self._streams[actor].events:
+        self._open.add(actor)
+        stream = self._streams[actor] = _Stream(self._streams[actor].place, deque(waiting), first, last)
+        self._outdated = True
+        if stream.events:
+            self._head(stream)
+        for event in stream.events:
             self._expect(event)
 
     def waiting(self, actor: str) -> int:
@@ -189,12 +207,14 @@ class CausalMerge:
     def quiet(self, actor: str, now: int | None, time: float) -> None:
         """Nothing more comes of an actor that is of before a moment; where only its real time is known, of that."""
         self._streams[actor].known = (now, time)
+        self._outdated = True
 
     def drop(self, actor: str) -> None:
         """The events of an actor that wait are not judged."""
         events = self._streams[actor].events
         while events:
             self._expect_no_more(events.popleft())
+        self._outdated = True
 
     def waiting_runs(self) -> set[str]:
         """The runs of which events wait for others."""
@@ -221,6 +241,7 @@ class CausalMerge:
     def close(self, actor: str) -> None:
         """Nothing more comes of an actor."""
         self._streams[actor].closed = True
+        self._open.discard(actor)
 
     def next_of(self, actor: str) -> AnyEvent | None:
         """The event of an actor that comes next, where it is known."""
@@ -238,24 +259,59 @@ class CausalMerge:
             stream = self._streams[event.actor]
             stream.events.popleft()
             stream.latest = _moment(event)
+            if stream.events:
+                self._head(stream)
+            elif not stream.closed:
+                self._bares(stream)
             self._expect_no_more(event)
             self._note(event)
             yield event
 
     def _next(self) -> AnyEvent | None:
-        waiting = [stream.events[0] for stream in self._streams.values() if stream.events]
-        waiting.sort(key=_moment)
-        closed, full = all(stream.closed for stream in self._streams.values()), None
-        for event in waiting:
-            if self._missing(event) is None:
-                if not self._lacks_room(event):
-                    return event if self._complete(_moment(event)) else None
-                full = full or event
-            elif closed and not self._comes(event):
-                return self._passed_over(event)
-        if full and all(s.closed or s.events for s in self._streams.values()):
-            return full
-        return self._passed_over(waiting[0]) if waiting and closed else None  # they wait for each other
+        closed, full, passed = not self._open, None, []
+        try:
+            while (event := self._first()) is not None:
+                if self._missing(event) is None:
+                    if not self._lacks_room(event):
+                        return event if self._complete(_moment(event)) else None
+                    full = full or event
+                elif closed and not self._comes(event):
+                    return self._passed_over(event)
+                passed.append(heappop(self._heads))
+            if full and all(s.closed or s.events for s in self._streams.values()):
+                return full
+            if not passed or not closed:
+                return None
+            return self._passed_over(self._at(passed[0][1]).events[0])  # they wait for each other
+        finally:
+            for head in passed:
+                heappush(self._heads, head)
+
+    def _at(self, place: int) -> _Stream:
+        return self._streams[self._in_place[place]]
+
+    def _head(self, stream: _Stream) -> None:
+        """A chain has another first event."""
+        event = stream.events[0]
+        heappush(self._heads, (_moment(event), stream.place, event.position))
+
+    def _first(self) -> AnyEvent | None:
+        """The earliest first event of those in the heap; of equals, that of the first actor."""
+        while self._heads:
+            _, place, position = self._heads[0]
+            events = self._at(place).events
+            if events and events[0].position == position:
+                return events[0]
+            heappop(self._heads)
+        return None
+
+    def _bares(self, stream: _Stream) -> None:
+        """A chain has no event any more."""
+        now, time = stream.known
+        if now is None:
+            heappush(self._bare_in_time, (time, stream.place))
+        else:
+            heappush(self._bare, ((now, time), stream.place))
 
     def _lacks_room(self, event: AnyEvent) -> bool:
         """Whether an event that waits tells of a receipt without which a step would have had no room."""
@@ -268,7 +324,21 @@ class CausalMerge:
 
     def _complete(self, moment: tuple[int, float]) -> bool:
         """Whether all that is earlier has come."""
-        return all(stream.complete(moment) for stream in self._streams.values())
+        if self._outdated:
+            bare = [stream for stream in self._streams.values() if stream.is_bare]
+            self._bare = [
+                ((now, stream.known[1]), stream.place) for stream in bare if (now := stream.known[0]) is not None
+            ]
+            self._bare_in_time = [(stream.known[1], stream.place) for stream in bare if stream.known[0] is None]
+            heapify(self._bare)
+            heapify(self._bare_in_time)
+            self._outdated = False
+        while self._bare and not self._at(self._bare[0][1]).is_bare:
+            heappop(self._bare)
+        while self._bare_in_time and not self._at(self._bare_in_time[0][1]).is_bare:
+            heappop(self._bare_in_time)
+        known = not self._bare or self._bare[0][0] >= moment
+        return known and (not self._bare_in_time or self._bare_in_time[0][0] >= moment[1])
 
     def _passed_over(self, event: AnyEvent) -> AnyEvent:
         """An event whose cause does not come: it is reported, and counts as if its cause were there."""

@@ -161,6 +161,7 @@ class ConsistentCuts:
         self.touched: dict[str, RunState] = {}
         self.changed: set[tuple[str, str]] = set()
         self.stopping = set(actors)  # actors of which it is not known yet whether they have stopped
+        self._fed = set(actors)  # those of which another event may come first than at the last look
         self.broken_specs: set[tuple[str, str]] = set()
         self._recall = recall
 
@@ -171,6 +172,7 @@ class ConsistentCuts:
 
     def add(self, actor: str, events: Iterable[AnyEvent]) -> list[AnyEvent]:
         """More events of an actor, in the order of its chain; returns those that are judged (`CausalMerge.add`)."""
+        self._fed.add(actor)
         return self.merge.add(actor, events)
 
     def close(self, but: Iterable[str] = ()) -> None:
@@ -190,6 +192,7 @@ class ConsistentCuts:
             yield from self._cuts(event)
             self.judged.append(event)
             self.stopping.add(event.actor)
+            self._fed.add(event.actor)
             yield from self._stops()
 
     def _cuts(self, event: AnyEvent) -> Iterator[Cut | ForgottenEvent]:
@@ -232,7 +235,8 @@ class ConsistentCuts:
 
     def _stops(self) -> Iterator[Cut]:
         """The actors of which it shows now that they have stopped behind their last event."""
-        for actor in sorted(self.stopping):
+        looked, self._fed = sorted(self._fed & self.stopping), set()
+        for actor in looked:
             following = self.merge.next_of(actor)
             if following is None:
                 continue
