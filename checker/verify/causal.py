@@ -146,14 +146,14 @@ class CausalMerge:
         stream, taken = self._streams[actor], []
         for event in events:
             if event.actor != actor:
-                self.faults.append(CutFault(actor, event.position, "", f"it is an event of {event.actor}"))
+                self.fault(CutFault(actor, event.position, "", f"it is an event of {event.actor}"))
                 continue
             if stream.last and event.position != stream.last + 1:
                 words = f"events {stream.last + 1} to {event.position - 1} are missing"
                 if event.position <= stream.last:
                     words = f"it comes after event {stream.last}"
                 kind = Tampering.GAP if event.position > stream.last else Tampering.REPEATED
-                self.faults.append(CutFault(actor, event.position, "", words, kind.name.lower()))
+                self.fault(CutFault(actor, event.position, "", words, kind.name.lower()))
             if event.position > stream.last:
                 stream.first = stream.first or event.position
                 stream.last = event.position
@@ -163,6 +163,12 @@ class CausalMerge:
                 self._expect(event)
                 taken.append(event)
         return taken
+
+    def fault(self, fault: CutFault) -> None:
+        """Something is wrong with the events."""
+        self.faults.append(fault)
+        if fault.run and fault.kind == UNDECIDED:
+            self.causeless.add(fault.run)
 
     def _received(self, event: AnyEvent) -> Iterator[tuple[tuple[str, str, str], int]]:
         """What an event has received over channels with a capacity: run, sender and receiver, and the number."""
@@ -182,10 +188,21 @@ class CausalMerge:
             if not self._awaited[lane]:
                 del self._awaited[lane]
 
-    def resume(self, actor: str, first: int, last: int, waiting: Iterable[AnyEvent]) -> None:
-        """Goes on where another merge was: with the positions of the first and last event, and those that wait."""
+    def resume(
+        self, actor: str, first: int, last: int, waiting: Iterable[AnyEvent], passed: AnyEvent | None = None
+    ) -> None:  # fmt: skip
+        """Goes on where another merge was.
+
+        Args:
+            actor: whose events they are.
+            first, last: the positions of the first and last event that has come.
+            waiting: those that wait.
+            passed: the last one that was passed on; None: none was.
+        """
         self._open.add(actor)
         stream = self._streams[actor] = _Stream(self._streams[actor].place, deque(waiting), first, last)
+        if passed is not None:
+            stream.latest = _moment(passed)
         self._outdated = True
         if stream.events:
             self._head(stream)
@@ -357,9 +374,7 @@ class CausalMerge:
             words += f"no event says that {of.actor} has sent it"
             if not sender.events and sender.latest < _moment(event):
                 words, kind = words + ", whose events end before", UNDECIDED
-        self.faults.append(CutFault(event.actor, event.position, step.lease, words, kind))
-        if kind == UNDECIDED:
-            self.causeless.add(step.lease)
+        self.fault(CutFault(event.actor, event.position, step.lease, words, kind))
         self._count(self._sent_in(step.lease), (of.machine, step.machine), number)
         return event if self._missing(event) is None else self._passed_over(event)
 

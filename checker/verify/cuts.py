@@ -229,7 +229,7 @@ class ConsistentCuts:
                 self._fault(event, "", words, UNDECIDED)
 
     def _fault(self, event: AnyEvent, run: str, reason: str, kind: str = CONTRADICTION) -> None:
-        self.merge.faults.append(CutFault(event.actor, event.position, run, reason, kind))
+        self.merge.fault(CutFault(event.actor, event.position, run, reason, kind))
 
     # Actors that stop, and time
 

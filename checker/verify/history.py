@@ -30,7 +30,7 @@ from leasehold.checker.verify.queries import PropertyQuery
 from leasehold.checker.verify.recorder import RunRecorder
 from leasehold.checker.verify.run_state import Cut, RunState, RunSteps
 from leasehold.checker.verify.schema import VIOLATION, WITNESS
-from leasehold.impl.events.event import AnyEvent, ForgottenEvent
+from leasehold.impl.events.event import AnyEvent, ForgottenEvent, MachineStep
 from leasehold.spec.language.model import OF_FAIR_RUNS, Property
 
 
@@ -219,7 +219,7 @@ class HistoryVerification:
     def fault(self, fault: CutFault) -> None:
         """Something is wrong with the events that their reader has found."""
         if fault not in self.cuts.faults:
-            self.cuts.faults.append(fault)
+            self.cuts.merge.fault(fault)
 
     def until_decided(self, violation: Violation) -> tuple[Cut, ...]:
         """The cuts that a violation follows from: those up to its own; of what should have come, up to its deadline.
@@ -358,13 +358,13 @@ class HistoryVerification:
         ((number, judged, settled, machines, forgotten, ended),) = rows
         self._written[number] = (bool(judged), bool(settled), machines, forgotten)
         if not judged:
-            return RunState(name, number, [], judged=False), {}
+            return RunState(name, number, [], judged=False), _sent(self.kept.steps(self.cursor, name))
         run, made = self._again.again(name, number, self.kept.cuts(self.cursor, number))
         self.recorder.recall(number, ((cut.state, _kind(cut) == "passed") for cut in made))
         closing = self._closing.pop(name, None)
         run.over, run.ended = bool(settled), bool(ended)
         run.forgotten = forgotten if closing is None else closing.forgotten
-        return run, _sent(made)
+        return run, _sent(cut.step for cut in made if cut.step is not None)
 
     def _changed_machines(self) -> list[tuple[str, str, str, str]]:
         keys, self.cuts.changed = sorted(self.cuts.changed), set()
@@ -394,11 +394,13 @@ class HistoryVerification:
         cuts.stopping = {*progress["stopping"], *(a for a in actors if a not in self.kept.followers)}
         cuts.broken_specs = {(actor, spec) for actor, spec in progress["broken_specs"]}
         cuts.own = machines
-        cuts.merge.faults += faults
+        for fault in faults:
+            cuts.merge.fault(fault)
         first = dict(self._rows("SELECT actor, MIN(position) FROM event GROUP BY actor"))
         for actor, follower in self.kept.followers.items():
             waiting = self.kept.waiting(self.cursor, actor)
-            cuts.merge.resume(actor, first.get(actor, 0), follower.position, waiting)
+            passed = self.kept.last_judged(self.cursor, actor)
+            cuts.merge.resume(actor, first.get(actor, 0), follower.position, waiting, passed)
         name = self._identifier("name")
         cuts.asleep = {n for (n,) in self._rows(f"SELECT {name} FROM run WHERE judged AND NOT settled")}
         result = self.result
@@ -475,10 +477,10 @@ def _kind(cut: Cut) -> str:
     return "" if cut.action is None else cut.action.kind
 
 
-def _sent(cuts: Iterable[Cut]) -> Sent:
+def _sent(steps: Iterable[MachineStep]) -> Sent:
     """The greatest numbers that were sent in a run; what was received counts as sent."""
     sent: Sent = {}
-    for step in (one for cut in cuts if cut.step is not None for one in with_driven(cut.step)):
+    for step in (one for outer in steps for one in with_driven(outer)):
         numbers = {(step.machine, to): n for to, n in step.record.sent.items()}
         if step.received is not None:
             numbers[step.received.machine, step.machine] = step.received.number

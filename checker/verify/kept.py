@@ -11,7 +11,7 @@ A run is had again from its rows of `cut`, which name the events that say what c
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from leasehold.impl.events.event import (
     AnyEvent,
     ForgottenEvent,
     FoundEvent,
+    MachineStep,
     RefusedEvent,
     StepEvent,
     digest,
@@ -171,6 +172,12 @@ class KeptEvents:
         rows = self._rows(cursor, f"SELECT body FROM event WHERE {where}", (actor, self.follower(actor).judged))
         return [read(body.encode()) for (body,) in rows]
 
+    def last_judged(self, cursor: Cursor, actor: str) -> AnyEvent | None:
+        """The last event of an actor that is judged."""
+        where = f"actor = {self.mark} AND position = {self.mark}"
+        rows = self._rows(cursor, f"SELECT body FROM event WHERE {where}", (actor, self.follower(actor).judged))
+        return next((read(body.encode()) for (body,) in rows), None)
+
     def chains(self, cursor: Cursor) -> dict[str, list[AnyEvent]]:
         """All events that were written, by actor."""
         found: dict[str, list[AnyEvent]] = {actor: [] for actor in self.followers}
@@ -192,6 +199,13 @@ class KeptEvents:
             StoredCut(now, cause, of, actor, position, None if cause in WITHOUT_CONTENT else read(body.encode()))
             for now, cause, of, actor, position, body in rows
         ]
+
+    def steps(self, cursor: Cursor, run: str) -> Iterator[MachineStep]:
+        """The steps of a run that have had their turn, also where the run is not judged, as far as they were written."""
+        where = f"run = {self.mark} AND judged IS NOT NULL ORDER BY judged"
+        for (body,) in self._rows(cursor, f"SELECT body FROM event WHERE {where}", (run,)):
+            if isinstance(event := read(body.encode()), StepEvent):
+                yield event.step
 
     def known_of(self, cursor: Cursor, table: str, runs: Iterable[int]) -> set[tuple[int, str]]:
         """The run and property of what `violation` or `witness` has of some runs."""
