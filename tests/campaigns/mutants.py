@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -28,9 +28,13 @@ from tests.mutation.operators import Mutant, mutants
 EQUIVALENT = ROOT / "tests" / "mutation" / "equivalent.yaml"
 PACKAGES = (
     "impl.core", "impl.compiler", "impl.actor", "impl.store", "impl.transport", "impl.identity", "impl.policy",
-    "impl.handlers", "impl.migrate", "impl.lease", "impl.server", "impl.observe", "checker.recovery", "faults",
+    "impl.handlers", "impl.migrate", "impl.lease", "impl.server", "impl.observe", "impl.events", "checker.recovery",
+    "checker.verify", "checker.conform", "checker.explain", "faults",
 )  # fmt: skip
-TESTS = ("tests/impl", "tests/traces", "tests/faults", "tests/simulation", "tests/checker/recovery", "tests/cli")
+TESTS = (
+    "tests/impl", "tests/traces", "tests/faults", "tests/simulation", "tests/checker/recovery", "tests/checker/verify",
+    "tests/checker/conform", "tests/checker/explain", "tests/cli", "tests/watched",
+)  # fmt: skip
 
 
 @dataclass
@@ -160,20 +164,38 @@ def _in_words(one: dict[str, Any]) -> str:
     return f"{one['path']}, {one['function'] or 'the module'}, {one['operator']}: `{old[:100]}` → `{new[:100]}`"
 
 
-def _keep(results: Path, seed: int, scores: Sequence[Score]) -> None:
-    """Renews the results of some packages, and the page of all."""
+def _keep(results: Path, seed: int, scores: Sequence[Score], again: bool) -> None:
+    """Renews the results of some packages, and the page of all; `again`: what other mutants were stays as it was."""
     before = json.loads(results.read_text(encoding="utf-8"))["packages"] if results.exists() else {}
-    found = {**before, **{score.package: {**score.as_json(), "seed": seed} for score in scores}}
+    new = {score.package: {**score.as_json(), "seed": seed} for score in scores}
+    if again:
+        new = {package: _merged(before[package], row) for package, row in new.items() if package in before}
+    found = {**before, **new}
     kept = {"packages": {name: found[name] for name in (*PACKAGES, *found) if name in found}}
     results.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     results.with_suffix(".md").write_text(page(kept), encoding="utf-8")
 
 
+def _merged(before: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """The row of a package of which some mutants were tried once more."""
+    places = ("found", "survivors", "equivalent")
+    tried = [_known(one) for place in places for one in new[place]]
+    found = {p: [*(one for one in before[p] if _known(one) not in tried), *new[p]] for p in places}
+    killed, judged = len(found["found"]), len(found["found"]) + len(found["survivors"])
+    score = round(killed / judged, 4) if judged else 1.0
+    return {**before, "mutants": judged, "killed": killed, "score": score, **found}
+
+
+def _known(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What a mutant is known by, wherever its line is."""
+    return tuple(row[name] for name in ("path", "function", "operator", "old", "new"))
+
+
 def _drawn(package: str, most: int, seed: int, only: Iterable[dict[str, Any]] | None) -> tuple[int, list[Mutant]]:
     found = of_package(package)
     if only is not None:
-        asked = {(row["path"], row["function"], row["operator"], row["old"], row["new"]) for row in only}
-        return len(found), [m for m in found if (m.path, m.function, m.operator, m.old, m.new) in asked]
+        asked = {_known(row) for row in only}
+        return len(found), [m for m in found if _known(_shown(m)) in asked]
     return len(found), found if len(found) <= most else Random(f"{seed} {package}").sample(found, most)
 
 
@@ -182,30 +204,30 @@ def _drawn(package: str, most: int, seed: int, only: Iterable[dict[str, Any]] | 
 @click.option("--most", default=100, show_default=True, help="mutants of each package")
 @click.option("--seed", default=1, show_default=True)
 @click.option("--jobs", default=2, show_default=True)
+@click.option("--tests", multiple=True, help="files and folders whose tests are tried; all where left out")
 @click.option("--coverage", "folder", type=click.Path(path_type=Path), help="data of an earlier run are used, or made")
-@click.option("--again", type=click.Path(path_type=Path, exists=True), help="only the survivors in this JSON")
+@click.option("--again", type=click.Path(path_type=Path, exists=True), help="only the survivors in these results")
 @click.option("--json", "as_json", is_flag=True)
 @click.option("--results", type=click.Path(path_type=Path), help="renew this JSON, and the page beside it")
 def main(
-    packages: tuple[str, ...], most: int, seed: int, jobs: int, folder: Path | None, again: Path | None,
-    as_json: bool, results: Path | None,
+    packages: tuple[str, ...], most: int, seed: int, jobs: int, tests: tuple[str, ...], folder: Path | None,
+    again: Path | None, as_json: bool, results: Path | None,
 ) -> None:  # fmt: skip
     folder = folder or ROOT / "build" / "mutants"
-    known = (folder / "durations").is_file()
-    every = "not slow" if known else ""
     earlier = json.loads(again.read_text(encoding="utf-8"))["packages"] if again else None
     if earlier is not None and not packages:
-        packages = tuple(row["package"] for row in earlier)
+        packages = tuple(earlier)
     wanted = {
         package: _drawn(
             package, most, seed,
-            None if earlier is None else [s for row in earlier if row["package"] == package for s in row["survivors"]],
+            None if earlier is None else earlier[package]["survivors"],
         )
         for package in packages or PACKAGES
     }  # fmt: skip
     places = sorted({package.replace(".", "/") for package in PACKAGES})
-    measured = Coverage(folder) if every else Coverage.measure(folder, TESTS, places, "not slow")
-    measured.forget_missing(TESTS)
+    known = (folder / "durations").is_file()
+    measured = Coverage(folder) if known else Coverage.measure(folder, tests or TESTS, places, "not slow")
+    measured.forget_missing(tests or TESTS)
     reasons, scores = Reasons(), []
     for package, (count, drawn) in wanted.items():
         score, began = Score(package, count), time.monotonic()
@@ -220,7 +242,7 @@ def main(
         score.seconds = time.monotonic() - began
         scores.append(score)
         if results is not None:  # after each package, as all take hours
-            _keep(results, seed, scores)
+            _keep(results, seed, scores, earlier is not None)
     if as_json:
         click.echo(json.dumps({"seed": seed, "packages": [score.as_json() for score in scores]}, indent=2))
     else:

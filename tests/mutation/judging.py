@@ -116,21 +116,25 @@ class Coverage:
     def of(self, mutant: Mutant) -> list[str]:
         """The tests that run a line of a mutant, as many as `LONGEST` has room for.
 
-        Those of its own package come first, and of these the quickest.
+        Where hardly any is known to run it, those of the same files or package follow. Those of its own package come
+        first, and of these the quickest.
         """
         if mutant.path not in self._tests:
             by_line = self._data.contexts_by_lineno(str(self._root / mutant.path))
             self._tests[mutant.path] = {line: [t for t in names if t] for line, names in by_line.items()}
         lines = self._tests[mutant.path]
-        names = {name for line in range(mutant.line, mutant.end_line + 1) for name in lines.get(line, ())}
+        known = {name for line in range(mutant.line, mutant.end_line + 1) for name in lines.get(line, ())}
+        names = {*known}
         if len(names) <= 1 or _at_import(mutant):  # whoever uses the module may find it, or only reads what it defines
             files = {name.partition("::")[0] for some in lines.values() for name in some}
-            names = {name for name in self.seconds if name.partition("::")[0] in files}
+            names |= {name for name in self.seconds if name.partition("::")[0] in files}
         own = f"tests/{Path(mutant.path).parent}/"
         if len(names) <= 1:  # it runs in a process that coverage does not see
-            names = {name for name in self.seconds if name.startswith(own)}
+            names |= {name for name in self.seconds if name.startswith(own)}
         passed = [name for name in names if name in self.seconds]
-        return self.within(sorted(passed, key=lambda n: (not n.startswith(own), self.seconds[n])), LONGEST)
+        few = known if len(known) <= 1 else ()  # many know most of it, as what is imported
+        order = sorted(passed, key=lambda n: (n not in few, not n.startswith(own), self.seconds[n]))
+        return self.within(order, LONGEST)
 
     def within(self, names: Sequence[str], limit: float) -> list[str]:
         """The first of some tests, as many as a time has room for, and at least one."""
