@@ -13,7 +13,8 @@ messages on their way, which no actor can know.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from leasehold.checker.conform.comparison import StepComparison, durable
 from leasehold.checker.explore.ground import GroundOffer
@@ -35,12 +36,14 @@ class StepConformance(StepComparison):
 
     Attributes:
         strange: what no run of the specification does, in words.
+        cells: the values of cells that faults have added to the model, where no record tells them: a partition.
     """
 
     def __init__(self, simulation: Simulation, world: Reference) -> None:
         super().__init__(simulation.program, world, _asks_messages)
         self.sim = simulation
         self.strange: list[str] = []
+        self.cells: Mapping[int, Any] = {}
         self._waiting: dict[str, LoggedTurn] = {}  # by actor, steps that are not committed yet
         self._stopped: set[str] = set()  # actors of which nobody knows whether their last commit was made
         simulation.turns.append(self._stepped)
@@ -87,16 +90,25 @@ class StepConformance(StepComparison):
     def _committed(self, steps: Sequence[LoggedStep]) -> None:
         """Compares the steps of a turn that is committed."""
         for step in steps:
+            unmade = self.known(step.key) is None and not self.program.standing
             self.judge(step)
+            if unmade and step.event is not None and not (step.outcome is not None and step.outcome.taken):
+                del self.records[step.key]  # the next message finds none either
         for key in {step.key for step in steps}:
             actor = self.sim.actors.get(self.sim.player.get(key.machine, ""))
             if actor is not None and key not in actor.table.instances:
-                del self.records[key]  # a message that moves nothing begins no machine
+                self.records.pop(key, None)  # a message that moves nothing begins no machine
 
     # For the comparison
 
     def is_up(self, machine: str) -> bool:
         return self.sim.player[machine] in self.sim.actors
+
+    def _state(self, step: LoggedStep) -> list[Any]:
+        found = super()._state(step)
+        for cell, value in self.cells.items():
+            found[cell] = value
+        return found
 
     def say(self, now: int, lease: str, machine: str, words: str) -> None:
         self.strange.append(f"tick {now}: {machine} of {lease} {words}"[:500])

@@ -126,16 +126,19 @@ class EventMonitor:
 
     def _that_count(self, actor: Actor, turn: Iterable[LoggedStep], in_doubt: bool) -> Iterator[LoggedStep]:
         """The steps that have changed a record, and those that they drive, in order."""
-        for step in turn:
+        steps = [*turn]
+        for at, step in enumerate(steps):
             changed = step.event is not None and step.after is not step.before
             taken = step.outcome is not None and step.outcome.taken
-            if changed and (taken or self._is_kept(actor, step, in_doubt)):
+            if changed and (taken or self._is_kept(actor, step, steps[at + 1 :], in_doubt)):
                 yield step
             yield from self._that_count(actor, step.driven, in_doubt)
 
-    def _is_kept(self, actor: Actor, step: LoggedStep, in_doubt: bool) -> bool:
-        """Whether a message that moved nothing counts as received."""
+    def _is_kept(self, actor: Actor, step: LoggedStep, later: Iterable[LoggedStep], in_doubt: bool) -> bool:
+        """Whether a message that moved nothing counts as received: a machine that is not there yet keeps nothing."""
         assert step.event is not None
+        if (after := next((one for one in later if one.key == step.key), None)) is not None:
+            return after.before[: step.core.below_at] == step.after[: step.core.below_at]
         record: Record | None
         if in_doubt:  # the actor in memory is another one
             row = self.sim.disks[actor.identity.name].records.get(step.key)

@@ -195,7 +195,8 @@ class CausalMerge:
 
         Args:
             actor: whose events they are.
-            first, last: the positions of the first and last event that has come.
+            first: the position of the first event that has come.
+            last: the position of the last.
             waiting: those that wait.
             passed: the last one that was passed on; None: none was.
         """

@@ -28,6 +28,7 @@ from leasehold.spec.language.sql_source import over_cuts, sql
 from leasehold.spec.language.sql_text import COMPARED, NOT, Enclosed, Joined, Sequel, Sql, Words, lines
 
 CHECKED = ":checked"
+WHAT_CAN = "it says what can happen, and a run shows only what has happened"  # why it is not asked
 COMMENT = 100  # characters of a line of a comment
 Yields: TypeAlias = Literal["violations", "witnesses"]
 
@@ -102,7 +103,7 @@ class Queries:
             "always_eventually": self._at_end, "eventually_always": self._at_end,
         }.get(p.kind)  # fmt: skip
         if text is None:
-            raise NotAsked("it says what can happen, and a run shows only what has happened")
+            raise NotAsked(WHAT_CAN)
         name = p.name + "".join(f" {n}={v}" for n, v in p.binding.items())
         yields: Yields = "witnesses" if p.kind == "sometimes" else "violations"
         return PropertyQuery(name, yields, text(p, when, claim), p.name, p.doc, p.source, claim_text(p))

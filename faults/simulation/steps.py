@@ -72,12 +72,12 @@ class LoggedStepper(Stepper):
             entry.outcome = super().step(ready, instance, event, outside)
         return entry.outcome
 
-    def start_again(self, ready: Ready, instance: MachineInstance) -> None:
+    def start_again(self, ready: Ready, instance: MachineInstance, first: bool = False) -> None:
         if self.hear is None:
-            super().start_again(ready, instance)
+            super().start_again(ready, instance, first)
             return
         with _Logged(self, ready, instance, None):
-            super().start_again(ready, instance)
+            super().start_again(ready, instance, first)
 
     def _set(self, ready: Ready, instance: MachineInstance, record: Record) -> None:
         super()._set(ready, instance, record)

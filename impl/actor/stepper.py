@@ -127,15 +127,15 @@ class Stepper:
             raise ActorError(f"no {key.machine[:60]} of lease {key.lease[:80]}: {over}")
         return instance
 
-    def stand(self, ready: Ready) -> None:
+    def stand(self, ready: Ready) -> list[MachineInstance]:
         """The machines of a standing system that this actor plays are there from its first start on.
 
         The settings say who plays which machine. They may have changed since the last start, and may change while the
-        actor runs: machines join, leave, or move to another actor.
+        actor runs: machines join, leave, or move to another actor. Returns those that are new, whose work is to begin.
         """
-        program, peers = self.program, self.environment.peers
+        program, peers, made = self.program, self.environment.peers, list[MachineInstance]()
         if not program.standing or peers == self._stood:
-            return
+            return made
         self._stood = dict(peers)
         for name in dict.fromkeys((*program.players, *(name for name, who in peers.items() if who == self.name))):
             core, number = program.machines[name]
@@ -146,11 +146,13 @@ class Stepper:
                 instance = self.table.instances[key] = self.table.new(key, core, number)
                 self.table.moved(instance, ready.now)
                 ready.change(instance)
+                made.append(instance)
                 if self._keeps_events:
                     ready.events.append(FoundDraft(instance, instance.record))
                 log.info("%s plays %s of %s", self.name, name, program.system)
             if instance is not None:
                 self._follow(ready, instance, peers)
+        return made
 
     def forget_settings(self) -> None:
         """The machines are read anew, and have to follow the settings anew."""
@@ -245,7 +247,8 @@ class Stepper:
                 ready.metadata.update(self.table.forget(instance))
             else:
                 self.table.remember(instance, before + 1)
-        self.stand(ready)
+        for instance in self.stand(ready):
+            self.start_again(ready, instance, first=True)
         self.send_owed(ready)
         ready.effects.append(TickPolicies(now))
 
@@ -481,11 +484,12 @@ class Stepper:
         self._cause, self._into = "parent", self._driver.driven if self._driver is not None else None
         self.step(ready, below, event)
 
-    def start_again(self, ready: Ready, instance: MachineInstance) -> None:
-        """Recovery of one machine: its record stays, and its work begins anew (paper, section 3.3)."""
+    def start_again(self, ready: Ready, instance: MachineInstance, first: bool = False) -> None:
+        """Recovery of one machine: its record stays, and its work begins anew (paper, 3.3); at `first`, calls alone."""
         self._driver = None
         _, outcome = instance.core.recover(instance.record)
-        self.start(ready, instance, outcome.work, again=True, anew=True)
+        work = tuple(piece for piece in outcome.work if not first or isinstance(piece, CallWork))
+        self.start(ready, instance, work, again=True, anew=True)
         self.resume_sessions(ready, instance)
         self.recheck(ready, instance)
 

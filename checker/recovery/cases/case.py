@@ -41,7 +41,7 @@ class CaseRun(SimulatedRun[S]):
     ) -> None:  # fmt: skip
         super().__init__(simulation, monitor.properties, replayer.script.name)
         self.script, self.lost, self.monitor, self.replayer = replayer.script, lost, monitor, replayer
-        self.lease = replayer.lease
+        self.lease, self.steps.cells = replayer.lease, monitor.cells
         self.committed = DurabilityMonitor(self.sim)
         self.trace = TraceRecorder(self.sim, self.lease) if traced else None
         self.second = SecondCrash(self.sim, self.lease, second)

@@ -30,6 +30,8 @@ from leasehold.spec.language.model import OF_FAIR_RUNS, System
 
 TRIED = tuple(Budget(**{kind: 1}) for kind in ("power_cut", "halt", "lose", "duplicate", "reorder", "partition"))
 MOST_STATES = 100_000  # of a search for counterexamples
+# What no actor does, as it says an answer until it is received.
+LOST_FOR_GOOD = "is an answer that the model loses for good, and actors send it until it is received"
 ENDLESS = (*OF_FAIR_RUNS, "deadlock")  # kinds of properties that the end of a run breaks
 
 
@@ -92,7 +94,7 @@ def counterexample_of(
         name: of the property.
         path: from the explorer.
         budget: the faults.
-        endless: the property is broken by what never comes.
+        endless: the property is broken by what never comes, or comes too late.
 
     Raises:
         NoSuchStep: the model has no such path.
@@ -106,13 +108,21 @@ def counterexample_of(
     records = [properties.projection(state)]
     expected = properties.broken(None, None, state)
     waiting = properties.waiting(set(), state)
+    every, told = (properties.deadlines(on_records) for on_records in (False, True))
+    every.see(state)
+    told.see(state)
     for number, step in enumerate(path.steps, 1):
         action, after = _follow(paths, state, step, number)
         steps.append(_written(writer, state, action, after))
         records.append(properties.projection(after))
         expected |= properties.broken(state, action, after)
-        waiting = properties.waiting(waiting, after)
+        for _, shown, _ in properties.parts(state, action, after):
+            waiting = properties.waiting(waiting, shown)
+            told.see(shown)
+        every.see(after)
         state = after
+    expected |= told.late
+    endless = endless and name not in every.late  # its time is over, and the run may go on
     if endless:
         expected |= {name for name, *_ in waiting}
         stuck = next(world.successors(state, (0,) * len(world.limited)), None) is None
@@ -160,19 +170,19 @@ class CounterexampleRun(WalkRun):
     @property
     def seen(self) -> set[str]:
         """The properties that the run has broken."""
-        return {*self.monitor.broken, *self._seen}
+        return {*self.monitor.broken, *self.monitor.deadlines.late, *self._seen}
 
     def stages(self) -> None:
         self._seen: set[str] = set()
         self._watched = 0
         self._at_loop: Records | None = None
+        self._pass_loop()
         self.to_the_restart()
         if not self.script.endless:
             return
         for step in self.script.steps:
             if step.kind == "lose" and self.sim.program.messages[step.event].answer:
-                words = "is an answer that the model loses for good, and actors send it until it is received"
-                raise Unplayable(f"{step.event} {words}")
+                raise Unplayable(f"{step.event} {LOST_FOR_GOOD}")
         if self.script.loop is None:
             self._stay()
         elif self.monitor.properties.projection(self.monitor.state) != self._at_loop:
@@ -189,12 +199,18 @@ class CounterexampleRun(WalkRun):
         for notice in stayed:
             self.monitor.ignored(notice)
         super().watch(step)
+        if step.kind in ("lose", "retry"):
+            self.monitor.passed(step.kind)
         self._watched += 1
         found, wanted = self.monitor.properties.projection(self.monitor.state), self.script.records[self._watched]
         if found != wanted:
             self.replayer.excuse(step)
             differ = self.monitor.difference(found, wanted)
             self.say("counterexample", f"after step {self._watched} the records are not those of the model: {differ}")
+        self._pass_loop()
+
+    def _pass_loop(self) -> None:
+        """The run may be where its loop begins, which may be its first state."""
         if self._watched == self.script.loop:
             self._at_loop = self.monitor.properties.projection(self.monitor.state)
 

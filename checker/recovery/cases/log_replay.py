@@ -19,6 +19,7 @@ from typing import Any
 
 from leasehold.checker.explain.machines import MachineOf
 from leasehold.checker.recovery.cases.log_case import LogCase, StepTeller, UnplayableLog
+from leasehold.checker.recovery.cases.walk import ROUNDS, SETTLE
 from leasehold.faults.simulation.network import Packet
 from leasehold.faults.simulation.simulation import ControlledActor, ControlledStepper, Simulation
 from leasehold.impl.actor.environment import ActorError
@@ -73,7 +74,7 @@ class _Impossible(Exception):
 class _StepperGoingOn(ControlledStepper):
     """Begins in the midst of a run, in which no actor has restarted: what a state says is under way, and no more."""
 
-    def start_again(self, ready: Ready, instance: MachineInstance) -> None:
+    def start_again(self, ready: Ready, instance: MachineInstance, first: bool = False) -> None:
         work = instance.core.work[instance.state](instance.record)
         self.start(ready, instance, tuple(piece for piece in work if isinstance(piece, SendWork)), again=True)
         self.resume_sessions(ready, instance)
@@ -239,7 +240,7 @@ class LogPlayer:
                 self.sim.loop.call(partial(self.sim.actors[actor].put, SealEvents("asked")))  # with what was refused
                 self.sim.loop.quiesce()
                 self._look(actor)
-            if self._done[actor] or not self._acknowledged():
+            if self._done[actor] or not (self._acknowledged() or self._said_again()):
                 break
         if self._done[actor]:
             found = self._done[actor].popleft()
@@ -307,6 +308,14 @@ class LogPlayer:
         for packet in found:
             self.sim.loop.call(partial(self.sim.network.deliver, packet))
         return bool(found)
+
+    def _said_again(self) -> bool:
+        """Gives senders time to say again what was not taken when it came first, and was then; likewise."""
+        for n in range(ROUNDS):
+            self.sim.loop.advance(SETTLE * 2**n)
+            if self._acknowledged():
+                return True
+        return False
 
     def _is_copy(self, packet: Packet) -> bool:
         said = packet.envelope

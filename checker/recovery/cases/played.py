@@ -17,15 +17,17 @@ from functools import partial
 
 from leasehold.checker.explore.result import Path
 from leasehold.checker.recovery.cases.counterexample import ENDLESS, CounterexampleRun, counterexample_of
-from leasehold.checker.recovery.cases.properties import DEADLOCK, RunProperties
-from leasehold.checker.recovery.cases.untold import untold
+from leasehold.checker.recovery.cases.properties import DEADLOCK, RunProperties, reads_messages
+from leasehold.checker.recovery.cases.untold import AGAIN, UNBEGUN, Asked, untold
 from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.history import HistoryVerification
 from leasehold.faults import Budget
 from leasehold.impl.actor.ready import SealEvents
 from leasehold.impl.compiler.program import compile_system
-from leasehold.impl.events.event import AnyEvent, read
+from leasehold.impl.events.event import AnyEvent, StepEvent, read
 from leasehold.spec import System
+from leasehold.spec.language import expression as x
+from leasehold.spec.language.model import Property
 
 # Kinds of faults in a budget that no actor of ours has, and why.
 UNPLAYED: Mapping[str, str] = {
@@ -114,10 +116,22 @@ def play_counterexample(system: System, name: str, path: Path, budget: Budget | 
     played.findings = [finding.words for finding in outcome.findings]
     played.broken = frozenset(run.seen)
     _verify(system, played)
-    if kind in OF_STATES and name not in played.reported and not played.unplayed:
-        on_records = name not in properties.left_out
-        played.not_asked = played.not_asked or untold(path.steps, run.sim.player, made, down, on_records)
+    if name in played.reported or played.unplayed or played.not_asked:
+        return played
+    if not any(isinstance(read(body), StepEvent) for bodies in played.events.values() for body in bodies):
+        played.not_asked = UNBEGUN
+    elif kind == "eventually_always" and path.loop is not None and name not in played.broken:
+        played.not_asked = AGAIN
+    elif name in system.properties:
+        played.not_asked = untold(path.steps, run.sim.player, made, down, _asked(system.properties[name]))
     return played
+
+
+def _asked(of: Property) -> Asked:
+    """What a property asks of a run."""
+    every = [of.claim, *(() if of.when is None else (of.when,))]
+    apart = any(x.mentions(e, lambda node: x.is_query(node, "reachable")) for e in every)
+    return Asked(of.kind not in OF_STATES, any(map(reads_messages, every)), apart)
 
 
 def _verify(system: System, played: PlayedCounterexample) -> None:
@@ -130,6 +144,6 @@ def _verify(system: System, played: PlayedCounterexample) -> None:
         result = verification.end()
     finally:
         verification.close()
-    played.reported = frozenset(violation.property for violation in result.violations)
+    played.reported = frozenset(violation.of for violation in result.violations)
     played.findings += [str(fault) for fault in result.faults]
     played.not_asked = result.not_asked.get(played.name, "")

@@ -7,7 +7,7 @@ step is possible any more, a `leads_to` that still waits is broken, and one of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from leasehold.checker.explore.ground import cells_read, function
@@ -51,6 +51,34 @@ class Projection:
         return frozenset(known)
 
 
+class Deadlines:
+    """The `leads_to` with a `within`, over the states of a run: since when each waits, and which are broken.
+
+    Args:
+        within: by name and values of its variables: where it begins to wait, what for, and how many ticks.
+        clock: the cell of the time; None: there is none.
+
+    Attributes:
+        late: those that have waited for too long, by name.
+    """
+
+    def __init__(self, within: Mapping[Owed, tuple[Holds, Holds, int]], clock: int | None) -> None:
+        self._within, self._clock = within, clock
+        self._since: dict[Owed, int] = {}
+        self.late: set[str] = set()
+
+    def see(self, state: Sequence[Any]) -> None:
+        """The run comes to a state."""
+        now = 0 if self._clock is None else state[self._clock]
+        for owed, (when, claim, most) in self._within.items():
+            if now > self._since.get(owed, now) + most:
+                self.late.add(owed[0])
+            if claim(state, (), -1):
+                self._since.pop(owed, None)
+            elif when(state, (), -1):
+                self._since.setdefault(owed, now)
+
+
 class RunProperties(MonitoredProperties):
     """The properties of any system under a budget of faults.
 
@@ -58,6 +86,7 @@ class RunProperties(MonitoredProperties):
         projection: of states to record states.
         leads_to: by name and values of its variables, where each begins to wait, and what it waits for. So are an
             `always_eventually` and an `eventually_always` without `when`: a run that stops breaks them there.
+        within: likewise the `leads_to` with a `within`, and its number of ticks; with those that ask for messages.
         ends: by name.
         excused: the properties that the model says are broken with one crash.
     """
@@ -67,16 +96,23 @@ class RunProperties(MonitoredProperties):
         self.projection = Projection(self.world)
         self.excused: frozenset[str] = frozenset()
         self.leads_to: dict[Owed, tuple[Holds, Holds]] = {}
+        self.within: dict[Owed, tuple[Holds, Holds, int]] = {}
+        self._of_messages: set[Owed] = set()
         frame = Frame(self.layout, system.values())
         lanes = {lane.cell for lane in self.layout.lanes}
         for p in (one for of in system.properties.values() for one in each(of)):
-            lasting = p.kind in OF_FAIR_RUNS and p.within is None and (p.kind == "leads_to" or p.when is None)
+            lasting = p.kind in OF_FAIR_RUNS and (p.kind == "leads_to" or p.when is None)
             if not lasting or not self.world.asks(p.claim):
                 continue
             words = ["True" if p.when is None else source(p.when, frame), source(p.claim, frame)]
             read = [cells_read(text) for text in words]
-            if all(cells is not None and not cells & lanes for cells in read):
-                self.leads_to[p.name, *p.binding.values()] = function(words[0]), function(words[1])
+            of_records = all(cells is not None and not cells & lanes for cells in read)
+            owed = p.name, *p.binding.values()
+            if p.within is not None:
+                self.within[owed] = function(words[0]), function(words[1]), p.within
+                self._of_messages |= set() if of_records else {owed}
+            elif of_records:
+                self.leads_to[owed] = function(words[0]), function(words[1])
         self.ends: dict[str, Holds] | None = None
         if system.ends is not None:
             self.ends = {end.name: self.world.function(end.holds) for end in system.ends}
@@ -89,26 +125,33 @@ class RunProperties(MonitoredProperties):
             if (owed in before or when(state, (), -1)) and not claim(state, (), -1)
         }
 
+    def deadlines(self, on_records: bool) -> Deadlines:
+        """What a run breaks by its time; `on_records`: of those that ask for nothing but records."""
+        asked = {owed: w for owed, w in self.within.items() if not on_records or owed not in self._of_messages}
+        return Deadlines(asked, self.layout.clock)
+
     def end(self, state: Sequence[Any]) -> str | None:
         """The first end that holds; None: none does."""
         return next((name for name, holds in (self.ends or {}).items() if holds(state, (), -1)), None)
 
     def broken(self, before: Sequence[Any] | None, action: Action | None, state: Sequence[Any]) -> set[str]:
         """The properties of states, and of the step if there is one, that do not hold."""
-        found = {name for name, holds in self.states.items() if not holds(state, (), -1)}
-        if action is None or before is None:
-            return found
-        for one, after, how in self._parts(before, action, state):
-            found |= {name for name, holds in self.steps.items() if not holds(one, after, how)}
+        found: set[str] = set()
+        for one, after, how in self.parts(before, action, state):
+            found |= {name for name, holds in self.states.items() if not holds(after, (), -1)}
+            if how is not None:
+                found |= {name for name, holds in self.steps.items() if not holds(one, after, how)}
         return found
 
-    def _parts(
-        self, before: Sequence[Any], action: Action, state: Sequence[Any]
-    ) -> list[tuple[Sequence[Any], Sequence[Any], Action]]:
+    def parts(
+        self, before: Sequence[Any] | None, action: Action | None, state: Sequence[Any]
+    ) -> list[tuple[Sequence[Any], Sequence[Any], Action | None]]:
         """A step as the records show it: one within which an actor stops is two, as it commits before it stops.
 
-        An actor that stops right after its commit does not tell what it was.
+        An actor that stops right after its commit does not tell what it was, and nothing has led to a first state.
         """
+        if before is None or action is None:
+            return [(state, state, None)]
         stop = Action("crash", None, 0, "")
         if action.kind != "crash":
             return [(before, state, action)]
@@ -118,10 +161,8 @@ class RunProperties(MonitoredProperties):
         for cell in self.world.up.values():
             kept[cell] = before[cell]
         kind = "deliver" if action.lane is not None else "tick" if action.event == "tick" else "local"
-        told = (
-            [] if action.point.partition("@")[0].endswith(f"#{AFTER}") else [(before, kept, action._replace(kind=kind))]
-        )
-        return [*told, (kept, state, stop)]
+        untold = action.point.partition("@")[0].endswith(f"#{AFTER}")
+        return [(before, kept, None if untold else action._replace(kind=kind)), (kept, state, stop)]
 
 
 class RunMonitor(PropertyMonitor):
@@ -130,6 +171,7 @@ class RunMonitor(PropertyMonitor):
     Attributes:
         strange: record states that the graph does not have, in words.
         outside: the run has left the bounds within which the system was explored.
+        deadlines: of the run.
     """
 
     properties: RunProperties
@@ -141,7 +183,17 @@ class RunMonitor(PropertyMonitor):
         self.known = known
         self.strange: list[str] = []
         self.outside = False
-        self._waiting = properties.waiting(set(), self._state)
+        self._await()
+
+    def begin(self) -> None:
+        super().begin()
+        self._await()
+
+    def _await(self) -> None:
+        """What is to come is awaited from this state on."""
+        self._waiting = self.properties.waiting(set(), self._state)
+        self.deadlines = self.properties.deadlines(on_records=True)
+        self.deadlines.see(self._state)
 
     @property
     def waiting(self) -> set[str]:
@@ -156,6 +208,7 @@ class RunMonitor(PropertyMonitor):
             return
         super()._ask(before, after, action)
         self._waiting = self.properties.waiting(self._waiting, after)
+        self.deadlines.see(after)
         records = self.properties.projection(after)
         if self.known is not None and records not in self.known:
             last = "a commit of several steps" if action is None else f"{action.role or action.kind} {action.event}"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import Any
 
 from leasehold.checker.recovery.cases.steps import Machine, Script, ScriptStep
@@ -37,6 +38,11 @@ UNHEARD = "has not heard of"
 NO_ROOM = "does not know yet that what it has sent is not under way any more"
 # What no actor takes, as it commits both at once.
 DRIVEN_AT_ONCE = "commits the steps of what it drives with its own"
+# What no actor says: the model keeps ranks of numbers, and takes a machine that has sent nothing for one all of whose
+# messages were received.
+NEVER_SENT = "has sent nothing to it yet, and says it again in the script"
+# What no actor receives, as who has sent it is down, and nothing of a session leaves its store until it is back.
+IN_A_STORE = "which is down, and its session says it when it is back"
 
 
 class Unplayable(Exception):
@@ -54,6 +60,7 @@ class Replayer:
         self.sim, self.system, self.script, self.lease = simulation, system, script, lease
         self._at = 0  # the step that is replayed
         self.excuses = False  # what the model has and actors have not by design is a reason, and no finding
+        self._unsaid: set[tuple[Machine, Machine]] = set()  # who has said nothing to whom as it said all again
         self.sent: list[Packet] = []  # every packet that was seen under way
 
     # Names
@@ -82,6 +89,10 @@ class Replayer:
         self._see()
         self._at = n
         down = False
+        if step.kind in ("retry", "recover", "crash", "stillborn") and step.machine is not None:
+            own = [m for m in self.script.machines if self.player(m) == self.player(step.machine)]
+            pairs = product(own, self.script.machines)
+            self._unsaid |= {(one, to) for one, to in pairs if self._has_said_nothing(one, to)}
         match step.kind:
             case "clock":
                 self.sim.tick()
@@ -163,7 +174,9 @@ class Replayer:
         if kind in ("deliver", "duplicate"):
             packet = self._find(step, self.sim.network.in_transit) or self._find(step, self.sent[::-1])
             if packet is None and step.sender is not None and self._is_in_a_store(event, step.sender):
-                raise Unplayable(f"{event} is in the store of {self.machine(step.sender)}, which is down")
+                raise Unplayable(f"{event} is in the store of {self.machine(step.sender)}, {IN_A_STORE}")
+            if packet is None and kind == "duplicate" and step.sender and (step.sender, step.machine) in self._unsaid:
+                raise Unplayable(f"{self.machine(step.sender)} {NEVER_SENT}: {event} to {name}")
             if packet is None:
                 raise ReplayDiverged(f"no {event} of {step.sender} is under way to {step.machine}")
             self.sim.loop.call(partial(self.sim.network.deliver, packet, answered))
@@ -175,6 +188,19 @@ class Replayer:
     def _is_in_a_store(self, message: str, sender: Machine) -> bool:
         """Whether a message of a session has not left its sender, which is down."""
         return self.sim.program.messages[message].ordered and self.player(sender) not in self.sim.actors
+
+    def _has_said_nothing(self, sender: Machine, receiver: Machine) -> bool:
+        """Whether a machine has sent nothing to another one; it has a record where it has sent something."""
+        name, to = self.machine(sender), self.machine(receiver)
+        held = self.sim.held(self.lease, name)
+        if held is None:
+            return self.sim.key(self.lease, name) not in self.sim.disks[self.sim.player[name]].records
+        core, number = self.sim.program.machines[name]
+        if core.subsidiary:
+            return True
+        cells = held.record[core.sent_at]
+        by_position = cells.items() if isinstance(cells, dict) else enumerate(cells)
+        return not any(n for at, n in by_position if self.sim.program.neighbour(core, number, at) == to)
 
     def _has_moved(self, machine: Machine) -> bool:
         """Whether the model has moved a machine from its first state before the step that is replayed."""
@@ -195,7 +221,7 @@ class Replayer:
         held = self.sim.held(self.lease, machine)
         begun = core.subsidiary or self.sim.program.standing or event == "tick"  # otherwise than by an event
         if held is None and (begun or event not in core.table[core.first_state(number)]):
-            if not self.excuses or self.sim.program.standing:
+            if not self.excuses or (self.sim.program.standing and not core.subsidiary):
                 raise ReplayDiverged(f"there is no {machine} to take {event}")
             raise Unplayable(f"{machine} {NOT_THERE}, and takes {event} in the script")
         shape = core.events.get(event, ())
@@ -228,9 +254,12 @@ class Replayer:
     def _find(self, step: ScriptStep, packets: list[Packet]) -> Packet | None:
         assert step.machine is not None and step.sender is not None
         event = step.event.partition(" ")[2] if step.kind == "crash" else step.event
-        return next(
-            (p for p in packets if self._is(p, step.sender, step.machine, event, step.fields)), None
-        )  # fmt: skip
+        found = [p for p in packets if self._is(p, step.sender, step.machine, event, step.fields)]
+        numbers = sorted({packet.envelope["number"] for packet in found}, reverse=True)
+        if len(numbers) > 1 and not self.sim.program.messages[event].ordered:
+            number = numbers[min(step.behind, len(numbers) - 1)]
+            found = [packet for packet in found if packet.envelope["number"] == number]
+        return found[0] if found else None
 
     def _is(
         self, packet: Packet, sender: Machine | None, receiver: Machine, event: str, fields: tuple[Any, ...]

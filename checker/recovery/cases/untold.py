@@ -8,6 +8,7 @@ with each other (`verify` decides for one), and copies of messages on their way.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from leasehold.checker.explore.result import Step
 
@@ -16,35 +17,56 @@ UNMADE = "its last step is of a machine that nothing has begun, and no event tel
 DOWN = "an actor is down in the end, and no event tells of that until it is back"
 ANY_ORDER = "its last step and one before it have no order in the events, and verify has taken another than the path"
 ON_THEIR_WAY = "it asks for messages on their way, of which faults have made copies, and no event tells of those"
-KINDS = ("crash", "halt", "clock", "lose", "partition", "heal")  # of steps of no machine
+APART = "it asks who can reach whom, and no event tells of a partition"
+UNBEGUN = "no machine takes a step on its path, and no event tells of a run that nothing begins"
+AGAIN = "it fails again and again in a run without an end, and holds where the events of this one end"
+KINDS = ("crash", "halt", "clock", "lose", "retry", "partition", "heal")  # of steps of no machine
 
 
-def untold(steps: Sequence[Step], player: Mapping[str, str], made: bool, down: bool, on_records: bool) -> str:
-    """Why no event may tell of what the last step breaks; empty where events tell.
+@dataclass(frozen=True)
+class Asked:
+    """What a property asks of a run.
+
+    Attributes:
+        of_runs: it is about what comes, and not about one state or step.
+        messages: for messages on their way.
+        reachability: for who can reach whom.
+    """
+
+    of_runs: bool
+    messages: bool
+    reachability: bool
+
+
+def untold(steps: Sequence[Step], player: Mapping[str, str], made: bool, down: bool, asked: Asked) -> str:
+    """Why no event may tell of what a path breaks; empty where events tell.
 
     Args:
-        steps: of the path, at least one.
+        steps: of the path, at least one of a machine.
         player: by machine, its actor.
-        made: whether its machine is there in the end.
+        made: whether the machine of the last step is there in the end.
         down: whether an actor is down in the end.
-        on_records: whether the property asks for nothing but records.
+        asked: by the property.
     """
     last = steps[-1]
-    if last.kind in KINDS:
+    if not asked.of_runs and last.kind in KINDS:
         return OF_NO_MACHINE
-    if not made and last.transition is None:
+    if not asked.of_runs and not made and last.transition is None:
         return UNMADE
     if down:
         return DOWN
-    if _before(steps, player) != {at for at, step in enumerate(steps) if step.machine is not None}:
+    if asked.reachability and any(step.kind == "partition" for step in steps):
+        return APART
+    of_machines = [at for at, step in enumerate(steps) if step.machine is not None]
+    if _before(steps, player, of_machines[-1]) != set(of_machines):
         return ANY_ORDER
-    return "" if on_records else ON_THEIR_WAY
+    return ON_THEIR_WAY if asked.messages else ""
 
 
-def _before(steps: Sequence[Step], player: Mapping[str, str]) -> set[int]:
-    """The steps of machines that happened before the last one, and itself: of its actor, or by messages."""
+def _before(steps: Sequence[Step], player: Mapping[str, str], last: int) -> set[int]:
+    """The steps of machines that happened before one of them, and itself: of its actor, or by messages."""
     found: set[int] = set()
-    waiting = [len(steps) - 1]
+    waiting = [last]
     while waiting:
         at = waiting.pop()
         if at in found:

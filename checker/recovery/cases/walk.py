@@ -122,7 +122,9 @@ class WalkRun(CaseRun[Simulation]):
         before = self.monitor.properties.projection(self.monitor.state)
         for n in range(ROUNDS):
             self.sim.loop.advance(SETTLE * 2**n)
-            while packets := list(self.choices.packets()):
+            for _ in range(MOST_STEPS):  # answers may be answered without an end
+                if not (packets := list(self.choices.packets())):
+                    break
                 packets[0]()
             now = self.monitor.properties.projection(self.monitor.state)
             if now != before or self.second.stopped:

@@ -163,6 +163,30 @@ class ClaimWriter:
         others = [*([] if when else [mine[0]]), *mine[1:], self.fact(step=step)]
         return f'for: {{{variables}}}, {when}{kind}: "not ({" and ".join(f"({m})" for m in others)})"'
 
+    def claims_about_runs(self) -> Iterator[str]:
+        """One claim of each kind about what some run shows, comes to, or may come to, and one of who reaches whom."""
+
+        def fact() -> str:
+            return self.pick(self.fact, self.fact, self.sent)()
+
+        def when(share: float) -> str:
+            return f'when: "{fact()}", ' if self.maybe(share) else ""
+
+        yield f'sometimes: "{fact()} and {fact()}"'
+        yield f'{when(1)}leads_to: "{fact()}"'
+        if self.clock:
+            yield f'{when(1)}leads_to: "{fact()}", within: {self.pick(0, 1, 1)}'
+        numbered = [role for role in self.roles if self.counts.get(role, self.counts["a"] if role == "c" else "")]
+        if numbered:
+            role = self.pick(*numbered)
+            mine = [f"{self.fact_about(role, 'w')} and w == w" for _ in range(2)]
+            late = f", within: {self.pick(0, 1)}" if self.clock and self.maybe(0.5) else ""
+            yield f'for: {{w: {role}}}, when: "{mine[0]}", leads_to: "{mine[1]}"{late}'
+        yield f'always: "{self.apart()} or {fact()}"'
+        yield f'{when(0.5)}always_possible: "{fact()}"'
+        yield f'{when(0.3)}always_eventually: "{fact()}"'
+        yield f'{when(0.3)}eventually_always: "{fact()}"'
+
     def fact_of_events(self, *, step: bool) -> str:
         """What a machine accepts in a state, or ignores in a step, beside another fact."""
         role = self.pick(*self.roles)

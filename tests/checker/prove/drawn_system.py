@@ -460,12 +460,13 @@ class Writer(ClaimWriter):
 
 
 def drawn_system(
-    folder: Path, rng: Random, claims: int, share: float = SHARE, runnable: bool = False
+    folder: Path, rng: Random, claims: int, share: float = SHARE, runnable: bool = False, of_runs: bool = False
 ) -> tuple[System, Writer] | str:
     """A system with claims about states and steps, half of each, and its writer; or what the loader says of it.
 
     Two more claims, c90 and c91, are about what machines accept and ignore; c80 and c81 have variables. `share` is how
-    likely the system has shared variables; of those that are to be `runnable`, most compile.
+    likely the system has shared variables; of those that are to be `runnable`, most compile. With `of_runs`, it also
+    has claims about runs (c70 and on), and some events of its environment are fair.
     """
     writer = Writer(rng, 0 if runnable else share, runnable)
     files = writer.files()
@@ -474,6 +475,10 @@ def drawn_system(
     kinds = ("always", "step")
     rows += [f'  c9{i}: {{{kind}: "{writer.fact_of_events(step=kind == "step")}"}}\n' for i, kind in enumerate(kinds)]
     rows += [f"  c8{i}: {{{writer.claim_for_each(kind)}}}\n" for i, kind in enumerate(kinds)]
+    if of_runs:
+        rows += [f"  c7{i}: {{{claim}}}\n" for i, claim in enumerate(writer.claims_about_runs())]
+        fair = ("", "", ", fair: true", ", fair: strong")
+        files["system.yaml"] = re.sub("event: go", lambda go: go[0] + writer.pick(*fair), files["system.yaml"])
     files["invariants.yaml"] = "properties:\n" + "".join(rows)
     try:
         return written(folder, files), writer
