@@ -72,12 +72,12 @@ class LoggedStepper(Stepper):
             entry.outcome = super().step(ready, instance, event, outside)
         return entry.outcome
 
-    def start_again(self, ready: Ready, instance: MachineInstance, first: bool = False) -> None:
+    def start_again(self, ready: Ready, instance: MachineInstance) -> None:
         if self.hear is None:
-            super().start_again(ready, instance, first)
+            super().start_again(ready, instance)
             return
         with _Logged(self, ready, instance, None):
-            super().start_again(ready, instance, first)
+            super().start_again(ready, instance)
 
     def _set(self, ready: Ready, instance: MachineInstance, record: Record) -> None:
         super()._set(ready, instance, record)

@@ -246,13 +246,13 @@ class Actor:
         ready = Ready(now)
         await self.chronicle.begin(ready, self.store, self.epoch, self.codec.agreement, self.codec.commits)
         self.stepper.forget_settings()
-        made = set(self.stepper.stand(ready))
+        self.stepper.stand(ready)
         if table.instances:
             self._describe(ready)
         if table.instances and COMMITS not in table.metadata:  # the store's name is durable before anybody hears it
             ready.metadata[COMMITS] = b""
         for instance in tuple(table.instances.values()):
-            self.stepper.start_again(ready, instance, first=instance in made)
+            self.stepper.start_again(ready, instance)
         self._raise(ready)
         # Each message is signed, so that beginning all of many leases' work at once would keep the actor from serving.
         ready.effects, rest = ready.effects[:MOST], ready.effects[MOST:]
@@ -367,6 +367,7 @@ class Actor:
                 return None
             case Read():
                 return None
+        ready.answers.clear()
         return self.stepper.take(ready, request)
 
     def _raise(self, ready: Ready) -> None:

@@ -67,6 +67,7 @@ class Stepper:
         self._driver: StepDraft | None = None  # the step whose work is started
         self._into: list[StepDraft] | None = None  # takes the next step, if another one drives it
         self._stood: Mapping[str, str] | None = None  # the settings by which the machines stand
+        self._new: set[RecordKey] = set()  # machines that stand now, and whose work has not begun
 
     # Requests
 
@@ -127,15 +128,15 @@ class Stepper:
             raise ActorError(f"no {key.machine[:60]} of lease {key.lease[:80]}: {over}")
         return instance
 
-    def stand(self, ready: Ready) -> list[MachineInstance]:
+    def stand(self, ready: Ready) -> None:
         """The machines of a standing system that this actor plays are there from its first start on.
 
         The settings say who plays which machine. They may have changed since the last start, and may change while the
-        actor runs: machines join, leave, or move to another actor. Returns those that are new, whose work is to begin.
+        actor runs: machines join, leave, or move to another actor. The work of new ones is to begin (`start_again`).
         """
-        program, peers, made = self.program, self.environment.peers, list[MachineInstance]()
+        program, peers = self.program, self.environment.peers
         if not program.standing or peers == self._stood:
-            return made
+            return
         self._stood = dict(peers)
         for name in dict.fromkeys((*program.players, *(name for name, who in peers.items() if who == self.name))):
             core, number = program.machines[name]
@@ -146,13 +147,12 @@ class Stepper:
                 instance = self.table.instances[key] = self.table.new(key, core, number)
                 self.table.moved(instance, ready.now)
                 ready.change(instance)
-                made.append(instance)
+                self._new.add(key)
                 if self._keeps_events:
                     ready.events.append(FoundDraft(instance, instance.record))
                 log.info("%s plays %s of %s", self.name, name, program.system)
             if instance is not None:
                 self._follow(ready, instance, peers)
-        return made
 
     def forget_settings(self) -> None:
         """The machines are read anew, and have to follow the settings anew."""
@@ -247,8 +247,9 @@ class Stepper:
                 ready.metadata.update(self.table.forget(instance))
             else:
                 self.table.remember(instance, before + 1)
-        for instance in self.stand(ready):
-            self.start_again(ready, instance, first=True)
+        self.stand(ready)
+        for key in tuple(self._new):
+            self.start_again(ready, self.find(key))
         self.send_owed(ready)
         ready.effects.append(TickPolicies(now))
 
@@ -301,9 +302,8 @@ class Stepper:
                 record, outcome = before, Outcome("refused", event[0], reason=why)
             else:
                 self._set(ready, instance, record)
-        kind = outcome.kind
+        kind, taken = outcome.kind, outcome.taken
         self.counts[kind] += 1
-        taken = kind == "taken"
         if self.notices.subscribers:
             data = {"from": before[0], "to": record[0], "kind": kind, "reason": outcome.reason}
             told, name = Kind.TRANSITION if taken else Kind.IGNORED, outcome.transition or event[0]
@@ -358,6 +358,7 @@ class Stepper:
     def recheck(self, ready: Ready, instance: MachineInstance) -> None:
         """Steps a machine with what it waits for of its subsidiaries, once it has come true."""
         for event in instance.core.offered(instance.record):
+            ready.take_answer(instance.key)
             self._cause = "subsidiary"
             try:
                 taken = self.step(ready, instance, local(event, state_epoch=instance.state_epoch)).taken
@@ -468,8 +469,7 @@ class Stepper:
                     self._send(ready, instance, piece, instance.record)
 
     def _drive(self, ready: Ready, instance: MachineInstance, piece: DriveWork, record: Record) -> None:
-        role, index = piece.machine
-        core = self.program.roles[role]
+        core, index = self.program.roles[piece.machine[0]], piece.machine[1]
         key = RecordKey(instance.key.lease if core.of_run else BELOW, core.machine(index))
         below, event = self.table.instances.get(key), local(piece.event, piece.fields(record))
         if below is None:
@@ -484,12 +484,13 @@ class Stepper:
         self._cause, self._into = "parent", self._driver.driven if self._driver is not None else None
         self.step(ready, below, event)
 
-    def start_again(self, ready: Ready, instance: MachineInstance, first: bool = False) -> None:
-        """Recovery of one machine: its record stays, and its work begins anew (paper, 3.3); at `first`, calls alone."""
+    def start_again(self, ready: Ready, instance: MachineInstance) -> None:
+        """Recovery of one machine: its record stays, and its work begins anew (paper, 3.3); a new one only calls."""
         self._driver = None
         _, outcome = instance.core.recover(instance.record)
-        work = tuple(piece for piece in outcome.work if not first or isinstance(piece, CallWork))
-        self.start(ready, instance, work, again=True, anew=True)
+        calls = tuple(piece for piece in outcome.work if isinstance(piece, CallWork))
+        self.start(ready, instance, calls if instance.key in self._new else outcome.work, again=True, anew=True)
+        self._new.discard(instance.key)
         self.resume_sessions(ready, instance)
         self.recheck(ready, instance)
 

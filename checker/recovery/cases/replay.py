@@ -89,7 +89,7 @@ class Replayer:
         self._see()
         self._at = n
         down = False
-        if step.kind in ("retry", "recover", "crash", "stillborn") and step.machine is not None:
+        if self.excuses and step.kind in ("retry", "recover", "crash", "stillborn") and step.machine is not None:
             own = [m for m in self.script.machines if self.player(m) == self.player(step.machine)]
             pairs = product(own, self.script.machines)
             self._unsaid |= {(one, to) for one, to in pairs if self._has_said_nothing(one, to)}
@@ -255,8 +255,8 @@ class Replayer:
         assert step.machine is not None and step.sender is not None
         event = step.event.partition(" ")[2] if step.kind == "crash" else step.event
         found = [p for p in packets if self._is(p, step.sender, step.machine, event, step.fields)]
-        numbers = sorted({packet.envelope["number"] for packet in found}, reverse=True)
-        if len(numbers) > 1 and not self.sim.program.messages[event].ordered:
+        if step.behind is not None and found:
+            numbers = sorted({packet.envelope["number"] for packet in found}, reverse=True)
             number = numbers[min(step.behind, len(numbers) - 1)]
             found = [packet for packet in found if packet.envelope["number"] == number]
         return found[0] if found else None

@@ -33,7 +33,7 @@ class ScriptStep:
         in_transit: the messages under way after a crash, of the actors that crashed: receiver, name, fields.
         along: of a crash, a machine of each other actor that stops at the same moment.
         cells: the cells of the model's state that the step gives another value, of those that faults have added.
-        behind: how many messages like the one that it receives or loses were sent later and are on their way.
+        behind: of a mailbox, how many messages like the one that it receives or loses are newer; None: not told.
     """
 
     kind: str
@@ -47,7 +47,7 @@ class ScriptStep:
     in_transit: tuple[tuple[Machine, str, tuple[Value, ...]], ...] = ()
     along: tuple[Machine, ...] = ()
     cells: tuple[tuple[int, Value], ...] = ()
-    behind: int = 0
+    behind: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class StepWriter:
             self.control(after),
             cells=cells,
             behind=_behind(before, action),
-        )
+        )  # fmt: skip
 
     def stop(self, before: State, crash: Action, after: State, point: str, actor: ModelActor) -> ScriptStep:
         """The crash, at the point that the case names."""
@@ -147,7 +147,7 @@ class StepWriter:
         return ScriptStep(
             "crash", machine, f"{kind} {event}" if event else "", fields, sender, point, self.tasks.get(bare, ()),
             self.control(after), in_transit, tuple(one.machines[0] for one in among if one is not actor),
-            behind=0 if taken is None else _behind(before, taken),
+            behind=None if taken is None else _behind(before, taken),
         )  # fmt: skip
 
     def _stopping(self, actor: ModelActor, group: str, before: State) -> tuple[ModelActor, ...]:
@@ -172,10 +172,10 @@ class StepWriter:
         return tuple(state[layout.at(role.name, i, None)] for role, i, _ in layout.machines())
 
 
-def _behind(before: State, action: Action) -> int:
+def _behind(before: State, action: Action) -> int | None:
     """How many messages of a mailbox are like the one that a step takes, and newer."""
     lane = action.lane
     if lane is None or lane.channel.kind != "mailbox" or action.position < 0:
-        return 0
+        return None
     entries = channels.entries(lane.channel.kind, before[lane.cell])
     return sum(entry[1:] == entries[action.position][1:] for entry in entries[action.position + 1 :])
