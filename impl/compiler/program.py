@@ -90,6 +90,9 @@ class _Checker:
         if parent is not None and parent.parent:
             above = {"parent": parent.name, "grandparent": parent.parent}
             self.sink.error("second_parent", role.place, role=role.name, **above)
+        if parent is not None and parent.instance.count > 1 and not self._has_actor(parent.name):
+            count = str(parent.instance.count)
+            self.sink.error("parents_apart", role.place, role=role.name, parent=parent.name, count=count)
         if role.instance.dynamic:
             self._dynamic()
         what = f"`{role.name}`"
@@ -111,6 +114,10 @@ class _Checker:
                 self.sink.error("subsidiary_sends", task.place, task=task.name, role=role.name, parent=parent.name)
             if isinstance(task, Send) and not self._names_receivers(task):
                 self.sink.error("sends_to_all_members", task.place, task=task.name, role=task.receiver)
+
+    def _has_actor(self, role: str) -> bool:
+        """Whether one actor plays all machines of a role, so that they share a store."""
+        return any(role in roles for roles in self.system.actors.values())
 
     def _names_receivers(self, task: Send) -> bool:
         """Whether a message goes to machines of a fixed number, or to those that the task names."""

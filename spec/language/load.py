@@ -145,7 +145,7 @@ def _build(files: SpecFiles, settings: Mapping[str, str], sink: Sink, trail: tup
         ends=builder.ends(),
         lemmas=builder.lemmas(),
         product=builder.product(roles),
-        actors=builder.actors(),
+        actors=builder.actors(roles),
         expectations=(),
         warnings=(),
         digest=files.digest(),
@@ -285,9 +285,10 @@ class _SystemBuilder(ClaimBuilder):
             return tuple(r.name for r in roles.values() if r.parent is None)
         return tuple(n.text for n in node if self._role(n) is not None)
 
-    def actors(self) -> dict[str, tuple[str, ...]]:
+    def actors(self, roles: Mapping[str, m.Role]) -> dict[str, tuple[str, ...]]:
         found: dict[str, tuple[str, ...]] = {}
         playing: dict[str, str] = {}
+        places: dict[str, Place] = {}
         for name, place, node in entries(self.files.sections["actors"]):
             found[name] = tuple(n.text for n in node if self._role(n) is not None)
             if not [*node]:
@@ -299,7 +300,11 @@ class _SystemBuilder(ClaimBuilder):
             for role in node:
                 if role.text in playing:
                     self.sink.error("played_twice", role.place, role=role.text, name=playing[role.text])
-                playing[role.text] = name
+                playing[role.text], places[role.text] = name, role.place
+        for name, place in places.items():
+            role = roles.get(name)
+            if role is not None and role.parent is not None and playing.get(role.parent) != playing[name]:
+                self.sink.error("plays_without_parent", place, role=name, parent=role.parent, name=playing[name])
         return found
 
     def runs(self, roles: Mapping[str, m.Role], messages: Mapping[str, m.Message]) -> m.Runs:
