@@ -81,13 +81,37 @@ def is_known(system: System, role: str, e: x.Expression) -> bool:
 
 def _unknown(system: System, role: str, e: x.Expression) -> Iterator[str]:
     """The parts of an expression that an actor with a role's machine cannot evaluate."""
+    one_run = not _is_of_several_runs(system, role, e)
+    yield from (reason for reason in _unknown_parts(system, role, e) if reason != AS_VALUES or not one_run)
+
+
+def _is_of_several_runs(system: System, role: str, e: x.Expression) -> bool:
+    """Whether an expression reads other machines, or the number of the machine itself.
+
+    Where it does not, the machines that it names as values are all of the run of the machine itself.
+    """
+    match e:
+        case x.Data(role=other, owner=owner) | x.ControlState(role=other, owner=owner):
+            if _is_own(owner) or _is_only(system, other, owner):
+                return False
+            if system.roles[other].parent is None:
+                return True
+        case x.Quantifier(domain=domain) if x.holds_all_members(domain) and _names_talking(system, domain.type):
+            return True
+        case x.Self() | x.BoundVariable(name="it"):
+            return _names_talking(system, e.type)
+    return any(_is_of_several_runs(system, role, child) for child in x.children(e))
+
+
+def _unknown_parts(system: System, role: str, e: x.Expression) -> Iterator[str]:
+    """As `_unknown`, and each use of a machine as a value."""
     match e:
         case x.Data(role=other, owner=owner) | x.ControlState(role=other, owner=owner):
             if _names_talking(system, e.type):
                 yield AS_VALUES
             if system.roles[other].parent == role:
                 if owner is not None:
-                    yield from _unknown(system, role, owner)
+                    yield from _unknown_parts(system, role, owner)
             elif not (other == role and (_is_own(owner) or _is_only(system, role, owner))):
                 if system.roles[other].parent:
                     yield f"it reads machines of `{other}`, which are subsidiary to `{system.roles[other].parent}`"
@@ -111,14 +135,14 @@ def _unknown(system: System, role: str, e: x.Expression) -> Iterator[str]:
                 yield AS_VALUES
             for part in (e.condition, e.body, e.default):
                 if part is not None:
-                    yield from _unknown(system, role, part)
+                    yield from _unknown_parts(system, role, part)
             return
         case x.Apply(op="==" | "!=", operands=(one, two)) if _is_machine(one) and _is_machine(two):
             return
         case x.BoundVariable() | x.Self() | x.Literal_() | x.Argument() | x.Apply() if _names_talking(system, e.type):
             yield AS_VALUES
     for child in x.children(e):
-        yield from _unknown(system, role, child)
+        yield from _unknown_parts(system, role, child)
 
 
 def _is_own(owner: x.Expression | None) -> bool:

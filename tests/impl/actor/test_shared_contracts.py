@@ -279,6 +279,11 @@ def test_what_cannot_be_enforced_is_said_by_name(system: str, name: str, reason:
         ("broker[1].units == 0", "it reads a machine of `broker` by its number"),
         ("any(b.state == idle2 for b in broker)", ""),
         ("cap.state == many and it.units == 0 and event.units > 1", ""),
+        ("it.friends == {} or broker[1] in it.friends", ""),
+        ("len(broker - it.friends) == 2 and it.units == 0", ""),
+        ("it.friends == {} and any(b.state == idle2 for b in broker)", "it uses machines as values"),
+        ("all(b.units == 0 for b in broker - it.friends)", "it uses machines as values"),
+        ("it == broker[0]", "it uses machines as values, whose numbers are those of one run"),
     ],
 )
 def test_numbers_of_machines_are_those_of_one_run(tmp_path: Path, when: str, reason: str) -> None:
@@ -288,6 +293,40 @@ def test_numbers_of_machines_are_those_of_one_run(tmp_path: Path, when: str, rea
     found = [entry.reason for entry in not_enforced(load(tmp_path))]
     assert [reason in words for words in found] == ([True] if reason else []), found
     assert ("granted" in program.roles["broker"].contracts) == (not reason)
+
+
+def test_a_contract_over_the_machines_that_a_record_names_is_enforced(tmp_path: Path) -> None:
+    files = {
+        "system.yaml": """
+system: turns
+standing: true
+roles: {desk: {}, guest: {instances: 3}}
+environment:
+  call: {to: desk, when: "event.who not in it.served and it.last[event.bell] != event.who", doc: Each once.}
+types: {bell: {members: [left, right]}}
+""",
+        "roles/desk.yaml": """
+role: desk
+data: {served: "set[guest]", last: "map[bell, option[guest]]"}
+events: {call: {fields: {who: guest, bell: bell}}}
+states:
+  here:
+    initial: true
+    on: {call: {stay: true, set: {served: "served | {event.who}", "last[event.bell]": event.who}}}
+""",
+        "roles/guest.yaml": "role: guest\nstates: {here: {initial: true}}\n",
+    }
+    program = program_of(tmp_path, files)
+    assert not_enforced(load(tmp_path)) == ()
+
+    async def story() -> None:
+        async with SystemCluster(program) as c:
+            for who in ("guest[1]", "guest[2]"):
+                await c.actors["desk"].tell("turns:1", "desk", "call", {"who": who, "bell": "left"})
+            with pytest.raises(ActorError, match="Each once"):
+                await c.actors["desk"].tell("turns:1", "desk", "call", {"who": "guest[1]", "bell": "right"})
+
+    virtual(story())
 
 
 def test_an_event_that_one_action_gives_at_any_time_has_no_contract(tmp_path: Path) -> None:
