@@ -17,6 +17,7 @@ what a step must do and does not come at all, and conditions of the environment 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from leasehold.checker.explore.ground import GroundMachine, GroundOffer, GroundPiece, Move
@@ -26,6 +27,7 @@ from leasehold.faults.lowering import DOWN, UP
 from leasehold.faults.simulation.steps import LoggedStep
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.core import Core, Named, Program
+from leasehold.impl.core.values import ValueFault, from_plain
 from leasehold.impl.core.work import Record
 from leasehold.impl.store.store import RecordKey
 from leasehold.spec.language.lower.lowering import work_of
@@ -378,6 +380,13 @@ def show_typed(kind: Type | None, value: Any) -> str:
     """A value as the language writes it; of what has no type there, such as numbers of messages, its plain form."""
     words = show_plain(value) if kind is None else show(kind, value)
     return words or '""'
+
+
+def show_said(kind: Type | None, plain: Any) -> str:
+    """Plain data of an event as the language writes it, also where it is no value of its type."""
+    with suppress(ValueFault):
+        return show_typed(kind, plain if kind is None else from_plain(kind, plain))
+    return show_plain(plain)
 
 
 def with_fields(name: str, kinds: Named, values: Sequence[Any]) -> str:

@@ -15,11 +15,10 @@ does. The first event that is wrong there decides, as what follows from it may b
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from leasehold.checker.conform.comparison import show_typed
+from leasehold.checker.conform.comparison import show_said
 from leasehold.checker.conform.findings import JudgedLog, Nonconformity
 from leasehold.checker.conform.judge import LogConformance
 from leasehold.checker.conform.known import KnownSystem
@@ -28,7 +27,6 @@ from leasehold.checker.verify.causal import CutFault, with_driven
 from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.timers import due
 from leasehold.impl.actor.table import BELOW
-from leasehold.impl.core.values import ValueFault, from_plain
 from leasehold.impl.events.event import AnyEvent, MachineStep, StepEvent
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
@@ -117,7 +115,7 @@ class Blaming:
                 return Blame("unknown", f"its events cannot be judged: {fault}", ((fault.actor, fault.position),))
         return (
             self._clock(property_, events)
-            or (None if state is None else self._overdue(state, events))
+            or (None if state is None else self._overdue(property_, state, events))
             or self._found_otherwise(past)
             or self._decided(past)
         )
@@ -160,9 +158,13 @@ class Blaming:
                     open_.append(sent)
         return sorted(found, key=lambda place: self.order.get(place, 0))
 
+    def _property(self, name: str) -> Property | None:
+        """The property that a violation names; one with `for` is followed by the values of its variables."""
+        return self.known.system.properties.get(name.partition(" ")[0].rstrip(","))
+
     def _clock(self, property_: str, events: Sequence[Place]) -> Blame | None:
         """The property speaks of time, and a message came before it was sent, as the actors' clocks have it."""
-        of = self.known.system.properties.get(property_.partition(" ")[0].rstrip(","))
+        of = self._property(property_)
         if of is None or not speaks_of_time(of):
             return None
         for place in events:
@@ -177,9 +179,14 @@ class Blaming:
                     return Blame("infrastructure", f"{words} property speaks of time", (place, sent))
         return None
 
-    def _overdue(self, state: State, events: Sequence[Place]) -> Blame | None:
-        """A timer was due and has ended nothing, though its actor runs; at the same tick it may still do so."""
-        for machine, late in due(self.known, state):
+    def _overdue(self, property_: str, state: State, events: Sequence[Place]) -> Blame | None:
+        """A timer was due and has ended nothing: its actor runs, or was down when a claim `within` ticks ran out.
+
+        At the same tick an actor that runs may still do so.
+        """
+        of = self._property(property_)
+        timed = of is not None and of.within is not None
+        for machine, late, running in sorted(due(self.known, state), key=lambda timer: not timer.running):
             moved = [at for at in events if any(step.machine == machine for step in _steps(self.events.get(at)))]
             if not moved:
                 continue
@@ -187,6 +194,11 @@ class Blaming:
             place, now = moved[-1], state[self.known.layout.clock]
             later = [e for (who, at), e in self.events.items() if who == place[0] and at > place[1]]
             moves = [e for e in later if any(step.machine == machine for step in _steps(e))]
+            if not running:
+                if timed:
+                    words = f"a timer of {machine} is due at tick {now}, and {place[0]} was down then"
+                    return Blame("infrastructure", words, (place,))
+                continue
             if moves and moves[0].now <= now and not late:
                 continue
             words = f"a timer of {machine} is due at tick {now}, and has ended nothing since event {place[1]}"
@@ -243,7 +255,7 @@ class Blaming:
         role = self.known.program.roles.get(step.machine.partition("[")[0])
         kinds = {} if role is None else dict(role.events.get(step.event, ()))
         fields = ", ".join(
-            f"{name}={_value(kinds.get(name), value)}" for name, value in step.fields.items()
+            f"{name}={show_said(kinds.get(name), value)}" for name, value in step.fields.items()
             if value not in ("", {}, [], None)
         )  # fmt: skip
         of = step.machine if step.lease == BELOW else f"{step.machine} of {step.lease}"
@@ -256,13 +268,6 @@ class Blaming:
 
 def _steps(event: AnyEvent | None) -> Iterable[MachineStep]:
     return with_driven(event.step) if isinstance(event, StepEvent) else ()
-
-
-def _value(kind: t.Type | None, plain: Any) -> str:
-    """Plain data as the language writes it, also where it is no value of its type."""
-    with suppress(ValueFault):
-        return show_typed(kind, plain if kind is None else from_plain(kind, plain))
-    return t.show_plain(plain)
 
 
 def speaks_of_time(of: Property) -> bool:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from leasehold.checker.conform.comparison import show_said
 from leasehold.checker.explore.layout import Layout, State
 from leasehold.checker.explore.result import Driven, Path, Sent, Snapshot, Step
 from leasehold.checker.verify.run_state import Cut
 from leasehold.impl.events.event import MachineStep
-from leasehold.spec.language import types as t
+from leasehold.spec.language.model import Datum
 
 
 def drawn_path(layout: Layout, cuts: Sequence[Cut]) -> Path:
@@ -35,14 +36,15 @@ def _step(layout: Layout, cut: Cut, before: Cut) -> Step:
         kind = action.kind if action.kind == "clock" else "other"
         return Step(kind, None, words, {}, None, None, None, None, (), (), after)
     control = layout.control(before.state)
-    sent = tuple(Sent(s.message, step.machine, s.to, _fields(layout, s.message, s.fields)) for s in step.sends)
+    sent = tuple(
+        Sent(s.message, step.machine, s.to, _fields(layout.system.messages[s.message].fields, s.fields))
+        for s in step.sends
+    )
     driven = tuple(
         Driven(d.machine, d.event, control.get(d.machine, d.source), d.record.state) for d in _below(step)
     )  # fmt: skip
-    fields = {name: t.show_plain(value) for name, value in step.fields.items()}
-    sender = None
-    if step.received is not None:
-        sender, fields = step.received.machine, _fields(layout, step.event, step.fields)
+    fields = _fields(layout.system.fields_of(step.machine.partition("[")[0], step.event), step.fields)
+    sender = None if step.received is None else step.received.machine
     return Step(
         action.kind, step.machine, step.event, fields, sender, step.transition or None, step.source,
         step.record.state, sent, driven, after,
@@ -53,10 +55,5 @@ def _below(step: MachineStep) -> list[MachineStep]:
     return [one for driven in step.driven for one in (driven, *_below(driven))]
 
 
-def _fields(layout: Layout, message: str, fields: Mapping[str, Any]) -> dict[str, str]:
-    kinds = layout.system.messages[message].fields
-    return {f.name: _word(f.type, fields[f.name]) for f in kinds if f.name in fields}
-
-
-def _word(kind: t.Type, value: Any) -> str:
-    return t.show_plain(value) if isinstance(value, dict | list | bool) or value is None else t.show(kind, value)
+def _fields(kinds: Iterable[Datum], fields: Mapping[str, Any]) -> dict[str, str]:
+    return {f.name: show_said(f.type, fields[f.name]) for f in kinds if f.name in fields}

@@ -2,12 +2,13 @@
 
 Theory of operation. In the specification no time passes before the timers that are due have ended what they time. Of
 real actors a timer that has not leaves no event. So the state itself is looked at, in which a property
-is violated: whether a tick would move a machine of an actor that runs.
+is violated: whether a tick would move a machine, and whether its actor runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from leasehold.checker.explore.layout import State
 from leasehold.checker.verify.cuts import CutsOfSystem
@@ -16,8 +17,22 @@ from leasehold.impl.core.core import Core
 from leasehold.impl.core.work import TICK, Machines, Record
 
 
-def due(known: CutsOfSystem, state: State) -> Iterator[tuple[str, bool]]:
-    """The names of the machines whose timer is due, while their actors run; and whether it was a tick before."""
+class DueTimer(NamedTuple):
+    """A machine whose timer is due.
+
+    Attributes:
+        machine: its name.
+        late: whether it was due a tick before.
+        running: whether its actor runs.
+    """
+
+    machine: str
+    late: bool
+    running: bool
+
+
+def due(known: CutsOfSystem, state: State) -> Iterator[DueTimer]:
+    """The machines whose timer is due in a state."""
     layout = known.layout
     if layout.clock is None:
         return
@@ -26,8 +41,9 @@ def due(known: CutsOfSystem, state: State) -> Iterator[tuple[str, bool]]:
         core = known.program.roles[role.name]
         up = known.up.get(layout.of[role.name, number].name)
         record = _record(known, state, core, number)
-        if (up is None or state[up] == UP) and core.step(record, TICK, now)[1].taken:
-            yield core.machine(number), core.step(record, TICK, now - 1)[1].taken
+        if core.step(record, TICK, now)[1].taken:
+            late = core.step(record, TICK, now - 1)[1].taken
+            yield DueTimer(core.machine(number), late, up is None or state[up] == UP)
 
 
 def _record(known: CutsOfSystem, state: State, core: Core, number: int) -> Record:

@@ -14,9 +14,11 @@ from leasehold.checker.recovery.lease.random_runs.run import LIMIT, RandomRun, c
 from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.checker.verify.blame import Blame, Blaming
 from leasehold.checker.verify.cuts import CutsOfSystem
+from leasehold.checker.verify.drawn import drawn_path
 from leasehold.checker.verify.history import HistoryVerification, Violation, events_of
 from leasehold.faults.simulation.simulation import ControlledStepper
 from leasehold.impl.actor.environment import ActorOptions, Environment, RetryPolicy
+from leasehold.impl.cluster import SystemCluster
 from leasehold.impl.embedded import EmbeddedSystem
 from leasehold.impl.events.event import StepEvent, read
 from leasehold.impl.handlers.handler import Done, HandlerAction, NullHandler
@@ -27,6 +29,8 @@ from leasehold.spec import load
 from tests.checker.conform.test_alterations import PYTHON
 from tests.checker.verify.histories import History, history_of
 from tests.checker.verify.test_histories import plan_in_two_settings
+from tests.impl.actor.alone import program_of
+from tests.impl.virtual import virtual
 from tests.seeded_bugs import named
 
 OWN = """
@@ -229,3 +233,69 @@ def test_a_correct_run_blames_nobody_for_its_events() -> None:
     plan = plan_in_two_settings(8)
     history = history_of(plan)
     assert Blaming(CutsOfSystem(compiled(plan.units, plan.lazy)[1].system), history).findings == []
+
+
+KETTLE = {
+    "system.yaml": """
+system: kettle
+standing: true
+roles: {kettle: {}, cook: {instances: 2}}
+clock: {horizon: 2}
+environment: {heat: {to: kettle}}
+""",
+    "roles/kettle.yaml": """
+role: kettle
+data: {until: time, by: "option[cook]", near: "set[cook]"}
+events: {heat: {fields: {by: cook, near: "set[cook]"}}}
+states:
+  cold: {initial: true, on: {heat: {to: hot, set: {until: now + 1, by: event.by, near: event.near}}}}
+  hot: {on: {tick: {to: cold, when: now >= until}}, ignore: {heat: it is hot}}
+""",
+    "roles/cook.yaml": "role: cook\nstates: {here: {initial: true}}\n",
+    "invariants.yaml": """
+properties:
+  it_cools: {when: kettle.state == hot, leads_to: kettle.state == cold, within: 1}
+  the_first_cook_heats: {always: "kettle.by == none or kettle.by == cook[0]"}
+""",
+}
+
+
+def test_an_actor_that_was_down_when_its_timer_was_due_is_to_blame(tmp_path: Path) -> None:
+    program = program_of(tmp_path, KETTLE)
+    known = CutsOfSystem(load(tmp_path), program)
+
+    async def story() -> History:
+        async with SystemCluster(program) as c:
+            await c.actors["kettle"].tell("kettle:1", "kettle", "heat", {"by": "cook[1]", "near": ["cook[1]"]})
+            await c.settle()
+            await c.kill("kettle")
+            await c.advance(4)
+            await c.start("kettle")
+            await c.advance()
+            return {name: [read(body) for body in disk.events.values()] for name, disk in c.disks.items()}
+
+    history = virtual(story())
+    found = {violation.property: blame for violation, blame in blamed(known, history)}
+    assert found["it_cools"].culprit == "infrastructure"
+    assert "a timer of kettle is due at tick 4, and kettle was down then" in found["it_cools"].reason
+    assert found["the_first_cook_heats"].culprit == "specification"  # whether the actor is down has no part in it
+
+
+def test_what_machines_hear_is_drawn_as_the_language_writes_it(tmp_path: Path) -> None:
+    program = program_of(tmp_path, KETTLE)
+    known = CutsOfSystem(load(tmp_path), program)
+
+    async def story() -> History:
+        async with SystemCluster(program) as c:
+            await c.actors["kettle"].tell("kettle:1", "kettle", "heat", {"by": "cook[1]", "near": ["cook[1]"]})
+            await c.settle()
+            return {name: [read(body) for body in disk.events.values()] for name, disk in c.disks.items()}
+
+    history = virtual(story())
+    verification = HistoryVerification(known, history)
+    for actor, events in history.items():
+        verification.add(actor, events)
+    (violation,) = verification.end().violations
+    path = drawn_path(known.layout, verification.until_decided(violation))
+    verification.close()
+    assert [step.fields for step in path.steps if step.event == "heat"] == [{"by": "cook[1]", "near": "{cook[1]}"}]
