@@ -65,11 +65,6 @@ class Violation:
     claim: str = ""
 
     @cached_property
-    def of(self) -> str:
-        """The property's own name, without the values of variables for which it is claimed."""
-        return self.property.partition(" ")[0].rstrip(",")
-
-    @cached_property
     def path(self) -> Path:
         """The run up to the cut, as the explorer has paths."""
         return drawn_path(self.layout, self.cuts)

@@ -302,9 +302,9 @@ class _SystemBuilder(ClaimBuilder):
                     self.sink.error("played_twice", role.place, role=role.text, name=playing[role.text])
                 playing[role.text], places[role.text] = name, role.place
         for name, place in places.items():
-            role = roles.get(name)
-            if role is not None and role.parent is not None and playing.get(role.parent) != playing[name]:
-                self.sink.error("plays_without_parent", place, role=name, parent=role.parent, name=playing[name])
+            parent = roles[name].parent if name in roles else None
+            if parent is not None and playing.get(parent) != playing[name]:
+                self.sink.error("plays_without_parent", place, role=name, parent=parent, name=playing[name])
         return found
 
     def runs(self, roles: Mapping[str, m.Role], messages: Mapping[str, m.Message]) -> m.Runs:
