@@ -18,7 +18,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from leasehold.impl.words import counted, visible
+from leasehold.impl.words import counted, visible, visible_lines
 from leasehold.spec import Diagnostic, SpecError
 from leasehold.spec.language.diagnostics import NOWHERE, near_miss
 
@@ -73,14 +73,10 @@ class Verb(click.Command):
         except SpecError as error:
             fail(error, ctx.params.get("as_json", False))
         except tuple(self.refusals) as error:
-            click.echo(f"leasehold: {_visible_lines(str(error))}", err=True)
+            click.echo(f"leasehold: {visible_lines(str(error))}", err=True)
             sys.exit(next(code for kind, code in self.refusals.items() if isinstance(error, kind)))
         except click.UsageError as error:
-            raise click.UsageError(_visible_lines(error.message), error.ctx) from None
-
-
-def _visible_lines(words: str) -> str:
-    return "\n".join(map(visible, words.split("\n")))
+            raise click.UsageError(visible_lines(error.message), error.ctx) from None
 
 
 def verb(

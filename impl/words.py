@@ -37,3 +37,8 @@ def visible(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def visible_lines(text: str) -> str:
+    """Likewise of each line: line breaks stay."""
+    return text if text.isprintable() else "\n".join(map(visible, text.split("\n")))

@@ -14,6 +14,7 @@ from typing import Any
 from leasehold.checker.conform.coverage import Control, Coverage, Covered, cells_of, lasting_states
 from leasehold.checker.conform.logs import ConformanceResult
 from leasehold.checker.explore.result import Exploration
+from leasehold.impl.words import visible
 from leasehold.reports.json_report import picked
 from leasehold.reports.page import html_page
 from leasehold.reports.product import LARGEST, ProductGraph, product, product_table, projections, shown, where_are
@@ -38,9 +39,9 @@ def coverage_data(exploration: Exploration, coverage: Coverage, result: Conforma
     return {
         "system": picked(system, "name doc digest"),
         "conforms": result.conforms,
-        "findings": [str(finding) for finding in result.findings[:MOST_FINDINGS]],
+        "findings": [visible(str(finding)) for finding in result.findings[:MOST_FINDINGS]],
         "found": len(result.findings),
-        "logs": [log.as_json() for log in result.logs],
+        "logs": [{k: visible(v) if isinstance(v, str) else v for k, v in log.as_json().items()} for log in result.logs],
         "runs": coverage.runs,
         "partial": coverage.partial,
         "parts": [

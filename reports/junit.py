@@ -2,20 +2,17 @@
 
 A violated property is a failure with its path. A property that was not contradicted, but not exhausted either, is
 skipped with the reason: it has not failed, and it must not look as if it had held. So is one that the system itself
-says is violated.
+says is violated. Characters that are not printable are escaped: XML forbids some of them.
 """
 
 from __future__ import annotations
 
-import re
 import xml.etree.ElementTree as ET
 
 from leasehold.checker.explore.result import Exploration, Path
+from leasehold.impl.words import visible, visible_lines
 from leasehold.reports.trace import trace_text
 from leasehold.reports.verdicts import expectations, failures, why_bounded
-
-# Characters that XML 1.0 forbids, even escaped.
-_FORBIDDEN = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit(exploration: Exploration) -> str:
@@ -32,7 +29,7 @@ def junit(exploration: Exploration) -> str:
         "time": f"{exploration.seconds:.3f}",
     }
     root = ET.Element("testsuites", {"name": "leasehold", **counts})
-    suite = ET.SubElement(root, "testsuite", {"name": clean(system.name), **counts})
+    suite = ET.SubElement(root, "testsuite", {"name": visible(system.name), **counts})
     facts = ET.SubElement(suite, "properties")
     for name, value in (
         ("spec_digest", system.digest),
@@ -41,20 +38,20 @@ def junit(exploration: Exploration) -> str:
         ("distinct", str(exploration.distinct)),
         ("depth", str(exploration.depth)),
     ):
-        ET.SubElement(facts, "property", {"name": name, "value": clean(value)})
+        ET.SubElement(facts, "property", {"name": name, "value": visible(value)})
     for result in exploration.properties:
         case = ET.SubElement(
-            suite, "testcase", {"classname": clean(system.name), "name": clean(result.name), "time": "0"}
+            suite, "testcase", {"classname": visible(system.name), "name": visible(result.name), "time": "0"}
         )
         if result in failed:
             message = result.reason or f"the {result.kind} property {result.name} is violated"
-            failure = ET.SubElement(case, "failure", {"type": result.kind, "message": clean(message)})
-            failure.text = clean("\n".join(filter(None, (result.doc, _path(result.path)))))
+            failure = ET.SubElement(case, "failure", {"type": result.kind, "message": visible(message)})
+            failure.text = visible_lines("\n".join(filter(None, (result.doc, _path(result.path)))))
         elif result.verdict == "violated":
-            ET.SubElement(case, "skipped", {"message": clean(f"violated, as expected: {expected[result.name]}")})
+            ET.SubElement(case, "skipped", {"message": visible(f"violated, as expected: {expected[result.name]}")})
         elif result.verdict == "bounded":
             why = why_bounded(exploration, result)
-            ET.SubElement(case, "skipped", {"message": clean(f"not contradicted, not exhausted: {why}")})
+            ET.SubElement(case, "skipped", {"message": visible(f"not contradicted, not exhausted: {why}")})
     return document(root)
 
 
@@ -66,8 +63,3 @@ def document(root: ET.Element) -> str:
 
 def _path(path: Path | None) -> str:
     return trace_text(path) if path is not None else "no path: nothing reaches what the property asks for"
-
-
-def clean(words: str) -> str:
-    """Words without the characters that XML cannot have."""
-    return _FORBIDDEN.sub("\ufffd", words)

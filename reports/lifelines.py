@@ -12,6 +12,7 @@ from html import escape
 from itertools import accumulate, pairwise
 
 from leasehold.checker.explore.result import Path
+from leasehold.impl.words import visible
 from leasehold.reports.sequence import DiagramRow, RowKind, SequenceDiagram, sequence
 
 GUTTER = 44  # for the numbers of the steps
@@ -140,7 +141,7 @@ class _Drawing:
         )
 
     def text(self, x: float, y: float, words: str, kind: str, anchor: str, room: float = 1e9) -> None:
-        shown = words
+        shown = words = visible(words)
         if _width(words) > room:
             shown = words[: max(4, int(room / CHARACTER) - 1)].rstrip() + "…"
         hint = f"<title>{_text(words)}</title>" if shown != words else ""
@@ -239,7 +240,7 @@ _ROWS: Mapping[RowKind, tuple[int, Callable[[_Drawing, DiagramRow, float, float 
 
 
 def _width(words: str) -> float:
-    return len(words) * CHARACTER
+    return len(visible(words)) * CHARACTER
 
 
 def _n(number: float) -> str:
@@ -248,4 +249,5 @@ def _n(number: float) -> str:
 
 
 def _text(words: str) -> str:
-    return escape("".join(c if c >= " " else " " for c in words))
+    """Text of the document; what is not printable is escaped, as names and values may come from logs."""
+    return escape(visible(words))

@@ -9,7 +9,7 @@ from html import escape
 from leasehold.checker.verify.causal import UNDECIDED
 from leasehold.checker.verify.history import HistoryResult, Violation
 from leasehold.impl.words import counted, visible
-from leasehold.reports.junit import clean, document
+from leasehold.reports.junit import document
 from leasehold.reports.trace import trace_text
 
 _STYLE = """
@@ -51,30 +51,30 @@ def verification_junit(
     }
     counts["tests"] = str(len(names) + 1 + len(result.not_asked))
     root = ET.Element("testsuites", {"name": "leasehold verify", **counts})
-    suite = ET.SubElement(root, "testsuite", {"name": clean(system), **counts})
+    suite = ET.SubElement(root, "testsuite", {"name": visible(system), **counts})
     facts = ET.SubElement(suite, "properties")
     for name, value in (
         ("spec_digest", digest), ("events", result.events), ("cuts", result.cuts), ("runs", result.runs),
     ):  # fmt: skip
         ET.SubElement(facts, "property", {"name": name, "value": str(value)})
-    case = ET.SubElement(suite, "testcase", {"classname": clean(system), "name": "events", "time": "0"})
+    case = ET.SubElement(suite, "testcase", {"classname": visible(system), "name": "events", "time": "0"})
     if broken:
         message = f"{counted(len(broken), 'fault')}: events contradict each other, or are not as they were written"
         failure = ET.SubElement(case, "failure", {"type": "events", "message": message})
-        failure.text = clean("\n".join(map(str, result.faults)))
+        failure.text = "\n".join(visible(str(fault)) for fault in result.faults)
     elif missing:
-        ET.SubElement(case, "skipped", {"message": clean("; ".join(map(str, missing)))})
+        ET.SubElement(case, "skipped", {"message": visible("; ".join(map(str, missing)))})
     for name, violations in by_property.items():
-        case = ET.SubElement(suite, "testcase", {"classname": clean(system), "name": clean(name), "time": "0"})
+        case = ET.SubElement(suite, "testcase", {"classname": visible(system), "name": visible(name), "time": "0"})
         if violations:
             runs = ", ".join(dict.fromkeys(v.run for v, _ in violations))
             failure = ET.SubElement(
-                case, "failure", {"type": "property", "message": clean(f"it is violated in {runs}")}
+                case, "failure", {"type": "property", "message": visible(f"it is violated in {runs}")}
             )
-            failure.text = clean("\n\n".join(words for _, words in violations))
+            failure.text = "\n\n".join(words for _, words in violations)
     for name, why in result.not_asked.items():
-        case = ET.SubElement(suite, "testcase", {"classname": clean(system), "name": clean(name), "time": "0"})
-        ET.SubElement(case, "skipped", {"message": clean(f"it is not asked of events: {why}")})
+        case = ET.SubElement(suite, "testcase", {"classname": visible(system), "name": visible(name), "time": "0"})
+        ET.SubElement(case, "skipped", {"message": visible(f"it is not asked of events: {why}")})
     return document(root)
 
 
@@ -118,22 +118,27 @@ def violations_html(system: str, result: HistoryResult, pictures: Sequence[str],
     found = f"{counted(len(result.violations), 'violation')}, {counted(len(result.faults), 'fault')} of the events"
     parts = [
         "<!doctype html>", '<html lang="en"><meta charset="utf-8">',
-        f"<title>{escape(system)}: what events show</title>", f"<style>{_STYLE}</style>",
-        f"<h1>{escape(system)}: what events show</h1>",
+        f"<title>{_shown(system)}: what events show</title>", f"<style>{_STYLE}</style>",
+        f"<h1>{_shown(system)}: what events show</h1>",
         f"<p>{counts}: {found}.</p>",
     ]  # fmt: skip
-    parts += [f'<p class="fault">{escape(str(fault))}</p>' for fault in result.faults]
+    parts += [f'<p class="fault">{_shown(str(fault))}</p>' for fault in result.faults]
     for number, (violation, picture, words) in enumerate(zip(result.violations, pictures, told, strict=True), 1):
         title = violation_title(violation)
         events = ", ".join(f"{actor} {position}" for actor, position in violation.events)
         said = " ".join(filter(None, (violation.doc, violation.source and f"({violation.source})")))
         parts += [
-            f'<section id="violation-{number}"><h2>{number}. {escape(title)}</h2>',
+            f'<section id="violation-{number}"><h2>{number}. {_shown(title)}</h2>',
             *([f"<p>{escape(said)}</p>"] if said else []),
             *([f"<pre>{escape(violation.claim)}</pre>"] if violation.claim else []),
-            f"<p>Cut {violation.cut}, led to by {escape(events)}.</p>",
-            *([] if violation.blame is None else [f"<p>{escape(str(violation.blame))}</p>"]),
+            f"<p>Cut {violation.cut}, led to by {_shown(events)}.</p>",
+            *([] if violation.blame is None else [f"<p>{_shown(str(violation.blame))}</p>"]),
             picture,
             f"<details><summary>As text</summary><pre>{escape(words)}</pre></details></section>",
         ]
     return "\n".join([*parts, "</html>", ""])
+
+
+def _shown(words: str) -> str:
+    """Words for the page, in which names may come from logs."""
+    return escape(visible(words))

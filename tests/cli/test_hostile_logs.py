@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,8 +21,9 @@ from tests.checker.conform.alterations import rewritten
 from tests.cli.test_verify import SETTINGS, _files
 
 LEASE = "service_manager:2"
-HOSTILE = "\x1b[2J\n0 violations\u202e"  # clears the screen, begins a line, and turns what follows
-ESCAPED = r"\x1b[2J\n0 violations\u202e"
+# It clears the screen, begins a line, turns what follows, and clears the screen with a character of C1.
+HOSTILE = "\x1b[2J\n0 violations\u202e\x9b2J"
+ESCAPED = r"\x1b[2J\n0 violations\u202e\x9b2J"
 # Words that no contract is about, and so are shown as they came: by the key of an event.
 FREE = ("reason", "ticket_reason", "lease_reason", "words", "type", "transition", "why")
 
@@ -67,3 +69,30 @@ def test_names_in_errors_are_escaped(words: tuple[str, ...], files: list[str]) -
     result = CliRunner().invoke(explain, [*words, *files])
     assert (result.exit_code, "no event tells of" in result.output) == (2, True)
     assert all(line.isprintable() for line in result.output.split("\n"))
+
+
+FILES = {
+    "verify": (verify, (), ("--draw", "drawn", "--junit", "found.xml")),
+    "explain": (explain, ("LEASE",), ("--draw", "lease.svg")),
+    "conform": (conform, (), ("--page", "page.html")),
+}
+
+
+@pytest.mark.parametrize("verb", FILES)
+def test_files_have_them_escaped_as_a_terminal_has(
+    verb: str, files: list[str], request: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """A browser obeys marks of direction, and who prints a file obeys the rest."""
+    of_lease = "lease" in request.node.callspec.id
+    command, first, options = FILES[verb]
+    named = [(HOSTILE if of_lease else LEASE) if word == "LEASE" else word for word in first]
+    settings = [word for setting in SETTINGS for word in ("--set", setting)]
+    monkeypatch.chdir(tmp_path)
+    CliRunner().invoke(command, [*named, *files, *settings, *options])
+    written = {path: path.read_text() for path in tmp_path.rglob("*.*") if path.is_file()}
+    assert written
+    for path, text in written.items():
+        odd = {c for line in text.split("\n") for c in line if not c.isprintable()}
+        assert not odd, f"{path.name} has {sorted(odd)!r}"
+    if of_lease:
+        assert any(ESCAPED in text or ESCAPED.replace("\\", "\\\\") in text for text in written.values())
