@@ -11,7 +11,7 @@ FORGED = -1  # the position of a message that was in no channel
 
 
 class Action(NamedTuple):
-    """The action of a step. `took(...)` asks for the first four, `ignored(...)` also for the transition."""
+    """The action of a step. `took(...)` asks `consumes` and the first four, `ignored(...)` also for the transition."""
 
     kind: str
     role: str | None
@@ -28,6 +28,13 @@ class Action(NamedTuple):
     done: tuple[bool, ...] = ()  # of a crash or recovery: which pieces of work were done
     fault: bool = False  # the step is a fault, or has one in it: it stops when faults do
     cost: tuple[int, ...] = ()  # what of the budget of faults it takes: positions in `Reference.budgeted`
+
+    @property
+    def consumes(self) -> bool:
+        """Whether a machine consumes an event, perhaps within a crash; a crash between two steps consumes nothing."""
+        if self.kind == "crash":
+            return self.transition is not None or self.lane is not None
+        return self.kind in ("local", "deliver", "tick")
 
 
 class SpecFault(Exception):

@@ -134,7 +134,7 @@ def source(e: x.Expression, f: Frame) -> str:
         case x.Accepts():
             return source(e.meaning, f)
         case x.Took(role=role, owner=owner, event=event, ignored=ignored):
-            parts = [f"a[1] == {role!r}", "a[0] in ('local', 'deliver', 'tick', 'crash')"]  # it was consumed
+            parts = [f"a[1] == {role!r}", "a.consumes"]
             if owner is not None:
                 parts.append(f"a[2] == {source(owner, f)}")
             if event is not None:

@@ -155,10 +155,9 @@ class DeviantRelation(TransitionRelation):
         own = self.schema.at(role, me)
         for key in (("state", role.name), *(("data", role.name, datum) for datum in role.data)):
             state = state.put(key, own, s.read(key, *own))
-        crash = StepLabel(role.name, me, "crash", consumed=False)
         after = self._down(state, role, me, died)
         name = f"{choice.transition.name}, before its commit"
-        yield SymbolicStep(name, crash, (*given, *guard), after, tuple(work.side_conditions))
+        yield SymbolicStep(name, StepLabel(), (*given, *guard), after, tuple(work.side_conditions))
 
     # Crashes and recovery
 

@@ -134,7 +134,7 @@ class _Splitter:
 
 @lru_cache(1 << 14)
 def _read(text: str) -> tuple[frozenset[int] | None, frozenset[int] | None, bool]:
-    return cells_read(text, "os"), cells_read(text, "s"), "a[" in text
+    return cells_read(text, "os"), cells_read(text, "s"), "a.consumes" in text
 
 
 def for_writes(claim: Branches, start: int, cells: frozenset[int], domain: Domain) -> Branches:

@@ -57,7 +57,7 @@ class Predicate:
 def _action(effect: Effect) -> tuple[Any, ...]:
     """The properties of an action that `took` and `ignored` may ask for."""
     a = effect.action
-    return (a[0] in ("local", "deliver", "tick", "crash"), *a[1:4], a.transition is None)
+    return (a.consumes, *a[1:4], a.transition is None)
 
 
 # A claim about steps that is asked: its probe, and where it begins; or no claim, its program, and whether it is quiet.

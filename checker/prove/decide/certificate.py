@@ -42,7 +42,7 @@ VALUE = "value."  # a function of every value that z3 prints; what a specificati
 KINDS = {
     r".* ignores .*": "ignored message", r".*/.*: .* again": "message sent again", r".* loses a message": "loss",
     r".* has .* again": "duplicate",
-    r".* halts": "halt", "the network is parted": "partition",
+    "the network is parted": "partition",
     r".* crashes": "crash", r".* crashes again": "crash in recovery", r".* recovers": "recovery", "time passes": "time",
 }  # fmt: skip
 

@@ -37,21 +37,18 @@ class StepReads:
         any: whether there are such claims.
         running: which actors run.
         messages: messages on their way.
-        actors: which actor took a step, whatever it consumed.
     """
 
     any: bool
     running: bool
     messages: bool
-    actors: bool
 
     @classmethod
     def of(cls, system: System) -> StepReads:
         claims = [e for p in system.properties.values() if p.kind == "step" for e in (p.when, p.claim)]
         running = any(x.mentions(e, lambda node: x.is_query(node, "running")) for e in claims)
         messages = any(x.mentions(e, x.reads_messages) for e in claims)
-        actors = any(x.mentions(e, lambda node: isinstance(node, x.Took) and node.event is None) for e in claims)
-        return cls(bool(claims), running, messages, actors)
+        return cls(bool(claims), running, messages)
 
 
 class CompositeSteps(TaskEffects):

@@ -37,17 +37,15 @@ class SymbolicView(Protocol):
 
 @dataclass(frozen=True)
 class StepLabel:
-    """What a step was, for `took(...)` and `ignored(...)`.
+    """Which event of which machine a step has consumed, for `took(...)` and `ignored(...)`; no role: none.
 
     Attributes:
-        consumed: the event is a transition's, or a message that is ignored.
         ignored: it is a message for which no transition was taken.
     """
 
     role: str = ""
     instance: Term = None
     event: str = ""
-    consumed: bool = False
     ignored: bool = False
 
 
@@ -439,7 +437,6 @@ def _took(e: x.Took, f: Bindings) -> Term:
     took = f.took
     if took is ANY_STEP:
         return f.sorts.anything("took")
-    other_event = e.event is not None and (e.event != took.event or not took.consumed)
-    if took.role != e.role or other_event or (e.ignored and not took.ignored):
+    if took.role != e.role or e.event not in (None, took.event) or (e.ignored and not took.ignored):
         return z3.BoolVal(False)
     return z3.BoolVal(True) if e.owner is None else term(e.owner, f) == took.instance

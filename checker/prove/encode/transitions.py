@@ -139,14 +139,14 @@ class TransitionRelation(CompositeSteps):
             with suppress(Unencodable):
                 conditions += [disjunction(*(term(e, outside) for e in offer.outside))] if offer.outside else []
             ways.append(conjunction(*conditions))
-        took = StepLabel(role.name, me, event, consumed=True)
+        took = StepLabel(role.name, me, event)
         yield from self._step(s, role, choice, me, arguments, None, took, [*given, disjunction(*ways)])
 
     def _received(self, s: SymbolicState, choice: Choice, message: Message) -> Iterator[SymbolicStep]:
         me, sender, arguments, given, after = self._delivery(s, message)
         role = self.system.roles[message.receiver]
         given += [s.is_in(role.name, me, choice.transition.source)]
-        took = StepLabel(role.name, me, message.name, consumed=True)
+        took = StepLabel(role.name, me, message.name)
         yield from self._step(s, role, choice, me, arguments, sender, took, given, after)
 
     def _delivery(
@@ -285,7 +285,7 @@ class TransitionRelation(CompositeSteps):
             died = self.sorts.constant("dies", t.BOOL)
             after = self._down(after, role, me, died)
             together = self._stopped(after, role, me, died)
-        took = StepLabel(role.name, me, message.name, consumed=True, ignored=True)
+        took = StepLabel(role.name, me, message.name, ignored=True)
         yield SymbolicStep(f"{role.name} ignores {message.name}", took, tuple(given), after, together=together)
 
     def _duplicates(self, s: SymbolicState, message: Message) -> Iterator[SymbolicStep]:
@@ -376,13 +376,10 @@ class TransitionRelation(CompositeSteps):
         """An actor stops between two steps, or recovers."""
         me, given = self.machine(roles[0], roles[0].name)
         key, at = self.schema.up(roles[0], me)
-        took = StepLabel(roles[0].name, me, "crash", consumed=False)
         down = self._down(s, roles[0], me, z3.BoolVal(True))
         stopped = self._stopped(down, roles[0], me, z3.BoolVal(True))
         runs = s.read(key, *at)
-        yield SymbolicStep(f"{actor} crashes", took, (*given, runs), down, together=stopped)
-        if self.reads.actors and self.reads.running:  # unlike a crash, it is no step of the actor
-            yield SymbolicStep(f"{actor} halts", StepLabel(), (*given, runs), down, composite=True)
+        yield SymbolicStep(f"{actor} crashes", StepLabel(), (*given, runs), down, together=stopped)
         again = self.sorts.constant("again", t.BOOL)
         read = self._read(s, roles, me)
         work, cases = PartialStep(read), list[Term]()
@@ -398,7 +395,7 @@ class TransitionRelation(CompositeSteps):
         name, once = f"{actor} recovers", z3.Not(again)
         yield SymbolicStep(name, StepLabel(), (*given, once), back, conditions, cases=tuple(cases))
         name, whole = f"{actor} crashes again", self._stopped(back, roles[0], me, again)
-        yield SymbolicStep(name, took, (*given, again), back, conditions, together=whole, cases=tuple(cases))
+        yield SymbolicStep(name, StepLabel(), (*given, again), back, conditions, together=whole, cases=tuple(cases))
 
     def _read(self, s: SymbolicState, roles: list[Role], me: Term) -> SymbolicState:
         """The state once an actor has read its records again."""

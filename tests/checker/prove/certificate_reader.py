@@ -48,8 +48,6 @@ def required_conditions(folder: Path) -> dict[str, str]:
     for actor in (*actors, *(name for name in roles if name not in together)):
         found |= {f"{actor} crashes": "crash", f"{actor} recovers": "recovery"}
         found[f"{actor} crashes again"] = "crash in recovery"
-        if any(re.search(r"\btook\(\w+\)", p) for p in steps) and any("running(" in p for p in steps):
-            found[f"{actor} halts"] = "halt"
     return found | ({"time passes": "time"} if "clock" in system else {})
 
 
@@ -105,8 +103,8 @@ def missing(folder: Path, index: Mapping[str, Any], text: str) -> list[str]:
     lacks += [f"no claim: {name}" for name in sorted(states - invariant)]
     for name, condition in found.items():
         after = {*condition["establishes"], *condition["unchanged"]}
-        # A duplicate is a loss, and a message sent again; halting is a crash. These have conditions of their own.
-        needed = set() if condition["kind"] in ("duplicate", "halt") and condition["composite"] else invariant
+        # A duplicate is a loss, and a message sent again, which have conditions of their own.
+        needed = set() if condition["kind"] == "duplicate" and condition["composite"] else invariant
         lacks += [f"{name} does not establish {claim}" for claim in sorted(needed - after)]
         lacks += [f"{name} uses {claim}" for claim in sorted(set(condition["uses"]) - invariant)]
         if name != INITIAL:

@@ -31,7 +31,6 @@ from leasehold.spec.language.python_source import Frame, source
 from leasehold.spec.language.syntax import MAX_TEXT
 from tests.checker.prove.walks import WalkedStep
 
-TAKES = ("local", "deliver", "tick", "crash")  # kinds of action of which `took` may hold
 PARTS = ("records", "running", "messages", "counts", "heard", "now", "took")
 Facts = dict[str, list[str]]  # what holds, by the part of the state that it is about
 
@@ -194,7 +193,7 @@ class Describer:
         """Which event of which machine a step consumed, and of a message whether it was ignored."""
         if "took" in self.without:
             return []
-        mine = action.role if action.kind in TAKES else None
+        mine = action.role if action.consumes else None
         found = [f"not took({role})" for role in self.system.roles if role != mine]
         if mine is not None:
             name = machine_name(self.system.roles[mine], action.instance)

@@ -83,7 +83,7 @@ def stands_for(step: SymbolicStep, walked: WalkedStep) -> bool:
         case "recover":
             return step.name.endswith(" recovers")
         case "halt":
-            return step.name.endswith(" halts")
+            return step.name.endswith(" crashes")
         case "clock":
             return step.name == "time passes"
         case "retry":
