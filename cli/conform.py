@@ -14,7 +14,7 @@ from leasehold.checker.conform.logs import ConformanceResult, WholeLog, judge_lo
 from leasehold.checker.explore import Exploration, Limits
 from leasehold.cli.common import Exit, json_option, make_folder, print_json, say, verb, writing
 from leasehold.cli.search import explore_with_progress
-from leasehold.cli.sources import SOURCE_REFUSALS, each_source, named_system, source_options
+from leasehold.cli.sources import SOURCE_REFUSALS, PlayedSystem, each_source, played_system, source_options
 from leasehold.impl.events.chain import ChainError
 from leasehold.impl.events.event import EventError
 from leasehold.impl.identity.trust import Trust
@@ -54,19 +54,19 @@ def conform(
     """
     keys = None if trust is None else TrustFile(trust).current()
     groups_of_words = list(_groups(sources))
-    name, constants = named_system(system, settings, [words for group in groups_of_words for words in group])
-    model = load(name, constants)
+    played = played_system(system, settings, [words for group in groups_of_words for words in group])
+    model = played.model
     if page is not None:
         make_folder(page.parent, page)
     result = ConformanceResult()
     groups = [_read(group, keys, unsigned, result) for group in groups_of_words]
-    known = _known(model, name, constants, groups)
+    known = _known(played, groups)
     for logs in groups:
         judge_logs(known, logs, result)
     coverage = result.coverage or Coverage(model)
     under = fail_under is not None and coverage.of_transitions().percent < fail_under
     if page is not None:
-        body = coverage_page(_explored(model, name), coverage, result)
+        body = coverage_page(_explored(model, played.name), coverage, result)
         with writing(page):
             page.write_text(body, encoding="utf-8")
     if as_json:
@@ -113,15 +113,14 @@ def _read(sources: list[str], keys: Trust | None, unsigned: bool, result: Confor
     return found
 
 
-def _known(
-    model: System, system: str, settings: Mapping[str, str | int | bool], groups: list[dict[str, WholeLog]]
-) -> KnownSystem:  # fmt: skip
+def _known(played: PlayedSystem, groups: list[dict[str, WholeLog]]) -> KnownSystem:
     """The system, with as many machines of dynamic roles as the logs tell of."""
+    model = played.model
     more = more_machines(model, [log for logs in groups for log in logs.values()])
     if not more:
         return KnownSystem(model)
     try:
-        return KnownSystem(load(system, {**settings, **{name: str(n) for name, n in more.items()}}))
+        return KnownSystem(load(played.name, {**played.constants, **{name: str(n) for name, n in more.items()}}))
     except SpecError:  # the specification has so many only while it runs: the compiled core alone judges the others
         return KnownSystem(model)
 

@@ -103,7 +103,7 @@ def _of_events(
     trust: Path | None, unsigned: bool, draw: Path | None,
 ) -> dict[str, Any]:  # fmt: skip
     """What events say."""
-    model = played_system(system, settings, sources)
+    model = played_system(system, settings, sources).model
     explainer = Explainer(model)
     chains = read_sources(sources, trust, unsigned)
     try:

@@ -18,11 +18,10 @@ from leasehold.checker.recovery.cases.played import PlayedCounterexample
 from leasehold.checker.recovery.cases.stored import FILES, Played, StoredCase, settings_of, stored_cases
 from leasehold.checker.verify.causal import capacities_of
 from leasehold.cli.common import Exit, json_option, make_folder, no_such, print_json, say, verb, writing
-from leasehold.cli.sources import SOURCE_REFUSALS, named_system, read_sources, source_options
+from leasehold.cli.sources import SOURCE_REFUSALS, played_system, read_sources, source_options
 from leasehold.impl.events.event import StepEvent
 from leasehold.impl.events.lines import write_lines
 from leasehold.impl.words import counted
-from leasehold.spec import load
 from leasehold.spec.language.types import show_plain
 
 _REFUSALS = {
@@ -92,8 +91,8 @@ def _of_log(
     settings: Mapping[str, str], trust: Path | None, unsigned: bool,
 ) -> StoredCase:  # fmt: skip
     """The case of a log."""
-    words, constants = named_system(system, settings, sources)
-    model = load(words, constants)
+    played = played_system(system, settings, sources)
+    model = played.model
     chains = read_sources(sources, trust, unsigned)
     moments = Moments(chains, capacities_of(model))
     known = {e.step.serves or e.step.lease for events in chains.values() for e in events if isinstance(e, StepEvent)}
@@ -102,7 +101,7 @@ def _of_log(
             some = ", ".join(sorted(known)[:5])
             no_such(f"no event tells of {lease[:80]!r}", lease, known, f"they tell of {some}")
     first, last = (None if words is None else frontier_of(moments, words)[0] for words in (begin, end))
-    case = log_case(model, words, settings_of(model), chains, first, last, leases)
+    case = log_case(model, played.name, settings_of(model), chains, first, last, leases)
     if not case.steps:
         stretch = "".join(f" {option} {words}" for option, words in (("--from", begin), ("--until", end)) if words)
         raise UnplayableLog(f"no step is there to be played{f' between{stretch}' if stretch else ''}")

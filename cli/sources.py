@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -18,9 +19,10 @@ from leasehold.impl.server.client import Client, ClientError, Unreachable, socke
 from leasehold.impl.server.config import ConfigError, read_config
 from leasehold.impl.server.event_source import open_source
 from leasehold.impl.store.store import StoreError
-from leasehold.spec import System, load
+from leasehold.spec import SpecError, System, load
 from leasehold.spec.language.load import SHIPPED
 
+UNKNOWN_CONSTANT = "LH701"
 RECOVERED = b'{"kind":"recovered"'
 # What reading them raises, and the exit code of each.
 SOURCE_REFUSALS: dict[type[Exception], Exit] = {
@@ -88,48 +90,54 @@ def read_sources(sources: Iterable[str], trust: Path | None, unsigned: bool) -> 
     return dict(sorted(chains.items()))  # so that it does not matter in which order they are named
 
 
+@dataclass(frozen=True, slots=True)
+class PlayedSystem:
+    """The system whose events sources have.
+
+    Attributes:
+        name: the shipped one's, or its folder.
+        constants: that its actors, and the person, have given.
+        model: it, with these constants.
+    """
+
+    name: str
+    constants: Mapping[str, str | int | bool]
+    model: System
+
+
 def played_system(
     system: str | None, settings: Mapping[str, str], sources: Iterable[str], more: Sequence[Path] = ()
-) -> System:  # fmt: skip
-    """The system whose events sources have, with the constants of its actors (`named_system`).
-
-    Args:
-        system: as there.
-        settings: likewise.
-        sources: likewise.
-        more: files with more properties.
-    """
-    words, constants = named_system(system, settings, sources)
-    return load(words, constants, more)
-
-
-def named_system(
-    system: str | None, settings: Mapping[str, str], sources: Iterable[str]
-) -> tuple[str, dict[str, str | int | bool]]:
-    """The name or folder of the system whose events sources have, and the constants of its actors.
+) -> PlayedSystem:  # fmt: skip
+    """The system whose events sources have, with the constants of its actors.
 
     Args:
         system: the name, folder or configuration that a person gives; None: the sources say it.
         settings: constants that come before those of the sources.
         sources: as `read_sources` takes them.
+        more: files with more properties.
 
     Raises:
         ConfigError: the configuration is none.
         ClientError: a running actor does not say it.
+        SpecError: the system, or a constant, is wrong.
     """
     if system is not None and _is_configuration(system):
         sources, system = (system,), None
-    for words in sources:
-        if (told := _told(words)) is None:
-            continue
-        name, constants = told
-        if system is None and name not in SHIPPED and not Path(name).is_dir():
-            what = f"{words} is of the system {name}, which is not a shipped one"
-            raise click.UsageError(f"{what}; name its folder with --system")
-        if system is not None and not constants.keys() <= load(system).values().keys():
-            break  # they are of another system, as will be said when they are judged
-        return system or name, {**constants, **settings}
-    return system or "lease", {**settings}
+    words, told = next(((words, found) for words in sources if (found := _told(words)) is not None), ("", None))
+    if told is None:
+        name = system or "lease"
+        return PlayedSystem(name, settings, load(name, settings, more))
+    if system is None and told[0] not in SHIPPED and not Path(told[0]).is_dir():
+        what = f"{words} is of the system {told[0]}, which is not a shipped one"
+        raise click.UsageError(f"{what}; name its folder with --system")
+    name, constants = system or told[0], {**told[1], **settings}
+    try:
+        return PlayedSystem(name, constants, load(name, constants, more))
+    except SpecError as error:
+        if system is None or {finding.code for finding in error.diagnostics} != {UNKNOWN_CONSTANT}:
+            raise
+    # They are of another system, as will be said when they are judged.
+    return PlayedSystem(name, settings, load(name, settings, more))
 
 
 def _told(words: str) -> tuple[str, dict[str, str | int | bool]] | None:

@@ -115,7 +115,7 @@ def verify(
     if not sources:
         raise click.UsageError("Missing argument 'SOURCES...'.")
     _check_options(follow, seconds, metrics, name)
-    model = played_system(system, settings, sources, own)
+    model = played_system(system, settings, sources, own).model
     for one in names:
         if one not in model.properties:
             no_such(f"{model.name} has no property {one[:60]!r}", one, model.properties, "`check` lists them")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,10 @@ from leasehold.cli.verify import verify
 from leasehold.impl.identity import trust_file
 from leasehold.impl.identity.trust import Trust
 from leasehold.impl.server.event_source import SQLITE
+from leasehold.spec import SpecError, load
+from leasehold.spec.language.load import shipped_folder
+from tests.checker.conform.walks import walked
+from tests.cli.test_conform import files
 
 SYSTEM = ("--system", "two_phase_commit", "--set", "participants=2")
 HEADER = '{"kind":"header","version":1,"actor":"coordinator","after":0}\n'
@@ -87,3 +92,24 @@ def test_lines_of_events_are_known_by_what_they_are_and_not_by_a_name(tmp_path: 
     path = tmp_path / "last_night.log"
     path.write_text(HEADER + "{}\n")
     assert "it is no event: " in told(verb, path).output
+
+
+@pytest.mark.parametrize("verb", ["verify", "conform", "replay"])
+def test_the_system_is_loaded_once_with_the_constants_of_its_actors(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own need not have a first state, nor are they asked."""
+    folder = tmp_path / "mine"
+    shutil.copytree(shipped_folder("two_phase_commit"), folder)
+    words = (folder / "system.yaml").read_text().replace("value: 3, min", "value: 2, min")
+    (folder / "system.yaml").write_text(f"{words}initially: len(participant) == 3\n")
+    (folder / "expected.yaml").unlink()
+    with pytest.raises(SpecError, match="LH511"):
+        load(folder)
+    seen: list[object] = []
+    monkeypatch.setattr("leasehold.cli.sources.load", lambda *given: seen.append(given[1]) or load(*given))
+    command, before, _ = VERBS[verb]
+    logs = files(tmp_path / "logs", walked("two_phase_commit", 1))
+    result = CliRunner().invoke(command, [*before, *logs, "--system", str(folder)])
+    assert "another specification" in result.output
+    assert [constants["participants"] for constants in seen] == [3]
