@@ -101,7 +101,7 @@ def test_a_signal_is_for_the_actor_and_not_for_what_it_runs_under(actors: Actors
     actors.signal(SITE, signal.SIGTERM)
     until(lambda: process.poll() is not None)
     assert process.returncode == 0, "the shell ended by itself, as what it waited for did"
-    alone = run(actors, BROKER, f"trap 'touch {file}; exit 3' TERM; touch {file}.ready; while :; do read x; done")
+    alone = run(actors, BROKER, f"trap 'touch {file}; exit 3' TERM; : > {file}.ready; while :; do read x; done")
     until(lambda: Path(f"{file}.ready").exists())
     actors.signal(BROKER, signal.SIGTERM)
     until(lambda: alone.poll() is not None)
