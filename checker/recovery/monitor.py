@@ -137,10 +137,18 @@ class PropertyMonitor:
         """Time has passed by one tick."""
         self.passed("clock")
 
-    def ignored(self, notice: Notice) -> None:
-        """A machine has consumed what moves it nowhere: a step, after which all is as it was."""
+    def ignored(self, notice: Notice, again: bool) -> None:
+        """A machine was given what moves it nowhere: a step, after which all is as it was.
+
+        Args:
+            notice: that tells of it.
+            again: it has consumed that before, which a machine that is not there yet does not know.
+        """
         self.settle()
-        self._ask(self._state, self._state, self._action(notice, notice.name)._replace(transition=None))
+        action = self._action(notice, notice.name)._replace(transition=None)
+        if again or notice.data["kind"] == "duplicate":
+            action = action._replace(kind="duplicate")
+        self._ask(self._state, self._state, action)
 
     def passed(self, kind: str) -> None:
         """A step of no machine: time has passed, or a fault has come or gone."""

@@ -15,6 +15,12 @@ from pathlib import Path
 from random import Random
 
 from leasehold.checker.conform.known import KnownSystem
+from leasehold.checker.explore.labels import Labels
+from leasehold.checker.explore.labels import after as faults_left
+from leasehold.checker.explore.paths import Paths
+from leasehold.checker.explore.result import Path as Run
+from leasehold.checker.explore.result import Step
+from leasehold.checker.explore.step import Action, SpecFault
 from leasehold.checker.recovery.campaign import silent
 from leasehold.checker.recovery.cases.choices import Happening
 from leasehold.checker.recovery.cases.properties import RunProperties
@@ -128,3 +134,63 @@ def drawn(seeds: range) -> Iterator[Drawn]:
         except NotRunnable:
             continue
         yield one
+
+
+class _Made:
+    """Which machines are there at run time, on a path of the model, which has all of them from the start."""
+
+    def __init__(self, one: Drawn) -> None:
+        self._of = {(role, i): actor for actor in one.known.world.layout.actors for role, i in actor.machines}
+        self._below = {name for name, role in one.system.roles.items() if role.parent is not None}
+        self._standing, self._origin = one.system.standing, ""
+        self._there: set[str] = set()
+
+    def may_take(self, action: Action) -> bool:
+        """Whether a local event or timer comes to a machine that is there, or begins one of the run's origin."""
+        if action.kind not in ("local", "tick") or action.role is None:
+            return True
+        if self._standing and action.role not in self._below:
+            return True
+        name, actor = self._name(action.role, action.instance), self._of[action.role, action.instance].name
+        begins = action.kind == "local" and action.role not in self._below and self._origin in ("", actor)
+        return name in self._there or begins
+
+    def taken(self, action: Action, step: Step) -> None:
+        if action.role is None or action.transition is None:
+            return
+        self._origin = self._origin or self._of[action.role, action.instance].name
+        self._there |= {self._name(action.role, action.instance), *(driven.machine for driven in step.driven)}
+
+    def _name(self, role: str, instance: int) -> str:
+        return f"{role}[{instance}]"
+
+
+def path_under(one: Drawn, properties: RunProperties, chance: Random, most: int) -> Run | None:
+    """A path of the model by chance, so many steps long at most, on which faults come as soon as they may; None: none.
+
+    Args:
+        one: the system.
+        properties: of the system under a budget of faults.
+        chance: draws the steps.
+        most: steps.
+    """
+    world, made = properties.world, _Made(one)
+    paths, state = Paths(world, (), Labels()), world.initial_states()[0]
+    left, initial, steps = world.budgeted, paths.snapshot(state), list[Step]()
+    for _ in range(most):
+        try:
+            every = [*world.successors(state, left)]
+        except SpecFault:  # what was drawn is wrong there
+            break
+        possible = [
+            (a, s) for a, s in every
+            if world.within_bounds(s) and faults_left(left, a.cost) is not None and made.may_take(a)
+        ]  # fmt: skip
+        if not possible:
+            break
+        faults = [(a, s) for a, s in possible if a.cost]
+        action, after = chance.choice(faults if faults and steps and chance.random() < 0.4 else possible)
+        steps.append(paths.describe(state, action, after))
+        made.taken(action, steps[-1])
+        state, left = after, faults_left(left, action.cost) or left
+    return Run(initial, tuple(steps)) if steps else None

@@ -16,10 +16,11 @@ from leasehold.checker.explain.explanation import Explainer
 from leasehold.checker.explain.moments import Moments
 from leasehold.checker.explore import Limits, explore
 from leasehold.checker.recovery.campaign import silent
-from leasehold.checker.recovery.cases.counterexample import LOST_FOR_GOOD
+from leasehold.checker.recovery.cases.counterexample import LOST_FOR_GOOD, CounterexampleRun, counterexample_of
 from leasehold.checker.recovery.cases.log_case import UnplayableLog, log_case
 from leasehold.checker.recovery.cases.log_replay import LogPlayer
 from leasehold.checker.recovery.cases.played import AT_FIRST, PlayedCounterexample, play_counterexample
+from leasehold.checker.recovery.cases.properties import RunProperties
 from leasehold.checker.recovery.cases.replay import DRIVEN_AT_ONCE, IN_A_STORE, NEVER_SENT, NO_ROOM, NOT_THERE, UNHEARD
 from leasehold.checker.recovery.cases.untold import (
     AGAIN,
@@ -37,7 +38,7 @@ from leasehold.faults import Budget
 from leasehold.impl.events.event import StepEvent
 from tests.checker.conform.walks import Log, judged
 from tests.checker.verify.databases import database
-from tests.watched.drawn import Drawn, drawn
+from tests.watched.drawn import Drawn, drawn, path_under
 from tests.watched.readings import compared
 
 # Seeds of systems; a part of them, and more where there is time for that.
@@ -163,6 +164,8 @@ def told(one: Drawn, budget: Budget | None, states: int) -> Counter[str]:
 
 
 ONE_CRASH = Budget(crash=1)
+KINDS_OF_FAULTS = ("lose", "duplicate", "reorder", "partition", "power_cut", "halt")
+FAULTS = [ONE_CRASH, *(Budget(**{fault: 1, **more}) for fault in KINDS_OF_FAULTS for more in ({}, {"crash": 1}))]
 
 
 @SOME
@@ -179,10 +182,39 @@ def test_counterexamples_are_played_and_reported_or_there_is_a_reason(seeds: ran
 @pytest.mark.parametrize("seeds", [
     pytest.param(range(2050, 2120), marks=pytest.mark.long), pytest.param(range(2120, 2400), marks=pytest.mark.slow),
 ], ids=["more", "many"])  # fmt: skip
-@pytest.mark.parametrize("fault", ["lose", "duplicate", "reorder", "partition", "power_cut", "halt"])
+@pytest.mark.parametrize("fault", KINDS_OF_FAULTS)
 def test_counterexamples_of_each_fault_are_played_or_there_is_a_reason(fault: str, seeds: range) -> None:
     count: Counter[str] = Counter()
     for one in drawn(seeds):
         for budget in (Budget(**{fault: 1}), Budget(**{fault: 1, "crash": 1})):
             count += told(one, budget, FEW_STATES)
     assert count["reported"] + count["not told"] > count["unplayed"], count
+
+
+@pytest.mark.parametrize("seeds", [
+    range(3000, 3004), pytest.param(range(3004, 3100), marks=pytest.mark.long),
+    pytest.param(range(3100, 3600), marks=pytest.mark.slow),
+], ids=["some", "more", "many"])  # fmt: skip
+def test_actors_follow_any_path_of_the_model_under_faults_or_there_is_a_reason(seeds: range) -> None:
+    count: Counter[str] = Counter()
+    for one in drawn(seeds):
+        for budget in FAULTS:
+            properties, chance = RunProperties(one.system, budget), Random(f"{one.seed} {budget}")
+            if (path := path_under(one, properties, chance, 12)) is None:
+                continue
+            with silent():
+                run = CounterexampleRun(
+                    one.known.program, properties, counterexample_of(properties, "c0", path, budget, endless=False)
+                )
+                run.replayer.excuses = True
+                try:
+                    outcome = run.run()
+                finally:
+                    run.close()
+            where = f"seed {one.seed}, {budget}"
+            if outcome.skipped:
+                assert any(words in outcome.skipped for words in UNPLAYED), f"{where}: {outcome.skipped}"
+            else:
+                assert not outcome.findings, f"{where}: {outcome.findings}"
+            count["skipped" if outcome.skipped else "followed"] += 1
+    assert count["followed"] > count["skipped"], count

@@ -111,8 +111,7 @@ def counterexample_of(
     every, told = (properties.deadlines(on_records) for on_records in (False, True))
     every.see(state)
     told.see(state)
-    for number, step in enumerate(path.steps, 1):
-        action, after = _follow(paths, state, step, number)
+    for action, after in _followed(paths, state, path.steps):
         steps.append(_written(writer, state, action, after))
         records.append(properties.projection(after))
         expected |= properties.broken(state, action, after)
@@ -137,12 +136,36 @@ def counterexample_of(
     )  # fmt: skip
 
 
-def _follow(paths: Paths, state: State, step: Step, number: int) -> tuple[Action, State]:
-    """The action of a step that is told in words, and the state after it."""
+def _followed(paths: Paths, state: State, steps: Sequence[Step]) -> list[tuple[Action, State]]:
+    """The actions of steps that are told in words, each with the state after it.
+
+    Words may fit several steps, as they tell no numbers of messages; so what fits first may lead to where the next does
+    not.
+    """
+    found: list[tuple[Action, State]] = []
+    ways = [_fitting(paths, state, steps[0])] if steps else []
+    furthest = 0
+    while len(found) < len(steps):
+        if (one := next(ways[-1], None)) is not None:
+            found.append(one)
+            furthest = max(furthest, len(found))
+            if len(found) < len(steps):
+                ways.append(_fitting(paths, one[1], steps[len(found)]))
+            continue
+        ways.pop()
+        if not ways:
+            raise NoSuchStep(furthest + 1, f"the system has no such step: {steps[furthest].title}")
+        found.pop()
+    return found
+
+
+def _fitting(paths: Paths, state: State, step: Step) -> Iterator[tuple[Action, State]]:
+    """The steps from a state that are told so, each state after them once."""
+    known = set()
     for action, after in paths.world.successors(state):
-        if action.kind == step.kind and paths.describe(state, action, after) == step:
-            return action, after
-    raise NoSuchStep(number, f"the system has no such step: {step.title}")
+        if action.kind == step.kind and after not in known and paths.describe(state, action, after) == step:
+            known.add(after)
+            yield action, after
 
 
 def _written(writer: StepWriter, state: State, action: Action, after: State) -> ScriptStep:
@@ -197,7 +220,7 @@ class CounterexampleRun(WalkRun):
             if self.sim.held(self.lease, name) is None:
                 self._unheard = f"{name} {NOT_THERE}, and ignores {step.event} in the script"
         for notice in stayed:
-            self.monitor.ignored(notice)
+            self.monitor.ignored(notice, step.kind == "duplicate")
         super().watch(step)
         if step.kind in ("lose", "retry"):
             self.monitor.passed(step.kind)

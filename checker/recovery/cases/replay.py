@@ -89,10 +89,7 @@ class Replayer:
         self._see()
         self._at = n
         down = False
-        if self.excuses and step.kind in ("retry", "recover", "crash", "stillborn") and step.machine is not None:
-            own = [m for m in self.script.machines if self.player(m) == self.player(step.machine)]
-            pairs = product(own, self.script.machines)
-            self._unsaid |= {(one, to) for one, to in pairs if self._has_said_nothing(one, to)}
+        self._note_unsaid(step)
         match step.kind:
             case "clock":
                 self.sim.tick()
@@ -123,8 +120,16 @@ class Replayer:
             case _:
                 self._do(step)
         self.sim.loop.quiesce()
+        self._note_unsaid(step)
         if not without_crash:
             self._compare(step, n, down)
+
+    def _note_unsaid(self, step: ScriptStep) -> None:
+        """Who has said nothing to whom where the model has it say all again, as its actor comes back or retries."""
+        if self.excuses and step.kind in ("retry", "recover", "crash", "stillborn") and step.machine is not None:
+            own = [m for m in self.script.machines if self.player(m) == self.player(step.machine)]
+            pairs = product(own, self.script.machines)
+            self._unsaid |= {(one, to) for one, to in pairs if self._has_said_nothing(one, to)}
 
     def _see(self) -> None:
         for packet in self.sim.network.in_transit:
@@ -158,7 +163,7 @@ class Replayer:
         for machine, player in self.sim.player.items():
             if player != self.player(step.machine) or machine.partition("[")[0] not in drivers:
                 continue
-            if self.sim.held(self.lease, machine) is None and player in self.sim.actors:
+            if self.sim.key(self.lease, machine) not in self.sim.disks[player].records:
                 raise Unplayable(f"{machine} {NOT_THERE}, and recovery drives machines for it in the script")
         if step.event and where not in (BEFORE, ACKNOWLEDGE):
             driver = step.point.removeprefix("crash:").partition("/")[0]
@@ -172,10 +177,16 @@ class Replayer:
         event = step.event if step.kind != "crash" else step.event.partition(" ")[2]
         name = self.machine(step.machine)
         if kind in ("deliver", "duplicate"):
-            packet = self._find(step, self.sim.network.in_transit) or self._find(step, self.sent[::-1])
+            ways = [[*self.sim.network.in_transit], self.sent[::-1]]
+            unsaid = kind == "duplicate" and step.sender is not None and (step.sender, step.machine) in self._unsaid
+            if self.excuses and (
+                unsaid or self.sim.held(self.lease, name) is not None
+            ):  # new and old ones may be alike
+                ways = [[p for p in way if self._is_new(p) == (kind == "deliver")] for way in ways]
+            packet = self._find(step, ways[0]) or self._find(step, [*ways[0], *ways[1]])
             if packet is None and step.sender is not None and self._is_in_a_store(event, step.sender):
                 raise Unplayable(f"{event} is in the store of {self.machine(step.sender)}, {IN_A_STORE}")
-            if packet is None and kind == "duplicate" and step.sender and (step.sender, step.machine) in self._unsaid:
+            if packet is None and unsaid and step.sender is not None:
                 raise Unplayable(f"{self.machine(step.sender)} {NEVER_SENT}: {event} to {name}")
             if packet is None:
                 raise ReplayDiverged(f"no {event} of {step.sender} is under way to {step.machine}")
@@ -249,7 +260,9 @@ class Replayer:
 
     def _has_been_disturbed(self) -> bool:
         """Whether a message may have left its channel in the model before its sender could hear of that."""
-        return any(step.kind in ("crash", "stillborn", "halt", "lose") for step in self.script.steps[: self._at])
+        return any(
+            step.kind in ("crash", "stillborn", "halt", "lose", "partition") for step in self.script.steps[: self._at]
+        )
 
     def _find(self, step: ScriptStep, packets: list[Packet]) -> Packet | None:
         assert step.machine is not None and step.sender is not None
@@ -257,9 +270,20 @@ class Replayer:
         found = [p for p in packets if self._is(p, step.sender, step.machine, event, step.fields)]
         if step.behind is not None and found:
             numbers = sorted({packet.envelope["number"] for packet in found}, reverse=True)
-            number = numbers[min(step.behind, len(numbers) - 1)]
-            found = [packet for packet in found if packet.envelope["number"] == number]
+            wanted = numbers[step.behind :][:1]
+            found = [packet for packet in found if packet.envelope["number"] in wanted]
+            found.sort(key=lambda packet: -packet.incarnation)  # who has heard of a newer one refuses the older
         return found[0] if found else None
+
+    def _is_new(self, packet: Packet) -> bool:
+        """Whether the machine that it is for has received no message of its number or a later one."""
+        said = packet.envelope
+        held = self.sim.held(said["lease"], said["receiving_machine"])
+        if held is None:
+            return True
+        of, number = self.sim.program.machines[said["sending_machine"]]
+        at = held.core.position(of.role, number, held.number)
+        return at is None or held.record[held.core.received_at][at] < said["number"]
 
     def _is(
         self, packet: Packet, sender: Machine | None, receiver: Machine, event: str, fields: tuple[Any, ...]

@@ -178,4 +178,6 @@ def _behind(before: State, action: Action) -> int | None:
     if lane is None or lane.channel.kind != "mailbox" or action.position < 0:
         return None
     entries = channels.entries(lane.channel.kind, before[lane.cell])
+    if not entries[action.position][0]:
+        return 0  # the one that was received last
     return sum(entry[1:] == entries[action.position][1:] for entry in entries[action.position + 1 :])
