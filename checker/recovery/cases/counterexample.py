@@ -8,8 +8,9 @@ waits. A run that breaks anything else than the path of the model does fails.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from leasehold.checker.explore import Exploration, Limits, explore
 from leasehold.checker.explore.labels import Labels
@@ -33,6 +34,8 @@ MOST_STATES = 100_000  # of a search for counterexamples
 # What no actor does, as it says an answer until it is received.
 LOST_FOR_GOOD = "is an answer that the model loses for good, and actors send it until it is received"
 ENDLESS = (*OF_FAIR_RUNS, "deadlock")  # kinds of properties that the end of a run breaks
+
+T = TypeVar("T")
 
 
 class NoSuchStep(LookupError):
@@ -111,7 +114,7 @@ def counterexample_of(
     every, told = (properties.deadlines(on_records) for on_records in (False, True))
     every.see(state)
     told.see(state)
-    for action, after in _followed(paths, state, path.steps):
+    for action, after in path_states(paths, state, path.steps):
         steps.append(_written(writer, state, action, after))
         records.append(properties.projection(after))
         expected |= properties.broken(state, action, after)
@@ -136,26 +139,46 @@ def counterexample_of(
     )  # fmt: skip
 
 
-def _followed(paths: Paths, state: State, steps: Sequence[Step]) -> list[tuple[Action, State]]:
-    """The actions of steps that are told in words, each with the state after it.
+def followed(
+    first: State, many: int, fitting: Callable[[int, State], Iterator[tuple[T, State]]]
+) -> tuple[list[tuple[T, State]], int]:  # fmt: skip
+    """A way through steps that are told in words, each with the state after it; and how many fit at most.
 
     Words may fit several steps, as they tell no numbers of messages; so what fits first may lead to where the next does
     not.
+
+    Args:
+        first: the state before them.
+        many: how many steps there are.
+        fitting: the steps from a state that fit the words of this number, from 0 on.
     """
-    found: list[tuple[Action, State]] = []
-    ways = [_fitting(paths, state, steps[0])] if steps else []
-    furthest = 0
-    while len(found) < len(steps):
+    found: list[tuple[T, State]] = []
+    ways, furthest = [fitting(0, first)] if many else [], 0
+    tried: set[tuple[int, State]] = set()
+    while ways and len(found) < many:
         if (one := next(ways[-1], None)) is not None:
+            if (len(found), one[1]) in tried:
+                continue
+            tried.add((len(found), one[1]))
             found.append(one)
             furthest = max(furthest, len(found))
-            if len(found) < len(steps):
-                ways.append(_fitting(paths, one[1], steps[len(found)]))
+            if len(found) < many:
+                ways.append(fitting(len(found), one[1]))
             continue
         ways.pop()
-        if not ways:
-            raise NoSuchStep(furthest + 1, f"the system has no such step: {steps[furthest].title}")
-        found.pop()
+        found = found[:-1]
+    return found, furthest
+
+
+def path_states(paths: Paths, state: State, steps: Sequence[Step]) -> list[tuple[Action, State]]:
+    """The actions of the steps of a path, each with the state after it.
+
+    Raises:
+        NoSuchStep: the model has no such path.
+    """
+    found, furthest = followed(state, len(steps), lambda n, one: _fitting(paths, one, steps[n]))
+    if furthest < len(steps):
+        raise NoSuchStep(furthest + 1, f"the system has no such step: {steps[furthest].title}")
     return found
 
 

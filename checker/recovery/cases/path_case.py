@@ -18,7 +18,7 @@ from leasehold.checker.explore.labels import Labels
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.result import Path, Snapshot, Step
-from leasehold.checker.recovery.cases.counterexample import NoSuchStep
+from leasehold.checker.recovery.cases.counterexample import NoSuchStep, followed, path_states
 from leasehold.checker.recovery.cases.properties import RunProperties
 from leasehold.faults import Budget
 from leasehold.spec import System
@@ -65,16 +65,15 @@ class PathCase:
         state = next((s for s, shown in firsts if self.initial.items() <= _flat(shown).items()), None)
         if state is None:
             raise NoSuchStep(0, "the system has no first state like that of the path")
-        initial = before = paths.snapshot(state)
-        steps: list[Step] = []
-        for number, wanted in enumerate(self.steps, 1):
-            found = next(_alike(paths, state, before, wanted), None)
-            if found is None:
-                words = " ".join(filter(None, (wanted.get("machine"), wanted["kind"], wanted.get("event"))))
-                raise NoSuchStep(number, f"the system has no such step any more: {words}")
-            step, state = found
-            steps.append(step)
-            before = step.state
+        initial = paths.snapshot(state)
+        found, furthest = followed(
+            state, len(self.steps), lambda n, one: _alike(paths, one, paths.snapshot(one), self.steps[n])
+        )
+        if furthest < len(self.steps):
+            wanted = self.steps[furthest]
+            words = " ".join(filter(None, (wanted.get("machine"), wanted["kind"], wanted.get("event"))))
+            raise NoSuchStep(furthest + 1, f"the system has no such step any more: {words}")
+        steps = [step for step, _ in found]
         return Path(initial, tuple(steps), self.loop)
 
     def _paths(self, system: System) -> Paths:
@@ -92,16 +91,15 @@ class PathCase:
         initial = {name: value for name, value in _flat(path.initial).items() if known.get(name) != value}
         state = next(s for s in paths.world.initial_states() if paths.snapshot(s) == path.initial)
         before, steps = path.initial, []
-        for step in path.steps:
+        for step, (_, after) in zip(path.steps, path_states(paths, state, path.steps), strict=True):
             words = _words(step, before)
             channels = words.pop("channels", None)
             words = {name: value for name, value in words.items() if value not in (None, {}, [], "")}
             alike = {after: one for one, after in _alike(paths, state, before, words)}
             if len(alike) > 1:  # messages tell them apart
                 words["channels"] = channels
-            state = next(after for after, one in alike.items() if one == step)
             steps.append(words)
-            before = step.state
+            state, before = after, step.state
         return replace(self, initial=initial, steps=steps)
 
 

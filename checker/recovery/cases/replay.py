@@ -38,6 +38,7 @@ UNHEARD = "has not heard of"
 NO_ROOM = "does not know yet that what it has sent is not under way any more"
 # What no actor takes, as it commits both at once.
 DRIVEN_AT_ONCE = "commits the steps of what it drives with its own"
+SAYS_AGAIN = ("retry", "recover", "crash", "stillborn", "duplicate")  # kinds of steps: what a state says is said again
 # What no actor says: the model keeps ranks of numbers, and takes a machine that has sent nothing for one all of whose
 # messages were received.
 NEVER_SENT = "has sent nothing to it yet, and says it again in the script"
@@ -125,8 +126,8 @@ class Replayer:
             self._compare(step, n, down)
 
     def _note_unsaid(self, step: ScriptStep) -> None:
-        """Who has said nothing to whom where the model has it say all again, as its actor comes back or retries."""
-        if self.excuses and step.kind in ("retry", "recover", "crash", "stillborn") and step.machine is not None:
+        """Who has said nothing to whom where the model has it say all again, as its actor comes back, say."""
+        if self.excuses and step.kind in SAYS_AGAIN and step.machine is not None:
             own = [m for m in self.script.machines if self.player(m) == self.player(step.machine)]
             pairs = product(own, self.script.machines)
             self._unsaid |= {(one, to) for one, to in pairs if self._has_said_nothing(one, to)}
@@ -181,7 +182,7 @@ class Replayer:
             unsaid = kind == "duplicate" and step.sender is not None and (step.sender, step.machine) in self._unsaid
             if self.excuses and (
                 unsaid or self.sim.held(self.lease, name) is not None
-            ):  # new and old ones may be alike
+            ):  # new ones may be like old ones
                 ways = [[p for p in way if self._is_new(p) == (kind == "deliver")] for way in ways]
             packet = self._find(step, ways[0]) or self._find(step, [*ways[0], *ways[1]])
             if packet is None and step.sender is not None and self._is_in_a_store(event, step.sender):
