@@ -21,7 +21,15 @@ from leasehold.checker.recovery.cases.log_case import UnplayableLog, log_case
 from leasehold.checker.recovery.cases.log_replay import LogPlayer
 from leasehold.checker.recovery.cases.played import AT_FIRST, PlayedCounterexample, play_counterexample
 from leasehold.checker.recovery.cases.properties import RunProperties
-from leasehold.checker.recovery.cases.replay import DRIVEN_AT_ONCE, IN_A_STORE, NEVER_SENT, NO_ROOM, NOT_THERE, UNHEARD
+from leasehold.checker.recovery.cases.replay import (
+    DRIVEN_AT_ONCE,
+    IN_A_STORE,
+    NEVER_SENT,
+    NO_ROOM,
+    NOT_THERE,
+    OF_BEFORE,
+    UNHEARD,
+)
 from leasehold.checker.recovery.cases.untold import (
     AGAIN,
     ANY_ORDER,
@@ -130,7 +138,9 @@ def test_a_run_is_explained_by_the_records_of_its_machines(seeds: range) -> None
 
 
 # Why a counterexample of the model is played by no actor, or why no event shows what it breaks.
-UNPLAYED = (AT_FIRST, NOT_THERE, UNHEARD, NO_ROOM, DRIVEN_AT_ONCE, IN_A_STORE, NEVER_SENT, LOST_FOR_GOOD)
+UNPLAYED = (
+    AT_FIRST, NOT_THERE, UNHEARD, DRIVEN_AT_ONCE, IN_A_STORE, NEVER_SENT, OF_BEFORE, NO_ROOM, LOST_FOR_GOOD,
+)  # fmt: skip
 NOT_TOLD = (OF_NO_MACHINE, UNMADE, DOWN, ANY_ORDER, ON_THEIR_WAY, APART, UNBEGUN, AGAIN, WHAT_CAN)
 STATES = 6000  # of an exploration
 FEW_STATES = 2500  # of one with faults, of which there are many

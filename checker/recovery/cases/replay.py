@@ -21,6 +21,7 @@ from leasehold.faults.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING
 from leasehold.faults.simulation.network import SCHEME, Packet
 from leasehold.faults.simulation.simulation import ControlledActor, Simulation
 from leasehold.impl.actor.environment import ActorError
+from leasehold.impl.actor.messages import EPOCH, Heard
 from leasehold.impl.actor.ready import Consume
 from leasehold.impl.actor.session import ChannelFull
 from leasehold.impl.actor.table import MachineInstance
@@ -42,6 +43,8 @@ SAYS_AGAIN = ("retry", "recover", "crash", "stillborn", "duplicate")  # kinds of
 # What no actor says: the model keeps ranks of numbers, and takes a machine that has sent nothing for one all of whose
 # messages were received.
 NEVER_SENT = "has sent nothing to it yet, and says it again in the script"
+# What no actor receives any more.
+OF_BEFORE = "was sent before its actor has restarted, and its receiver has heard of that"
 # What no actor receives, as who has sent it is down, and nothing of a session leaves its store until it is back.
 IN_A_STORE = "which is down, and its session says it when it is back"
 
@@ -191,6 +194,8 @@ class Replayer:
                 raise Unplayable(f"{self.machine(step.sender)} {NEVER_SENT}: {event} to {name}")
             if packet is None:
                 raise ReplayDiverged(f"no {event} of {step.sender} is under way to {step.machine}")
+            if self.excuses and self._is_of_before(packet):
+                raise Unplayable(f"{event} of {self.machine(step.sender or step.machine)} {OF_BEFORE}")
             self.sim.loop.call(partial(self.sim.network.deliver, packet, answered))
             return
         if self.sim.held(self.lease, name) is None and self._has_moved(step.machine):
@@ -285,6 +290,15 @@ class Replayer:
         of, number = self.sim.program.machines[said["sending_machine"]]
         at = held.core.position(of.role, number, held.number)
         return at is None or held.record[held.core.received_at][at] < said["number"]
+
+    def _is_of_before(self, packet: Packet) -> bool:
+        """Whether the receiver has heard of a newer incarnation of the actor that has sent it."""
+        said = packet.envelope
+        receiver = self.sim.actors.get(self.sim.player[said["receiving_machine"]])
+        if receiver is None:
+            return False
+        heard = Heard.of(receiver.table.metadata.get(EPOCH + said["sender"])).epoch
+        return bool(said["epoch"] < (receiver.epoch if receiver.identity.name == said["sender"] else heard))
 
     def _is(
         self, packet: Packet, sender: Machine | None, receiver: Machine, event: str, fields: tuple[Any, ...]
