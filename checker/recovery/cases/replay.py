@@ -23,11 +23,11 @@ from leasehold.faults.simulation.simulation import ControlledActor, Simulation
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.messages import EPOCH, Heard
 from leasehold.impl.actor.ready import Consume
-from leasehold.impl.actor.session import ChannelFull
+from leasehold.impl.actor.session import ChannelFull, has_room
 from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.core.core import Named
 from leasehold.impl.core.values import ValueFault, named_fields, to_plain
-from leasehold.impl.core.work import TICK, local
+from leasehold.impl.core.work import TICK, local, message
 from leasehold.impl.notices import Consumed, Kind, Notice, SimulatedCrash
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import System
@@ -36,7 +36,7 @@ from leasehold.spec.language.model import System
 NOT_THERE = "is not there yet, as nothing has begun or driven it"
 UNHEARD = "has not heard of"
 # What no actor takes, as a message keeps its place in a channel until its sender hears that it has arrived.
-NO_ROOM = "does not know yet that what it has sent is not under way any more"
+NO_ROOM = "waits for room to send"
 # What no actor takes, as it commits both at once.
 DRIVEN_AT_ONCE = "commits the steps of what it drives with its own"
 SAYS_AGAIN = ("retry", "recover", "crash", "stillborn", "duplicate")  # kinds of steps: what a state says is said again
@@ -181,13 +181,10 @@ class Replayer:
         event = step.event if step.kind != "crash" else step.event.partition(" ")[2]
         name = self.machine(step.machine)
         if kind in ("deliver", "duplicate"):
-            ways = [[*self.sim.network.in_transit], self.sent[::-1]]
             unsaid = kind == "duplicate" and step.sender is not None and (step.sender, step.machine) in self._unsaid
-            if self.excuses and (
-                unsaid or self.sim.held(self.lease, name) is not None
-            ):  # new ones may be like old ones
-                ways = [[p for p in way if self._is_new(p) == (kind == "deliver")] for way in ways]
-            packet = self._find(step, ways[0]) or self._find(step, [*ways[0], *ways[1]])
+            packet = self._sought(step, kind, unsaid)
+            if packet is None and self.excuses and self._acknowledged():
+                packet = self._sought(step, kind, unsaid)
             if packet is None and step.sender is not None and self._is_in_a_store(event, step.sender):
                 raise Unplayable(f"{event} is in the store of {self.machine(step.sender)}, {IN_A_STORE}")
             if packet is None and unsaid and step.sender is not None:
@@ -197,10 +194,55 @@ class Replayer:
             if self.excuses and self._is_of_before(packet):
                 raise Unplayable(f"{event} of {self.machine(step.sender or step.machine)} {OF_BEFORE}")
             self.sim.loop.call(partial(self.sim.network.deliver, packet, answered))
+            if self.excuses and step.kind == "deliver":
+                self._make_room(step, packet)
             return
         if self.sim.held(self.lease, name) is None and self._has_moved(step.machine):
             raise ReplayDiverged(f"there is no {name} to take {event}")
         self.consume(name, event, step.fields)
+
+    def _sought(self, step: ScriptStep, kind: str, unsaid: bool) -> Packet | None:
+        """The message that a step delivers: a new one, or one that was received; both may be alike."""
+        assert step.machine is not None
+        self._see()
+        ways = [[*self.sim.network.in_transit], self.sent[::-1]]
+        if self.excuses and (unsaid or self.sim.held(self.lease, self.machine(step.machine)) is not None):
+            ways = [[p for p in way if self._is_new(p) == (kind == "deliver")] for way in ways]
+        return self._find(step, ways[0]) or self._find(step, [*ways[0], *ways[1]])
+
+    def _acknowledged(self) -> bool:
+        """Delivers what sessions say again and was received; the answers tell them to go on. Whether there was any."""
+        ordered = (p for p in self.sim.network.in_transit if self.sim.program.messages[p.envelope["message"]].ordered)
+        found = [
+            p for p in ordered
+            if self.sim.held(self.lease, p.envelope["receiving_machine"]) is not None and not self._is_new(p)
+        ]  # fmt: skip
+        for packet in found:
+            self.sim.loop.call(partial(self.sim.network.deliver, packet))
+            self.sim.loop.quiesce()
+        return bool(found)
+
+    def _make_room(self, step: ScriptStep, packet: Packet) -> None:
+        """Where a machine has no room for what follows from a message, those wait that it has sent before.
+
+        Raises:
+            Unplayable: there is no room although sessions go on.
+        """
+        assert step.machine is not None
+        name = self.machine(step.machine)
+        for _ in range(2):
+            self.sim.loop.quiesce()
+            held = self.sim.held(self.lease, name)
+            if held is None or not self._is_new(packet):
+                return
+            of, number = self.sim.program.machines[packet.envelope["sending_machine"]]
+            at = held.core.position(of.role, number, held.number)
+            event = message(step.event, step.fields, -1 if at is None else at, packet.envelope["number"])
+            if has_room(self.sim.program, held, event, self.sim.time.now):
+                return
+            if self._acknowledged():
+                self.sim.loop.call(partial(self.sim.network.deliver, packet))
+        raise Unplayable(f"{name} {NO_ROOM} what follows from {step.event}")
 
     def _is_in_a_store(self, message: str, sender: Machine) -> bool:
         """Whether a message of a session has not left its sender, which is down."""
@@ -260,7 +302,7 @@ class Replayer:
         self.sim.loop.quiesce()
         error = future.exception() if future.done() and not future.cancelled() else None
         if isinstance(error, ChannelFull) and self.excuses and self._has_been_disturbed():
-            raise Unplayable(f"{error}, and {NO_ROOM}")
+            raise Unplayable(str(error))
         if isinstance(error, ActorError) and actor.running:
             raise ReplayDiverged(f"an actor does not take what the model does: {error}")
 
@@ -278,7 +320,8 @@ class Replayer:
             numbers = sorted({packet.envelope["number"] for packet in found}, reverse=True)
             wanted = numbers[step.behind :][:1]
             found = [packet for packet in found if packet.envelope["number"] in wanted]
-            found.sort(key=lambda packet: -packet.incarnation)  # who has heard of a newer one refuses the older
+        if self.excuses:  # who has heard of a newer incarnation refuses an older one, and the older one hears no answer
+            found.sort(key=lambda packet: -packet.incarnation)
         return found[0] if found else None
 
     def _is_new(self, packet: Packet) -> bool:
