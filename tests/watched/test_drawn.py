@@ -202,8 +202,8 @@ def test_counterexamples_of_each_fault_are_played_or_there_is_a_reason(fault: st
 
 
 @pytest.mark.parametrize("seeds", [
-    range(3000, 3004), pytest.param(range(3004, 3100), marks=pytest.mark.long),
-    pytest.param(range(3100, 3600), marks=pytest.mark.slow),
+    range(3000, 3002), pytest.param(range(3002, 3080), marks=pytest.mark.long),
+    pytest.param(range(3080, 3148), marks=pytest.mark.slow),
 ], ids=["some", "more", "many"])  # fmt: skip
 def test_actors_follow_any_path_of_the_model_under_faults_or_there_is_a_reason(seeds: range) -> None:
     count: Counter[str] = Counter()

@@ -19,7 +19,7 @@ from typing import Any
 
 from leasehold.checker.explain.machines import MachineOf
 from leasehold.checker.recovery.cases.log_case import LogCase, StepTeller, UnplayableLog
-from leasehold.checker.recovery.cases.walk import ROUNDS, SETTLE
+from leasehold.checker.recovery.cases.replay import ROUNDS, SETTLE
 from leasehold.faults.simulation.network import Packet
 from leasehold.faults.simulation.simulation import ControlledActor, ControlledStepper, Simulation
 from leasehold.impl.actor.environment import ActorError

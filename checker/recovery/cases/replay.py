@@ -48,6 +48,9 @@ OF_BEFORE = "was sent before its actor has restarted, and its receiver has heard
 # What no actor receives, as who has sent it is down, and nothing of a session leaves its store until it is back.
 IN_A_STORE = "which is down, and its session says it when it is back"
 
+ROUNDS = 5  # of retransmission, each twice as long as the one before, without which nothing comes of it
+SETTLE = 3.0  # seconds of the first of them
+
 
 class Unplayable(Exception):
     """A script has a step that no actor takes: of a machine that is not there yet, or that another's run begins."""
@@ -183,7 +186,8 @@ class Replayer:
         if kind in ("deliver", "duplicate"):
             unsaid = kind == "duplicate" and step.sender is not None and (step.sender, step.machine) in self._unsaid
             packet = self._sought(step, kind, unsaid)
-            if packet is None and self.excuses and self._acknowledged():
+            ordered = self.sim.program.messages[event].ordered
+            while packet is None and self.excuses and ordered and self._acknowledged():
                 packet = self._sought(step, kind, unsaid)
             if packet is None and step.sender is not None and self._is_in_a_store(event, step.sender):
                 raise Unplayable(f"{event} is in the store of {self.machine(step.sender)}, {IN_A_STORE}")
@@ -212,15 +216,21 @@ class Replayer:
 
     def _acknowledged(self) -> bool:
         """Delivers what sessions say again and was received; the answers tell them to go on. Whether there was any."""
-        ordered = (p for p in self.sim.network.in_transit if self.sim.program.messages[p.envelope["message"]].ordered)
-        found = [
-            p for p in ordered
-            if self.sim.held(self.lease, p.envelope["receiving_machine"]) is not None and not self._is_new(p)
-        ]  # fmt: skip
-        for packet in found:
-            self.sim.loop.call(partial(self.sim.network.deliver, packet))
-            self.sim.loop.quiesce()
-        return bool(found)
+        for n in range(ROUNDS):
+            in_transit = tuple(self.sim.network.in_transit)
+            ordered = (p for p in in_transit if self.sim.program.messages[p.envelope["message"]].ordered)
+            found = [p for p in ordered if self._is_held(p) and not self._is_new(p)]
+            for packet in found:
+                self.sim.loop.call(partial(self.sim.network.deliver, packet))
+                self.sim.loop.quiesce()
+            if found:
+                return True
+            self.sim.loop.advance(SETTLE * 2**n)
+        return False
+
+    def _is_held(self, packet: Packet) -> bool:
+        """Whether the machine is there that a message is for."""
+        return self.sim.held(self.lease, packet.envelope["receiving_machine"]) is not None
 
     def _make_room(self, step: ScriptStep, packet: Packet) -> None:
         """Where a machine has no room for what follows from a message, those wait that it has sent before.

@@ -16,14 +16,12 @@ from leasehold.checker.recovery import simulated_run
 from leasehold.checker.recovery.cases.case import CaseRun
 from leasehold.checker.recovery.cases.choices import Choices, Happening
 from leasehold.checker.recovery.cases.properties import DEADLOCK, Records, RunMonitor, RunProperties
-from leasehold.checker.recovery.cases.replay import Replayer
+from leasehold.checker.recovery.cases.replay import ROUNDS, SETTLE, Replayer
 from leasehold.checker.recovery.cases.steps import Script, ScriptStep
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.core.core import Program
 
 MOST_STEPS = 400  # after the restart
-ROUNDS = 5  # of retransmission, each twice as long as the one before, without which nothing comes of it
-SETTLE = 3.0  # seconds of the first of them
 AS_IN_THE_MODEL = "broken as in the model"
 CHECKS = {
     **simulated_run.CHECKS,
