@@ -96,8 +96,8 @@ def _groups(sources: tuple[str, ...]) -> Iterator[list[str]]:
 def _read(sources: list[str], keys: Trust | None, unsigned: bool, result: ConformanceResult) -> dict[str, WholeLog]:
     """The logs of a group, by actor; those that are not whole are findings."""
     found: dict[str, WholeLog] = {}
-    for words in each_source(sources):
-        source = open_source(words)
+    for words, of in each_source(sources):
+        source = open_source(words, of)
         try:
             log = read_log(source.lines(0), keys, unsigned or not source.signed)
         except ChainError as error:

@@ -17,7 +17,7 @@ from leasehold.impl.identity.trust import Trust, TrustFault
 from leasehold.impl.identity.trust_file import TrustFile
 from leasehold.impl.server.client import Client, ClientError, Unreachable, sockets
 from leasehold.impl.server.config import ConfigError, read_config
-from leasehold.impl.server.event_source import open_source
+from leasehold.impl.server.event_source import actors_of, open_source
 from leasehold.impl.store.store import StoreError
 from leasehold.spec import SpecError, System, load
 from leasehold.spec.language.load import SHIPPED
@@ -50,14 +50,18 @@ def source_options(command: F) -> F:
     return command
 
 
-def each_source(sources: Iterable[str]) -> Iterator[str]:
-    """The sources one by one: a folder of sockets stands for all of its actors.
+def each_source(sources: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The sources one by one, and which actor is meant: a folder of sockets, and a store, stand for all their actors.
 
     Raises:
         Unreachable: there is no socket in a folder.
+        StoreError: a store cannot be read.
     """
     for words in sources:
-        yield from map(str, sockets(Path(words))) if Path(words).is_dir() else (words,)
+        if Path(words).is_dir():
+            yield from ((str(socket), "") for socket in sockets(Path(words)))
+        else:
+            yield from ((words, actor) for actor in actors_of(words) or ("",))
 
 
 @contextmanager
@@ -72,7 +76,7 @@ def named_in_errors(words: str) -> Iterator[None]:
 
 
 def read_sources(sources: Iterable[str], trust: Path | None, unsigned: bool) -> dict[str, list[AnyEvent]]:
-    """The events of each actor, by its name; a folder of sockets stands for all of its actors.
+    """The events of each actor, by its name, of `each_source`.
 
     Raises:
         ClientError, StoreError, TrustFault: they cannot be read.
@@ -80,8 +84,8 @@ def read_sources(sources: Iterable[str], trust: Path | None, unsigned: bool) -> 
     """
     keys: Trust | None = None if trust is None else TrustFile(trust).current()
     chains: dict[str, list[AnyEvent]] = {}
-    for words in each_source(sources):
-        source = open_source(words)
+    for words, of in each_source(sources):
+        source = open_source(words, of)
         with named_in_errors(words):
             actor, events = read_chain(source.lines(0), keys, unsigned or not source.signed)
         if actor in chains:
@@ -151,7 +155,7 @@ def _told(words: str) -> tuple[str, dict[str, str | int | bool]] | None:
         about = Client(sockets(path)[0]).get("about")
         return about["system"], about["constants"]
     try:
-        for line in open_source(words).lines(0):
+        for line in open_source(words, next(iter(actors_of(words)), "")).lines(0):
             if line.startswith(RECOVERED) and isinstance(event := read(line), RecoveredEvent) and event.system:
                 return event.system, event.constants
     except (OSError, ClientError, StoreError, EventError):

@@ -123,7 +123,7 @@ def verify(
     keys = None if trust is None else TrustFile(trust).current()
     mine = own_queries(queries)
     try:
-        readers = [_reader(words, keys, unsigned) for words in each_source(sources)]
+        readers = [_reader(words, of, keys, unsigned) for words, of in each_source(sources)]
     except ChainError as error:
         if not as_json:
             raise
@@ -175,9 +175,9 @@ def verify(
     return Exit.HOLDS if result.holds else Exit.UNDECIDED if result.undecided else Exit.VIOLATED
 
 
-def _reader(words: str, keys: Trust | None, unsigned: bool) -> ChainReader:
+def _reader(words: str, of: str, keys: Trust | None, unsigned: bool) -> ChainReader:
     with named_in_errors(words):
-        return ChainReader(words, keys, unsigned)
+        return ChainReader(words, keys, unsigned, of)
 
 
 def _check_options(follow: bool, seconds: float | None, metrics: tuple[str, int] | None, name: str) -> None:

@@ -55,7 +55,7 @@ class SystemCluster:
         self._store = store or (lambda name: MemoryStore(self.disks[name]))
         self._transport = transport or (lambda name: MemoryTransport(self.network, name))
         self._made = environment or (lambda name: Environment())
-        self._in_memory = transport is None
+        self._in_memory, self._in_own_stores = transport is None, store is None
         self._identities: dict[str, Identity] = {}
         for name, roles in program.roles_of(self.players).items():
             self._introduce(name, roles)
@@ -114,8 +114,13 @@ class SystemCluster:
             identity.trust = after
 
     async def kill(self, name: str) -> None:
-        """Ends an actor as a power cut would: its memory is lost, its disk keeps what was committed."""
+        """Ends an actor as a power cut would: its memory is lost, its disk keeps what was committed.
+
+        Where the actor has a store of the caller's, its file or connection is let go, as a process that ends does.
+        """
         await self.actors[name].kill()
+        if not self._in_own_stores:
+            await self.actors[name].store.close()
         self.disks[name].crash()
 
     def log(self, name: str) -> list[bytes]:

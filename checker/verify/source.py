@@ -29,6 +29,7 @@ class ChainReader:
             down.
         trust: has the keys of the actor; None: no signature is checked.
         unsigned: whether the end of a file need not be signed.
+        of: the actor that is meant, of several in a store.
 
     Attributes:
         actor: whose events they are.
@@ -43,11 +44,11 @@ class ChainReader:
         ClientError, StoreError, ChainError: the source cannot be read, or is none.
     """
 
-    def __init__(self, words: str, trust: Trust | None, unsigned: bool = False) -> None:
+    def __init__(self, words: str, trust: Trust | None, unsigned: bool = False, of: str = "") -> None:
         self.words, self.trust, self.unsigned = words, trust, unsigned
-        self.source: EventSource = open_source(words, stores=True)
-        of = self.source
-        self.actor = of.name if isinstance(of, ConfiguredSource) else EventLines(of.lines(0)).header.actor
+        self.source: EventSource = open_source(words, of, stores=True)
+        source = self.source
+        self.actor = source.name if isinstance(source, ConfiguredSource) else EventLines(source.lines(0)).header.actor
         self.live = self.source.live
         self.kept = Follower(self.actor)
         self.reached: SourceMoment | None = None

@@ -231,6 +231,22 @@ def _begin(path: Path) -> bytes:
         return b""
 
 
+def _is_store(words: str) -> bool:
+    """Whether a source is the URL of a store."""
+    return ":" in words and not Path(words).exists()
+
+
+def actors_of(words: str) -> list[str]:
+    """The actors of a source that has several, a store that actors share; none of any other.
+
+    Raises:
+        StoreError: the store cannot be read, or the URL is none.
+    """
+    store = store_from_url(words) if _is_store(words) else None
+    there = asyncio.run(store.owners()) if isinstance(store, OwnedStore) else []
+    return there if len(there) > 1 else []
+
+
 def open_source(words: str, actor: str = "", stores: bool = False) -> EventSource:
     """A source: the URL of a store; a file of lines; or an actor's socket, its configuration, or a folder of sockets.
 
@@ -244,7 +260,7 @@ def open_source(words: str, actor: str = "", stores: bool = False) -> EventSourc
         StoreError: the URL is none.
     """
     path = Path(words)
-    if not path.exists() and ":" in words:
+    if _is_store(words):
         return StoreSource(words, actor)
     begin = _begin(path)
     if (path.suffix == ".jsonl" and not path.is_dir()) or begin.startswith(HEADER):
