@@ -157,6 +157,8 @@ class LogConformance:
             self._say("log", event, f"its incarnation is {event.epoch}, and that before it was {chain.epoch}")
         elif event.epoch > chain.epoch and not begins and chain.epoch and not isinstance(event, MigratedEvent):
             self._say("log", event, f"incarnation {event.epoch} has not begun: the last was {chain.epoch}")
+        elif event.position == 1 and not begins and not isinstance(event, MigratedEvent):
+            self._say("log", event, "no event says that its incarnation has begun")
         if event.now < chain.now and event.epoch == chain.epoch:
             self._say("clock", event, f"the time goes back from tick {chain.now} to {event.now} in one incarnation")
         if event.commit < chain.commit:

@@ -23,14 +23,15 @@ from leasehold.checker.conform.findings import JudgedLog, Nonconformity
 from leasehold.checker.conform.judge import LogConformance
 from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.explore.layout import State
+from leasehold.checker.explore.properties import DEADLOCK
 from leasehold.checker.verify.causal import CutFault, with_driven
 from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.timers import due
 from leasehold.impl.actor.table import BELOW
-from leasehold.impl.events.event import AnyEvent, MachineStep, StepEvent
+from leasehold.impl.events.event import AnyEvent, MachineStep, StartedCall, StepEvent
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
-from leasehold.spec.language.model import Call, Property
+from leasehold.spec.language.model import OF_FAIR_RUNS, Call, Property
 
 Culprit: TypeAlias = Literal["core", "infrastructure", "policy", "specification", "unknown"]
 Place: TypeAlias = tuple[str, int]  # an actor, and the position of its event
@@ -117,6 +118,7 @@ class Blaming:
             self._clock(property_, events)
             or (None if state is None else self._overdue(property_, state, events))
             or self._found_otherwise(past)
+            or self._outstanding(property_, run, events)
             or self._decided(past)
         )
 
@@ -223,6 +225,32 @@ class Blaming:
         at, one = told[-1]
         words = f"a probe has found {step.event} of {step.machine} (event {place[1]} of {place[0]}), and a handler"
         return Blame("infrastructure", f"{words} had told {one.event} (event {at[1]} of {at[0]})", (place, at))
+
+    def _outstanding(self, property_: str, run: str, events: Sequence[Place]) -> Blame | None:
+        """Something should have come, and a message, a policy's answer or the end of a call has not."""
+        of = self._property(property_)
+        if (of is None or of.kind not in OF_FAIR_RUNS) and property_ != DEADLOCK:
+            return None
+        messages: dict[tuple[str, str], tuple[int, Place]] = {}  # by sender and receiver the last that was not received
+        calls: dict[str, tuple[StartedCall, Place]] = {}  # by machine the one that goes on
+        for place in events:
+            for step in (s for s in _steps(self.events[place]) if s.lease == run):
+                if step.received is not None:
+                    lane = step.received.machine, step.machine
+                    if lane in messages and messages[lane][0] <= step.received.number:
+                        del messages[lane]
+                if step.answers is not None or step.record.state != step.source:
+                    calls.pop(step.machine, None)
+                calls |= {step.machine: (call, place) for call in step.starts}
+                messages |= {(step.machine, sent.to): (sent.number, place) for sent in step.sends}
+        for machine, (call, (actor, position)) in calls.items():
+            asked = f"{call.target} of {machine} was called by event {position} of {actor}, and has not answered"
+            return Blame("policy" if call.target.startswith("policy.") else "infrastructure", asked, ((actor, position),))
+        if of is None or of.within is None:
+            for (sender, receiver), (number, (actor, position)) in messages.items():
+                words = f"message {number} of {sender} to {receiver} (event {position} of {actor}) was not received"
+                return Blame("infrastructure", words, ((actor, position),))
+        return None
 
     def _is_outside(self, step: MachineStep) -> bool:
         return step.cause in ("policy", "handler", "probe", "client")

@@ -257,6 +257,8 @@ def _check(event: AnyEvent, program: Program, teller: StepTeller) -> None:
         raise UnplayableLog(f"{where}: its actor has other constants than these (--system, --set)")
     if isinstance(event, StepEvent):
         for step in with_driven(event.step):
+            if program.machines.get(step.machine) is None:
+                raise UnplayableLog(f"{where}: the system {program.system} has no machine {step.machine!r}")
             key = MachineOf(event.actor, step.lease, step.machine)
             if key not in teller.records and teller.first(step.machine).state != step.source:
                 raise UnplayableLog(

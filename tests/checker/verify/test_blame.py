@@ -299,3 +299,69 @@ def test_what_machines_hear_is_drawn_as_the_language_writes_it(tmp_path: Path) -
     path = drawn_path(known.layout, verification.until_decided(violation))
     verification.close()
     assert [step.fields for step in path.steps if step.event == "heat"] == [{"by": "cook[1]", "near": "{cook[1]}"}]
+
+
+DESK = {
+    "system.yaml": """
+system: desk
+standing: true
+roles: {desk: {}, clerk: {}}
+channels: {orders: {from: desk, to: clerk, kind: mailbox}}
+environment: {come: {to: desk}}
+""",
+    "messages.yaml": "messages: {order: {from: desk, to: clerk}}\n",
+    "roles/desk.yaml": """
+role: desk
+events: {come: Somebody comes., yes: It may be., built: It is built.}
+states:
+  idle: {initial: true, on: {come: {to: asking}}}
+  asking: {tasks: [ask], on: {yes: {to: building}}, ignore: {come: one at a time}}
+  building: {tasks: [build], on: {built: {to: ordering}}, ignore: {come: one at a time}}
+  ordering: {tasks: [order], ignore: {come: it is over}}
+tasks:
+  ask: {call: policy.ask, answers: [yes]}
+  build: {call: handler.build, answers: [built]}
+  order: {send: order, to: clerk}
+""",
+    "roles/clerk.yaml": """
+role: clerk
+states: {idle: {initial: true, on: {order: {to: busy}}}, busy: {ignore: {order: it works}}}
+""",
+    "invariants.yaml": """
+properties:
+  it_is_done: {when: desk.state == asking, leads_to: clerk.state == busy}
+""",
+}
+
+
+@pytest.mark.parametrize(
+    ("answers", "culprit", "reason"),
+    [
+        ((), "policy", "policy.ask of desk was called by event 3 of desk, and has not answered"),
+        (("yes",), "infrastructure", "handler.build of desk was called by event 4 of desk, and has not answered"),
+        (("yes", "built"), "infrastructure", "message 1 of desk to clerk (event 5 of desk) was not received"),
+    ],
+)
+def test_what_has_not_come_is_the_fault_of_what_is_waited_for(
+    answers: tuple[str, ...], culprit: str, reason: str, tmp_path: Path
+) -> None:
+    program = program_of(tmp_path, DESK)
+    known = CutsOfSystem(load(tmp_path), program)
+
+    async def story() -> History:
+        async with SystemCluster(program) as c:
+            await c.settle()
+            await c.kill("clerk")
+            for event in ("come", *answers):
+                await c.actors["desk"].tell("desk:1", "desk", event)
+            await c.kill("desk")
+            return {name: [read(body) for body in disk.events.values()] for name, disk in c.disks.items()}
+
+    verification = HistoryVerification(known, history := virtual(story()), complete=True)
+    for actor, events in history.items():
+        verification.add(actor, events)
+    (violation,) = verification.end().violations
+    cuts = verification.until_decided(violation)
+    verification.close()
+    blame = Blaming(known, history).blame(violation.property, violation.run, events_of(cuts), cuts[-1].state)
+    assert (blame.culprit, blame.reason) == (culprit, reason)
