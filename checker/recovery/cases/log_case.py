@@ -259,6 +259,8 @@ def _check(event: AnyEvent, program: Program, teller: StepTeller) -> None:
         for step in with_driven(event.step):
             if program.machines.get(step.machine) is None:
                 raise UnplayableLog(f"{where}: the system {program.system} has no machine {step.machine!r}")
+            if not step.event:
+                raise UnplayableLog(f"{where}: it does not say what {step.machine} has consumed")
             key = MachineOf(event.actor, step.lease, step.machine)
             if key not in teller.records and teller.first(step.machine).state != step.source:
                 raise UnplayableLog(

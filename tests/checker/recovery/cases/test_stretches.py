@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from leasehold.checker.explain.moments import Frontier, Moments
 from leasehold.checker.recovery.cases.log_case import LogCase, UnplayableLog, log_case, plain_case, read_case
@@ -103,3 +105,19 @@ def test_a_case_of_another_form_is_refused(key: str, value: Any) -> None:
 def test_a_case_that_does_not_fit_its_system_is_refused(key: str, value: Any) -> None:
     with pytest.raises(UnplayableLog):
         LogPlayer(known("lease").system, read_case(_case(key, value), "case.yaml")).play()
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"machine": "ghost"}, "the system two_phase_commit has no machine 'ghost'"),
+        ({"event": ""}, "it does not say what coordinator has consumed"),
+    ],
+)
+def test_a_log_of_what_the_system_does_not_have_is_not_played(changed: dict[str, Any], reason: str) -> None:
+    system, log = known("two_phase_commit").system, dict(walked("two_phase_commit", 1))
+    at, event = next((n, e) for n, e in enumerate(log["coordinator"]) if isinstance(e, StepEvent))
+    step = replace(event.step, **changed)
+    log["coordinator"] = [*log["coordinator"][:at], replace(event, step=step), *log["coordinator"][at + 1 :]]
+    with pytest.raises(UnplayableLog, match=re.escape(reason)):
+        log_case(system, "two_phase_commit", settings_of(system), log)
