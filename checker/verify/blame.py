@@ -241,11 +241,13 @@ class Blaming:
                         del messages[lane]
                 if step.answers is not None or step.record.state != step.source:
                     calls.pop(step.machine, None)
-                calls |= {step.machine: (call, place) for call in step.starts}
+                if step.starts:
+                    calls[step.machine] = step.starts[-1], place
                 messages |= {(step.machine, sent.to): (sent.number, place) for sent in step.sends}
         for machine, (call, (actor, position)) in calls.items():
             asked = f"{call.target} of {machine} was called by event {position} of {actor}, and has not answered"
-            return Blame("policy" if call.target.startswith("policy.") else "infrastructure", asked, ((actor, position),))
+            culprit: Culprit = "policy" if call.target.startswith("policy.") else "infrastructure"
+            return Blame(culprit, asked, ((actor, position),))
         if of is None or of.within is None:
             for (sender, receiver), (number, (actor, position)) in messages.items():
                 words = f"message {number} of {sender} to {receiver} (event {position} of {actor}) was not received"

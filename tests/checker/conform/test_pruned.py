@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from leasehold.checker.conform.findings import JudgedLog, Nonconformity
 from leasehold.checker.conform.judge import LogConformance
@@ -47,6 +48,15 @@ def test_a_wrong_step_is_found_behind_what_was_dropped() -> None:
     other = altered("a_later_state_epoch", of, log, "broker", last)
     assert judged(log, dropped)[0] == []
     assert [f.position for f in judged(other, dropped)[0]] == [last + 1]
+
+
+def test_a_chain_that_begins_with_no_incarnation_is_found() -> None:
+    log = {**lease(SEED)}
+    log["site"] = [replace(event, position=at) for at, event in enumerate(log["site"][1:], 1)]
+    findings = judged(log, {})[0]
+    assert ("site", 1, "no event says that its incarnation has begun") in [
+        (f.actor, f.position, f.reason) for f in findings
+    ]
 
 
 @pytest.mark.parametrize(
