@@ -322,12 +322,19 @@ class Program:
 
     @cached_property
     def hosts(self) -> dict[str, str]:
-        """For each machine, subsidiary ones too, the actor that plays it: the declared one, or one of its own."""
+        """For each machine, subsidiary ones too, the actor that plays it: the declared one, or one of its own.
+
+        A subsidiary machine is played where the first machine of its parent's role is.
+        """
         declared = {role: actor for actor, roles in self.actors.items() for role in roles}
-        return {
-            name: declared.get(core.role) or (f"{core.role}-{number}" if core.indexed else core.role)
-            for name, (core, number) in self.machines.items()
-        }
+        parents = {below.role: role for role in self.roles.values() for below in role.below}
+
+        def host(core: Core, number: int) -> str:
+            if core.role not in declared and core.role in parents:
+                return host(parents[core.role], 0)
+            return declared.get(core.role) or (f"{core.role}-{number}" if core.indexed else core.role)
+
+        return {name: host(core, number) for name, (core, number) in self.machines.items()}
 
     @cached_property
     def players(self) -> dict[str, str]:
