@@ -113,7 +113,7 @@ def known(name: str) -> KnownSystem:
 
 
 @cache
-def _properties(name: str) -> RunProperties:
+def properties(name: str) -> RunProperties:
     return RunProperties(known(name).system)
 
 
@@ -121,7 +121,7 @@ def _properties(name: str) -> RunProperties:
 def walked(name: str, seed: int, steps: int = 40) -> Log:
     """The logs of all actors on a walk."""
     with silent():
-        run = CrashingWalk(known(name), _properties(name), seed, steps)
+        run = CrashingWalk(known(name), properties(name), seed, steps)
         run.run()
         found = run.log
         run.close()

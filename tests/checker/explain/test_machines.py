@@ -1,0 +1,96 @@
+"""What is known of the machines of an actor that ends and begins anew, and of those of the others."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from leasehold.checker.explain.machines import KnownMachines, MachineOf
+from leasehold.impl.actor.table import BELOW
+from leasehold.impl.events.event import FoundEvent, MigratedEvent, RecoveredEvent, RefusedEvent
+from tests.checker.conform.walks import SYSTEMS, walked
+
+
+def of_walk(name: str) -> KnownMachines:
+    machines = KnownMachines()
+    for event in sorted((e for events in walked(name, 0).values() for e in events), key=lambda e: (e.now, e.time)):
+        machines.take(event)
+    return machines
+
+
+class More:
+    """Further events of an actor."""
+
+    def __init__(self, machines: KnownMachines, actor: str) -> None:
+        self.machines, self.actor, self.of = machines, actor, machines.actors[actor]
+
+    def take(self, kind: Any, **fields: Any) -> None:
+        spec = next(one.spec for key, one in self.machines.machines.items() if key.actor == self.actor)
+        of = {"before": "", "epoch": 9, "spec": spec, "now": self.of.now + 1, "time": self.of.time + 1, "commit": 99}
+        self.machines.take(kind(actor=self.actor, position=self.of.position + 1, **of, **fields))
+
+    def there(self) -> list[MachineOf]:
+        return [k for k, one in self.machines.machines.items() if k.actor == self.actor and one.forgotten is None]
+
+
+def actors_of(machines: KnownMachines) -> list[str]:
+    return sorted({key.actor for key, one in machines.machines.items() if one.forgotten is None})
+
+
+def others(machines: KnownMachines, actor: str) -> dict[MachineOf, Any]:
+    return {key: one for key, one in machines.machines.items() if key.actor != actor}
+
+
+@pytest.mark.parametrize("unrecorded", [0, 3])
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_what_an_actor_has_that_begins_anew_is_what_it_had(name: str, unrecorded: int) -> None:
+    """Where commits have no events, it tells of all its records."""
+    machines = of_walk(name)
+    for actor in actors_of(machines):
+        before, more = deepcopy(machines), More(machines, actor)
+        there = more.there()
+        more.take(RecoveredEvent, machines=len(there), agreement="", unrecorded=unrecorded)
+        assert more.there() == ([] if unrecorded else there)
+        for key in there if unrecorded else ():
+            had = before.machines[key]
+            serves = had.serves if key.lease == BELOW else ""
+            more.take(FoundEvent, lease=key.lease, machine=key.machine, record=had.record, serves=serves)
+        assert more.there() == there
+        for key in there:
+            before.machines[key].restarts += 1
+            assert machines.machines[key] == before.machines[key]
+        assert others(machines, actor) == others(before, actor)
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_what_an_actor_has_migrated_is_not_known_until_it_is_found(name: str) -> None:
+    machines = of_walk(name)
+    for actor in actors_of(machines):
+        before, more = deepcopy(machines), More(machines, actor)
+        there = more.there()
+        more.take(MigratedEvent, source="0" * 64, records=len(there))
+        assert more.there() == []
+        assert others(machines, actor) == others(before, actor)
+        key = there[0]
+        record = before.machines[key].record
+        moved = type(record)(record.state, record.data, record.epoch + 1)
+        more.take(FoundEvent, lease=key.lease, machine=key.machine, record=moved)
+        found = machines.machines[key]
+        assert more.there() == [key]
+        assert (found.record, found.since, found.came, found.history, found.peers) == (moved, None, None, [], {})
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_refusal_is_told_of_its_machine_alone(name: str) -> None:
+    machines = of_walk(name)
+    before, more = deepcopy(machines), More(machines, actors_of(machines)[0])
+    key = more.there()[0]
+    told = {"lease": key.lease, "event": "close", "cause": "client", "reason": "too early"}
+    more.take(RefusedEvent, machine=key.machine, **told)
+    more.take(RefusedEvent, machine="nobody", **told)  # of a machine that nothing else is told of
+    (last,) = machines.machines[key].history[len(before.machines[key].history) :]
+    assert (last["refused"], last["words"], last["times"]) == ("close", "too early", 1)
+    changed = [at for at, one in machines.machines.items() if one != before.machines.get(at)]
+    assert changed == [key]

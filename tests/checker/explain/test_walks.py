@@ -1,0 +1,88 @@
+"""What events tell of the machines of any system is what its actors say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from leasehold.checker.explain.explanation import Explainer
+from leasehold.checker.explain.story import told_by_actors
+from leasehold.checker.recovery.campaign import silent
+from leasehold.checker.verify.causal import with_driven
+from leasehold.impl.events.event import ForgottenEvent, StepEvent
+from leasehold.impl.server.subscribers import History
+from leasehold.impl.server.views import Views
+from tests.checker.conform.walks import SYSTEMS, CrashingWalk, Log, known, properties
+from tests.checker.explain.test_explained_cuts import SAME
+
+WALKS = 3  # of each system
+
+
+def at_the_end(name: str, seed: int) -> tuple[Log, dict[tuple[str, str], list[dict[str, Any]]]]:
+    """The logs of a walk, and by actor and lease the views of those that run at its end."""
+    said = {}
+    with silent():
+        walk = CrashingWalk(known(name), properties(name), seed, 40)
+        walk.run()
+        for actor, running in walk.sim.actors.items():
+            views = Views(running, known(name).system, History(), 1.0)
+            said |= {(actor, lease): views.lease(lease) for lease in {key.lease for key in running.table.instances}}
+        log = walk.log
+        walk.close()
+    return log, {at: views for at, views in said.items() if views}
+
+
+def peers_of(log: Log, actor: str, lease: str, machine: str) -> dict[str, str]:
+    """By machine, the actor with which messages were exchanged, as far as steps tell."""
+    found: dict[str, str] = {}
+    for event in log[actor]:
+        if isinstance(event, ForgottenEvent) and (event.lease, event.machine) == (lease, machine):
+            found.clear()
+        for step in with_driven(event.step) if isinstance(event, StepEvent) else ():
+            if (step.lease, step.machine) == (lease, machine):
+                found |= {} if step.received is None else {step.received.machine: step.received.actor}
+                found |= {sent.to: sent.actor for sent in step.sends if sent.actor}
+    return found
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_events_tell_what_actors_say(name: str) -> None:
+    explainer, compared = Explainer(known(name).system), 0
+    for seed in range(WALKS):
+        log, said = at_the_end(name, seed)
+        now = max(event.now for events in log.values() for event in events)
+        for (actor, lease), live in said.items():
+            explained = explainer.explain_cut(log, lease, now)
+            told = {view["machine"]: view for view in explained.machines if view["actor"] == actor}
+            assert sorted(told) == [view["machine"] for view in live]
+            for view in live:
+                of = told[view["machine"]]
+                assert {field: of[field] for field in SAME} == {field: view[field] for field in SAME}, (seed, actor)
+                assert peers_of(log, actor, lease, view["machine"]).items() <= of["peers"].items()
+                assert [unit["state"] for unit in of["units"]] == [unit["state"] for unit in view["units"]]
+                compared += 1
+    assert compared > 0
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_the_story_of_views_is_that_of_events(name: str) -> None:
+    """A view has the last steps of each machine that is not forgotten; what follows from them is in events alone."""
+    explainer, told = Explainer(known(name).system), 0
+    for seed in range(WALKS):
+        log, said = at_the_end(name, seed)
+        for lease in {lease for _, lease in said}:
+            explained = explainer.explain_cut(log, lease)
+            story = {
+                (entry.actor, entry.machine, entry.now, entry.time, entry.source, entry.state, entry.event,
+                 entry.cause == "timer", entry.transition)
+                for entry in explained.story if entry.kind == "step"
+            }  # fmt: skip
+            for entry in told_by_actors(explained.machines):
+                if entry.kind == "step" and entry.well:
+                    told += 1
+                    assert (
+                        entry.actor, entry.machine, entry.now, entry.time, entry.source, entry.state, entry.event,
+                        entry.cause == "timer", entry.transition,
+                    ) in story  # fmt: skip
+    assert told > 0
