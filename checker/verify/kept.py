@@ -201,7 +201,7 @@ class KeptEvents:
         ]
 
     def steps(self, cursor: Cursor, run: str) -> Iterator[MachineStep]:
-        """The steps of a run that have had their turn, also where it is not judged, as far as they were written."""
+        """The steps of a run that have had their turn, also where the run is not judged."""
         where = f"run = {self.mark} AND judged IS NOT NULL ORDER BY judged"
         for (body,) in self._rows(cursor, f"SELECT body FROM event WHERE {where}", (run,)):
             if isinstance(event := read(body.encode()), StepEvent):

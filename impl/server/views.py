@@ -183,5 +183,5 @@ def _plain(wish: bytes) -> Any:
     """A client's demand for a lease, where its policy keeps it as JSON; else None."""
     try:
         return msgspec.json.decode(wish) if wish else None
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, ValueError, RecursionError):
         return None

@@ -116,7 +116,7 @@ def alter_a_byte(log: Log, chance: random.Random) -> tuple[Log, set[T]]:
     at = chance.randrange(len(bodies))
     body = bytearray(bodies[at])
     byte = chance.randrange(len(body))
-    body[byte] ^= 1 << chance.randrange(7)
+    body[byte] ^= 1 << chance.randrange(8)
     bodies[at] = bytes(body)
     return Log(log.actor, bodies, log.head, log.trust, log.key), {T.ALTERED, T.GAP, T.REPEATED, T.FORGED}
 
