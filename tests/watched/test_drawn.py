@@ -22,10 +22,10 @@ from leasehold.checker.recovery.cases.log_replay import LogPlayer
 from leasehold.checker.recovery.cases.played import AT_FIRST, PlayedCounterexample, play_counterexample
 from leasehold.checker.recovery.cases.properties import RunProperties
 from leasehold.checker.recovery.cases.replay import (
+    AWAITS_ROOM,
     DRIVEN_AT_ONCE,
     IN_A_STORE,
     NEVER_SENT,
-    NO_ROOM,
     NOT_THERE,
     OF_BEFORE,
     UNHEARD,
@@ -139,7 +139,7 @@ def test_a_run_is_explained_by_the_records_of_its_machines(seeds: range) -> None
 
 # Why a counterexample of the model is played by no actor, or why no event shows what it breaks.
 UNPLAYED = (
-    AT_FIRST, NOT_THERE, UNHEARD, DRIVEN_AT_ONCE, IN_A_STORE, NEVER_SENT, OF_BEFORE, NO_ROOM, LOST_FOR_GOOD,
+    AT_FIRST, NOT_THERE, UNHEARD, DRIVEN_AT_ONCE, IN_A_STORE, NEVER_SENT, OF_BEFORE, AWAITS_ROOM, LOST_FOR_GOOD,
 )  # fmt: skip
 NOT_TOLD = (OF_NO_MACHINE, UNMADE, DOWN, ANY_ORDER, ON_THEIR_WAY, APART, UNBEGUN, AGAIN, WHAT_CAN)
 STATES = 6000  # of an exploration

@@ -36,7 +36,7 @@ from leasehold.spec.language.model import System
 NOT_THERE = "is not there yet, as nothing has begun or driven it"
 UNHEARD = "has not heard of"
 # What no actor takes, as a message keeps its place in a channel until its sender hears that it has arrived.
-NO_ROOM = "waits for room to send"
+AWAITS_ROOM = "waits for room to send"
 # What no actor takes, as it commits both at once.
 DRIVEN_AT_ONCE = "commits the steps of what it drives with its own"
 SAYS_AGAIN = ("retry", "recover", "crash", "stillborn", "duplicate")  # kinds of steps: what a state says is said again
@@ -252,7 +252,7 @@ class Replayer:
                 return
             if self._acknowledged():
                 self.sim.loop.call(partial(self.sim.network.deliver, packet))
-        raise Unplayable(f"{name} {NO_ROOM} what follows from {step.event}")
+        raise Unplayable(f"{name} {AWAITS_ROOM} what follows from {step.event}")
 
     def _is_in_a_store(self, message: str, sender: Machine) -> bool:
         """Whether a message of a session has not left its sender, which is down."""
