@@ -133,3 +133,28 @@ def test_a_stretch_without_a_step_is_2(folder: Path, tmp_path: Path) -> None:
     )
     result = run(*sorted(tmp_path.glob("*.jsonl")), *words)
     assert (result.exit_code, "between --from coordinator:3 --until coordinator:2" in result.output) == (2, True)
+
+
+def test_a_counterexample_whose_time_runs_out_is_reproduced(tmp_path: Path) -> None:
+    """Its machines may go on at its end: what has come too late has."""
+    folder = tmp_path / "kettle"
+    for file, text in {
+        "system.yaml": "system: kettle\nroles: {kettle: {}, lid: {}}\nactors: {stove: [kettle]}\nclock: {horizon: 4}\n"
+        "environment: {heat: {to: kettle}}\n",
+        "roles/kettle.yaml": "role: kettle\ndata: {until: time}\nevents: {heat: It is lit.}\nstates:\n"
+        "  cold: {initial: true, on: {heat: {to: hot, set: {until: now + 2}}}}\n"
+        "  hot: {tasks: [rattle], on: {tick: {to: done, when: now >= until}}, ignore: {heat: it is}}\n"
+        "  done: {ignore: {heat: it was}}\ntasks: {rattle: {drive: lid, event: rattle}}\n",
+        "roles/lid.yaml": "role: lid\nsubsidiary: kettle\nbelongs_to: run\nevents: {rattle: It is hot.}\nstates:\n"
+        "  still: {initial: true, on: {rattle: {to: loud}}}\n  loud: {ignore: {rattle: it does}}\n",
+        "invariants.yaml": "properties:\n"
+        "  it_cools: {when: kettle.state == hot, leads_to: kettle.state == done, within: 1}\n",
+    }.items():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text(text)
+    explored = CliRunner().invoke(explore, [str(folder), "--json"])
+    (tmp_path / "explored.json").write_text(explored.stdout)
+    played = CliRunner().invoke(replay, [str(tmp_path / "explored.json"), "--system", str(folder)])
+    assert played.exit_code == 1, played.output
+    assert "it_cools: reproduced" in played.output
+    assert "verify reports it from their events" in played.output
