@@ -252,8 +252,7 @@ class LogConformance:
             chain.over |= {event.lease} - {BELOW}
             chain.machines.forget(key)
             chain.digests.pop(key, None)
-            self.comparison.actor = event.actor
-            self.comparison.forget(key)
+            self.comparison.forget(event.actor, key)
 
     def _adopt(self, chain: JudgedChain, actor: str, key: RecordKey, record: Record) -> None:
         chain.machines.set(key, record)
@@ -384,7 +383,7 @@ class LogConformance:
         if by_reference or by_core:
             what: What = "step"
             reason = f"{step.machine} {by_reference}" if by_reference else f"at {step.event} in {step.source} {by_core}"
-            again = self._is_taken_again(chain, event, events, afters)
+            again = self._is_taken_again(chain, event, logged, events, afters)
             if again:
                 reason = f"{step.machine} takes {step.event} with a number that it has received before"
             elif first_since and chain.judged.incarnations > 1 and by_core and key not in chain.whole:
@@ -405,15 +404,11 @@ class LogConformance:
                 self._say("step", event, f"{one.machine} serves {one.serves or 'no lease'}, and {of} drives it", one)
 
     def _is_taken_again(
-        self, chain: JudgedChain, event: StepEvent, events: list[Event], afters: list[Record]
+        self, chain: JudgedChain, event: StepEvent, logged: LoggedStep, events: list[Event], afters: list[Record]
     ) -> bool:  # fmt: skip
         """Whether a step is right but for the number of its message, which was received before."""
-        (name, fields, neighbour, number, epoch), after, key = (
-            events[0],
-            afters[0],
-            RecordKey(event.step.lease, event.step.machine),
-        )
-        core, before = self.program.machines[key.machine][0], chain.machines.machine(key).record
+        (name, fields, neighbour, number, epoch), after = events[0], afters[0]
+        core, before = logged.core, logged.before  # with a number that is new the core has moved the machine by now
         if neighbour < 0 or number > before[core.received_at][neighbour]:
             return False
         fresh = before[core.received_at][neighbour] + 1

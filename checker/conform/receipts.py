@@ -51,9 +51,9 @@ class LogComparison(StepComparison):
         else:
             self.records[key] = record
 
-    def forget(self, key: RecordKey) -> None:
-        """A machine is there no more."""
-        self._of_actor.pop((self.actor, key), None)
+    def forget(self, actor: str, key: RecordKey) -> None:
+        """A machine of an actor is there no more."""
+        self._of_actor.pop((actor, key), None)
         self.records.pop(key, None)
 
     def is_up(self, machine: str) -> bool:

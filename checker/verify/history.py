@@ -481,9 +481,9 @@ def _sent(steps: Iterable[MachineStep]) -> Sent:
     """The greatest numbers that were sent in a run; what was received counts as sent."""
     sent: Sent = {}
     for step in (one for outer in steps for one in with_driven(outer)):
-        numbers = {(step.machine, to): n for to, n in step.record.sent.items()}
-        if step.received is not None:
-            numbers[step.received.machine, step.machine] = step.received.number
-        for key, number in numbers.items():
+        numbers = [((step.machine, to), n) for to, n in step.record.sent.items()]
+        if step.received is not None:  # perhaps of the machine itself, which has sent more since
+            numbers.append(((step.received.machine, step.machine), step.received.number))
+        for key, number in numbers:
             sent[key] = max(number, sent.get(key, 0))
     return sent

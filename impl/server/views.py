@@ -139,7 +139,7 @@ class Views:
             "doc": self.machines.doc(held.core, held.state),
             "shown": self.machines.shown(held.core, held.record),
             "peers": {self.actor.program.neighbour(held.core, held.number, at): actor for at, actor in held.addressed},
-            "wish": None if held.core.subsidiary else _plain(self.actor.upcalls.wish(held.key.lease)),
+            "wish": None if held.core.subsidiary else wish_shown(self.actor.upcalls.wish(held.key.lease)),
             "units": self._driven(held),
             "messages": list(self._messages(held)),
             "refused": self.actor.outbox.refusals.get(held.key),
@@ -179,7 +179,7 @@ class Views:
                 }  # fmt: skip
 
 
-def _plain(wish: bytes) -> Any:
+def wish_shown(wish: bytes) -> Any:
     """A client's demand for a lease, where its policy keeps it as JSON; else None."""
     try:
         return msgspec.json.decode(wish) if wish else None

@@ -177,10 +177,10 @@ def _keep(results: Path, seed: int, scores: Sequence[Score], again: bool) -> Non
 
 
 def _merged(before: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """The row of a package of which some mutants were tried once more."""
-    places = ("found", "survivors", "equivalent")
-    tried = [_known(one) for place in places for one in new[place]]
-    found = {p: [*(one for one in before[p] if _known(one) not in tried), *new[p]] for p in places}
+    """The row of a package of which the survivors were tried once more; those whose code has gone are no more."""
+    tried = [_known(one) for place in ("found", "survivors", "equivalent") for one in new[place]]
+    found = {p: [*(one for one in before[p] if _known(one) not in tried), *new[p]] for p in ("found", "equivalent")}
+    found["survivors"] = new["survivors"]
     killed, judged = len(found["found"]), len(found["found"]) + len(found["survivors"])
     score = round(killed / judged, 4) if judged else 1.0
     return {**before, "mutants": judged, "killed": killed, "score": score, **found}

@@ -9,11 +9,14 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
+from msgspec import structs
 
 from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.recovery.lease.random_runs.plan import plan_of
 from leasehold.checker.recovery.lease.random_runs.run import compiled
-from tests.checker.conform.alterations import ALTERATIONS, altered
+from leasehold.checker.verify.causal import with_driven
+from leasehold.impl.events.event import AnyEvent, RecoveredEvent, RefusedEvent, StepEvent
+from tests.checker.conform.alterations import ALTERATIONS, altered, rewritten
 from tests.checker.conform.walks import SYSTEMS, Log, judged, known, walked
 from tests.checker.verify.histories import history_of
 
@@ -47,6 +50,20 @@ def test_what_actors_do_conforms(name: str) -> None:
         assert findings == []
         assert sum(log.steps for log in found) > 3
         assert all(log.by_reference == log.steps and not log.not_judged for log in found)
+        for log in found:
+            counts = counted_of(walked(name, seed)[log.actor])
+            assert counts == {word: getattr(log, word) for word in counts}
+
+
+def counted_of(events: list[AnyEvent]) -> dict[str, int]:
+    """What is said of how much was judged."""
+    kinds = Counter(type(event) for event in events)
+    steps = [step for event in events if isinstance(event, StepEvent) for step in with_driven(event.step)]
+    return {
+        "events": len(events), "steps": len(steps), "refusals": kinds[RefusedEvent],
+        "incarnations": kinds[RecoveredEvent], "messages": sum(step.received is not None for step in steps),
+        "pruned": 0,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -72,8 +89,62 @@ def test_an_alteration_is_found(alteration: str) -> None:
             findings, _ = judged(of, other)
             assert findings, (alteration, name, actor, log[actor][at])
             assert not [one.reason for one in findings if PYTHON.search(one.reason)]
+            for one in findings:
+                if "with a number that it has received before" in one.reason:
+                    assert_received_before(other[one.actor], one.position)
+                assert one.actor == actor or one.what == "message" or one.lease, (alteration, name, actor, one)
         made[name] += done
     assert made, "it applies nowhere"
+
+
+def assert_received_before(events: list[AnyEvent], position: int) -> None:
+    """The number of the message that a step receives is none that is new to the machine."""
+    taken = events[position - 1]
+    assert isinstance(taken, StepEvent)
+    assert taken.step.received is not None
+    number, sender = taken.step.received.number, taken.step.received.machine
+    earlier = (step for event in events[: position - 1] if isinstance(event, StepEvent)
+               for step in with_driven(event.step))  # fmt: skip
+    of = [step for step in earlier if (step.lease, step.machine) == (taken.step.lease, taken.step.machine)]
+    assert number <= (of[-1].record.received.get(sender, 0) if of else 0)
+
+
+def test_a_machine_that_begins_no_runs_and_begins_one_is_found() -> None:
+    of = known("two_phase_commit")
+    system = KnownSystem(of.system, replace(of.program, begun_by=()))
+    log = walked("two_phase_commit", 0)
+    findings, _ = judged(system, log)
+    runs = {step.step.lease for step in log["coordinator"] if isinstance(step, StepEvent)}
+    assert runs
+    assert [f"{one.actor}: {one.reason}" for one in findings] == [
+        f"coordinator: coordinator begins {run}, and begins no runs of two_phase_commit" for run in sorted(runs)
+    ]
+
+
+def test_a_record_that_is_lost_in_a_later_incarnation_may_be_why_a_step_is_wrong() -> None:
+    """Also where an earlier incarnation has had it: here one more begins at once, without it."""
+    tried = 0
+    for _, of, log in logs():
+        for actor, events in log.items():
+            for begins, event in enumerate(events):
+                if not isinstance(event, RecoveredEvent) or not event.records:
+                    continue
+                at, step = next(
+                    ((at, one.step) for at, one in enumerate(events) if at > begins and isinstance(one, StepEvent)),
+                    (0, None),
+                )
+                if step is None or step.machine not in event.records.get(step.lease, ()):
+                    continue
+                without = {**event.records[step.lease], step.machine: "0" * 16}
+                again = structs.replace(event, records={**event.records, step.lease: without})
+                wrong = altered("a_later_state_epoch", of, log, actor, at)[actor]
+                later = [structs.replace(one, epoch=one.epoch + 1) for one in (again, *wrong[begins + 1 :])]
+                findings, _ = judged(of, {**log, actor: rewritten([*wrong[: begins + 1], *later])})
+                (found,) = (one for one in findings if (one.actor, one.position) == (actor, at + 2))
+                assert found.what == "record", found
+                assert "its record may have been lost before incarnation" in found.reason
+                tried += 1
+    assert tried > 3
 
 
 def test_there_are_many_alterations() -> None:

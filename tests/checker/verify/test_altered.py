@@ -1,4 +1,4 @@
-"""Histories that are not as actors write them: a verification that ends between two rounds goes on as if it had not."""
+"""Logs of any system, as actors write them and altered, that come by and by, where verify ends and goes on."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from typing import Any
 import pytest
 
 from leasehold.checker.conform.known import KnownSystem
+from leasehold.checker.verify.causal import UNDECIDED
 from leasehold.checker.verify.cuts import CutsOfSystem
+from leasehold.checker.verify.database import IN_MEMORY
 from leasehold.checker.verify.history import HistoryVerification
+from leasehold.checker.verify.run_state import OF_ACTOR
+from leasehold.impl.events.event import StepEvent
 from tests.checker.conform.alterations import ALTERATIONS, altered
 from tests.checker.conform.test_alterations import logs
-from tests.checker.conform.walks import Log
+from tests.checker.conform.walks import SYSTEMS, Log, known, walked
 from tests.checker.verify.test_resumed import tables_of
 
 
@@ -73,3 +77,36 @@ def test_what_is_said_of_an_altered_log_is_the_same_if_it_goes_on_later(alterati
     for table, rows in tables.items():
         assert others[table] == rows, (of.system.name, table)
     assert other == result
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_nothing_is_wrong_with_what_actors_write_whenever_it_comes(name: str, tmp_path: Path) -> None:
+    """Also where a run is over for a while, and is not in memory when it goes on."""
+    of, chance = cuts_of(known(name)), random.Random(f"{name} 2")
+    for seed in range(4):
+        log = walked(name, seed)
+        order = rounds(log, chance)
+        ends = {*chance.sample(range(len(order)), len(order) // 4)}
+        result, _ = judged(of, log, order, f"sqlite:{tmp_path / str(seed)}.db", ends)
+        at_once, _ = judged(of, log, [(actor, 0, len(log[actor])) for actor in log], IN_MEMORY, set())
+        assert result["faults"] == [], (seed, order)
+        found = [sorted((v["run"], v["property"]) for v in one["violations"]) for one in (result, at_once)]
+        assert found[0] == found[1], (seed, order)
+
+
+def test_a_run_of_which_a_record_is_found_that_no_step_has_left_is_not_judged() -> None:
+    """Whatever its machine does later: nobody knows how it came there."""
+    tried = 0
+    for _, of, log in logs():
+        steps = [(actor, e) for actor, events in log.items() for e in events if isinstance(e, StepEvent)]
+        for actor, event in steps[-1:]:
+            if event.step.lease == OF_ACTOR:
+                continue
+            other = altered("found_in_a_record_that_no_step_has_left", of, log, actor, event.position - 1)
+            order = [(name, 0, len(events)) for name, events in other.items()]
+            result, _ = judged(cuts_of(of), other, order, IN_MEMORY, set())
+            words = f"{event.step.machine} has moved before the events begin, so this run is not judged"
+            found = [(f["actor"], f["run"], f["kind"]) for f in result["faults"] if f["reason"] == words]
+            assert found == [(actor, event.step.lease, UNDECIDED)]
+            tried += 1
+    assert tried > 5

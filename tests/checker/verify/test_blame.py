@@ -13,6 +13,7 @@ import pytest
 from leasehold.checker.recovery.lease.random_runs.run import LIMIT, RandomRun, compiled
 from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.checker.verify.blame import Blame, Blaming
+from leasehold.checker.verify.causal import UNDECIDED, CutFault
 from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.drawn import drawn_path
 from leasehold.checker.verify.history import HistoryVerification, Violation, events_of
@@ -104,6 +105,31 @@ def test_a_seeded_bug_is_blamed_on_its_part(bug: str, seed: int, culprit: str, w
         assert words in blame.reason
         (actor, position), *_ = blame.events
         assert position <= dict(violation.events)[actor]
+
+
+def test_what_cannot_be_judged_is_nobody_s_fault() -> None:
+    """A fault of the run up to its last event; a later one, and one of another run, say nothing of it."""
+    plan = plan_in_two_settings(8)
+    history, run = history_of(plan), "service_manager:1"
+    of = [(e.time, actor, e) for actor, events in history.items() for e in events]
+    steps = [
+        (actor, e.position)
+        for _, actor, e in sorted(of, key=lambda one: one[0])
+        if isinstance(e, StepEvent) and e.step.lease == run
+    ]
+    actor, position = steps[-1]
+    known = CutsOfSystem(compiled(plan.units, plan.lazy)[1].system)
+
+    def blame(*fault: Any) -> Blame:
+        return Blaming(known, history, [CutFault(*fault, "it is missing", UNDECIDED)]).blame("", run, steps)
+
+    found = blame(actor, position, run)
+    assert (found.culprit, found.events) == ("unknown", ((actor, position),))
+    assert "its events cannot be judged: " in found.reason
+    assert "it is missing" in found.reason
+    for fault in ((actor, position + 1, run), (actor, position, "service_manager:2"), ("nobody", 1, run)):
+        assert blame(*fault).culprit != "unknown"
+    assert Blaming(known, history).blame("", run, []) == Blame("unknown", "no event led there")
 
 
 def short_handed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from types import FrameType
 import pytest
 
 from leasehold.checker.explain.moments import Moments
-from leasehold.checker.verify.causal import CausalMerge
+from leasehold.checker.verify.causal import CONTRADICTION, UNDECIDED, CausalMerge
 from leasehold.impl.events.event import AnyEvent, MachineRecord, MachineStep, ReceivedMessage, SentMessage, StepEvent
 
 LANE = {"ask": 1}
@@ -73,6 +73,31 @@ def test_nobody_waits_for_what_is_dropped() -> None:
     merge.add("other", [event("other", 1, "c", 5.0)])
     merge.drop("right")
     assert order(merge) == [("left", 1), ("left", 2), ("left", 3), ("other", 1)]
+
+
+@pytest.mark.parametrize(("since", "known", "kind"), [
+    (1, 0, CONTRADICTION), (1, 1, CONTRADICTION), (2, 1, CONTRADICTION), (3, 0, UNDECIDED),
+])  # fmt: skip
+def test_a_number_beyond_what_a_sender_is_known_to_have_sent_is_a_contradiction(
+    since: int, known: int, kind: str
+) -> None:
+    """Where nothing is known of what it has sent, and its events begin later, it may have sent it before."""
+    merge = CausalMerge(["left", "right"])
+    sends = [event("left", since, "a", 0.0, sends=known)] if known else [event("left", since, "c", 0.0)]
+    merge.add("left", [*sends, event("left", since + 1, "c", 9.0)])
+    merge.add("right", [event("right", 1, "b", 5.0, receives=3)])
+    for actor in merge.actors:
+        merge.close(actor)
+    assert len([*merge.ready()]) == 3
+    assert [(fault.actor, fault.position, fault.kind) for fault in merge.faults] == [("right", 1, kind)]
+
+
+def test_an_event_of_another_actor_is_not_judged() -> None:
+    merge = CausalMerge(["left", "right"])
+    assert merge.add("left", [LEFT[0], RIGHT[0], LEFT[1]]) == LEFT[:2]
+    assert [(fault.actor, fault.reason) for fault in merge.faults] == [("left", "it is an event of right")]
+    assert merge.add("left", [LEFT[1], LEFT[2]]) == LEFT[2:]
+    assert merge.faults[1].reason == "it comes after event 2"
 
 
 @pytest.mark.parametrize(("capacity", "receipts"), [(1, 2), (2, 1), (3, 0)])

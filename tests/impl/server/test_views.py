@@ -8,6 +8,7 @@ import pytest
 
 from leasehold.impl.core.core import Field
 from leasehold.impl.server.machine_views import shown
+from leasehold.impl.server.views import wish_shown
 from leasehold.spec.language import types as t
 
 SITE = t.Instance("site", 6)
@@ -34,3 +35,11 @@ MANY = (0,) * 6
 )  # fmt: skip
 def test_of_a_large_map_the_cells_are_shown_that_have_changed(field: Field, value: Any, words: str) -> None:
     assert shown(field, value) == words
+
+
+@pytest.mark.parametrize(("wish", "plain"), [
+    (b"", None), (b'{"units":2}', {"units": 2}), (b"{", None), (b'"\xff"', None), (b"[" * 100_000, None),
+])  # fmt: skip
+def test_a_demand_is_shown_where_it_is_json(wish: bytes, plain: Any) -> None:
+    """What a policy keeps is its own matter."""
+    assert wish_shown(wish) == plain
