@@ -194,8 +194,8 @@ def _known(row: Mapping[str, Any]) -> tuple[Any, ...]:
 def _drawn(package: str, most: int, seed: int, only: Iterable[dict[str, Any]] | None) -> tuple[int, list[Mutant]]:
     found = of_package(package)
     if only is not None:
-        asked = {_known(row) for row in only}
-        return len(found), [m for m in found if _known(_shown(m)) in asked]
+        alike = ((row["line"], [m for m in found if _known(_shown(m)) == _known(row)]) for row in only)
+        return len(found), [min(those, key=lambda m: abs(m.line - line)) for line, those in alike if those]
     return len(found), found if len(found) <= most else Random(f"{seed} {package}").sample(found, most)
 
 

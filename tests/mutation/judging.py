@@ -129,7 +129,7 @@ class Coverage:
             files = {name.partition("::")[0] for some in lines.values() for name in some}
             names |= {name for name in self.seconds if name.partition("::")[0] in files}
         own = f"tests/{Path(mutant.path).parent}/"
-        if len(names) <= 1:  # it runs in a process that coverage does not see
+        if len(names) <= 1 or _at_import(mutant):  # or it runs in a process that coverage does not see
             names |= {name for name in self.seconds if name.startswith(own)}
         passed = [name for name in names if name in self.seconds]
         few = known if len(known) <= 1 else ()  # many know most of it, as what is imported

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
 
 from leasehold.checker.explain.explanation import Explainer
+from leasehold.checker.explain.machines import KnownMachines, MachineOf
 from leasehold.checker.explain.story import told_by_actors
+from leasehold.checker.explain.views import EventViews
 from leasehold.checker.recovery.campaign import silent
 from leasehold.checker.verify.causal import with_driven
 from leasehold.impl.events.event import ForgottenEvent, StepEvent
@@ -17,6 +20,7 @@ from tests.checker.conform.walks import SYSTEMS, CrashingWalk, Log, known, prope
 from tests.checker.explain.test_explained_cuts import SAME
 
 WALKS = 3  # of each system
+WITH_SUBSIDIARIES = ("lease", "tests/impl/actor/lodge", "tests/checker/conform/depot")
 
 
 def at_the_end(name: str, seed: int) -> tuple[Log, dict[tuple[str, str], list[dict[str, Any]]]]:
@@ -63,6 +67,29 @@ def test_events_tell_what_actors_say(name: str) -> None:
                 assert [unit["state"] for unit in of["units"]] == [unit["state"] for unit in view["units"]]
                 compared += 1
     assert compared > 0
+
+
+def test_records_are_those_of_actors_and_so_are_the_subsidiary_ones_that_they_see() -> None:
+    seen = 0
+    for name, seed in product(WITH_SUBSIDIARIES, range(WALKS)):
+        with silent():
+            walk = CrashingWalk(known(name), properties(name), seed, 40)
+            walk.run()
+            machines = KnownMachines()
+            for event in sorted((e for events in walk.log.values() for e in events), key=lambda e: (e.now, e.time)):
+                machines.take(event)
+            views = EventViews(Explainer(known(name).system).machines, machines, walk.sim.time.now)
+            for actor, running in walk.sim.actors.items():
+                for key, held in running.table.instances.items():
+                    record = views._seen(MachineOf(actor, *key)).record
+                    assert record[: held.core.below_at] == held.record[: held.core.below_at]
+                    below = zip(held.core.below, record[held.core.below_at :], strict=True)
+                    for at, (core, told) in enumerate(below, held.core.below_at):
+                        has = [held.record[at][number] for number in range(core.count)]
+                        assert [told[number] for number in range(core.count)] == has, (name, seed, actor, key)
+                        seen += any(one[0] != core.states[0] for one in has)
+            walk.close()
+    assert seen > 0
 
 
 @pytest.mark.parametrize("name", SYSTEMS)

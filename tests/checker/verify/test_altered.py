@@ -79,6 +79,28 @@ def test_what_is_said_of_an_altered_log_is_the_same_if_it_goes_on_later(alterati
     assert other == result
 
 
+UNJUDGED = ("a_value_is_missing", "of_a_machine_that_is_none", "found_in_a_record_that_no_step_has_left")
+
+
+@pytest.mark.parametrize("alteration", UNJUDGED)
+def test_a_run_that_is_not_judged_any_more_stays_so_wherever_it_goes_on(alteration: str, tmp_path: Path) -> None:
+    """With an end after each event."""
+    chance, unjudged = random.Random(alteration), 0
+    for number in range(2):
+        of, log = an_altered_log(alteration, chance)
+        places = [(e.now, e.time, actor, at) for actor, events in log.items() for at, e in enumerate(events)]
+        order = [(actor, at, at + 1) for _, _, actor, at in sorted(places)][:50]
+        result, tables = judged(cuts_of(of), log, order, f"sqlite:{tmp_path / str(number)}.db", set())
+        ends = {*range(len(order))}
+        other, others = judged(cuts_of(of), log, order, f"sqlite:{tmp_path / str(number)}.parts.db", ends)
+        for of_runs in (tables, others):  # of how many machines an unjudged run has nobody is told
+            of_runs["run"] = [run[:5] if run[3] == "0" else run for run in of_runs["run"]]
+        assert others == tables, of.system.name
+        assert other == result
+        unjudged += sum(run[3] == "0" for run in tables["run"])
+    assert unjudged > 0
+
+
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_nothing_is_wrong_with_what_actors_write_whenever_it_comes(name: str, tmp_path: Path) -> None:
     """Also where a run is over for a while, and is not in memory when it goes on."""
