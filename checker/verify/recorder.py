@@ -21,8 +21,6 @@ from leasehold.checker.verify.schema import FOREVER, LANE, LASTING, RUN, SEPARAT
 from leasehold.spec.language.lower import ModelActor
 from leasehold.spec.language.model import Role
 
-CONSUMING = ("local", "deliver", "tick", "crash")  # kinds of actions of which `took` asks
-
 
 class Cursor(Protocol):
     """As Python's interface of databases has it."""
@@ -264,7 +262,7 @@ def _told(action: Action | None) -> tuple[Any, ...]:
     """What the table of cuts says of a step."""
     if action is None:
         return "", "", -1, "", -1, ""
-    if action.kind in CONSUMING and action.role is not None:
+    if action.consumes and action.role is not None:
         of = "" if action.transition is None else action.transition.name
         event = f"{action.role}.{action.event}"
         return action.kind, action.role, action.instance, event[:250], action.sender, of[:250]

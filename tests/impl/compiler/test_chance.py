@@ -67,7 +67,7 @@ def draw(kind: str, rng: random.Random) -> System | str:
         ("by chance", 20, 0.15),
         ("busy", 5, 0.6),
         ("drawn", 5, 0.3),
-        pytest.param("drawn", 30, 0.6, marks=pytest.mark.long),
+        pytest.param("drawn", 30, 0.4, marks=pytest.mark.long),
         pytest.param("by chance", 100, 0.15, marks=pytest.mark.slow),
         pytest.param("busy", 25, 0.6, marks=pytest.mark.slow),
         pytest.param("drawn", 400, 0.6, marks=pytest.mark.slow),

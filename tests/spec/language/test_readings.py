@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import z3
@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from leasehold.checker.explore.ground import function, step_function
 from leasehold.checker.explore.layout import Layout
+from leasehold.checker.explore.step import Action
 from leasehold.checker.prove.encode.terms import Bindings, term
 from leasehold.checker.prove.encode.values import Sorts
 from leasehold.spec.language import expression as x
@@ -493,7 +494,7 @@ def test_a_property_reads_what_the_definition_says(world: World, data: st.DataOb
     for unrolled in (True, False):
         words = source(e, Frame(world.layout, world.system.values(), before="o", unrolled=unrolled))
         note(words)
-        action = ("local", *taken, (), -1, None if ignored else "a transition")
+        action = Action("local", *taken, transition=None if ignored else cast(Any, "a transition"))
         assert same(step_function(words)(before.packed, after.packed, action), expected)
 
 
