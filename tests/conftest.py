@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ VARIABLE = "LEASEHOLD_CACHE"
 LONG_SECONDS = 5.0  # of CPU time; what takes longer is to be made fast or marked long
 settings.register_profile("unhurried", deadline=None)  # the machine may be busy
 settings.load_profile("unhurried")
+WHERE = Path.cwd()
 _number = count()
 _started = pytest.StashKey[float]()
 
@@ -42,6 +44,16 @@ def cpu_seconds() -> float:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     item.stash[_started] = cpu_seconds()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """Each test leaves the process in the folder where it was: what others start there depends on it."""
+    result = yield
+    if Path.cwd() != WHERE:
+        os.chdir(WHERE)
+        pytest.fail("it has left the process in another folder")
+    return result
 
 
 @pytest.hookimpl(wrapper=True)

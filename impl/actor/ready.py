@@ -7,23 +7,18 @@ writes a record, sends or begins anything.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from leasehold.impl.actor.drafts import Draft, StepDraft
 from leasehold.impl.actor.table import MachineInstance
-from leasehold.impl.core.codec import CoreError
 from leasehold.impl.core.work import CallWork, Event, Record, SendWork
 from leasehold.impl.handlers.handler import Done
 from leasehold.impl.identity.envelope import Envelope
 from leasehold.impl.notices import Notice
 from leasehold.impl.policy.policy import Decision
 from leasehold.impl.store.store import RecordKey
-
-MOST_ANSWERS = 100  # of its subsidiaries that a machine takes for one request
-ROUND = "takes answers of its subsidiary machines without an end"
 
 
 class Deliver(NamedTuple):
@@ -265,17 +260,7 @@ class Ready:
     told: set[RecordKey] = field(default_factory=set)
     events: list[Draft] = field(default_factory=list)
     seal: str = ""
-    answers: Counter[RecordKey] = field(default_factory=Counter)
-
-    def take_answer(self, key: RecordKey) -> None:
-        """A machine takes an answer of its subsidiary machines, which follows from what the turn has done.
-
-        Raises:
-            CoreError: it has taken so many for one request that there is no end of them: the specification goes round.
-        """
-        self.answers[key] += 1
-        if self.answers[key] > MOST_ANSWERS:
-            raise CoreError(f"{key.machine} of {key.lease[:80]} {ROUND}: {MOST_ANSWERS} for one request")
+    answers: dict[RecordKey, int] = field(default_factory=dict)
 
     def change(self, instance: MachineInstance) -> None:
         """A machine's record is new."""

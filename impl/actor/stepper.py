@@ -42,6 +42,9 @@ from leasehold.impl.store.store import RecordKey
 
 log = logging.getLogger("leasehold.stepper")
 
+MOST_ANSWERS = 100  # of its subsidiaries that a machine takes for one request
+ROUND = "takes answers of its subsidiary machines without an end"
+
 # Where the event of a step comes from, by the request that brings it.
 _CAUSES: Mapping[type, str] = {
     Begin: "client", Tell: "client", Decide: "policy", Complete: "handler", Observe: "probe", Recheck: "subsidiary",
@@ -302,7 +305,8 @@ class Stepper:
                 record, outcome = before, Outcome("refused", event[0], reason=why)
             else:
                 self._set(ready, instance, record)
-        kind, taken = outcome.kind, outcome.taken
+        kind = outcome.kind
+        taken = kind == "taken"
         self.counts[kind] += 1
         if self.notices.subscribers:
             data = {"from": before[0], "to": record[0], "kind": kind, "reason": outcome.reason}
@@ -356,9 +360,17 @@ class Stepper:
                     self.table.wake_later(parent)
 
     def recheck(self, ready: Ready, instance: MachineInstance) -> None:
-        """Steps a machine with what it waits for of its subsidiaries, once it has come true."""
+        """Steps a machine with what it waits for of its subsidiaries, once it has come true.
+
+        Raises:
+            CoreError: it has taken so many answers for one request that there is no end of them.
+        """
         for event in instance.core.offered(instance.record):
-            ready.take_answer(instance.key)
+            answers = ready.answers.get(instance.key, 0)
+            if answers == MOST_ANSWERS:  # the specification goes round
+                key = instance.key
+                raise CoreError(f"{key.machine} of {key.lease[:80]} {ROUND}: {MOST_ANSWERS} for one request")
+            ready.answers[instance.key] = answers + 1
             self._cause = "subsidiary"
             try:
                 taken = self.step(ready, instance, local(event, state_epoch=instance.state_epoch)).taken

@@ -137,7 +137,8 @@ def test_one_process_may_have_several_actors(tmp_path: Path) -> None:
     assert set(fleet.roles) <= set(actors)  # each record says whose it is
 
 
-def test_an_actor_of_several_that_cannot_start_is_named(tmp_path: Path) -> None:
+def test_an_actor_of_several_that_cannot_start_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # which `run` does too
     fleet = SystemFleet(str(Path(__file__).parents[2] / "tests/impl/actor/fixed_ring"), tmp_path, {"nodes": 2})
     fleet.prepare()
     (tmp_path / "node-1.key").unlink()
