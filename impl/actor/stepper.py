@@ -30,7 +30,7 @@ from leasehold.impl.actor.ready import (
     TellPolicy,
     Tick,
     TickPolicies,
-)
+)  # fmt: skip
 from leasehold.impl.actor.session import ChannelFull
 from leasehold.impl.actor.table import BELOW, MachineInstance, MachinesOfActor, RowCodec
 from leasehold.impl.core.codec import CoreError
@@ -43,7 +43,7 @@ from leasehold.impl.store.store import RecordKey
 log = logging.getLogger("leasehold.stepper")
 
 MOST_ANSWERS = 100  # of its subsidiaries that a machine takes for one request
-ROUND = "takes answers of its subsidiary machines without an end"
+ROUND = f"takes answers of its subsidiary machines without an end: {MOST_ANSWERS} for one request"
 
 # Where the event of a step comes from, by the request that brings it.
 _CAUSES: Mapping[type, str] = {
@@ -125,8 +125,7 @@ class Stepper:
         Raises:
             ActorError: there is none.
         """
-        instance = self.table.instances.get(key)
-        if instance is None:
+        if (instance := self.table.instances.get(key)) is None:
             over = "it is over and forgotten" if key.lease in self.table.pruned else "there is none of this name"
             raise ActorError(f"no {key.machine[:60]} of lease {key.lease[:80]}: {over}")
         return instance
@@ -289,8 +288,7 @@ class Stepper:
         before, core = instance.record, instance.core
         into, self._into = self._into, None
         if outside:
-            machines = MachinesOfActor(self.table, instance)
-            record, outcome = core.step_outside(before, event, ready.now, machines)
+            record, outcome = core.step_outside(before, event, ready.now, MachinesOfActor(self.table, instance))
         else:
             record, outcome = core.step(before, event, ready.now)
         if outcome.taken and self.program.bounded:
@@ -305,8 +303,7 @@ class Stepper:
                 record, outcome = before, Outcome("refused", event[0], reason=why)
             else:
                 self._set(ready, instance, record)
-        kind = outcome.kind
-        taken = kind == "taken"
+        taken = (kind := outcome.kind) == "taken"
         self.counts[kind] += 1
         if self.notices.subscribers:
             data = {"from": before[0], "to": record[0], "kind": kind, "reason": outcome.reason}
@@ -360,32 +357,23 @@ class Stepper:
                     self.table.wake_later(parent)
 
     def recheck(self, ready: Ready, instance: MachineInstance) -> None:
-        """Steps a machine with what it waits for of its subsidiaries, once it has come true.
-
-        Raises:
-            CoreError: it has taken so many answers for one request that there is no end of them.
-        """
+        """Steps a machine with what it waits for of its subsidiaries, once it has come true; without end: CoreError."""
         for event in instance.core.offered(instance.record):
-            answers = ready.answers.get(instance.key, 0)
-            if answers == MOST_ANSWERS:  # the specification goes round
-                key = instance.key
-                raise CoreError(f"{key.machine} of {key.lease[:80]} {ROUND}: {MOST_ANSWERS} for one request")
+            if (answers := ready.answers.get(instance.key, 0)) == MOST_ANSWERS:  # the specification goes round
+                raise CoreError(f"{instance.key.machine} of {instance.key.lease[:80]} {ROUND}")
             ready.answers[instance.key] = answers + 1
             self._cause = "subsidiary"
             try:
-                taken = self.step(ready, instance, local(event, state_epoch=instance.state_epoch)).taken
+                if self.step(ready, instance, local(event, state_epoch=instance.state_epoch)).taken:
+                    return
             except ChannelFull:
                 self.table.held.append(Recheck(instance.key))
-                return
-            if taken:
                 return
 
     def _changed(self, ready: Ready, instance: MachineInstance) -> None:
         """A policy hears of a lease, or "" for none, that has changed, or one of whose subsidiary machines has."""
-        key = instance.key
-        if instance.core.subsidiary:
-            key = RecordKey(instance.serves, self.table.parents[instance.core.role])
-        self._tell_policy(ready, key)
+        above = RecordKey(instance.serves, self.table.parents[instance.core.role]) if instance.core.subsidiary else None
+        self._tell_policy(ready, above or instance.key)
 
     def _tell_policy(self, ready: Ready, key: RecordKey) -> None:
         if key not in ready.told and key.machine.partition("[")[0] in self.environment.policies:

@@ -20,7 +20,8 @@ def _rows(section: Section) -> Iterator[Row]:
 MARKS = {
     **dict.fromkeys(("discovery", "engines", "exploring", "recovery"), pytest.mark.slow),
     **dict.fromkeys(
-        ("dispatch", "end_to_end", "ring", "size", "verify", "verify_long", "verify_units", "watched"), pytest.mark.long
+        ("dispatch", "durable", "end_to_end", "ring", "size", "verify", "verify_long", "verify_units", "watched"),
+        pytest.mark.long,
     ),
 }
 

@@ -374,7 +374,7 @@ def test_the_cases_of_crashes() -> None:
         assert finders[0].path(case) == finders[1].path(case)
 
 
-@pytest.mark.parametrize("engine", ["packed", "reference"])
+@pytest.mark.parametrize("engine", ["packed", pytest.param("reference", marks=pytest.mark.long)])
 def test_a_search_stops_at_its_limit_of_memory(engine: Any) -> None:
     found = explore(load("lease", {"max_units": 4}), Limits(memory=1_000_000), engine=engine)
     assert (found.complete, found.why_incomplete) == (False, "stopped at its limit of 1 MB of memory")

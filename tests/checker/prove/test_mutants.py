@@ -42,7 +42,7 @@ from tests.systems import load
 
 MUTANTS = mutants()
 OF_RUNS = (*OF_FAIR_RUNS, "always_possible")  # what becomes of a system at last is for the explorer
-QUICK = ("silence_is_failure", "updates_without_numbers", "units_before_commit")
+MARKS = {"silence_is_failure": [], "updates_without_numbers": [], "units_before_commit": [pytest.mark.long]}
 
 
 def deviations(mutant: Mutant) -> tuple[Deviation, ...]:
@@ -163,7 +163,7 @@ def contradicts(mutant: Mutant, path: Path, name: str) -> bool:
 
 
 SEEDED = [
-    pytest.param(m, name, id=f"{m.name}-{name}", marks=[] if m.name in QUICK else [pytest.mark.slow])
+    pytest.param(m, name, id=f"{m.name}-{name}", marks=MARKS.get(m.name, [pytest.mark.slow]))
     for m in MUTANTS
     for name in broken(m)
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,12 @@ from tests.checker.conform.alterations import ALTERATIONS, altered
 from tests.checker.conform.test_alterations import logs
 from tests.checker.conform.walks import SYSTEMS, Log, known, walked
 from tests.checker.verify.test_resumed import tables_of
+
+EACH = 8  # of so many alterations one is tried in each run of the tests, the others in long ones
+
+
+def some(alterations: Iterable[str]) -> list[Any]:
+    return [pytest.param(a, marks=[pytest.mark.long] if at % EACH else []) for at, a in enumerate(sorted(alterations))]
 
 
 @cache
@@ -66,7 +73,7 @@ def judged(of: CutsOfSystem, log: Log, order: list[tuple[str, int, int]], url: s
         verification.close()
 
 
-@pytest.mark.parametrize("alteration", ALTERATIONS)
+@pytest.mark.parametrize("alteration", some(ALTERATIONS))
 def test_what_is_said_of_an_altered_log_is_the_same_if_it_goes_on_later(alteration: str, tmp_path: Path) -> None:
     chance = random.Random(alteration)
     of, log = an_altered_log(alteration, chance)

@@ -42,7 +42,7 @@ def ran(work: Callable[[SystemCluster], Awaitable[None]], most: int = LINES) -> 
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 6))])
 def test_every_line_comes_once_and_in_order(seed: int) -> None:
     """Actors are killed and the network loses, repeats and delays; the writer goes on writing, and waits for room."""
     rng = random.Random(seed)
