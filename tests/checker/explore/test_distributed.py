@@ -62,7 +62,7 @@ def assert_alike(
     pytest.param(
         "three_phase_commit_termination", {"participants": 2}, Budget(halt=1), marks=pytest.mark.slow
     ),
-    ("lease", TINY, Budget(crash=1)),
+    pytest.param("lease", TINY, Budget(crash=1), marks=pytest.mark.long),
 ], ids=str)  # fmt: skip
 def test_counts(system: str | Path, settings: Mapping[str, Any], budget: Budget | None, client: Any) -> None:
     assert_alike(load(system, settings), client, budget, warm=200 if budget is None else 2_500)

@@ -86,7 +86,7 @@ def _rows(found: Exploration) -> list[object]:
 
 @pytest.mark.parametrize(("name", "settings"), [
     ("lease", SMALL), ("contention", {"last_end": 1}), ("two_phase_commit", {}),
-    ("two_phase_commit", {"participants": 4}), ("three_phase_commit", {}),
+    pytest.param("two_phase_commit", {"participants": 4}, marks=pytest.mark.long), ("three_phase_commit", {}),
     ("three_phase_commit_termination", {"participants": 2}),
 ], ids=str)  # fmt: skip
 def test_shipped_systems(name: str, settings: Mapping[str, Any]) -> None:
@@ -128,7 +128,7 @@ def test_machines_that_make_a_mistake(mutant: Any) -> None:
 @pytest.mark.parametrize("limits", [
     Limits(states=1), Limits(states=1000), Limits(depth=0), Limits(depth=9), Limits(stop_at_violation=True),
 ], ids=str)  # fmt: skip
-@pytest.mark.parametrize("budget", [None, Budget(crash=1)], ids=str)
+@pytest.mark.parametrize("budget", [None, pytest.param(Budget(crash=1), marks=pytest.mark.long)], ids=str)
 def test_limits(limits: Limits, budget: Budget | None) -> None:
     for system in (
         load("lease", SMALL if budget is None else TINY),

@@ -137,12 +137,14 @@ def test_the_reason_of_the_first_unit_that_failed_tells_units_apart() -> None:
     assert any("takes the number of: `index(u)`" in words for words in found.why_not)
 
 
+@pytest.mark.long
 def test_roles_that_are_taken_by_number_change_places_with_those_whose_number_it_is(tmp_path: Path) -> None:
     """`guest[index(u)]` is the guest of the unit `u`, whoever they change places with."""
     system = lease_of_equal_units(tmp_path, max_units=3, expiry=False)
     assert [group.roles for group in symmetry_of(system).groups] == [("unit", "guest")]
 
 
+@pytest.mark.long
 def test_a_role_that_is_taken_by_the_number_of_another_of_which_there_are_not_as_many_is_told_apart(
     tmp_path: Path,
 ) -> None:

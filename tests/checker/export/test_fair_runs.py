@@ -29,7 +29,13 @@ CLAIMS = """
 
 @pytest.mark.usefixtures("spin")
 @pytest.mark.parametrize(
-    "seed", [0, 3, pytest.param(5, marks=pytest.mark.long), pytest.param(8, marks=pytest.mark.long)]
+    "seed",
+    [
+        0,
+        pytest.param(3, marks=pytest.mark.long),
+        pytest.param(5, marks=pytest.mark.long),
+        pytest.param(8, marks=pytest.mark.long),
+    ],
 )
 def test_spin_agrees(seed: int, tmp_path: Path) -> None:
     system = clients_by_chance(tmp_path / "system", random.Random(seed), CLAIMS, fair=("false", "true"))

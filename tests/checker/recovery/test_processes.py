@@ -100,7 +100,7 @@ def _forgets(case: CaseEnvironment) -> FaultScript:
     ("fault", "words"),
     [
         (_unit_dies, "tenant:1 is active with 1 unit, and 0 run"),
-        (_leak, "unit-1 is 2 processes"),
+        pytest.param(_leak, "unit-1 is 2 processes", marks=pytest.mark.long),
         pytest.param(_forgets, "grow is not done", marks=pytest.mark.slow),
     ],
 )

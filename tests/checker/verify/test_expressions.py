@@ -123,6 +123,7 @@ STEPS = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", [*SAME_NAMES, *OUTER_AGGREGATES, *DIVISIONS, *STEPS])
 @settings(EXAMPLES, max_examples=6)
 @given(data=st.data())

@@ -46,6 +46,7 @@ def test_no_query_reads_all_of_history(system: str, kind: str) -> None:
         assert queries
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_nor_does_it_where_there_is_much(kind: str) -> None:
     system, recordings = recorded(1, phases=1)
