@@ -76,8 +76,10 @@ def test_what_is_left_over_is_seen(tmp_path: Path) -> None:
     assert open_files(os.getpid()) > 2
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("store", ["sqlite", "postgresql", "mariadb"])
+@pytest.mark.parametrize("store", [
+    pytest.param("sqlite", marks=pytest.mark.long), pytest.param("postgresql", marks=pytest.mark.slow),
+    pytest.param("mariadb", marks=pytest.mark.slow),
+])  # fmt: skip
 def test_a_short_chaos_run(store: str) -> None:
     try:
         result = chaos(store, 8, seed=7)

@@ -29,8 +29,12 @@ BUGS = {
 }
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("example", sorted(PLAYS))
+PLAYED = pytest.mark.parametrize("example", [
+    pytest.param(name, marks=pytest.mark.long if name == "ring" else pytest.mark.slow) for name in sorted(PLAYS)
+])  # fmt: skip
+
+
+@PLAYED
 def test_an_example_lives_through_kills(example: str) -> None:
     result = play(example, seed=1)
     assert result.violations == []
@@ -38,8 +42,7 @@ def test_an_example_lives_through_kills(example: str) -> None:
     assert all(result.done.values())
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("example", sorted(PLAYS))
+@PLAYED
 def test_a_seeded_bug_is_caught(example: str, tmp_path: Path) -> None:
     """A store without fencing, a replica that keeps nothing, a node that passes on a lower candidate than itself."""
     file, changes, words = BUGS[example]

@@ -293,7 +293,7 @@ def test_a_sample_of_the_lease() -> None:
     assert 2 * found.total.killed >= found.total.others > 6, [o.mutation.name for o in found.survivors]
 
 
-@pytest.mark.parametrize("count", [pytest.param(20, marks=pytest.mark.long), pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [pytest.param(10, marks=pytest.mark.long), pytest.param(300, marks=pytest.mark.slow)])
 def test_engines_judge_mutants_alike(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a search stops at the first violation too, what is found until then does not depend on who searches."""
     loader = SystemLoader("lease")

@@ -43,7 +43,7 @@ REPLACED = {
         ),
         pytest.param("lease", {"max_units": 1, "losses": True, "expiry": False}, "", marks=pytest.mark.long),
         pytest.param("lease", {"max_units": 1, "advance": True}, "", marks=pytest.mark.long),
-        pytest.param("lease", REPLACED, "", marks=pytest.mark.long),
+        pytest.param("lease", REPLACED, "", marks=pytest.mark.slow),
         pytest.param("lease", {"max_units": 1, "losses": True}, "", marks=pytest.mark.slow),
         pytest.param("lease", {"max_units": 2, "expiry": False} | KINDS, "", marks=pytest.mark.slow),
         pytest.param("contention", {}, "", marks=pytest.mark.slow),
