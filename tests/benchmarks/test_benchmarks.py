@@ -18,9 +18,9 @@ def _rows(section: Section) -> Iterator[Row]:
 
 
 MARKS = {
-    **dict.fromkeys(("discovery", "engines", "exploring", "recovery"), pytest.mark.slow),
+    **dict.fromkeys(("discovery", "dispatch", "engines", "exploring", "recovery"), pytest.mark.slow),
     **dict.fromkeys(
-        ("dispatch", "durable", "end_to_end", "ring", "size", "verify", "verify_long", "verify_units", "watched"),
+        ("durable", "end_to_end", "ring", "size", "verify", "verify_long", "verify_units", "watched"),
         pytest.mark.long,
     ),
 }
