@@ -123,7 +123,7 @@ def instructions(known: CutsOfSystem, long: Sequence[Recording], size: int) -> t
 def tenths(long: Sequence[Recording], size: int, feed: Callable[[Sequence[AnyEvent]], float]) -> tuple[float, float]:
     """What an event costs in the first and in the last tenth, behind the first lives; `feed` tells what a batch did."""
     fed = [(len(batch), feed(batch)) for batch in batches(history(long, LIVE), size)]
-    fed = fed[-(-len(fed) * UNITS // long[0].leases) :]
+    fed = fed[-(-len(fed) * UNITS // long[0].leases) : -1]  # the last one is not full: each batch has costs of its own
     tenth = max(1, len(fed) // 10)
     first, last = (sum(cost for _, cost in some) / sum(n for n, _ in some) for some in (fed[:tenth], fed[-tenth:]))
     return first, last
