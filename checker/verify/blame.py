@@ -97,7 +97,7 @@ class Blaming:
         """Whose fault the violation of a property is.
 
         Args:
-            property_: its name.
+            property_: its name, without values for which it is claimed (`Violation.of`).
             run: the lease.
             events: of the run up to the violation, in the order that was judged.
             state: the global state in which it is violated, where it is known.
@@ -160,13 +160,9 @@ class Blaming:
                     open_.append(sent)
         return sorted(found, key=lambda place: self.order.get(place, 0))
 
-    def _property(self, name: str) -> Property | None:
-        """The property that a violation names; one with `for` is followed by the values of its variables."""
-        return self.known.system.properties.get(name.partition(" ")[0].rstrip(","))
-
     def _clock(self, property_: str, events: Sequence[Place]) -> Blame | None:
         """The property speaks of time, and a message came before it was sent, as the actors' clocks have it."""
-        of = self._property(property_)
+        of = self.known.system.properties.get(property_)
         if of is None or not speaks_of_time(of):
             return None
         for place in events:
@@ -186,7 +182,7 @@ class Blaming:
 
         At the same tick an actor that runs may still do so.
         """
-        of = self._property(property_)
+        of = self.known.system.properties.get(property_)
         timed = of is not None and of.within is not None
         for machine, late, running in sorted(due(self.known, state), key=lambda timer: not timer.running):
             moved = [at for at in events if any(step.machine == machine for step in _steps(self.events.get(at)))]
@@ -228,7 +224,7 @@ class Blaming:
 
     def _outstanding(self, property_: str, run: str, events: Sequence[Place]) -> Blame | None:
         """Something should have come, and a message, a policy's answer or the end of a call has not."""
-        of = self._property(property_)
+        of = self.known.system.properties.get(property_)
         if (of is None or of.kind not in OF_FAIR_RUNS) and property_ != DEADLOCK:
             return None
         messages: dict[tuple[str, str], tuple[int, Place]] = {}  # by sender and receiver the last that was not received

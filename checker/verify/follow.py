@@ -153,7 +153,7 @@ class SourceVerification:
 
     def _blame(self, blaming: Blaming, violation: Violation) -> Blame:
         cuts = self.verification.until_decided(violation)
-        return blaming.blame(violation.property, violation.run, events_of(cuts), cuts[-1].state)
+        return blaming.blame(violation.of, violation.run, events_of(cuts), cuts[-1].state)
 
     def _read(self, actor: str, reader: ChainReader) -> bool:
         try:

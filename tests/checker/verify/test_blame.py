@@ -60,7 +60,7 @@ def blamed(known: CutsOfSystem, history: History, property_: str = "") -> list[t
     blaming = Blaming(known, history, result.faults)
     decided = [(v, verification.until_decided(v)) for v in result.violations]
     verification.close()
-    return [(v, blaming.blame(v.property, v.run, events_of(cuts), cuts[-1].state)) for v, cuts in decided]
+    return [(v, blaming.blame(v.of, v.run, events_of(cuts), cuts[-1].state)) for v, cuts in decided]
 
 
 @pytest.mark.parametrize("property_", ["handlers_end_in_time", "handlers_are_waited_for_in_bounded_time"])
@@ -286,14 +286,19 @@ properties:
 }
 
 
+async def heat(cluster: SystemCluster) -> None:
+    words = {"by": "cook[1]", "near": ["cook[1]"]}
+    await cluster.actors["kettle"].tell("kettle:1", "kettle", "heat", words)
+    await cluster.settle()
+
+
 def test_an_actor_that_was_down_when_its_timer_was_due_is_to_blame(tmp_path: Path) -> None:
     program = program_of(tmp_path, KETTLE)
     known = CutsOfSystem(load(tmp_path), program)
 
     async def story() -> History:
         async with SystemCluster(program) as c:
-            await c.actors["kettle"].tell("kettle:1", "kettle", "heat", {"by": "cook[1]", "near": ["cook[1]"]})
-            await c.settle()
+            await heat(c)
             await c.kill("kettle")
             await c.advance(4)
             await c.start("kettle")
@@ -313,8 +318,7 @@ def test_what_machines_hear_is_drawn_as_the_language_writes_it(tmp_path: Path) -
 
     async def story() -> History:
         async with SystemCluster(program) as c:
-            await c.actors["kettle"].tell("kettle:1", "kettle", "heat", {"by": "cook[1]", "near": ["cook[1]"]})
-            await c.settle()
+            await heat(c)
             return {name: [read(body) for body in disk.events.values()] for name, disk in c.disks.items()}
 
     history = virtual(story())
@@ -389,5 +393,5 @@ def test_what_has_not_come_is_the_fault_of_what_is_waited_for(
     (violation,) = verification.end().violations
     cuts = verification.until_decided(violation)
     verification.close()
-    blame = Blaming(known, history).blame(violation.property, violation.run, events_of(cuts), cuts[-1].state)
+    blame = Blaming(known, history).blame(violation.of, violation.run, events_of(cuts), cuts[-1].state)
     assert (blame.culprit, blame.reason) == (culprit, reason)

@@ -160,6 +160,26 @@ def test_a_machine_that_nothing_has_begun_counts_as_in_its_first_state(tmp_path:
     virtual(story())
 
 
+def test_each_machine_that_nothing_has_begun_counts_as_in_its_own_first_state(tmp_path: Path) -> None:
+    """The third voter has agreed from the start."""
+    files = {name: text.replace("v.agreed for", "v.state != open for") for name, text in VOTE.items()}
+    voter = files["roles/voter.yaml"].replace("initial: true", "initial: 'self != voter[2]'")
+    files["roles/voter.yaml"] = voter.replace("closed: {on", "closed: {initial: 'self == voter[2]', on")
+    program = program_of(tmp_path, files)
+
+    async def story() -> None:
+        actor = alone(program, "voter", MemoryStore(Disk()), {}, HandClock(), options=ActorOptions(seed=0))
+        await actor.start()
+        await actor.begin("own:1", "voter[0]", "agree", {}, {})
+        with pytest.raises(ActorError, match="it breaks the contract `decide`: All have agreed"):
+            await actor.tell("own:1", "voter[0]", "decide")
+        await actor.begin("own:1", "voter[1]", "agree", {}, {})
+        await actor.tell("own:1", "voter[0]", "decide")
+        await actor.stop()
+
+    virtual(story())
+
+
 def test_decisions_of_one_turn_see_each_other(stock: Program) -> None:
     async def story(order: Iterable[int]) -> dict[tuple[str, str], int]:
         actor = broker(stock, Disk(), Answers("granted", {"units": 5}))
