@@ -15,6 +15,7 @@ from leasehold.checker.mutation.battery import SystemLoader, battery_of
 from leasehold.checker.mutation.judge import MutationError
 from leasehold.checker.mutation.mutate import MutantOutcome, MutationProgress, MutationReport, RuleScore
 from leasehold.checker.mutation.mutate import mutate as campaign
+from leasehold.checker.mutation.observer import ObservedDifference
 from leasehold.checker.mutation.operators import RULES, Mutation, mutations, sampled
 from leasehold.cli.common import Exit, console, print_json, system_options, verb
 from leasehold.cli.progress import Status
@@ -39,10 +40,13 @@ def mutate(
 
     A mutant has, for example, a timer that is a tick late, a transition that goes to another state, or an update with
     another value. It is killed when a property that SYSTEM satisfies is violated, or when it no longer stabilises under
-    faults. Mutants that are no specification, and those that have exactly the states and steps of SYSTEM in every
-    trial, are counted apart. SYSTEM's mutation.yaml lists the trials of each mutant, and explains known survivors;
-    without that file each is tried with the declared constants, without faults, with crash=1 and with the default
-    faults. Survivors are named on the standard error as soon as they are known.
+    faults. Mutants that are no specification, those that have exactly the states and steps of SYSTEM in every trial,
+    and those that nobody outside can tell from SYSTEM in any trial, are counted apart. Of each survivor it is said what
+    an observer outside sees: the shortest run of messages, units, guests and answers that only one of the two has.
+
+    SYSTEM's mutation.yaml lists the trials of each mutant, and explains known survivors; without that file each is
+    tried with the declared constants, without faults, with crash=1 and with the default faults. Survivors are named on
+    the standard error as soon as they are known.
 
     The exit code is 0 when every survivor is explained.
 
@@ -65,9 +69,8 @@ def mutate(
 
             def show(progress: MutationProgress) -> None:
                 if (survivor := progress.survivor) is not None:
-                    status.say(
-                        f"survives{', as is explained' if survivor.explanation else ''}: {survivor.mutation.name}"
-                    )
+                    said = "survives, as is explained" if survivor.explanation else "survives"
+                    status.say(f"{'unseen' if survivor.unseen else said}: {survivor.mutation.name}")
                 at = f"{progress.stage} {progress.tried:,} of {progress.left:,}"
                 status.show(at, f"{progress.killed:,} of {progress.mutants:,} killed")
 
@@ -108,6 +111,10 @@ def _print(screen: Console, system: System, found: MutationReport) -> None:
         screen.print(f"equivalent, with {same} ({len(found.equivalent):,})")
         for mutation in found.equivalent:
             screen.print(Text(f"  {mutation.name}"), soft_wrap=True)
+    if found.unseen:
+        screen.print(f"unseen, as no observer outside sees a difference in any trial ({len(found.unseen):,})")
+        for mutation in found.unseen:
+            screen.print(Text(f"  {mutation.name}"), soft_wrap=True)
     for pattern in found.out_of_date:
         screen.print(Text(f"out of date: nothing that is explained as `{pattern}` survives", style="red"))
 
@@ -120,14 +127,28 @@ def _survivor(screen: Console, outcome: MutantOutcome) -> None:
         screen.print("      [yellow]cut short: in some trial it has far more states than the system[/]")
     if outcome.noticed:
         screen.print(f"      noticed, but by no claim about runs: {outcome.noticed}", markup=False)
+    if outcome.seen is not None:
+        _seen(screen, outcome.seen)
+    else:
+        screen.print("      [yellow]not decided: the search for what an observer sees was cut short[/]")
     if outcome.explanation:
         screen.print(Text(f"      explained: {outcome.explanation}"), soft_wrap=True)
 
 
+def _seen(screen: Console, seen: ObservedDifference) -> None:
+    """The run that an observer sees until the two differ, and what each then does."""
+    screen.print(Text(f"      an observer sees, in {seen.trial}:"), soft_wrap=True)
+    for step in seen.before:
+        screen.print(Text(f"        {step}", style="dim"), soft_wrap=True)
+    for whose, step in (("the system", seen.system), ("the mutant", seen.mutant)):
+        screen.print(Text(f"        then {whose}: {step or 'nothing such'}"), soft_wrap=True)
+
+
 def _words(score: RuleScore) -> str:
-    """`48 of 51 killed (94.1 %), 3 refused, 2 equivalent`: refused and equivalent ones are not among the 51."""
+    """`48 of 51 killed (94.1 %), 3 refused, 2 equivalent, 0 unseen`: refused and the like are not among the 51."""
     percent = f"{100 * score.score:.1f} %" if score.others else "-"
-    apart = f", {score.refused:,} refused, {score.equivalent:,} equivalent" if score.refused or score.equivalent else ""
+    counts = {"refused": score.refused, "equivalent": score.equivalent, "unseen": score.unseen}
+    apart = "".join(f", {count:,} {what}" for what, count in counts.items()) if any(counts.values()) else ""
     return f"{score.killed:,} of {score.others:,} killed ({percent}){apart}"
 
 
@@ -137,6 +158,7 @@ def _json(system: System, found: MutationReport) -> dict[str, object]:
         "spec_digest": system.digest,
         **_score_json(found.total),
         "equivalent": [m.name for m in found.equivalent],
+        "unseen": [m.name for m in found.unseen],
         "refused": {o.mutation.name: o.refused for o in found.outcomes if o.refused},
         "survivors": [_survivor_json(outcome) for outcome in found.survivors],
         **picked(found, "out_of_date undecided"),
@@ -158,7 +180,7 @@ def _score_json(score: RuleScore) -> dict[str, object]:
 
 
 def _rule_json(score: RuleScore) -> dict[str, object]:
-    return {**_score_json(score), **picked(score, "refused equivalent")}
+    return {**_score_json(score), **picked(score, "refused equivalent unseen")}
 
 
 def _survivor_json(outcome: MutantOutcome) -> dict[str, object]:
@@ -166,5 +188,11 @@ def _survivor_json(outcome: MutantOutcome) -> dict[str, object]:
     place = f"{m.place.file}:{m.place.line}"
     explained = {
         "explanation": outcome.explanation or None, "noticed": outcome.noticed or None, "cut_short": outcome.cut_short,
+        "seen": None if outcome.seen is None else _seen_json(outcome.seen),
     }  # fmt: skip
     return {**picked(m, "name rule"), "place": place, "what": m.what, **explained}
+
+
+def _seen_json(seen: ObservedDifference) -> dict[str, object]:
+    faults = None if seen.trial.budget is None else str(seen.trial.budget)
+    return {"setting": dict(seen.trial.settings), "faults": faults, **picked(seen, "before system mutant")}

@@ -33,7 +33,9 @@ A different number of states never counts, nor does a witness or the case of a p
 
 A mutant is *refused* if the linter finds an error in it, or if two of its guards hold at once: it is no specification.
 It is *equivalent* if it has exactly the states and steps of the lease in every one of the settings; in larger ones it
-may differ. Neither is counted in the score. What is left *survives*: it differs from the lease, and no property says
+may differ. It is *unseen* if nobody outside can tell it from the lease in any of them: an observer sees messages,
+units, guests, what the world outside does, answers and calls of policies and handlers, time, and faults, but no record.
+None of these is counted in the score. What is left *survives*: it differs for somebody outside, and no property says
 so.
 """
 # What the survivors of some names have in common, and the properties that they would need.
@@ -102,7 +104,7 @@ def page(found: MutationReport, battery: Battery) -> Iterator[str]:
     yield f"The rules make {made.total():,} mutants. These results are of {total.made} of them, chosen at random;"
     yield f"the seed is {SEED}. They say nothing of the others."
     yield ""
-    yield f"**{total.killed} of the {total.others} that are neither refused nor equivalent are killed:"
+    yield f"**{total.killed} of the {total.others} that are not refused, equivalent or unseen are killed:"
     yield f"{percent(total)}.**"
     yield f"{len(found.survivors)} survive, {len(found.unexplained)} of them without an explanation."
     yield ""
@@ -163,8 +165,8 @@ def made_by(rules: Collection[str]) -> Counter[str]:
 
 def table(found: MutationReport, made: Counter[str]) -> Iterator[str]:
     total = found.total
-    yield "| rule | mutant | made | in the sample | refused | equivalent | killed | survive | score |"
-    yield "|---|---|---|---|---|---|---|---|---|"
+    yield "| rule | mutant | made | in the sample | refused | equivalent | unseen | killed | survive | score |"
+    yield "|---|---|---|---|---|---|---|---|---|---|"
     for rule, score in found.by_rule().items():
         yield f"| `{rule}` | {RULES[rule].doc} | {made[rule]} | {counts(score)} |"
     yield f"| all | | {made.total():,} | {counts(total)} |"
@@ -175,16 +177,28 @@ def table(found: MutationReport, made: Counter[str]) -> Iterator[str]:
 
 
 def survivors(found: MutationReport) -> Iterator[str]:
-    yield "| mutant | place | explained | noticed |"
-    yield "|---|---|---|---|"
+    yield "| mutant | place | an observer sees | explained | noticed |"
+    yield "|---|---|---|---|---|"
     for outcome in found.survivors:
         m = outcome.mutation
-        yield f"| `{m.name}` | {place(m)} | {outcome.explanation or 'no'} | {noticed(outcome)} |"
+        explained = outcome.explanation or "no"
+        yield f"| `{m.name}` | {place(m)} | {seen(outcome)} | {explained} | {noticed(outcome)} |"
+
+
+def seen(outcome: MutantOutcome) -> str:
+    """The step in which an observer sees the first difference, and after how many others that are the same."""
+    if outcome.seen is None:
+        return "not decided"
+    found, words = outcome.seen, []
+    words += [f"the mutant: {found.mutant}"] if found.mutant else []
+    words += [f"{'not' if found.mutant else 'never'}: {found.system}"] if found.system else []
+    return f"after {len(found.before)} steps, {'; '.join(words)}"
 
 
 def counts(score: RuleScore) -> str:
     survive = score.others - score.killed
-    return f"{score.made} | {score.refused} | {score.equivalent} | {score.killed} | {survive} | {percent(score)}"
+    apart = f"{score.refused} | {score.equivalent} | {score.unseen}"
+    return f"{score.made} | {apart} | {score.killed} | {survive} | {percent(score)}"
 
 
 def percent(score: RuleScore) -> str:

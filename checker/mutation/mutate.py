@@ -4,14 +4,15 @@ A mutant is *killed* when a property that the system itself satisfies in that se
 longer stabilises under faults where the system does. That it has other numbers of states is no kill, as no property
 says it; nor is a lost witness, or a property that has lost its cases, as these are about the search. A mutant that the
 linter refuses, or in which two guards hold at once, is *refused*: it is no specification. A mutant that is killed
-nowhere is *equivalent* if it has exactly the states and steps of the system in every trial; else it *survives*, and a
-property is missing.
+nowhere is *equivalent* if it has exactly the states and steps of the system in every trial. It is *unseen* if an
+observer outside (observer.py) cannot tell it from the system in any trial. Else it *survives*: somebody outside sees
+that it differs, and no property says so.
 
 Mutants go one after the other, or in parallel, and each through the trials until one kills it: in the battery's order,
 but for trials in which the system never takes the changed transition. These come last, and where the change is in what
 the transition does they are left out, as the mutant is the system itself there. So what becomes of a mutant depends on
 no other, and is said as soon as it is known. Whether those that have as many states as the system in every trial are
-the system itself takes longest, so that is asked at the end.
+the system itself, and what an observer sees of the others, takes longest, so that is asked at the end.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from typing import TypeVar
 from leasehold.checker.host.workers import deaf_children, end_children, ended_by_signals, follow_parent
 from leasehold.checker.mutation.battery import Battery, Settings, SystemLoader, Trial, known_survivors
 from leasehold.checker.mutation.judge import Baseline, ReachableGraph, Verdict, baseline_of, judged
+from leasehold.checker.mutation.observer import Comparison, ObservedDifference, ObservedSystem, compared
 from leasehold.checker.mutation.operators import EFFECTS, RULES, Mutation, refused
 from leasehold.spec import System
 
@@ -51,6 +53,8 @@ class MutantOutcome:
         equivalent: it is not killed, and in every trial it has the states and steps of the system.
         noticed: it is not killed, and this witness, or the case of this property, is lost.
         cut_short: in some trial it had far more states than the system, and was not killed.
+        seen: the difference that an observer sees, in the first trial that shows one.
+        unseen: an observer sees none in any trial. With neither, the search for one was cut short.
     """
 
     mutation: Mutation
@@ -59,13 +63,15 @@ class MutantOutcome:
     equivalent: bool = False
     noticed: str = ""
     cut_short: bool = False
+    seen: ObservedDifference | None = None
+    unseen: bool = False
     explanation: str = ""
     seconds: float = 0.0
 
     @property
     def survives(self) -> bool:
         """Whether it is a specification of another system, and no property says so."""
-        return not (self.kill or self.refused or self.equivalent)
+        return not (self.kill or self.refused or self.equivalent or self.unseen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +82,12 @@ class RuleScore:
     refused: int
     equivalent: int
     killed: int
+    unseen: int = 0
 
     @property
     def others(self) -> int:
-        """Those that a property could kill."""
-        return self.made - self.refused - self.equivalent
+        """Those that a property ought to kill."""
+        return self.made - self.refused - self.equivalent - self.unseen
 
     @property
     def score(self) -> float:
@@ -103,6 +110,10 @@ class MutationReport:
     @property
     def equivalent(self) -> list[Mutation]:
         return [o.mutation for o in self.outcomes if o.equivalent]
+
+    @property
+    def unseen(self) -> list[Mutation]:
+        return [o.mutation for o in self.outcomes if o.unseen]
 
     @property
     def survivors(self) -> list[MutantOutcome]:
@@ -133,13 +144,16 @@ class MutationReport:
 def _score(outcomes: Sequence[MutantOutcome]) -> RuleScore:
     return RuleScore(
         len(outcomes), sum(bool(o.refused) for o in outcomes), sum(o.equivalent for o in outcomes),
-        sum(o.kill is not None for o in outcomes),
+        sum(o.kill is not None for o in outcomes), sum(o.unseen for o in outcomes),
     )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class MutationProgress:
-    """How far a campaign has come: in a stage, `tried` of `left`; `survivor` is one that has just been found."""
+    """How far a campaign has come: in a stage, `tried` of `left`.
+
+    `survivor` is one that has just been found, or, later, has turned out to be unseen.
+    """
 
     stage: str
     tried: int
@@ -186,6 +200,24 @@ def mutate(
         outcomes[name] = replace(outcome, explanation=battery.reason(name) if outcome.survives else "")
         return outcomes[name] if outcome.survives else None
 
+    def observe(pool: _Pool) -> None:
+        """Asks of those that survive what an observer sees of them, trial by trial until one shows something."""
+        alike_outside = {o.mutation.name: o for o in outcomes.values() if o.survives}
+        whole_searches = dict.fromkeys(alike_outside, True)
+        for number, trial in enumerate(battery.trials, 1):
+            left = [o.mutation for o in alike_outside.values()]
+            stage = f"seen in trial {number} of {len(battery.trials)}"
+            for tried, (mutation, found) in enumerate(pool.of_each(left, _observed, trial), 1):
+                name = mutation.name
+                whole_searches[name] = whole_searches[name] and found.complete
+                if found.difference is not None:
+                    outcomes[name] = replace(alike_outside.pop(name), seen=found.difference)
+                tell(stage, tried, len(left))
+        for name, outcome in alike_outside.items():
+            if whole_searches[name]:
+                outcomes[name] = replace(outcome, unseen=True, explanation="")
+                tell("seen in no trial", len(alike_outside), len(alike_outside), outcomes[name])
+
     try:
         with ended_by_signals():
             for number, trial in enumerate(battery.trials):
@@ -202,6 +234,7 @@ def mutate(
                         stage = f"equivalent in trial {number} of {len(battery.trials)}"
                         for tried, (mutation, same) in enumerate(pool.of_each(left, _is_the_system, trial), 1):
                             tell(stage, tried, len(left), None if same else decide(alike.pop(mutation.name)))
+                    observe(pool)
                 except KeyboardInterrupt:
                     pool.stop()
                     raise
@@ -235,6 +268,7 @@ def _after(before: MutantOutcome, verdict: Verdict, trial: Trial) -> MutantOutco
 _systems: dict[Settings, System] = {}  # of this process
 _baselines: dict[Trial, Baseline] = {}
 _graphs: dict[Trial, ReachableGraph] = {}
+_seen: dict[Trial, ObservedSystem] = {}
 
 
 def _start_worker(systems: Mapping[Settings, System], baselines: Mapping[Trial, Baseline]) -> None:
@@ -246,6 +280,7 @@ def _begin(systems: Mapping[Settings, System], baselines: Mapping[Trial, Baselin
     _systems.clear()
     _baselines.clear()
     _graphs.clear()
+    _seen.clear()
     _systems.update(systems)
     _baselines.update(baselines)
 
@@ -276,6 +311,17 @@ def _is_the_system(mutation: Mutation, trial: Trial) -> bool:
         _graphs.clear()  # trials come one after the other
         _graphs[trial] = ReachableGraph(system, trial)
     return _graphs[trial].is_of(mutation.applied(system))
+
+
+def _observed(mutation: Mutation, trial: Trial) -> Comparison:
+    if _is_never_met(mutation, trial):
+        return Comparison()
+    system = _systems[trial.settings]
+    if trial not in _seen:
+        _graphs.clear()
+        _seen.clear()
+        _seen[trial] = ObservedSystem(system, trial)
+    return compared(_seen[trial], ObservedSystem(mutation.applied(system), trial), trial)
 
 
 class _Pool:

@@ -205,14 +205,15 @@ MUTATE_KEYS = {
     "spec_digest": "SHA-256 of what was read",
     "mutants": "how many were decided",
     "killed": "how many of them were killed",
-    "score": "killed by those that are neither refused nor equivalent, from 0 to 1",
+    "score": "killed by those that are not refused, equivalent or unseen, from 0 to 1",
     "refused": "by mutant: the error for which it is no specification",
     "equivalent": "mutants with the states and steps of the system in every trial",
+    "unseen": "mutants that nobody outside can tell from the system in any trial",
     "survivors": "the others that were not killed, see below",
     "out_of_date": "explanations of `mutation.yaml` of which nothing survives",
     "undecided": "mutants that Ctrl-C left undecided",
     "seconds": "how long it took",
-    "by_rule": "by rule: `mutants`, `killed` and `score`, and the numbers of those that are `refused` and `equivalent`",
+    "by_rule": "by rule: `mutants`, `killed` and `score`, and how many are `refused`, `equivalent` and `unseen`",
     "by_property": "by property: how many it was the first to find",
     "kills": "those that were killed, see below",
 }
@@ -224,6 +225,14 @@ SURVIVOR_KEYS = {
     "explanation": "why it survives, from `mutation.yaml`, or null",
     "noticed": "the witness that is lost, or `vacuous: NAME` for a property that has lost its cases; or null",
     "cut_short": "whether it had far more states than the system in some trial, and was not explored further",
+    "seen": "the difference that an observer sees, see below; null where the search for one was cut short",
+}
+SEEN_KEYS = {
+    "setting": "the constants of the trial, where they are not the declared ones",
+    "faults": "the budget of faults of the trial, or null",
+    "before": "what is seen of both until they differ, a line for each step",
+    "system": "the next step of the system; empty where it has none of that cause",
+    "mutant": "the next step of the mutant; empty where it has none of that cause",
 }
 KILL_KEYS = {
     "name": "the mutant",
@@ -446,6 +455,9 @@ def page() -> Iterator[str]:
     yield "A survivor has:"
     yield ""
     yield from table(SURVIVOR_KEYS)
+    yield "What an observer sees has:"
+    yield ""
+    yield from table(SEEN_KEYS)
     yield "A kill has:"
     yield ""
     yield from table(KILL_KEYS)

@@ -31,7 +31,7 @@ def lamp(tmp_path: Path) -> Path:
 
 def found_by(done: subprocess.CompletedProcess[str]) -> Any:
     """What a campaign printed as JSON; its progress names survivors as soon as they are known."""
-    assert all(line.startswith("leasehold: survives") for line in done.stderr.splitlines())
+    assert all(line.startswith(("leasehold: survives", "leasehold: unseen")) for line in done.stderr.splitlines())
     return as_json(subprocess.CompletedProcess(done.args, done.returncode, done.stdout, ""))
 
 
@@ -44,16 +44,20 @@ def test_a_survivor_is_1(run: Run, lamp: Path) -> None:
     assert (done.returncode, done.stderr) == (1, f"leasehold: survives: {SURVIVOR}\n")
     lines = done.stdout.splitlines()
     assert lines[0].startswith("lamp  spec ")
-    assert lines[1].startswith("1 of 2 killed (50.0 %), 2 refused, 0 equivalent, ")
+    assert lines[1].startswith("1 of 2 killed (50.0 %), 2 refused, 0 equivalent, 0 unseen, ")
     assert lines[2:] == [
-        "  swap_target   1 of 1 killed (100.0 %), 1 refused, 0 equivalent",
-        "  ignore_event  0 of 1 killed (0.0 %), 1 refused, 0 equivalent",
+        "  swap_target   1 of 1 killed (100.0 %), 1 refused, 0 equivalent, 0 unseen",
+        "  ignore_event  0 of 1 killed (0.0 %), 1 refused, 0 equivalent, 0 unseen",
         "killed by",
         "      1  goes_dark",
         "survivors (1, 1 not explained)",
         f"  {SURVIVOR}",
         "      lamp/roles/lamp.yaml:5: ignored",
         "      noticed, but by no claim about runs: vacuous: goes_dark",
+        "      an observer sees, in the declared constants:",
+        "        press at lamp; lamp is bright",
+        "        then the system: press at lamp; lamp is dark",
+        "        then the mutant: nothing such",
     ]
 
 
@@ -81,15 +85,20 @@ def test_json(run: Run, lamp: Path) -> None:
     found = found_by(done)
     _same(found, reference.MUTATE_KEYS)
     _same(found["survivors"][0], reference.SURVIVOR_KEYS)
+    _same(found["survivors"][0]["seen"], reference.SEEN_KEYS)
     _same(found["kills"][0], reference.KILL_KEYS)
     assert (found["mutants"], found["killed"], found["score"], found["undecided"]) == (4, 1, 0.5, 0)
     assert list(found["refused"]) == ["swap_target lamp/dark#press -> dark", "ignore_event lamp/dark#press"]
-    assert found["equivalent"] == []
+    assert (found["equivalent"], found["unseen"]) == ([], [])
     assert found["out_of_date"] == ["swap_target lamp/dark#*"]
     assert found["survivors"] == [
         {
             "name": SURVIVOR, "rule": "ignore_event", "place": "lamp/roles/lamp.yaml:5", "what": "ignored",
             "explanation": None, "noticed": "vacuous: goes_dark", "cut_short": False,
+            "seen": {
+                "setting": {}, "faults": None, "before": ["press at lamp; lamp is bright"],
+                "system": "press at lamp; lamp is dark", "mutant": "",
+            },
         }
     ]  # fmt: skip
     assert found["kills"] == [
@@ -99,8 +108,8 @@ def test_json(run: Run, lamp: Path) -> None:
         }
     ]  # fmt: skip
     assert found["by_rule"] == {
-        "swap_target": {"mutants": 2, "killed": 1, "score": 1.0, "refused": 1, "equivalent": 0},
-        "ignore_event": {"mutants": 2, "killed": 0, "score": 0.0, "refused": 1, "equivalent": 0},
+        "swap_target": {"mutants": 2, "killed": 1, "score": 1.0, "refused": 1, "equivalent": 0, "unseen": 0},
+        "ignore_event": {"mutants": 2, "killed": 0, "score": 0.0, "refused": 1, "equivalent": 0, "unseen": 0},
     }
     assert found["by_property"] == {"goes_dark": 1}
 
@@ -109,10 +118,18 @@ def test_json(run: Run, lamp: Path) -> None:
 def test_some_of_the_mutants(run: Run) -> None:
     small = ("two_phase_commit", "--jobs", "1", "--json")
     by_rule = found_by(run("mutate", *small, "--rule", "drop_task", "--rule", "drop_guard", "--only", "*coordinator*"))
-    some = [*by_rule["refused"], *by_rule["equivalent"], *(o["name"] for o in by_rule["kills"] + by_rule["survivors"])]
+    some = [
+        *by_rule["refused"],
+        *by_rule["equivalent"],
+        *by_rule["unseen"],
+        *(o["name"] for o in by_rule["kills"] + by_rule["survivors"]),
+    ]
     assert {name.split("/")[0] for name in some} == {"drop_guard coordinator", "drop_task coordinator"}
     samples = [found_by(run("mutate", *small, "--sample", "4", "--seed", seed)) for seed in ("1", "1", "2")]
-    names = [{*s["refused"], *s["equivalent"], *(o["name"] for o in s["kills"] + s["survivors"])} for s in samples]
+    names = [
+        {*s["refused"], *s["equivalent"], *s["unseen"], *(o["name"] for o in s["kills"] + s["survivors"])}
+        for s in samples
+    ]
     assert names[0] == names[1] != names[2]
     assert {len(n) for n in names} == {4}
 

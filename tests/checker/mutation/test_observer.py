@@ -1,0 +1,132 @@
+"""The difference that an observer outside sees: the shortest one, or none, and never one that is hidden."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from leasehold.checker.mutation.battery import Trial
+from leasehold.checker.mutation.observer import HIDDEN, Comparison, Config, Label, Node, ObservedSystem, compared
+from leasehold.checker.mutation.operators import mutations
+from leasehold.faults import Budget
+from leasehold.spec import System, shipped_folder
+from tests.systems import load
+
+CRASH = Trial(budget=Budget.parse("crash=1"))
+
+
+def named(system: System, name: str) -> System:
+    return next(m for m in mutations(system, every_target=True) if m.name == name).applied(system)
+
+
+def difference(system: System, mutant: System, trial: Trial, most: int = 200_000) -> Comparison:
+    return compared(ObservedSystem(system, trial), ObservedSystem(mutant, trial), trial, most)
+
+
+def test_a_message_that_differs_is_seen() -> None:
+    system = load(shipped_folder("starter"))
+    found = difference(system, named(system, "drop_task client/returned give_back"), Trial()).difference
+    assert found is not None
+    assert found.before == (
+        "want at client[0]; acquire is sent (client[0] to server); client[0] is waiting",
+        "acquire is received (client[0] to server); server calls policy.choose; server is choosing",
+        "choose(who=client[0]) at server; granted(who=client[0]) is sent (server to client[0]); server is held",
+        "granted(who=client[0]) is received (server to client[0]); client[0] calls handler.work; client[0] is holding",
+    )
+    assert found.system == "done at client[0]; release is sent (client[0] to server); client[0] is returned"
+    assert found.mutant == "done at client[0]; client[0] is returned"
+
+
+def test_what_nobody_sees_is_no_difference() -> None:
+    """The last vote decides, and nothing reads the set of votes after that; also not after a crash."""
+    system = load("two_phase_commit", {"participants": 2})
+    mutant = named(system, "drop_update coordinator/asking#agree agreed")
+    assert difference(system, mutant, Trial()) == difference(system, mutant, CRASH) == Comparison()
+
+
+def test_what_only_a_crash_shows_is_seen_under_crashes() -> None:
+    system = load("two_phase_commit", {"participants": 2})
+    mutant = named(system, "swap_target participant/working#abort -> voting")
+    assert difference(system, mutant, Trial()).difference is None
+    found = difference(system, mutant, CRASH).difference
+    assert found is not None
+    assert "coordinator crashes" in found.before[1]
+    assert found.system.endswith("participant[1] is aborted")
+    assert found.mutant.endswith("participant[1] calls policy.vote; participant[1] is voting")
+
+
+def test_a_search_that_is_cut_short_says_so() -> None:
+    system = load("two_phase_commit", {"participants": 2})
+    mutant = named(system, "drop_update coordinator/asking#agree agreed")
+    assert difference(system, mutant, Trial(), most=10) == Comparison(complete=False)
+
+
+def test_a_mutant_that_breaks_a_range_is_seen_to_fail(tmp_path: Path) -> None:
+    (tmp_path / "system.yaml").write_text("system: lamp\nroles: {lamp: {}}\nenvironment: {press: {to: lamp}}\n")
+    (tmp_path / "roles").mkdir()
+    (tmp_path / "roles/lamp.yaml").write_text(
+        "role: lamp\ndata: {times: {type: int, max: 2}}\nevents: {press: Somebody presses it.}\n"
+        "states: {dark: {initial: true, on: {press: {stay: true, when: times < 2, set: {times: times + 1}}},\n"
+        "  ignore: {press: it is worn}}}\n"
+    )
+    (tmp_path / "invariants.yaml").write_text("properties: {worn: {sometimes: lamp.times == 2}}\n")
+    system = load(tmp_path)
+    found = difference(system, named(system, "drop_guard lamp/dark#press"), Trial()).difference
+    assert found is not None
+    assert (found.before, found.system) == (("press at lamp", "press at lamp"), "")
+    assert found.mutant == "fails: lamp/dark#press sets `times` to 3, outside its type's range"
+
+
+def test_units_are_seen_and_what_their_site_notes_is_not() -> None:
+    system = load("lease", {"max_units": 1, "last_end": 1, "expiry": False, "close_early": False})
+    seen = ObservedSystem(system, Trial())
+    labels, nodes, todo = set[Label](), set[Node](), list(seen.first().values())
+    while todo:
+        node = todo.pop()
+        if node not in nodes:
+            nodes.add(node)
+            following = seen.following(node)
+            labels |= following.keys()
+            todo += following.values()
+    assert {name for label in labels for name, _ in label.changed} == {"unit[0]", "guest[0]"}
+    called = {task for label in labels for _, task in label.calls}
+    assert called >= {"handler.setup", "handler.teardown", "handler.join", "handler.leave", "policy.allocate"}
+    assert {event for label in labels if label.cause[:1] == ("local",) for event in label.cause[3:4]}.isdisjoint(
+        {"primed", "torn_down"}  # a site learns so of its own units
+    )
+
+
+# A second opinion: all traces up to a length, by brute force.
+
+
+def traces(seen: ObservedSystem, length: int) -> set[tuple[Label, ...]]:
+    found: set[tuple[Label, ...]] = set()
+    todo: list[tuple[Config, tuple[Label, ...]]] = [((s, seen.world.budgeted), ()) for s in seen.world.initial_states()]
+    known = set(todo)
+    while todo:
+        config, trace = todo.pop()
+        found.add(trace)
+        for label, to in seen.steps(config) if len(trace) < length else ():
+            step = (to, trace if label == HIDDEN else (*trace, label))
+            if step not in known:
+                known.add(step)
+                todo.append(step)
+    return found
+
+
+@pytest.mark.parametrize(("trial", "length"), [(Trial(), 7), (CRASH, 4)])
+def test_the_difference_is_a_shortest_one(trial: Trial, length: int) -> None:
+    system = load("two_phase_commit", {"participants": 1})
+    own = traces(ObservedSystem(system, trial), length)
+    lengths = []
+    for mutation in mutations(system)[::9]:
+        mutant = mutation.applied(system)
+        others = traces(ObservedSystem(mutant, trial), length)
+        shortest = min((len(trace) for trace in own ^ others), default=None)
+        found = difference(system, mutant, trial).difference
+        seen = len(found.before) + 1 if found is not None else None
+        assert shortest == (seen if seen is not None and seen <= length else None), mutation.name
+        lengths.append(shortest)
+    assert None in lengths
+    assert len(set(lengths)) > 3
