@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.text import Text
 
 from leasehold.impl.words import counted, visible, visible_lines
-from leasehold.spec import Diagnostic, SpecError
+from leasehold.spec import Diagnostic, SpecError, System
 from leasehold.spec.language.diagnostics import NOWHERE, near_miss
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -156,6 +156,13 @@ def print_diagnostics(screen: Console, diagnostics: Iterable[Diagnostic]) -> Non
         warnings += d.severity == "warning"
     counts = [counted(n, noun) for n, noun in ((errors, "error"), (warnings, "warning")) if n]
     screen.print(", ".join(counts) or "no findings", markup=False)
+
+
+def warn_of_values(system: System) -> None:
+    """Says on standard error what is wrong with the system with the values of its constants, and not with others."""
+    for d in system.warnings:
+        if d.depends:
+            console(stderr=True).print(Text(str(d), style="yellow"), soft_wrap=True)
 
 
 def diagnostics_json(diagnostics: Iterable[Diagnostic]) -> dict[str, object]:

@@ -15,7 +15,7 @@ from leasehold.checker.explore.expectations import expectation_for
 from leasehold.checker.explore.graph.fairness import Fairness
 from leasehold.checker.explore.properties import DEADLOCK, REFINES, only_these
 from leasehold.cli import search, tables
-from leasehold.cli.common import Exit, console, no_such, print_json, system_options, verb
+from leasehold.cli.common import Exit, console, no_such, print_json, system_options, verb, warn_of_values
 from leasehold.reports.json_report import convergence_json, json_report
 from leasehold.spec import System, load
 
@@ -93,6 +93,7 @@ def explore(
               leasehold explore two_phase_commit --fairness none --brief
     """
     model = load(system, settings)
+    warn_of_values(model)
     for option, names in (("--show", show), ("--only", only)):
         for name in names:
             _check_property(model, option, name)

@@ -43,6 +43,7 @@ from leasehold.cli.common import (  # fmt: skip
     print_json,
     system_options,
     verb,
+    warn_of_values,
     writing,
 )
 from leasehold.cli.progress import Status
@@ -50,6 +51,7 @@ from leasehold.cli.search import replay_command, search_progress, time_option
 from leasehold.impl.words import counted
 from leasehold.reports.json_report import path_json, picked, plain
 from leasehold.spec import System, load
+from leasehold.spec.language.types import Value
 
 
 @verb()
@@ -84,21 +86,24 @@ def prove(
     """Prove the properties of SYSTEM about states and steps.
 
     Numbers and times have no bounds, constants and the number of machines are any, and so are the numbers of
-    crashes, losses, duplicates and overtakings. Where the properties alone are not inductive, lemmas.yaml beside them
-    strengthens them; lemmas are proved together with the properties, and nothing is assumed.
+    crashes, losses, duplicates and overtakings; a constant that --set gives has this value alone. Where the properties
+    alone are not inductive, lemmas.yaml beside them strengthens them; lemmas are proved together with the properties,
+    and nothing is assumed.
 
     For properties that are not inductive, the prover searches small settings for a run that violates them; then it
     tries k-induction and lemmas from explored states. Lemmas that prove something are printed, for you to keep.
     A proof of all properties and lemmas is kept, and shown when the same is asked again; --fresh proves it anew, and so
-    do --certificate, --instances and --no-faults. What is not decided within --time has the reason `time`. A property
-    whose `when` is never true is proved, but vacuous.
+    do --certificate, --instances, --set and --no-faults. What is not decided within --time has the reason `time`. A
+    property whose `when` is never true is proved, but vacuous.
 
     Exit codes: 0, all is proved; 1, a run contradicts a property or a lemma; 3, some property or lemma is undecided.
 
     Example:  leasehold prove lease
               leasehold prove two_phase_commit --instances participant=3 --json
+              leasehold prove lease --set lazy_close=false
     """
     model = load(system, settings)
+    warn_of_values(model)
     # Constants that bound have one value in a proof.
     few = {name: value for name, value in model.faults.settings.items() if name not in model.bounding}
     small = None if no_search else load(system, {**few, **settings})
@@ -106,8 +111,10 @@ def prove(
     cases = [load(system, {**{n: str(v) for n, v in run.settings.items()}, **settings}) for run in runs]
     if certificate is not None and not certificate.absolute().parent.is_dir():
         raise click.UsageError(f"cannot write to {certificate}: there is no such folder")
-    setting = Setting(_sizes(model, instances), FaultScope(crash=False, network=False) if no_faults else None, limit)
-    whole = not (fresh or setting.sizes or no_faults or certificate)
+    sizes = _sizes(model, instances, settings)
+    scope = FaultScope(crash=False, network=False) if no_faults else None
+    setting = Setting(sizes, scope, limit, values={name: model.constants[name].value for name in settings})
+    whole = not (fresh or setting.sizes or setting.values or no_faults or certificate)
     found = kept_proof(model) if whole else None
     if found is None:
         found = _proved(model, setting if seconds is None else setting.limited(seconds), small, jobs, cases)
@@ -115,7 +122,7 @@ def prove(
         with interruptible(), stopped_by_signals():
             _write(certificate, Certificate(found.strengthened or model, setting, found.induction))
     if as_json:
-        print_json(_json(found))
+        print_json(_json(found, setting.values))
     else:
         _print(console(), found, brief, partial(replay_command, small or model, system))
         if certificate is not None:
@@ -164,7 +171,8 @@ def _write(file: Path, certificate: Certificate) -> None:
         sys.exit(Exit.UNDECIDED)
 
 
-def _sizes(model: System, words: tuple[str, ...]) -> dict[str, int]:
+def _sizes(model: System, words: tuple[str, ...], settings: Mapping[str, str]) -> dict[str, int]:
+    """The numbers of machines that --instances fixes, and those that constants count which --set gives."""
     names = [role.name for role in model.roles.values() if role.indexed]
     found = {}
     for word in words:
@@ -175,6 +183,10 @@ def _sizes(model: System, words: tuple[str, ...]) -> dict[str, int]:
             wrong = f"--instances: {model.name} has no role {name[:60]!r} with instances"
             no_such(wrong, name, names, f"roles with instances: {', '.join(names) or 'none'}")
         found[name] = int(number)
+    for type_ in model.counted():
+        if type_.counted_by in settings and found.setdefault(type_.name, type_.count) != type_.count:
+            both = f"--instances {type_.name}={found[type_.name]} and --set {type_.counted_by}={type_.count}"
+            raise click.UsageError(f"{both} contradict each other; leave one of them out")
     try:
         return known_sizes(model, found)
     except NoSuchNumbers as error:
@@ -208,12 +220,13 @@ class ProofProgress:
         search_progress(self._status, *self._strategy)(p)
 
 
-def _json(found: Proof) -> dict[str, Any]:
+def _json(found: Proof, values: Mapping[str, Value]) -> dict[str, Any]:
     verdicts = Counter(v.verdict for v in found.properties)
     return {
         "system": found.system.name,
         "spec_digest": found.system.digest,
         "instances": "any" if found.any_number else "as set",
+        "set": values,
         "for": found.for_what,
         "faults": found.scope.words,
         "assumptions": plain(found.assumptions),
@@ -243,6 +256,7 @@ def _verdict_json(v: ClaimVerdict) -> dict[str, Any]:
         made["proved_for"] = v.fixed
     if v.cti is not None:
         made["counterexample_to_induction"] = v.cti.words
+        made["constants"] = v.cti.system.values()
     if v.path is not None:
         made |= {"faults": v.faults, "path": path_json(v.path)}
     return made

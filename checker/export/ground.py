@@ -272,7 +272,7 @@ class GroundEncoding(Encoding):
         self.places = list(self.schema.parts())
         self.variables = [place.variable(self.sorts) for place in self.places]
 
-    def _constants(self, sizes: dict[str, int]) -> dict[str, Any]:
+    def _constants(self, sizes: dict[str, int], values: object) -> dict[str, Any]:
         self.sorts.sizes.update({type_.name: type_.count for type_ in self.system.counted()})
         return {c.name: self.sorts.literal(c.type, c.value) for c in self.system.constants.values()}
 

@@ -350,14 +350,14 @@ def _require_first_state(system: System, setting: Setting) -> None:
     solver = encoding.solver()
     solver.add(*encoding.given, first, *encoding.sorts.cardinals.facts([first]))
     if solver.check() == z3.unsat:
-        sizes = ", ".join(f"{name}={size}" for name, size in dict(setting.sizes).items())
-        raise no_first_state(system, f"with --instances {sizes}" if sizes else "with any constants")
+        asked = ", ".join(held(system, setting))
+        raise no_first_state(system, f"with {asked}" if asked else "with any constants")
 
 
 def _is_a_case(model: System, system: System, setting: Setting) -> bool:
     """Whether a proof of a system is about this model of it too, whose constants may have other values."""
     sizes, values = known_sizes(system, setting.sizes), model.values()
-    same = all(values[name] == system.constants[name].value for name in system.bounding)
+    same = all(values[name] == system.constants[name].value for name in {*system.bounding, *setting.values})
     return same and all(type_.count == sizes.get(type_.name, type_.count) for type_ in model.counted())
 
 

@@ -69,7 +69,11 @@ def _table() -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding about a specification."""
+    """One finding about a specification.
+
+    Attributes:
+        depends: the constants on whose values it may depend.
+    """
 
     code: str
     place: Place
@@ -77,6 +81,7 @@ class Diagnostic:
     near: str | None = None
     remedy: str | None = None
     severity: Severity = "error"
+    depends: frozenset[str] = field(default=frozenset(), compare=False)
 
     def __str__(self) -> str:
         lines = [f"{self.place}: {self.severity} {self.code}: {self.what}"]
@@ -119,12 +124,16 @@ MAX_WORDS = 1000
 class Sink:
     """Collects diagnostics, so that all errors of a spec are reported at once.
 
+    Attributes:
+        excused: errors, by code and place, that are warnings here, each with the values that earn it.
+
     Raises:
         SpecError: after MAX_FOUND findings, so that no file can fill the memory with them.
     """
 
     found: list[Diagnostic] = field(default_factory=list)
     seen: set[Diagnostic] = field(default_factory=set)
+    excused: Mapping[tuple[str, Place], str] = field(default_factory=dict)
 
     def error(self, wording: str, at: Place, /, *, near: str | None = None, code: str = "", **words: Any) -> None:
         """Adds an error in the words of diagnostics.yaml, under another code if one is given.
@@ -132,6 +141,10 @@ class Sink:
         Lists among `words` are joined by commas.
         """
         self._put(wording, at, near, "error", words, code)
+
+    def error_of_values(self, wording: str, at: Place, depends: frozenset[str], /, **words: Any) -> None:
+        """Adds an error that may depend on the values of some constants."""
+        self._put(wording, at, None, "error", words, depends=depends)
 
     def warning(self, wording: str, at: Place, /, *, near: str | None = None, **words: Any) -> None:
         self._put(wording, at, near, "warning", words)
@@ -142,17 +155,21 @@ class Sink:
         self._put(wording, at, near_miss(word, names), "error", {**words, "word": word[:60], "known": names})
 
     def _put(
-        self, wording: str, at: Place, near: str | None, severity: Severity, words: Mapping[str, Any], code: str = ""
-    ) -> None:
+        self, wording: str, at: Place, near: str | None, severity: Severity, words: Mapping[str, Any], code: str = "",
+        depends: frozenset[str] = frozenset(),
+    ) -> None:  # fmt: skip
         row, shown = wordings()[wording], {name: _shown(word) for name, word in words.items()}
         remedy = None if row.remedy is None else row.remedy.substitute(shown)
-        self.add(Diagnostic(code or row.code, at, row.what.substitute(shown), near, remedy, severity))
+        self.add(Diagnostic(code or row.code, at, row.what.substitute(shown), near, remedy, severity, depends))
 
     def add(self, diagnostic: Diagnostic) -> None:
         """Adds a finding whose words are its own."""
         assert diagnostic.code in codes(), diagnostic.code
         if len(diagnostic.what) > MAX_WORDS:
             diagnostic = replace(diagnostic, what=diagnostic.what[: MAX_WORDS - 3] + "...")
+        values = self.excused.get((diagnostic.code, diagnostic.place))
+        if values is not None and diagnostic.depends:
+            diagnostic = replace(diagnostic, what=f"with {values}: {diagnostic.what}", severity="warning")
         if diagnostic in self.seen:
             return
         self.seen.add(diagnostic)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice, product
 from math import prod
 
+from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.build_fields import constant_value
 from leasehold.spec.language.diagnostics import Sink, SpecError
@@ -60,7 +61,10 @@ def _report(system: System, sink: Sink, of: str | None = None) -> None:
     assert system.initially is not None
     if of is None and system.constants:
         of = "with " + ", ".join(f"{name} = {t.show(c.type, c.value)}" for name, c in system.constants.items())
-    sink.error("no_first_state", system.initially.place, of=f" {of}" if of else "")
+    ends = [e for _, role in system.holders.items() for d in role.data.values() for e in d.explore or ()]
+    read = {e.name for whole in (system.initially, *ends) for e in x.walk(whole) if isinstance(e, x.ConstantRef)}
+    words = f" {of}" if of else ""
+    sink.error_of_values("no_first_state", system.initially.place, frozenset(read | system.counting), of=words)
 
 
 class _FirstState(NoState):

@@ -14,7 +14,20 @@ from leasehold.spec.language.build_fields import constant_value
 from leasehold.spec.language.diagnostics import Place, Sink
 from leasehold.spec.language.model import Datum, Role, State, System, Transition
 from leasehold.spec.language.python_source import Frame, SourceLayout, evaluated, source
-from leasehold.spec.language.types import Instance, Int, Time, Type, UnknownType, Value, domain, show, size
+from leasehold.spec.language.types import (
+    Instance,
+    Int,
+    Map,
+    Option,
+    Set,
+    Time,
+    Type,
+    UnknownType,
+    Value,
+    domain,
+    show,
+    size,
+)
 
 MAX_COMBINATIONS = 20_000
 MAX_WORK = 4_000_000
@@ -59,14 +72,18 @@ def check_guards(
         if len(true) > 1:
             both = " and ".join(f"`{x.text(t.guard or x.TRUE)}`" for t in true[:2])
             place = (true[1].guard or x.TRUE).place
-            sink.error("guards_overlap", place, where=where, example=tried.shown(values), both=both)
+            example = tried.shown(values)
+            sink.error_of_values("guards_overlap", place, tried.depends, where=where, example=example, both=both)
             return
         if not true and not left_over:
-            sink.error("guards_gap", choices[0].place, where=where, example=tried.shown(values), event=event)
+            example = tried.shown(values)
+            place = choices[0].place
+            sink.error_of_values("guards_gap", place, tried.depends, where=where, example=example, event=event)
             return
         gap_seen = gap_seen or not true
     if left_over and event != TICK and not gap_seen and tried.exhaustive:
-        sink.error("reason_never_applies", reasons[role.name, state.name, event], where=where)
+        place = reasons[role.name, state.name, event]
+        sink.error_of_values("reason_never_applies", place, tried.depends, where=where)
 
 
 class _GuardCases:
@@ -78,6 +95,7 @@ class _GuardCases:
         self.constants = system.values()
         self.leaves: dict[str, list[Value]] = {}
         self.types: dict[str, Type] = {}
+        self.data: list[Datum] = []  # whose values are tried
         self.exhaustive = True
         self.possible = True
         fields = {f.name: f for f in system.fields_of(role.name, event)}
@@ -116,6 +134,7 @@ class _GuardCases:
         if name in self.leaves:
             return
         self.types[name] = datum.type
+        self.data.append(datum)
         self.leaves[name] = self._domain(datum)
 
     def _times(self, beyond: int) -> list[Value]:
@@ -152,6 +171,21 @@ class _GuardCases:
             return []
         return list(domain(kind, explore))
 
+    @property
+    def depends(self) -> frozenset[str]:
+        """The constants on whose values a finding may depend: those of guards, ranges and numbers of machines."""
+        whole = [t.guard for t in self.choices if t.guard is not None]
+        whole += [end for datum in self.data for end in datum.explore or ()]
+        inside = [e for one in whole for e in x.walk(one)]
+        found = {e.name for e in inside if isinstance(e, x.ConstantRef)}
+        kinds = [part for kind in [*self.types.values(), *(e.type for e in inside)] for part in _parts(kind)]
+        found |= {kind.counted_by for kind in kinds if isinstance(kind, Instance)} - {""}
+        if any(isinstance(kind, Int) and (kind.low, kind.high) != (None, None) for kind in kinds):
+            found |= self.system.bounding
+        if any(isinstance(kind, Time) for kind in kinds):  # up to the horizon
+            found |= self.system.counting
+        return frozenset(found)
+
     def values(self) -> Iterator[dict[str, Value]]:
         for combination in product(*self.leaves.values()):
             yield dict(zip(self.leaves, combination, strict=True))
@@ -172,6 +206,15 @@ class _GuardCases:
 
     def shown(self, values: Mapping[str, Value]) -> str:
         return "for example with " + ", ".join(f"{k} = {show(self.types[k], v)}" for k, v in values.items())
+
+
+def _parts(kind: Type) -> Iterator[Type]:
+    """A type, and those that it is made of."""
+    yield kind
+    if isinstance(kind, Map):
+        yield from _parts(kind.key)
+    if isinstance(kind, Map | Option | Set) and kind.of is not None:
+        yield from _parts(kind.of)
 
 
 class _Assigned(SourceLayout):

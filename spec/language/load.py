@@ -6,7 +6,7 @@ collects names, build.py types expressions, lint.py asks whether the machines ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from importlib import resources
@@ -18,7 +18,16 @@ from leasehold.spec.language import model as m
 from leasehold.spec.language.build_claims import ClaimBuilder
 from leasehold.spec.language.build_refinement import refinement
 from leasehold.spec.language.declare import Declarer, doc_of, text_of
-from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink, SpecError, a, near_miss
+from leasehold.spec.language.diagnostics import (
+    NOWHERE,
+    Diagnostic,
+    DiscardingSink,
+    Place,
+    Sink,
+    SpecError,
+    a,
+    near_miss,
+)
 from leasehold.spec.language.expectation import Expectation
 from leasehold.spec.language.files import Gatherer, SpecFiles, as_mapping, entries, unreadable
 from leasehold.spec.language.lint import lint
@@ -27,7 +36,7 @@ from leasehold.spec.language.names import Scope
 from leasehold.spec.language.parse import optional, parse
 from leasehold.spec.language.shared import with_shared
 from leasehold.spec.language.source import YamlNode
-from leasehold.spec.language.types import BOOL, Value
+from leasehold.spec.language.types import BOOL, Bool, Enum, Int, Value, show
 
 SHIPPED = ("lease", "two_phase_commit", "three_phase_commit", "three_phase_commit_termination", "contention")
 
@@ -105,10 +114,82 @@ def _load(
     files = Gatherer(folder, shown, sink, more).gather()
     if files.system is None or any(unreadable(d.code) for d in sink.errors):
         raise SpecError(sink.found)
-    system = _build(files, given, sink, (*trail, folder))
-    sink.raise_errors()
+    files.roles = {name: with_shared(name, node, sink) for name, node in files.roles.items()}
+
+    def built(values: Mapping[str, str], excused: Mapping[tuple[str, Place], str]) -> tuple[m.System | None, Sink]:
+        fresh = Sink([*sink.found], {*sink.seen}, excused)
+        return _build(files, values, fresh, (*trail, folder)), fresh
+
+    system, found = built(given, {})
+    if any(d.depends for d in found.errors):
+        excused = _of_some_values(files, given, found, lambda values: built(values, {})[1])
+        system, found = built(given, excused) if excused else (system, found)
+    if given and found.errors:
+        raise SpecError(_blamed_on_values(given, found.found, built({}, {})[1].found))
+    found.raise_errors()
     assert system is not None
     return system
+
+
+def _blamed_on_values(
+    given: Mapping[str, str], found: Sequence[Diagnostic], declared: Sequence[Diagnostic]
+) -> list[Diagnostic]:
+    """The findings with values that were given; the errors that declared values do not earn name them.
+
+    Such a value has no system: too few machines for one that is named, or bounds that leave nothing between them.
+    """
+    values = ", ".join(f"{name} = {value}" for name, value in given.items())
+    known = {(d.code, d.place) for d in declared}
+
+    def by_values(d: Diagnostic) -> bool:
+        return d.severity == "error" and d.code not in ("LH701", "LH702") and (d.code, d.place) not in known
+
+    return [replace(d, what=f"with {values}: {d.what}") if by_values(d) else d for d in found]
+
+
+MOST_VALUES = 24  # with which it is tried again whether an error depends on constants
+
+
+def _of_some_values(
+    files: SpecFiles, given: Mapping[str, str], found: Sink, tried: Callable[[Mapping[str, str]], Sink]
+) -> dict[tuple[str, Place], str]:
+    """The errors that other values of constants do not earn, each with the values that earn it.
+
+    A specification is legal or not whatever the values of its constants: what is wrong with some of them is said of a
+    run with these, and refuses nothing. One constant at a time has another value.
+    """
+    declarer = Declarer(files, given, DiscardingSink())
+    constants = declarer.declare().constants
+    mistakes = {(d.code, d.place): d for d in found.errors if d.depends}
+    blamed: dict[tuple[str, Place], list[str]] = {}
+    depends = sorted({name for d in mistakes.values() for name in d.depends} & constants.keys())
+    others = [(constants[name], value) for name in depends for value in _other_values(constants[name])]
+    for constant, value in others[:MOST_VALUES]:
+        errors = tried({**given, constant.name: value}).errors
+        here = {(d.code, d.place) for d in errors}
+        if not here <= {(d.code, d.place) for d in found.errors}:
+            continue  # a value with which nothing can be said of it
+        for key, d in mistakes.items():
+            if key not in here and constant.name in d.depends and constant.name not in blamed.get(key, []):
+                blamed.setdefault(key, []).append(constant.name)
+    shown = {name: f"{name} = {show(constants[name].type, constants[name].value)}" for name in depends}
+    return {key: ", ".join(shown[name] for name in names) for key, names in blamed.items()}
+
+
+def _other_values(constant: m.Constant) -> list[str]:
+    """Values that a constant may have besides its own: all of a few, or numbers near it."""
+    match constant.type:
+        case Bool():
+            return [_word(not constant.value)]
+        case Enum(members=members):
+            return [word for word in members if word != constant.value]
+        case Int(low=low, high=high) if isinstance(constant.value, int):
+            near = dict.fromkeys([constant.value + 1, constant.value - 1, 2, 3, *([] if low is None else [low])])
+            return [
+                str(v) for v in near
+                if v != constant.value and (low is None or v >= low) and (high is None or v <= high)
+            ]  # fmt: skip
+    return []
 
 
 def _word(value: str | int | bool) -> str:
@@ -118,7 +199,6 @@ def _word(value: str | int | bool) -> str:
 
 
 def _build(files: SpecFiles, settings: Mapping[str, str], sink: Sink, trail: tuple[Path, ...]) -> m.System | None:
-    files.roles = {name: with_shared(name, node, sink) for name, node in files.roles.items()}
     declarer = Declarer(files, settings, sink)
     declared = declarer.declare()
     if any(d.code == "LH113" for d in sink.errors):

@@ -15,6 +15,7 @@ import pytest
 import z3
 
 from leasehold.checker.prove import ANY, stopped_by_signals
+from leasehold.checker.prove.decide.cti import counterexample_to_induction
 from leasehold.checker.prove.decide.induction import induct
 from leasehold.spec import load, shipped_folder
 from tests.cli.conftest import Run, as_json, descendants, is_alive, write
@@ -271,3 +272,73 @@ def test_the_limit_of_a_query_is_a_reason(run: Run, mirror: Path) -> None:
     over = induct(load(mirror), ANY.limited(0.0))
     assert not over.proved
     assert all(reason.startswith("time: ") for reason in over.undecided.values())
+
+
+GUARDED = {
+    "system.yaml": "system: guarded\nconstants: {guarded: {type: bool, value: 'true'}}\nroles: {a: {instances: 2}}\n"
+    "environment: {take: {to: a}, give: {to: a}}\nshared: {free: {type: bool, initial: true}}\n",
+    "roles/a.yaml": """
+role: a
+events: {take: {}, give: {}}
+states:
+  out:
+    initial: true
+    on: {take: {to: holding, when: shared.free or not guarded, set: {shared.free: false}}}
+    ignore: {take: taken, give: it has none}
+  holding:
+    on: {give: {to: out, set: {shared.free: true}}}
+    ignore: {take: it has it}
+""",
+    "invariants.yaml": """
+properties:
+  one: {always: count(p.state == holding for p in a) <= 1}
+  taken: {when: any(p.state == holding for p in a), always: not shared.free or not guarded}
+""",
+}
+
+
+def test_what_a_constant_is_set_to(run: Run, tmp_path: Path) -> None:
+    """With --set it is proved for this value, and says so; without it for any, and what breaks it shows the value."""
+    write(tmp_path / "guarded", GUARDED)
+    done = run("prove", "guarded", "--set", "guarded=true")
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.splitlines()[1].startswith("for guarded=true, all values")
+    assert "constants: guarded = true (--set)\n" in done.stdout
+    assert done.stderr == ""
+    found = as_json(run("prove", "guarded", "--set", "guarded=true", "--json"))
+    assert (found["set"], found["assumptions"]["constants"]) == ({"guarded": True}, {"guarded": "= true (--set)"})
+    without = run("prove", "guarded", "--set", "guarded=false")
+    assert without.returncode == 1
+    assert "warning LH412: with guarded = false: a/out on `take`" in without.stderr
+    whatever = run("prove", "guarded")  # and the proof for one value was not kept as one for any
+    assert whatever.returncode == 3
+    assert "constants: guarded any\n" in whatever.stdout
+    assert "    constants: guarded = true\n" in whatever.stdout
+    (one, _) = as_json(run("prove", "guarded", "--json"))["properties"]
+    assert (one["constants"], one["counterexample_to_induction"][1]) == (
+        {"guarded": True},
+        "  constants: guarded = true",
+    )
+
+
+def test_numbers_that_are_set(run: Run, tmp_path: Path) -> None:
+    """A constant that counts machines fixes how many there are."""
+    shutil.copytree(shipped_folder("two_phase_commit"), tmp_path / "commit")
+    words = ["prove", "commit", "--set", "participants=2", "--no-search", "--time", "0.01"]
+    made = as_json(run(*words, "--json"))
+    assert made["assumptions"]["machines"]["participant"] == "2 (--set)"
+    assert made["for"].startswith("participant=2, ")
+    refused = run(*words, "--instances", "participant=3")
+    assert refused.returncode == 2
+    assert "--instances participant=3 and --set participants=2 contradict each other" in refused.stderr
+
+
+def test_a_counterexample_to_induction_with_other_constants(tmp_path: Path) -> None:
+    """Where none has the declared values, the one that is shown has others, and names them."""
+    bounded = GUARDED["invariants.yaml"].replace("always: count", "when: not guarded, always: count")
+    folder = write(tmp_path / "guarded", {**GUARDED, "invariants.yaml": bounded})
+    system = load(folder)
+    cti = counterexample_to_induction(system, ANY, "one", "a/out#take", set(), system)
+    assert cti.before is not None
+    assert cti.words[1] == "  constants: guarded = false"
+    assert cti.contradicted is not None  # and the explorer was asked with these

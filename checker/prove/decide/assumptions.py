@@ -71,15 +71,17 @@ def any_number(system: System, setting: Setting) -> list[str]:
 
 
 def held(system: System, setting: Setting) -> list[str]:
-    """What has one value in a proof: numbers of instances that are asked for, and constants that bound."""
+    """What has one value in a proof: numbers of instances and constants that are set, and constants that bound."""
     fixed = [f"{name}={count}" for name, count in known_sizes(system, setting.sizes).items()]
-    return [*fixed, *(f"{name}={system.constants[name].value}" for name in sorted(system.bounding))]
+    counting = {type_.counted_by for type_ in system.counted() if type_.name in setting.sizes}
+    constants = [c for n, c in sorted(system.constants.items()) if n in {*setting.values, *system.bounding} - counting]
+    return [*fixed, *(f"{c.name}={t.show(c.type, c.value)}" for c in constants)]
 
 
 def _number(system: System, setting: Setting, type_: t.Instance) -> str:
     sizes = known_sizes(system, setting.sizes)
     if type_.name in sizes:
-        return f"{sizes[type_.name]} (--instances)"
+        return f"{sizes[type_.name]} ({'--set' if type_.counted_by in setting.values else '--instances'})"
     if type_.name not in any_number(system, setting):
         return str(type_.count)
     return f"any number from {_least(system.constants[type_.counted_by], [1])} on"
@@ -88,11 +90,13 @@ def _number(system: System, setting: Setting, type_: t.Instance) -> str:
 def _value(system: System, setting: Setting, constant: Constant) -> str:
     counted = [type_ for type_ in system.counted() if type_.counted_by == constant.name]
     for type_ in counted:
-        if type_.name in setting.sizes:
+        if type_.name in setting.sizes and constant.name not in setting.values:
             return f"{setting.sizes[type_.name]} (--instances)"
     if constant.name in system.bounding:
         value = t.show(constant.type, constant.value)
         return f"= {value} (bounds a type, a first value, a number of machines or of faults)"
+    if constant.name in setting.values:
+        return f"= {t.show(constant.type, setting.values[constant.name])} (--set)"
     least = _least(constant, [1] if counted else [])
     return "any" if least is None else f"any from {least} on"
 

@@ -18,7 +18,7 @@ import z3
 
 from leasehold.checker.explore import Exploration, Limits, Path, explore
 from leasehold.checker.prove.decide.induction import START, Setting
-from leasehold.checker.prove.decide.model import ModelReader, ModelState
+from leasehold.checker.prove.decide.model import UNREAD, ModelReader, ModelState
 from leasehold.checker.prove.decide.obligation import FIRST_SECONDS, ProofObligation
 from leasehold.checker.prove.encode.encoding import Claim, Encoding
 from leasehold.checker.prove.encode.formulas import Term
@@ -26,6 +26,7 @@ from leasehold.checker.prove.encode.properties import claims as claims_of
 from leasehold.checker.prove.encode.state import SymbolicState
 from leasehold.faults import Budget
 from leasehold.spec.language.model import Channel, Property, System
+from leasehold.spec.language.types import show
 
 EXPLORE_SECONDS = 30.0
 
@@ -88,6 +89,7 @@ class CounterexampleToInduction:
         if self.before is None:
             return [f"{self.claim}: {self.step} breaks it, but {self.reason}"]
         lines = [f"{self.claim} holds here, with all that is proved:" if self.step != START else "A first state:"]
+        lines += [f"  constants: {values}"] if (values := _values_of(self.system)) else []
         lines += [f"  {line}" for line in self.before.lines(self.system)]
         if self.after is not None:
             lines.append(f"{self.step} breaks it:")
@@ -132,15 +134,21 @@ def counterexample_to_induction(
         Unencodable: the system has something that has no encoding.
         LookupError: there is no such claim.
     """
-    encoding = _fixed(small, setting)
-    claims = {c.name: c for c in claims_of(encoding) if not c.why_not}
-    if claim_name not in claims:
-        raise LookupError(f"there is no claim {claim_name!r} that can be asked")
-    claim = claims[claim_name]
-    known = [c for c in claims.values() if not c.about_steps and (c.name in proved_names or c is claim)]
-    before, after, reason = _asked(encoding, claim, step_name, known)
-    if before is None:
-        return CounterexampleToInduction(claim_name, step_name, small, reason=reason)
+    reasons = []
+    for fixes_all in (True, False):  # with the small constants, else with any others
+        encoding = _fixed(small, setting, fixes_all)
+        claims = {c.name: c for c in claims_of(encoding) if not c.why_not}
+        if claim_name not in claims:
+            raise LookupError(f"there is no claim {claim_name!r} that can be asked")
+        claim = claims[claim_name]
+        known = [c for c in claims.values() if not c.about_steps and (c.name in proved_names or c is claim)]
+        reader, before, after, reason = _asked(encoding, claim, step_name, known)
+        reasons.append(reason)
+        if before is not None and reader is not None:
+            small = _with_values(small, reader)
+            break
+    else:
+        return CounterexampleToInduction(claim_name, step_name, small, reason=reasons[0])
     looked: list[ReachabilityCheck] = []
     for words in dict.fromkeys(["", *([encoding.scope.usual(small)] if encoding.scope.any else [])]):
         looked.append(_looked(small, claim_name, before, words, min(seconds, setting.seconds_left)))
@@ -149,13 +157,24 @@ def counterexample_to_induction(
     return CounterexampleToInduction(claim_name, step_name, small, before, after, tuple(looked))
 
 
-def _fixed(small: System, setting: Setting) -> Encoding:
-    """The encoding in which numbers of instances and constants are those of a small setting."""
-    encoding = replace(setting, sizes={type_.name: type_.count for type_ in small.counted()}).encoding(small)
-    for constant in small.constants.values():
-        value = encoding.sorts.literal(constant.type, constant.value)
-        encoding.given.append(encoding.sorts.equal(encoding.constants[constant.name], value))
-    return encoding
+def _fixed(small: System, setting: Setting, fixes_all: bool) -> Encoding:
+    """The encoding in which numbers of instances are those of a small setting, and constants too, if all are fixed."""
+    sizes = {type_.name: type_.count for type_ in small.counted()}
+    return replace(setting, sizes=sizes, values=small.values() if fixes_all else setting.values).encoding(small)
+
+
+def _with_values(small: System, reader: ModelReader) -> System:
+    """The small setting with the constants of a model; one that the model does not tell has its own value."""
+    read = {c.name: reader.value(c.type, reader.encoding.constants[c.name]) for c in small.constants.values()}
+    constants = {
+        name: c if read[name] is UNREAD else replace(c, value=read[name]) for name, c in small.constants.items()
+    }
+    return small if constants == small.constants else replace(small, constants=constants)
+
+
+def _values_of(system: System) -> str:
+    """The constants and their values, in words."""
+    return ", ".join(f"{name} = {show(c.type, c.value)}" for name, c in system.constants.items())
 
 
 # Asking the solver
@@ -163,11 +182,9 @@ def _fixed(small: System, setting: Setting) -> Encoding:
 
 def _asked(
     encoding: Encoding, claim: Claim, step_name: str, known: Sequence[Claim]
-) -> tuple[ModelState | None, ModelState | None, str]:
-    """The states before and after the step, or why there are none."""
-    here = (
-        ", ".join(f"{name}={c.value}" for name, c in encoding.system.constants.items()) or "these numbers of instances"
-    )
+) -> tuple[ModelReader | None, ModelState | None, ModelState | None, str]:
+    """The reader of the model, the states before and after the step; or why there are none."""
+    here = _values_of(encoding.system) or "these numbers of instances"
     if step_name == START:
         first = [*encoding.given, encoding.first(encoding.before), z3.Not(encoding.now(claim))]
         asked: list[tuple[list[Term], SymbolicState | None]] = [(first, None)]
@@ -189,9 +206,9 @@ def _asked(
         model, unknown = _model(encoding, wanted, encoding.before)
         if model is not None:
             reader = ModelReader(encoding, model)
-            return reader.state(encoding.before), None if after is None else reader.state(after), ""
+            return reader, reader.state(encoding.before), None if after is None else reader.state(after), ""
         reasons += [unknown] if unknown else []
-    return None, None, reasons[0] if reasons else reason
+    return None, None, None, reasons[0] if reasons else reason
 
 
 def _model(encoding: Encoding, wanted: Sequence[Term], s: SymbolicState) -> tuple[Any, str]:

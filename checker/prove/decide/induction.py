@@ -33,6 +33,7 @@ from leasehold.checker.prove.encode.properties import claims as claims_of
 from leasehold.checker.prove.encode.properties import steps_read_messages
 from leasehold.checker.prove.encode.transitions import TransitionRelation
 from leasehold.spec.language.model import System
+from leasehold.spec.language.types import Value
 
 LIMIT_SECONDS = 30.0
 START = "the initial states"
@@ -50,6 +51,7 @@ class Setting:
         limit_seconds: for one question to the solver, of work; wall time has SLOWEST times as much.
         relation: makes the transition relation; another than the usual one for `induct` alone.
         until: the end of all of it, as `time.perf_counter` counts; None: no end.
+        values: constants that have these values, by name; the others have any.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -57,6 +59,7 @@ class Setting:
     limit_seconds: float = LIMIT_SECONDS
     relation: MakesRelation = TransitionRelation
     until: float | None = None
+    values: Mapping[str, Value] = field(default_factory=dict)
 
     def limited(self, seconds: float) -> Setting:
         """The same, for so long at most."""
@@ -76,7 +79,7 @@ class Setting:
     def encoding(self, system: System) -> Encoding:
         return Encoding(
             system, sizes=dict(self.sizes), scope=self.scope or FaultScope.of(system), limit_seconds=self.limit_seconds,
-            until=self.until, relation=self.relation,
+            until=self.until, relation=self.relation, values=self.values,
         )  # fmt: skip
 
 

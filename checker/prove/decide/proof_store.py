@@ -149,7 +149,8 @@ def stored(system: System) -> StoredProof | None:
 def store(proof: Proof, setting: Setting) -> StoredProof | None:
     """Keeps what a whole proof has proved, beside what an earlier one did; None where that is nothing."""
     proved = {v.name: v.method for v in proof.properties if v.verdict == "proved"}
-    if setting.sizes or setting.scope is not None or setting.relation is not TransitionRelation or not proved:
+    asked = setting.sizes or setting.values or setting.scope is not None
+    if asked or setting.relation is not TransitionRelation or not proved:
         return None
     made = StoredProof(
         proved=proved, any_number=proof.any_number, faults=proof.scope.words, what=proof.for_what,

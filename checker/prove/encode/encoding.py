@@ -100,6 +100,7 @@ class Encoding:
         limit_seconds: for one question to the solver.
         until: the end of all questions, as `time.perf_counter` counts; None: no end.
         relation: makes the transition relation of a schema, constants and a scope.
+        values: constants that have these values.
 
     Raises:
         NoSuchNumbers: the specification does not allow `sizes`.
@@ -115,21 +116,23 @@ class Encoding:
     def __init__(
         self, system: System, *, sizes: dict[str, int] | None = None, scope: FaultScope | None = None,
         limit_seconds: float = 10.0, until: float | None = None, relation: MakesRelation = TransitionRelation,
+        values: Mapping[str, t.Value] | None = None,
     ) -> None:  # fmt: skip
         self.system = system
         self.limit, self.until = limit_seconds, until
         self.scope = scope if scope is not None else FaultScope.of(system)
         self.given: list[Term] = []
         self.sorts = self.makes_sorts()
-        self.constants = self._constants(known_sizes(system, sizes or {}))
+        bounding = {name: system.constants[name].value for name in system.bounding}  # types have their values in them
+        self.constants = self._constants(known_sizes(system, sizes or {}), {**(values or {}), **bounding})
         self.schema = self.makes_schema(system, self.sorts)
         self.relation = relation(self.schema, self.constants, self.scope)
         self.before = self.schema.unknown("s")
         self._meanings: dict[str, tuple[Term, set[Key]]] = {}  # a claim about `before`, and the variables that it reads
         self._after: dict[tuple[str, int], tuple[SymbolicStep, Term]] = {}  # claims after steps
 
-    def _constants(self, sizes: dict[str, int]) -> dict[str, Any]:
-        """Constants as terms, and numbers of instances: unknown ones where a constant is one."""
+    def _constants(self, sizes: dict[str, int], values: Mapping[str, t.Value]) -> dict[str, Any]:
+        """Constants as terms, and numbers of instances: unknown ones where a constant is one that has no value."""
         found: dict[str, Any] = {}
         for constant in self.system.constants.values():
             value, valid = self.sorts.fresh(constant.name, constant.type)
@@ -137,8 +140,8 @@ class Encoding:
                 valid = self.sorts.within(t.Int(constant.type.low), value)  # the greatest is for exploring only
             found[constant.name] = value
             self.given.append(valid)
-            if constant.name in self.system.bounding:  # types have its value in them
-                self.given.append(value == self.sorts.literal(constant.type, constant.value))
+            if constant.name in values:
+                self.given.append(value == self.sorts.literal(constant.type, values[constant.name]))
         for type_ in self.system.counted():
             if type_.name in sizes:
                 self.sorts.sizes[type_.name] = sizes[type_.name]
