@@ -19,6 +19,8 @@ from leasehold.checker.crash.unmet import differences as unmet_differences
 from leasehold.checker.crash.unmet import explanations, unmet
 from leasehold.checker.explore import Engine, Exploration, Limits
 from leasehold.checker.explore.expectations import Difference, differences, expectation_for
+from leasehold.checker.explore.unread import Unread, unread
+from leasehold.checker.host.mutant_results import Missed, kept
 from leasehold.checker.prove import ANY, StoredProof, Unencodable, stopped_by_signals, store, stored
 from leasehold.checker.prove import prove as prove_all
 from leasehold.cli import crash_report, search, tables
@@ -29,7 +31,7 @@ from leasehold.cli.progress import Status
 from leasehold.cli.prove import ProofProgress
 from leasehold.impl.words import counted, together
 from leasehold.reports.crash import crash_json
-from leasehold.reports.json_report import json_report, plain
+from leasehold.reports.json_report import json_report, picked, plain
 from leasehold.spec import SHIPPED, System, find, load
 from leasehold.spec.language.diagnostics import listed
 from leasehold.spec.language.expectation import Expectation
@@ -92,6 +94,10 @@ def check(
     `leasehold prove` stores its proof, and a property that is proved of SYSTEM as it is now is shown as proved. With
     --prove, SYSTEM is proved first if no proof is stored; a property that is left undecided has the explorer's verdict.
 
+    The data and transitions that no property would miss are counted, and listed with --verbose: data that no property
+    reads, directly or through what it influences, by what depends on what; and transitions without which, or with
+    another target or update, no property fails, as far as `leasehold mutate` has tried.
+
     --max-states, --depth and --memory limit each search, --time all of them together; a check that they cut short
     before anything failed exits with 3.
 
@@ -126,6 +132,7 @@ def check(
         left = None if seconds is None else max(0.0, seconds - (time.monotonic() - started))
         return Limits(max_states, depth, left, memory)
 
+    untested = unread(first), kept(system, first)
     runs: list[_Run] = []
     screen = console()
     for model, expectation in todo:
@@ -135,7 +142,7 @@ def check(
         if not as_json and not write:
             if len(runs) > 1:
                 screen.print()
-            _print(screen, runs[-1], system, verbose)
+            _print(screen, runs[-1], system, verbose, untested if len(runs) == 1 else None)
         if found.interrupted:
             break
     changes: list[str] = []
@@ -164,6 +171,7 @@ def check(
             _print_differences(screen, not_met, CRASH_FILE)
     if as_json:
         report = _json(runs[0], wrong)
+        report["not_missed"] = _unread_json(*untested)
         report["crash"] = None if crashed is None else {
             **crash_json(crashed, cells=False, known=known), "differences": plain(not_met)
         }  # fmt: skip
@@ -222,8 +230,10 @@ def _proof(model: System, seconds: float | None) -> StoredProof | None:
         return None
 
 
-def _print(screen: Console, run: _Run, system: str, verbose: bool) -> None:
-    """The verdict in a sentence, then figures, then violations and differences."""
+def _print(
+    screen: Console, run: _Run, system: str, verbose: bool, untested: tuple[Unread, Missed | None] | None = None
+) -> None:  # fmt: skip
+    """The verdict in a sentence, then figures, what no property would miss, then violations and differences."""
     found, meant = run.found, run.meant.violated if run.meant else {}
     sentence, style = _verdict(run)
     screen.print(Text(sentence, style=f"bold {style}"), soft_wrap=not screen.is_terminal)
@@ -239,6 +249,8 @@ def _print(screen: Console, run: _Run, system: str, verbose: bool) -> None:
     if run.meant is not None and found.complete:
         for what, names in (("never taken", found.unvisited_transitions), ("vacuous", found.vacuous)):
             tables.explained_ones(screen, len(run.meant.explained.intersection(names)), what)
+    if untested is not None:
+        _print_unread(screen, *untested, verbose)
     replay = partial(search.replay_command, found.system, system)
     failed = [p for p in found.properties if p.name not in meant]
     tables.counterexamples(screen, failed, found.system.properties, replay)
@@ -308,6 +320,35 @@ def _print_differences(
     if differ:
         screen.print(f"\nnot as expected: {counted(len(differ), 'difference')}", markup=False, style="red")
         tables.differences(screen, differ, file, where, renew)
+
+
+def _print_unread(screen: Console, found: Unread, tried: Missed | None, verbose: bool) -> None:
+    """The data and transitions that no property would miss."""
+    mutants = {} if tried is None else tried.not_missed
+    idle = [name for name in found.transitions if name not in mutants]
+    counts = (
+        (len(found.data), "field of a record", "fields of records"),
+        (len(found.fields), "field of a message", "fields of messages"),
+        (len(idle) + len(mutants), "transition", "transitions"),
+    )
+    said = [f"{number} {one if number == 1 else several}" for number, one, several in counts if number]
+    if not said:
+        return
+    screen.print(
+        f"\nno property would miss {together(said)}{'' if verbose else ' (--verbose lists them)'}", style="dim"
+    )
+    for datum in (*found.data, *found.fields) if verbose else ():
+        told = f", told in {', '.join(datum.told_in)}" if datum.told_in else ""
+        screen.print(Text(f"  {datum.name}: no property reads it, nor what it influences{told}"), soft_wrap=True)
+    for name in idle if verbose else ():
+        screen.print(Text(f"  {name}: it changes nothing that a property reads"), soft_wrap=True)
+    for name, some in mutants.items() if verbose else ():
+        screen.print(Text(f"  {name}: no property finds {', '.join(some)}"), soft_wrap=True)
+
+
+def _unread_json(found: Unread, tried: Missed | None) -> dict[str, object]:
+    mutants = None if tried is None else {"tried": tried.tried, "not_found": plain(tried.not_missed)}
+    return {**picked(found, "data fields transitions"), "mutants": mutants}
 
 
 def _json(run: _Run, wrong: Sequence[str] = ()) -> dict[str, object]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from leasehold.checker.explore.expectations import Explanation, explanations_of, read_checked
+from leasehold.checker.host.mutant_results import BATTERY
 from leasehold.checker.mutation.operators import Mutation, mutations
 from leasehold.faults import Budget, BudgetError
 from leasehold.spec import SpecError, System, load
@@ -16,7 +17,6 @@ from leasehold.spec.language.declare import text_of
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink
 from leasehold.spec.language.source import YamlNode
 
-FILE = "mutation.yaml"
 Settings: TypeAlias = tuple[tuple[str, str], ...]
 
 
@@ -79,7 +79,7 @@ def battery_of(loader: SystemLoader) -> Battery:
         SpecError: the file is wrong: its shape, a budget, a constant, or an explanation of what is no mutant.
     """
     sink = Sink()
-    node = read_checked(loader.name_or_folder, FILE, shape.FILES["mutation"], sink)
+    node = read_checked(loader.name_or_folder, BATTERY, shape.FILES["mutation"], sink)
     if node is None:
         return DEFAULT
     trials = tuple(_trial(item, loader, sink) for item in node.get("battery") or ())

@@ -73,6 +73,13 @@ class MutantOutcome:
         """Whether it is a specification of another system, and no property says so."""
         return not (self.kill or self.refused or self.equivalent or self.unseen)
 
+    @property
+    def word(self) -> str:
+        """What became of it."""
+        if self.survives:
+            return "explained" if self.explanation else "survives"
+        return "killed" if self.kill else "refused" if self.refused else "equivalent" if self.equivalent else "unseen"
+
 
 @dataclass(frozen=True, slots=True)
 class RuleScore:

@@ -136,6 +136,10 @@ CHECK_KEYS = {
         "an explanation, where only that is missing"
     ),
     "as_expected": "whether there is none; those of `crash` are told there",
+    "not_missed": "what no property would miss: `data` and `fields` of messages that no property reads, nor what they "
+    "influence, each with its `name` and the fields of messages that it is `told_in`; `transitions` that change "
+    "nothing that one reads; and `mutants`, null until `mutate` was run: how many transitions it `tried`, and by "
+    "transition the mutants that were `not_found`",
     "crash": "what `crash` finds with the budget `check` of `faults` in system.yaml, without cells; see below; or null",
 }
 WRITE_KEYS = {"renewed": "with `--write`: the lines of the difference in expected.yaml"}

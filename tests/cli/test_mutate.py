@@ -190,3 +190,38 @@ def test_ctrl_c_reports_what_is_known(tmp_path: Path) -> None:
     done = interrupted(*words, cwd=tmp_path, once=" killed")
     assert "more are not decided\n" in done.stdout
     assert done.returncode == 130
+
+
+def test_check_tells_what_no_property_misses(run: Run, lamp: Path) -> None:
+    """Nothing does before mutants were tried; what was tried of another text, or of another battery, does not count."""
+    env = {"LEASEHOLD_CACHE": str(lamp.parent / "cache")}
+    assert "no property would miss" not in run("check", "lamp", **env).stdout
+    assert as_json(run("check", "lamp", "--json", **env))["not_missed"]["mutants"] is None
+    run("mutate", "lamp", "--rule", "ignore_event", **env)
+    assert "\nno property would miss 1 transition (--verbose lists them)\n" in run("check", "lamp", **env).stdout
+    told = run("check", "lamp", "--verbose", **env).stdout
+    assert f"no property would miss 1 transition\n  lamp/bright#press: no property finds {SURVIVOR}\n" in told
+    found = as_json(run("check", "lamp", "--json", **env))["not_missed"]
+    assert found == {
+        "data": [], "fields": [], "transitions": [],
+        "mutants": {"tried": 2, "not_found": {"lamp/bright#press": [SURVIVOR]}},
+    }  # fmt: skip
+    explain(lamp, f"{SURVIVOR}: nobody cares for the dark")
+    assert as_json(run("check", "lamp", "--json", **env))["not_missed"]["mutants"] is None
+    run("mutate", "lamp", **env)
+    mutants = as_json(run("check", "lamp", "--json", **env))["not_missed"]["mutants"]
+    assert mutants == {"tried": 2, "not_found": {"lamp/bright#press": [SURVIVOR]}}
+    (lamp / "roles/lamp.yaml").write_text(LAMP["roles/lamp.yaml"].replace("Somebody presses", "One presses"))
+    assert as_json(run("check", "lamp", "--json", **env))["not_missed"]["mutants"] is None
+
+
+def test_results_of_several_campaigns_are_kept_together(run: Run, lamp: Path) -> None:
+    """And a file that is not whole is none."""
+    env = {"LEASEHOLD_CACHE": str(lamp.parent / "cache")}
+    for rule in ("swap_target", "ignore_event"):
+        run("mutate", "lamp", "--rule", rule, **env)
+    (kept,) = (lamp.parent / "cache/mutants").iterdir()
+    assert '"swap_target lamp/bright#press -> bright":"killed"' in kept.read_text()
+    assert f'"{SURVIVOR}":"survives"' in kept.read_text()
+    kept.write_text("{")
+    assert "no property would miss" not in run("check", "lamp", **env).stdout

@@ -12,20 +12,18 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from tempfile import mkstemp
 from typing import Any
 
 import msgspec
 import z3
 
 from leasehold.checker.explore import PropertyResult
-from leasehold.checker.host.cache import cache_folder
+from leasehold.checker.host.cache import cache_folder, sources_of, write_whole
 from leasehold.checker.prove.decide.assumptions import Assumptions
 from leasehold.checker.prove.decide.guards import GuardFinding
 from leasehold.checker.prove.decide.induction import Setting
@@ -44,17 +42,7 @@ MOST_BYTES = 1_000_000  # a longer file is none of ours
 
 def _sources() -> list[list[str]]:
     """The files of the prover and of the language by name, each with what is in it; empty where they are not there."""
-    found = []
-    for folder in (Path(__file__).parents[1], *map(Path, language.__path__)):
-        try:
-            files = ((f.relative_to(folder.parent).as_posix(), f.read_bytes()) for f in folder.rglob("*.py"))
-            some = [[name, sha256(content).hexdigest()] for name, content in files]
-        except OSError:
-            return []
-        if not some:
-            return []
-        found += sorted(some)
-    return found
+    return sources_of([Path(__file__).parents[1], *map(Path, language.__path__)])
 
 
 # As they were when this process began: a file that is edited while it proves must not vouch for the proof.
@@ -169,7 +157,7 @@ def store(proof: Proof, setting: Setting) -> StoredProof | None:
     with contextlib.suppress(OSError, ValueError, RecursionError):
         file = _file(proof.system)
         if file is not None and _sources() == _SOURCES:  # processes that proved may have begun later
-            _write(file, msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n")
+            write_whole(file, msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n")
     return made
 
 
@@ -179,21 +167,6 @@ def _is_whole(proof: Proof) -> bool:
     decided = proof.holds and not left_open and not any(v.vacuity_explored for v in proof.properties)
     asked = {v.name for v in proof.verdicts} | set(proof.others)
     return decided and asked >= proof.system.properties.keys() | proof.system.lemmas.keys()
-
-
-def _write(file: Path, content: bytes) -> None:
-    """Writes a file that is there whole or not at all, whoever else writes it, also after a power loss."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = mkstemp(dir=file.parent, prefix=".", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as out:
-            out.write(content)
-            out.flush()
-            os.fsync(out.fileno())
-        Path(name).replace(file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _file(system: System) -> Path | None:
