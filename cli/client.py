@@ -92,12 +92,14 @@ def taker(at: Path, lease: str = "") -> tuple[Client, dict[str, Any]]:
 def moment(words: str, about: dict[str, Any], option: str) -> int:
     """A time in ticks: `10m` from now, `2031-01-31T12:00Z`, or a number of the clock's ticks."""
     tick_seconds: float = about["tick_seconds"]
-    if found := _DURATION.fullmatch(words):
-        return int(about["now"]) + max(1, round(float(found[1]) * _UNITS[found[2]] / tick_seconds))
-    if _TICKS.fullmatch(words):
-        return int(words)
     try:
+        if found := _DURATION.fullmatch(words):
+            return int(about["now"]) + max(1, round(float(found[1]) * _UNITS[found[2]] / tick_seconds))
+        if _TICKS.fullmatch(words):
+            return int(words)
         return round(datetime.fromisoformat(words).astimezone().timestamp() / tick_seconds)
+    except OverflowError:
+        raise click.UsageError(f"{option} is {words[:60]!r}, a time that no clock has") from None
     except ValueError:
         raise click.UsageError(
             f"{option} takes a duration such as 10m, a time such as 2031-01-31T12:00Z, or a number of ticks, "
@@ -108,7 +110,7 @@ def moment(words: str, about: dict[str, Any], option: str) -> int:
 def length(words: str, about: dict[str, Any], option: str) -> int:
     """A number of ticks: `90s`, or the number itself."""
     if _TICKS.fullmatch(words):
-        return int(words)
+        return moment(words, about, option)
     return moment(words, about, option) - int(about["now"])
 
 
@@ -277,10 +279,19 @@ def numbers_of(client: Client, lease: str, units: list[str]) -> list[int]:
 def close(lease: str, at: Path, as_json: bool) -> None:
     """End a lease now, in any state, and free its units.
 
+    A demand whose lease has not begun is withdrawn.
+
     Example:  leasehold close tenant:1
     """
     client, _ = taker(at, lease)
-    found = client.post("leases", lease, "tell", event="close")
+    try:
+        found = client.post("leases", lease, "tell", event="close")
+    except NotFound:
+        if not any(row["lease"] == lease and not row["machine"] for row in client.get("leases")):
+            raise
+        client.post("leases", lease, "stop")
+        told(as_json, {"lease": lease}, f"{lease}: withdrawn; it had not begun")
+        return
     told(as_json, {"lease": lease, **found}, f"{lease}: {found['transition'] or 'it is ending already'}")
 
 
@@ -381,10 +392,18 @@ def fields_given(words: tuple[str, ...]) -> dict[str, Any]:
         if not equals or not name:
             raise click.UsageError(f"a field is written FIELD=VALUE, not {word[:60]!r}")
         try:
-            found[name] = None if value == "none" else json.loads(value)
-        except ValueError:
+            found[name] = None if value == "none" else json.loads(value, parse_constant=_no_constant)
+        except json.JSONDecodeError:
             found[name] = value
+        except (ValueError, RecursionError) as error:
+            why = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+            raise click.UsageError(f"{name[:60]}={value[:60]} cannot be sent: {why}") from None
     return found
+
+
+def _no_constant(name: str) -> None:
+    """`NaN` and the like are words: JSON has no such numbers."""
+    raise json.JSONDecodeError("no JSON", name, 0)
 
 
 @client_verb()

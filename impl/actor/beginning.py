@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from leasehold.impl.actor.environment import ActorError
+from leasehold.impl.actor.environment import ActorError, Impossible, UnknownPlayer
 from leasehold.impl.actor.outside import check_origin, local_event
 from leasehold.impl.actor.pruned import origin_of
 from leasehold.impl.actor.ready import Begin, Ready
 from leasehold.impl.actor.table import MEMBERSHIP, MachineInstance
-from leasehold.impl.core.work import Outcome
+from leasehold.impl.core.work import Event, Outcome
 from leasehold.impl.identity import membership
 from leasehold.impl.identity.signed import Refusal
+from leasehold.impl.words import choices
 
 if TYPE_CHECKING:
     from leasehold.impl.actor.stepper import Stepper
@@ -23,6 +24,23 @@ def begin(stepper: Stepper, ready: Ready, request: Begin) -> Outcome:
 
     Raises:
         ActorError: it cannot begin; nothing has changed.
+    """
+    instance, heard = first_step(stepper, request)
+    key = instance.key
+    stepper.table.instances[key] = instance
+    outcome = stepper.step(ready, instance, heard, outside=True)
+    if not outcome.taken:
+        del stepper.table.instances[key]
+        ready.undo(key)
+        raise ActorError(f"{key.machine} does not take {heard[0]}: {outcome.reason}")
+    return outcome
+
+
+def first_step(stepper: Stepper, request: Begin) -> tuple[MachineInstance, Event]:
+    """The machine that begins a run, which the table does not have yet, and its first event.
+
+    Raises:
+        ActorError: the run cannot begin here; nothing has changed.
     """
     key, event, fields, peers = request
     program, table, (lease, machine) = stepper.program, stepper.table, key
@@ -42,18 +60,14 @@ def begin(stepper: Stepper, ready: Ready, request: Begin) -> Outcome:
             f"{lease[:80]} would be a lease of {named_after[0]}; this actor begins {stepper.name}:NUMBER"
         )  # fmt: skip
     if key in table.instances or lease in table.pruned:
-        raise ActorError(f"there is, or was, a lease {lease[:80]}")
+        raise Impossible(f"there is, or was, a lease {lease[:80]}; give it another name, or none")
+    if unknown := next((name for name in peers if program.machines.get(name) is None), ""):
+        raise ActorError(f"`peers` names {unknown[:60]!r}, which is no machine{choices(unknown, [*program.talking])}")
     instance = table.new(key, *named)
     check_origin(program, instance, event)
-    _gather(stepper, instance, peers)
     heard = local_event(instance, event, fields, -1)
-    table.instances[key] = instance
-    outcome = stepper.step(ready, instance, heard, outside=True)
-    if not outcome.taken:
-        del table.instances[key]
-        ready.undo(key)
-        raise ActorError(f"{machine} does not take {event}: {outcome.reason}")
-    return outcome
+    _gather(stepper, instance, peers)
+    return instance, heard
 
 
 def _gather(stepper: Stepper, instance: MachineInstance, peers: Mapping[str, str]) -> None:
@@ -65,7 +79,7 @@ def _gather(stepper: Stepper, instance: MachineInstance, peers: Mapping[str, str
         if name != key.machine:
             members[name] = peers.get(name) or stepper.environment.peers.get(name, "")
         if not members[name]:
-            raise ActorError(f"nobody was named to play {name} for {key.lease[:80]}")
+            raise UnknownPlayer(f"nobody was named to play {name} for {key.lease[:80]}")
         if name != key.machine:
             _check_player(stepper, name, members[name])
     stepper.introduce(instance, members)
@@ -83,4 +97,4 @@ def _check_player(stepper: Stepper, machine: str, player: object) -> None:
     try:
         stepper.identity.trust.speaker(player, machine)
     except Refusal as refusal:
-        raise ActorError(f"{player[:80]} cannot play {machine}: {refusal}") from refusal
+        raise UnknownPlayer(f"{player[:80]} cannot play {machine}: {refusal}") from refusal

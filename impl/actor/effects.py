@@ -22,6 +22,7 @@ from leasehold.impl.actor.ready import (
     SendNext,
     StartCall,
     TellPolicy,
+    TellRefused,
     TickPolicies,
 )
 from leasehold.impl.actor.session import queued
@@ -128,6 +129,8 @@ class EffectRunner:
                 self._call(effect)
             case TellPolicy(key):
                 self.upcalls.changed(key)
+            case TellRefused():
+                self.upcalls.refused(effect)
             case TickPolicies(now):
                 self.upcalls.tick(now)
 

@@ -28,6 +28,14 @@ class ActorError(Exception):
     """A client asked an actor for something that cannot be; nothing has changed."""
 
 
+class Impossible(ActorError):
+    """No record can take it at any later time either."""
+
+
+class UnknownPlayer(ActorError):
+    """Who plays a machine of a run is not known, or not trusted to: until the settings or the trust set say so."""
+
+
 class EnvironmentMismatch(ValueError):
     """The environment does not fit the actor's records: the operator's to mend. No other try would cure it."""
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from leasehold.impl.actor.environment import ActorError
+from leasehold.impl.actor.environment import ActorError, Impossible
 from leasehold.impl.actor.ready import Observe, Ready, Tell
 from leasehold.impl.actor.table import BELOW, MachineInstance
 from leasehold.impl.core.core import Program
@@ -85,15 +85,15 @@ def local_event(instance: MachineInstance, event: str, fields: Mapping[str, Any]
     """A local event of a machine, its fields by name.
 
     Raises:
-        ActorError: the machine has no such event, or it has other fields, or larger ones.
+        Impossible: the machine has no such event, or it has other fields, or larger ones.
     """
     shape = instance.core.events.get(event)
     if shape is None:
         known = ", ".join(instance.core.events)
-        raise ActorError(f"{instance.core.role} has no event {event[:60]!r}; it has {known}")
+        raise Impossible(f"{instance.core.role} has no event {event[:60]!r}; it has {known}")
     try:
         values = given_fields(shape, fields)
         check_sizes(shape, values)
     except ValueFault as fault:
-        raise ActorError(f"{event}: {fault}") from None
+        raise Impossible(f"{event}: {fault}") from None
     return local(event, values, epoch)

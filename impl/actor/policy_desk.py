@@ -24,7 +24,7 @@ from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
 from leasehold.impl.actor.environment import ActorContext, ActorError
-from leasehold.impl.policy.policy import Decision, Policy, TakesDemands, decisions_of
+from leasehold.impl.policy.policy import Decision, HearsRefusals, Policy, TakesDemands, decisions_of
 from leasehold.impl.policy.thread import PolicyThread
 
 log = logging.getLogger("leasehold.policies")
@@ -43,11 +43,13 @@ class Job(NamedTuple):
         word: makes the call, of the records as they are then; None: it is of no interest any more.
         reply: of a client's command.
         again: it is a question, which is asked again if it is not answered.
+        lease: that the command is about.
     """
 
     word: Callable[[], Told | None]
     reply: asyncio.Future[None] | None = None
     again: bool = False
+    lease: str = ""
 
 
 @dataclass(slots=True)
@@ -78,18 +80,19 @@ class PolicyDesk:
         policy: as it was made.
         recovery: what the policy hears of before anything else, by key, and then the questions that are open.
         take: takes decisions and wishes; the future is done when what follows from them is durable.
+        check: raises ActorError where a decision that follows from a command would be refused.
     """
 
     def __init__(
         self, context: ActorContext, role: str, policy: Policy,
         recovery: Callable[[], Iterator[tuple[Hashable, Job]]],
-        take: Callable[[Answer, bool], asyncio.Future[Any] | None],
+        take: Callable[[Answer, bool], asyncio.Future[Any] | None], check: Callable[[Decision], None],
     ) -> None:  # fmt: skip
         self.context, self.role, self.policy = context, role, policy
         self.made = copied(policy)
         self.busy = False
         self.abandoned: list[PolicyThread] = []
-        self._limits, self._recovery, self._take = context.options.deciding, recovery, take
+        self._limits, self._recovery, self._take, self._check = context.options.deciding, recovery, take, check
         self._who = f"the policy of {role} at {context.identity.name}"
         self._line: Line = {}
         self._muted: dict[Hashable, _Mute] = {}
@@ -125,13 +128,14 @@ class PolicyDesk:
         self._wrong[key] = times + 1
         self._mute(key, job, times)
 
-    def command(self, told: Told) -> asyncio.Future[None]:
-        """A client's command; the future is done when what it has changed is durable.
+    def command(self, told: Told, lease: str) -> asyncio.Future[None]:
+        """A client's command about a lease; the future is done when what it has changed is durable.
 
-        The future raises ActorError where the policy refuses it, or does not answer in time.
+        The future raises ActorError where the policy refuses it, or what follows from it would be refused, or it does
+        not answer in time.
         """
         reply: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.put(("command", next(self._commands)), Job(lambda: told, reply))
+        self.put(("command", next(self._commands)), Job(lambda: told, reply, lease=lease))
         return reply
 
     def close(self) -> None:
@@ -178,6 +182,10 @@ class PolicyDesk:
 
     async def _tell(self, key: Hashable, job: Job, told: Told) -> None:
         answer = await self._ask(told)
+        if job.reply is not None and answer is not None and (why := self._refusal(answer)) is not None:
+            _refuse(job, str(why), why)
+            answer = await self._ask(take_back(job.lease, self.context.clock.now()))
+            key, job = ("taken back", job.lease), Job(lambda: None)
         if answer is None:
             words = f"{self._who} has not answered within {self._limits.longest:g} s"
             self.context.counts["policy timeouts"] += 1
@@ -200,6 +208,15 @@ class PolicyDesk:
             durable = self._take(answer, job.reply is not None)
             if job.reply is not None and durable is not None:
                 durable.add_done_callback(partial(_pass_on, job.reply))
+
+    def _refusal(self, answer: Answer) -> ActorError | None:
+        """Why what follows from a command would be refused."""
+        try:
+            for decision in answer.decisions:
+                self._check(decision)
+        except ActorError as error:
+            return error
+        return None
 
     async def _ask(self, told: Told) -> Answer | None:
         """What the policy answers; None: nothing in time."""
@@ -268,6 +285,17 @@ class PolicyDesk:
             if job.reply is not None:
                 del self._line[key]
                 _refuse(job, reason)
+
+
+def take_back(lease: str, now: int) -> Told:
+    """Tells a policy that the command that it has taken last is refused."""
+
+    def told(policy: Policy) -> tuple[Decision, ...]:
+        if isinstance(policy, HearsRefusals):
+            policy.take_back(lease, now)
+        return ()
+
+    return told
 
 
 def answer_of(policy: Policy, told: Told) -> Answer:

@@ -39,10 +39,11 @@ class Pruned:
         """The number of intervals."""
         return sum(map(len, self._of.values()))
 
-    def newest(self, origin: str) -> int:
-        """The highest number of an origin's leases that is forgotten; 0: none is."""
-        intervals = self._of.get(origin)
-        return intervals[-1][1] if intervals else 0
+    def free_from(self, origin: str, number: int) -> int:
+        """The lowest number from this one on that no forgotten lease of an origin has."""
+        intervals = self._of.get(origin, [])
+        at = bisect_right(intervals, [number + 1]) - 1
+        return max(number, intervals[at][1] + 1) if at >= 0 else number
 
     def add(self, lease: str) -> str:
         """Forgets a lease; returns its origin, whose intervals have changed."""

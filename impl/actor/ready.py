@@ -148,6 +148,11 @@ class PolicyCommand(NamedTuple):
     arguments: tuple[Any, ...]
     options: Mapping[str, Any]
 
+    @property
+    def lease(self) -> str:
+        """The lease that it is about: the first argument of each."""
+        return str(self.arguments[0]) if self.arguments else ""
+
 
 class Read(NamedTuple):
     """A look at the actor's leases: taken after the commit, so that all that it sees is durable."""
@@ -218,13 +223,23 @@ class TellPolicy(NamedTuple):
     key: RecordKey
 
 
+class TellRefused(NamedTuple):
+    """A policy hears that a decision of its own accord was refused; `final`: no record could ever take it."""
+
+    decision: Decision
+    reason: str
+    final: bool = False
+
+
 class TickPolicies(NamedTuple):
     """All policies hear that the clock has come to a time."""
 
     now: int
 
 
-Effect: TypeAlias = SendMessage | SendNext | DropMessage | StartCall | AskAgain | TellPolicy | TickPolicies
+Effect: TypeAlias = (
+    SendMessage | SendNext | DropMessage | StartCall | AskAgain | TellPolicy | TellRefused | TickPolicies
+)  # fmt: skip
 
 
 @dataclass(slots=True)

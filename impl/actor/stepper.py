@@ -9,7 +9,7 @@ from typing import Any
 
 from leasehold.impl.actor import beginning, outside, session
 from leasehold.impl.actor.drafts import EventDraft, FoundDraft, RefusedDraft, StepDraft, refused, words
-from leasehold.impl.actor.environment import ActorContext, ActorError
+from leasehold.impl.actor.environment import ActorContext, ActorError, Impossible, UnknownPlayer
 from leasehold.impl.actor.outside import local_event
 from leasehold.impl.actor.ready import (
     Acknowledge,
@@ -28,6 +28,7 @@ from leasehold.impl.actor.ready import (
     StartCall,
     Tell,
     TellPolicy,
+    TellRefused,
     Tick,
     TickPolicies,
 )  # fmt: skip
@@ -181,6 +182,38 @@ class Stepper:
             name, known = self.program.neighbour(instance.core, instance.number, at), instance.peers[at]
             instance.peers[at] = known or members.get(name) or self.environment.peers.get(name, "")
 
+    def check(self, decision: Decision, now: int) -> None:
+        """Tries a decision that follows from a client's command, before the client is told that it is taken.
+
+        A run whose members are not all known yet may begin later.
+
+        Raises:
+            ActorError: it would be refused, or no record could hold what it says; nothing has changed.
+        """
+        if decision.state_epoch >= 0:
+            return  # it answers a question, and is asked for again where it is refused
+        key = RecordKey(decision.lease, decision.machine)
+        instance = self.table.instances.get(key)
+        if instance is None:
+            request = Begin(key, decision.event, decision.fields, self.environment.peers)
+            try:
+                instance, event = beginning.first_step(self, request)
+            except UnknownPlayer:
+                return  # it waits until the trust set names one
+        else:
+            outside.check_origin(self.program, instance, decision.event)
+            event = local_event(instance, decision.event, decision.fields, -1)
+        record, outcome = instance.core.step_outside(
+            instance.record, event, now, MachinesOfActor(self.table, instance)
+        )  # fmt: skip
+        if outcome.kind == "refused" or not (outcome.taken or key in self.table.instances):
+            whose = f"{key.machine} of {key.lease[:80]}"
+            raise ActorError(f"{whose} does not take {decision.event} in {instance.state}: {outcome.reason}")
+        try:
+            self.codecs[instance.core.role].encode(record)
+        except CoreError as error:
+            raise Impossible(f"{decision.event}: {str(error).partition(';')[0]}") from None
+
     def _decide(self, ready: Ready, decision: Decision) -> None:
         key = RecordKey(decision.lease, decision.machine)
         instance = self.table.instances.get(key)
@@ -192,18 +225,24 @@ class Stepper:
                     epoch = -1
                 event = local_event(instance, decision.event, decision.fields, epoch)
                 self._ended = EndedCall(epoch) if epoch >= 0 else None
-            elif decision.state_epoch < 0 and decision.lease not in self.table.pruned:
+            elif decision.lease in self.table.pruned:  # what it ends of its own accord may be forgotten already
+                ready.effects.append(TellRefused(decision, f"{decision.lease[:80]} is over and forgotten", True))
+            elif decision.state_epoch < 0:
                 beginning.begin(self, ready, Begin(key, decision.event, decision.fields, self.environment.peers))
         except ActorError as error:
             self.counts["policy errors"] += 1
             if self._keeps_events:
                 ready.events.append(refused(key, decision.event, "policy", str(error)))
             log.error("the policy of %s answers wrongly: %s", decision.machine, error)
+            if decision.state_epoch < 0:
+                ready.effects.append(TellRefused(decision, str(error), isinstance(error, Impossible)))
         else:
             if instance is not None and (outcome := self.step(ready, instance, event, True)).kind == "refused":
                 self.counts["policy errors"] += 1
                 log.error("the policy of %s answers wrongly: %s: %s", decision.machine, event[0], outcome.reason)
                 ready.effects += map(AskAgain, self._asked(instance, decision))
+                if event[4] < 0:
+                    ready.effects.append(TellRefused(decision, outcome.reason))
 
     def _is_answer(self, instance: MachineInstance, decision: Decision) -> bool:
         """Whether a decision answers a question, of the present state or of one that was left."""

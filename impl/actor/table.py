@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from leasehold.impl.actor.pruned import PRUNED, Pruned, origin_of
+from leasehold.impl.actor.pruned import PRUNED, Pruned
 from leasehold.impl.core.codec import Codec, RecordError
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.work import Machines, Record
@@ -18,6 +18,7 @@ from leasehold.impl.store.store import RecordKey
 
 BELOW = "-"  # in place of a lease, in the keys of subsidiary machines that belong to the actor
 MEMBERSHIP = "membership"  # metadata of a machine: that of its run, as the run's origin has signed it
+WISH = "wish of "  # metadata of the actor: a client's wish for a lease, as the policy keeps it
 DRIVERS = "drivers"  # metadata of one that belongs to the actor: who has driven it, unless its lease says it all
 _encode, _decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder().decode
 
@@ -270,15 +271,16 @@ class MachineTable:
             self.driven.pop(last, None)
 
     def new_name(self, origin: str) -> str:
-        """A name for a lease of an actor that no lease of it has, or had."""
-        if origin not in self._named:
-            named = (origin_of(key.lease) for key in self.instances)
-            used = max((number for who, number in filter(None, named) if who == origin), default=0)
-            self._named[origin] = max(used, self.pruned.newest(origin))
+        """A name for a lease of an actor that no lease of it has, or had, and that nobody has asked for.
+
+        It is the lowest number above the last that was given out: one that a client has chosen may be as high as it
+        likes, and is passed over when its turn comes.
+        """
         while True:
-            self._named[origin] += 1
-            lease = f"{origin}:{self._named[origin]}"
-            if lease not in self.pruned and not any(self._of(lease)):
+            number = self.pruned.free_from(origin, self._named.get(origin, 0) + 1)
+            self._named[origin] = number
+            lease = f"{origin}:{number}"
+            if f"{WISH}{lease}" not in self.metadata and not self.has(lease):
                 return lease
 
     def view(self, lease: str, machine: str) -> Lease:
@@ -394,6 +396,10 @@ class MachineTable:
                 later.append(instance)
         for instance in later:
             self.remember(instance, before + 1)
+
+    def has(self, lease: str) -> bool:
+        """Whether a machine of a lease is here."""
+        return any(self._of(lease))
 
     def _of(self, lease: str) -> Iterator[MachineInstance]:
         """The machines of a lease, without subsidiary ones."""

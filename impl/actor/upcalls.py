@@ -9,21 +9,31 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from inspect import signature
 from typing import Any
 
 from leasehold.impl.actor.environment import ActorContext, ActorError
-from leasehold.impl.actor.policy_desk import Answer, Job, PolicyDesk, Told, copied
-from leasehold.impl.actor.ready import Decide, PolicyCommand, Request, StartCall
-from leasehold.impl.actor.table import MachineInstance
+from leasehold.impl.actor.policy_desk import Answer, Job, PolicyDesk, Told, copied, take_back
+from leasehold.impl.actor.ready import Decide, PolicyCommand, Request, StartCall, TellRefused
+from leasehold.impl.actor.table import WISH, MachineInstance
+from leasehold.impl.core.values import check_kept
 from leasehold.impl.core.work import CallWork
 from leasehold.impl.handlers.handler import HandlerAction
-from leasehold.impl.policy.policy import Decision, Lease, Policy, Question, TakesDemands, decisions_of, is_quick
+from leasehold.impl.policy.policy import (
+    Decision,
+    HearsRefusals,
+    Lease,
+    Policy,
+    Question,
+    TakesDemands,
+    decisions_of,
+    is_quick,
+)
 from leasehold.impl.store.store import RecordKey
 
 log = logging.getLogger("leasehold.upcalls")
 
 INVENTORY = "inventory"  # metadata: the units as records know them
-WISH = "wish of "  # metadata: a client's wish for a lease, as the policy keeps it
 
 
 class Upcalls:
@@ -33,13 +43,15 @@ class Upcalls:
         context: of the actor.
         put: takes what policies decide.
         durable: a future that is done when all that was put before is durable.
+        check: raises ActorError where a decision that follows from a command would be refused.
     """
 
     def __init__(
-        self, context: ActorContext, put: Callable[[Request], None], durable: Callable[[], asyncio.Future[Any]]
-    ) -> None:
+        self, context: ActorContext, put: Callable[[Request], None], durable: Callable[[], asyncio.Future[Any]],
+        check: Callable[[Decision], None],
+    ) -> None:  # fmt: skip
         self.context, self.environment, self.table = context, context.environment, context.table
-        self._put, self._durable = put, durable
+        self._put, self._durable, self._check = put, durable, check
         self._made = {
             role: made
             for role, p in self.environment.policies.items()
@@ -48,6 +60,7 @@ class Upcalls:
         self._desks: dict[str, PolicyDesk] = {}
         self._wishing: list[TakesDemands] | None = None
         self._kept: dict[str, bytes] = {}  # for the next commit
+        self._reasons: dict[str, str] = {}  # why leases that are wanted could not begin, by lease
 
     def close(self) -> None:
         """Waits for no policy any more; what is still answered is dropped."""
@@ -111,6 +124,7 @@ class Upcalls:
                 self.table.metadata[name] = body
             else:
                 self.table.metadata.pop(name, None)
+                self._reasons.pop(name.removeprefix(WISH), None)
         return found
 
     def wishing(self) -> list[TakesDemands]:
@@ -123,6 +137,11 @@ class Upcalls:
     def wish(self, lease: str) -> bytes:
         """The wish for a lease, as it was kept last; empty where there is none."""
         return self.table.metadata.get(WISH + lease, b"")
+
+    def unbegun(self) -> dict[str, str]:
+        """The leases that are wanted and have not begun, and why not, as far as that is known."""
+        wanted = (name.removeprefix(WISH) for name in self.table.metadata if name.startswith(WISH))
+        return {lease: self._reasons.get(lease, "") for lease in wanted if not self.table.has(lease)}
 
     # Policies
 
@@ -150,7 +169,7 @@ class Upcalls:
             if desk is not None:
                 desk.close()
             desk = self._desks[role] = PolicyDesk(
-                self.context, role, policy, lambda: self._recovery(role), self._take
+                self.context, role, policy, lambda: self._recovery(role), self._take, self._check
             )  # fmt: skip
         return desk
 
@@ -236,14 +255,34 @@ class Upcalls:
         if policy is None:
             raise ActorError(f"this actor has no policy for {command.role[:60]}")
         try:
-            return decisions_of(_commands(command, now)(policy))
+            decisions = decisions_of(_commands(command, now)(policy))
         except Exception as error:
             raise ActorError(str(error)) from error
+        try:
+            for decision in decisions:
+                self._check(decision)
+        except ActorError:
+            take_back(command.lease, now)(policy)
+            raise
+        return decisions
 
     def command_later(self, command: PolicyCommand) -> asyncio.Future[None] | None:
         """A client's command to a policy that is no quick one; None: it is one, or there is none."""
         desk = self._desk(command.role)
-        return None if desk is None else desk.command(lambda p: _commands(command, self.context.clock.now())(p))
+        if desk is None:
+            return None
+        return desk.command(lambda p: _commands(command, self.context.clock.now())(p), command.lease)
+
+    def refused(self, effect: TellRefused) -> None:
+        """A decision of a policy's own accord was refused."""
+        role, now = effect.decision.machine.partition("[")[0], self.context.clock.now()
+        if WISH + effect.decision.lease in self.table.metadata:
+            self._reasons[effect.decision.lease] = effect.reason
+        if (desk := self._desk(role)) is not None:
+            said = effect.decision
+            desk.put(("refused", said.lease, said.machine, said.event), Job(lambda: _refused(effect, now)))
+        elif (policy := self._quick(role)) is not None:
+            self._ask(policy, _refused(effect, now))
 
     def _ask(self, policy: Policy, told: Told | None) -> None:
         """Asks a quick policy; its own mistakes are its own, and harm no lease but those that it does not decide on."""
@@ -320,5 +359,24 @@ def _ticks(now: int) -> Told:
     return lambda policy: policy.tick(now)
 
 
+def _refused(effect: TellRefused, now: int) -> Told:
+    def told(policy: Policy) -> tuple[Decision, ...]:
+        if isinstance(policy, HearsRefusals):
+            policy.refused(effect.decision, effect.reason, now, final=effect.final)
+        return ()
+
+    return told
+
+
 def _commands(command: PolicyCommand, now: int) -> Told:
-    return lambda policy: getattr(policy, command.method)(*command.arguments, now=now, **command.options)
+    """The call of a command; what it gives a policy to keep can be in a record."""
+
+    def told(policy: Policy) -> Iterable[Decision]:
+        method = getattr(policy, command.method)
+        given = signature(method).bind(*command.arguments, now=now, **command.options).arguments
+        for name, value in given.items():
+            check_kept(name, list(value) if isinstance(value, set | frozenset) else value)
+        found: Iterable[Decision] = method(*command.arguments, now=now, **command.options)
+        return found
+
+    return told

@@ -6,6 +6,7 @@ value. All others are plain already.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,8 +16,11 @@ from leasehold.spec.language import types as t
 from leasehold.spec.language.diagnostics import listed, near_miss
 
 Plain = Any
-DEEPEST = 20  # nesting of opaque values
-OPAQUE_BYTES = 16 * 1024  # of an opaque value that comes from outside: signed messages carry several, in base64
+DEEPEST = 20  # nesting of opaque values in records
+# Limits of an opaque value that comes from outside, so that each message that carries it can be signed.
+OPAQUE_BYTES = 16 * 1024  # a message carries several, in base64
+OPAQUE_DEEPEST = 14  # it lies in the fields of a message, and there perhaps in a map
+OPAQUE_NAME = 200  # characters of a name in it
 LARGEST = 2**63 - 1  # what every store and peer can hold
 
 
@@ -143,16 +147,44 @@ def given_fields(fields: tuple[tuple[str, t.Type], ...], given: Mapping[str, Any
 
 
 def check_sizes(fields: tuple[tuple[str, t.Type], ...], values: tuple[t.Value, ...]) -> None:
-    """Whether opaque values, of what the world outside gives, are small enough for all messages that may carry them.
+    """Refuses opaque values, of what the world outside gives, that are too large for the messages that may carry them.
 
     Raises:
-        ValueFault: one is too large.
+        ValueFault: one has too many bytes, lies too deep, has too long a name, or a number that is none.
     """
     for (name, kind), value in zip(fields, values, strict=True):
         for opaque in _opaque_in(kind, value):
             size = len(msgspec.json.encode(opaque))
             if size > OPAQUE_BYTES:
                 raise ValueFault(f"field `{name}`: it has {size} bytes, and {OPAQUE_BYTES} are the most")
+            try:
+                _check_carried(opaque, OPAQUE_DEEPEST)
+            except ValueFault as fault:
+                raise ValueFault(f"field `{name}`: {fault}") from None
+
+
+def check_kept(name: str, given: Any) -> None:
+    """Refuses a value that no record can hold, and none of its messages can carry; whoever keeps it asks this first.
+
+    Raises:
+        ValueFault: it is no opaque value, or is too large.
+    """
+    kind = ((name, t.OPAQUE),)
+    check_sizes(kind, named_fields(kind, {name: given}))
+
+
+def _check_carried(plain: Plain, deep: int) -> None:
+    if isinstance(plain, float) and not math.isfinite(plain):
+        raise ValueFault(f"{plain} is no number that JSON has")
+    if not isinstance(plain, list | tuple | Mapping):
+        return
+    if not deep:
+        raise ValueFault(f"it is nested more than {OPAQUE_DEEPEST} deep")
+    for name in plain if isinstance(plain, Mapping) else ():
+        if len(name) > OPAQUE_NAME:
+            raise ValueFault(f"the name {_short(name)} has {len(name)} characters, and {OPAQUE_NAME} are the most")
+    for inner in plain.values() if isinstance(plain, Mapping) else plain:
+        _check_carried(inner, deep - 1)
 
 
 def _opaque_in(kind: t.Type, value: t.Value) -> Iterator[Plain]:
@@ -177,7 +209,9 @@ def _opaque(plain: Plain, deep: int) -> Plain:
         return [_opaque(v, deep - 1) for v in plain]
     if deep and isinstance(plain, Mapping) and all(isinstance(k, str) for k in plain):
         return {_opaque(k, 0): _opaque(v, deep - 1) for k, v in plain.items()}
-    raise ValueFault(f"{_short(plain)} is not plain data, or too deep")
+    if not deep and isinstance(plain, list | tuple | Mapping):
+        raise ValueFault(f"it is nested more than {DEEPEST} deep")
+    raise ValueFault(f"{_short(plain)} is not plain data")
 
 
 def _short(plain: Plain) -> str:

@@ -15,7 +15,9 @@ that the site had to choose would be torn down below it. Guests may wait for oth
 of these is active.
 
 What was asked for and did not come is asked for again, but `retry_after` ticks later: a broker that denies, or a site
-that cannot give what the ticket says, would be asked without a pause. That is volatile; a restart asks once more.
+that cannot give what the ticket says, would be asked without a pause. That is volatile; a restart asks once more. A
+lease that could not even begin, as nobody is known to play the broker, is tried again after pauses that double; one
+that no record could take is given up.
 
 A lease is looked at when something is heard of it, and at the next time at which the clock alone may change what is
 decided of it: those that wait cost nothing.
@@ -30,13 +32,14 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from leasehold.impl.core.values import LARGEST, OPAQUE_BYTES
+from leasehold.impl.core.values import LARGEST
 from leasehold.impl.policy.policy import Decision, Lease, Question
 
 MACHINE = "service_manager"
 _RUNS = ("active", "active_ticketed")
 _JOINED = ("active", "extending_ticket", "active_ticketed", "extending_lease")  # its guests run
 _OVER = ("closed", "failed")
+DOUBLINGS = 6  # of the pause after which a lease that cannot begin is tried again
 
 
 class DemandError(ValueError):
@@ -98,6 +101,8 @@ class FixedDemand:
         self._questions: dict[str, Question] = {}
         self._asked: dict[str, int] = {}  # when a ticket was last asked for
         self._tried: dict[str, tuple[int, int]] = {}  # the end of the ticket last used to extend, and when
+        self._refused: dict[str, int] = {}  # how often a lease could not begin
+        self._before: tuple[str, LeaseDemand | None] = ("", None)  # the demand that the last command was about
         self._dirty: set[str] = set()
         self._ended: set[str] = set()  # leases that were over when they were recovered
         self._next: dict[str, int] = {}  # when a lease is looked at again, by the clock alone
@@ -125,14 +130,6 @@ class FixedDemand:
         _number("start", start, 0, "a time")
         if start >= until:
             raise DemandError(f"start is {start}, and the demand is over at {until}; let it start earlier")
-        for name, value in (
-            ("type", type),
-            ("properties", properties),
-            ("configuration", configuration),
-            ("local", local),
-        ):
-            if (size := len(msgspec.json.encode(value))) > OPAQUE_BYTES:
-                raise DemandError(f"{name} has {size} bytes; {OPAQUE_BYTES} are the most")
         if after and not self._held_joins:
             raise DemandError(
                 "guests wait for other leases only where the constant `held_joins` is true; set it, alike at all actors"
@@ -140,21 +137,11 @@ class FixedDemand:
         for other in after:
             if other not in self._wishes and other not in self._leases:
                 raise DemandError(f"there is no lease {other[:60]!r} to wait for here, or it is over; leave it out")
-        self._set(
-            lease,
-            LeaseDemand(
-                units,
-                until,
-                term,
-                start,
-                False,
-                type,
-                dict(properties or {}),
-                dict(configuration or {}),
-                dict(local or {}),
-                tuple(after),
-            ),
-        )
+        wish = LeaseDemand(
+            units, until, term, start, False, type,
+            dict(properties or {}), dict(configuration or {}), dict(local or {}), tuple(after),
+        )  # fmt: skip
+        self._command(lease, wish)
         demanded = self._demand(lease, now)
         self._plan(lease, now)
         return [demanded]
@@ -170,12 +157,13 @@ class FixedDemand:
             DemandError: there is no such demand, or the term cannot be extended any more.
         """
         wish = self._wish(lease)
-        _number("units", units, 1, "at least one unit; to have none, stop the demand", self._max_units)
+        _number("units", units, 1, f"at least one unit; to have none, {_closing(lease)}", self._max_units)
         view = self._leases.get(lease)
         if soon and view is not None and view.data["ticket_end"] >= wish.until:
             raise DemandError(
                 f"lease {lease!r} has its ticket until {view.data['ticket_end']}, and its demand ends at {wish.until}: "
-                "no term is left in which to change it; prolong the demand first"
+                f"no term is left in which to change it; give the demand a later end first: `leasehold extend {lease} "
+                "--until ...`"
             )
         held = frozenset(view.data["lease_units"]) if view is not None else frozenset()
         if strange := sorted(set(victims) - held):
@@ -185,18 +173,23 @@ class FixedDemand:
                 f"lease {lease!r} has {len(held)} units and is to have {units}, so it gives back "
                 f"{max(0, len(held) - units)} and not {len(victims)}"
             )
-        self._set(lease, replace(wish, units=units, soon=soon, victims=tuple(sorted(victims))))
+        self._command(lease, replace(wish, units=units, soon=soon, victims=tuple(sorted(victims))))
         return self._look(lease, now)
 
     def prolong(self, lease: str, until: int, *, now: int) -> Iterable[Decision]:
-        """The demand lasts until another time.
+        """The demand lasts until a later time.
 
         Raises:
-            DemandError: there is no such demand, or the time has passed.
+            DemandError: there is no such demand, or the time is not later.
         """
         wish = self._wish(lease)
-        _number("until", until, now + 1, f"a time after now, which is {now}; to end it now, stop the demand")
-        self._set(lease, replace(wish, until=until))
+        _number("until", until, now + 1, f"a time after now, which is {now}; to end it now, {_closing(lease)}")
+        if until < wish.until:
+            raise DemandError(
+                f"until is {until}, and lease {lease!r} is wanted until {wish.until} already: terms only get longer; "
+                f"to end it sooner, {_closing(lease)} then"
+            )
+        self._command(lease, replace(wish, until=until))
         return self._look(lease, now)
 
     def stop(self, lease: str, *, now: int) -> Iterable[Decision]:
@@ -205,8 +198,32 @@ class FixedDemand:
         Raises:
             DemandError: there is no such demand.
         """
-        self._set(lease, replace(self._wish(lease), until=now))
+        self._command(lease, replace(self._wish(lease), until=now))
         return self._look(lease, now)
+
+    def _command(self, lease: str, wish: LeaseDemand) -> None:
+        """A client's command changes a demand."""
+        self._before = lease, self._wishes.get(lease)
+        self._set(lease, wish)
+
+    def take_back(self, lease: str, now: int) -> None:
+        """The last command is refused, so the demand is as it was before."""
+        (named, wish), self._before = self._before, ("", None)
+        if named == lease and wish is not None:
+            self._set(lease, wish)
+        elif named == lease and lease in self._wishes:
+            self._drop(lease)
+
+    def refused(self, decision: Decision, reason: str, now: int, *, final: bool) -> None:
+        """A lease could not begin: it is tried again after a pause, or given up where no later time would help."""
+        lease = decision.lease
+        if decision.event != "demand" or lease not in self._wishes or lease in self._leases:
+            return
+        if final:
+            self._drop(lease)
+        else:
+            self._refused[lease] = self._refused.get(lease, 0) + 1
+            self._plan(lease, now)
 
     def wish(self, lease: str) -> LeaseDemand | None:
         """The demand for a lease."""
@@ -269,6 +286,7 @@ class FixedDemand:
 
     def tick(self, now: int) -> Iterable[Decision]:
         self._ended.clear()
+        self._before = "", None
         found: list[Decision] = []
         while self._due and self._due[0][0] <= now:
             at, lease = heappop(self._due)
@@ -282,6 +300,7 @@ class FixedDemand:
             del self._questions[lease.name]
         if lease.state not in _OVER:
             self._leases[lease.name] = lease
+            self._refused.pop(lease.name, None)
             if lease.state == "ticketing":
                 self._asked.pop(lease.name, None)  # the demand has come; an extension is another matter
             self._given_back(lease)
@@ -321,7 +340,7 @@ class FixedDemand:
         """The times that decisions for a lease depend on."""
         lease, wish = self._leases.get(name), self._wishes.get(name)
         if name in self._asked:
-            yield self._asked[name] + self._retry_after
+            yield self._asked[name] + self._pause(name)
         if name in self._questions and lease is not None:
             yield lease.data["ticket_start"]
         if name in self._tried:
@@ -340,9 +359,10 @@ class FixedDemand:
     def _decisions(self, name: str, now: int) -> list[Decision]:
         lease, wish = self._leases.get(name), self._wishes.get(name)
         if wish is not None and now >= wish.until:
+            heard = name not in self._refused and (lease is None or lease.state != "closing")
             if lease is None:  # the demand may be on its way to the machine, which takes a close in any state
                 self._drop(name)
-            return [] if lease is not None and lease.state == "closing" else [self._say(name, "close", {})]
+            return [self._say(name, "close", {})] if heard else []
         if lease is None or lease.state == "nascent":
             return [] if wish is None or self._early(name, now) else [self._demand(name, now)]
         answer = self._answer(name, lease, wish, now)
@@ -395,7 +415,11 @@ class FixedDemand:
 
     def _early(self, lease: str, now: int) -> bool:
         """Whether it was asked for a moment ago."""
-        return lease in self._asked and now < self._asked[lease] + self._retry_after
+        return lease in self._asked and now < self._asked[lease] + self._pause(lease)
+
+    def _pause(self, lease: str) -> int:
+        """How long after it was asked for a ticket is asked for again."""
+        return self._retry_after << min(self._refused.get(lease, 0), DOUBLINGS)
 
     def _demand(self, lease: str, now: int) -> Decision:
         wish = self._wishes[lease]
@@ -421,6 +445,7 @@ class FixedDemand:
     def _drop(self, lease: str) -> None:
         del self._wishes[lease]
         self._asked.pop(lease, None)
+        self._refused.pop(lease, None)
         self._dirty.add(lease)
 
 
@@ -437,6 +462,10 @@ def _victims(lease: Lease, wish: LeaseDemand | None) -> frozenset[int]:
         return frozenset()
     others = sorted(held - set(named), key=lambda n: (n not in lost, -n))
     return frozenset([*named, *others][:fewer])
+
+
+def _closing(lease: str) -> str:
+    return f"say `leasehold close {lease}`"
 
 
 def _listed(units: Collection[int]) -> str:

@@ -138,3 +138,23 @@ class TakesDemands(Protocol):
     def restore(self, lease: str, kept: bytes) -> None:
         """A wish that was kept; called after a restart, when all leases were told of."""
         ...
+
+
+@runtime_checkable
+class HearsRefusals(Protocol):
+    """A policy that hears what the core refuses of what it has said of its own accord."""
+
+    def refused(self, decision: Decision, reason: str, now: int, *, final: bool) -> None:
+        """A decision was refused.
+
+        Args:
+            decision: it answers no question.
+            reason: why.
+            now: the time.
+            final: no record could ever take it; else it may be taken later, and is to be said again after a pause.
+        """
+        ...
+
+    def take_back(self, lease: str, now: int) -> None:
+        """The last command for a lease was refused, as the core refuses what followed: it is as if it had not come."""
+        ...

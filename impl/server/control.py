@@ -23,11 +23,13 @@ A service manager takes the demands of clients for leases as well:
 |---|---|
 | `POST /demand` | `{units, until, term, start?, type?, properties?, configuration?, local?, after?, lease?}`: a lease |
 | `POST /leases/NAME/flex` | `{units, soon?, victims?}`: another number of units, and which are given back |
-| `POST /leases/NAME/prolong` | `{until}`: a later end, or an earlier one |
+| `POST /leases/NAME/prolong` | `{until}`: a later end |
+| `POST /leases/NAME/stop` | the demand is over now, also one whose lease has not begun |
 
 Times are ticks of the actor's clock. An answer is given when what was asked for is committed. What cannot be is
-answered with a status and `{"error": words}`, and has changed nothing. Whether somebody may ask is the file system's
-to say: the socket has mode 0600.
+answered with a status and `{"error": words}`, and has changed nothing. So what is taken is possible: what follows from
+it was tried against the record's codec, the state, the contract and the members of the run. Whether somebody may ask is
+the file system's to say: the socket has mode 0600.
 """
 
 from __future__ import annotations
@@ -49,6 +51,7 @@ from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.pruned import origin_of
 from leasehold.impl.actor.table import BELOW
+from leasehold.impl.core.values import OPAQUE_DEEPEST
 from leasehold.impl.identity.signed import Refusal
 from leasehold.impl.server.config import ConfigError
 from leasehold.impl.server.event_feed import EventFeed
@@ -75,6 +78,10 @@ async def read_body(request: web.Request, needed: dict[str, type], may: dict[str
     """
     try:
         given = msgspec.json.decode(await request.read() or b"{}")
+    except RecursionError:
+        raise Rejected(
+            400, f"the request is nested too deep; {OPAQUE_DEEPEST} levels are the most of any value"
+        ) from None
     except (msgspec.DecodeError, ValueError) as error:
         raise Rejected(400, f"the request is no JSON: {error}") from None
     known = {**needed, **may}
@@ -128,6 +135,7 @@ DEMANDS: dict[str, tuple[dict[str, type], dict[str, type]]] = {
     ),
     "flex": ({"units": int}, {"soon": bool, "victims": list}),
     "prolong": ({"until": int}, {}),
+    "stop": ({}, {}),
 }
 
 log = logging.getLogger("leasehold.control")
@@ -169,6 +177,7 @@ class ControlSocket:
                 web.post("/demand", self._demand),
                 web.post("/leases/{lease}/flex", self._demand),
                 web.post("/leases/{lease}/prolong", self._demand),
+                web.post("/leases/{lease}/stop", self._demand),
                 *EventFeed(self.actor).routes(),
             ]
         )
@@ -325,8 +334,11 @@ class ControlSocket:
         return key
 
     def _absent(self, lease: str) -> Rejected:
-        """Nothing of the name is here."""
-        program = self.actor.program
+        """Nothing of the name is here, or nothing has begun."""
+        program, unbegun = self.actor.program, self.actor.upcalls.unbegun()
+        if lease in unbegun:
+            why = f": {unbegun[lease]}" if unbegun[lease] else ""
+            return Rejected(404, f"{lease[:80]} has not begun{why}; `leasehold close {lease[:80]}` withdraws it")
         what = f"no run {lease[:80]} here: {program.system} stands, and its run is {program.only_run}"
         return Rejected(404, f"there is {what if program.standing else f'no lease or run {lease[:80]} here'}")
 

@@ -67,9 +67,15 @@ class Views:
         return found
 
     def leases(self) -> list[dict[str, Any]]:
-        """Every machine of every lease, in short, without subsidiary ones."""
+        """Every machine of every lease, in short, without subsidiary ones; and what is wanted and has not begun."""
         found = sorted(self.actor.table.instances.items())
-        return [self._short(held) for _, held in found if not held.core.subsidiary]
+        begun = [self._short(held) for _, held in found if not held.core.subsidiary]
+        return [*begun, *map(self._unbegun, sorted(self.actor.upcalls.unbegun()))]
+
+    def _unbegun(self, lease: str) -> dict[str, Any]:
+        """A lease that is wanted and has no machine yet, in short."""
+        row = {"lease": lease, "actor": self.actor.identity.name, "machine": "", "state": "not begun", "since": None}
+        return {**row, "over": False, "asks": [], "data": {}, "times": []}
 
     def units(self) -> list[dict[str, Any]]:
         """Every subsidiary machine, with what has happened to it last; of the actor also those that nothing has yet."""

@@ -279,7 +279,7 @@ def test_the_largest_time_and_number_of_a_lease(tmp_path: Path) -> None:
                 await c.start(name)
             await c.settle()
             assert c.state(lease) == ("active", "ticketed", "active")
-            with pytest.raises(ActorError, match="is the most"):
+            with pytest.raises(ActorError, match="has more than 64 bits"):
                 await c.lease(1, until=largest + 1)
 
     virtual(story())

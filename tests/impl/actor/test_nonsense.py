@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from itertools import product
 from typing import Any
 
@@ -69,25 +68,16 @@ def test_a_policy_s_nonsense_decides_nothing(answer: Callable[[], Any]) -> None:
 
 
 @pytest.mark.parametrize("answer", POLICIES.values(), ids=POLICIES)
-def test_a_command_that_a_policy_answers_with_nonsense_is_refused_or_changes_nothing(
-    answer: Callable[[], Any],
-) -> None:
+def test_a_command_that_a_policy_answers_with_nonsense_is_refused(answer: Callable[[], Any]) -> None:
     async def story(c: Cluster) -> None:
         c.tenant.environment.policies["service_manager"].flex = lambda *words, now, **more: answer()  # type: ignore[attr-defined]
         lease = await c.lease(1, until=30)
-        with pytest.raises(ActorError) if not valid(answer) else nullcontext():
+        with pytest.raises(ActorError):
             await c.tenant.command("service_manager", "flex", lease)
         await c.settle()
         assert c.state(lease) == ("active", "ticketed", "active")
 
     play(story)
-
-
-def valid(answer: Callable[[], Any]) -> bool:
-    try:
-        return all(isinstance(decision, Decision) for decision in answer())
-    except (TypeError, KeyError):
-        return False
 
 
 def test_wishes_that_are_no_bytes_are_not_kept() -> None:

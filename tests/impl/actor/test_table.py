@@ -281,16 +281,18 @@ def test_of_several_machines_of_one_run_the_last_driver_is_kept(tmp_path: Path) 
 
 
 def test_names_that_are_given_out() -> None:
-    """Each once: whatever was begun, forgotten, or given out before, here or before a restart; by origin."""
+    """Each once: whatever was begun, forgotten, wanted, or given out before, here or before a restart; by origin."""
     pruned = Pruned()
-    for number in (3, 4):
+    for number in (1, 2, 3, 4, 10**18 - 1):
         pruned.add(f"tenant:{number}")
     table = site({"pruned of tenant": pruned.write("tenant"), "pruned": b"nothing", "of tenant": b"nothing"})
-    assert [table.new_name("tenant") for _ in range(2)] == ["tenant:5", "tenant:6"]
-    held(table, "tenant:7")
-    held(table, "other:9")
-    assert [table.new_name("tenant") for _ in range(2)] == ["tenant:8", "tenant:9"]
-    assert [table.new_name(origin) for origin in ("other", "third", "third")] == ["other:10", "third:1", "third:2"]
+    table.metadata["wish of tenant:6"] = b"somebody wants it"
+    assert [table.new_name("tenant") for _ in range(2)] == ["tenant:5", "tenant:7"]
+    held(table, "tenant:8")
+    held(table, "other:2")
+    assert [table.new_name("tenant") for _ in range(2)] == ["tenant:9", "tenant:10"]
+    named = [table.new_name(origin) for origin in ("other", "other", "third", "third")]
+    assert named == ["other:1", "other:3", "third:1", "third:2"]
     table.pruned.add("third:3")
     assert table.new_name("third") == "third:4"
     assert ("tenant:3" in table.pruned, "tenant:5" in table.pruned) == (True, False)
@@ -306,4 +308,5 @@ def test_what_is_forgotten_is_kept_in_the_metadata_of_its_origin() -> None:
     again = site(dict(table.metadata))
     assert all(lease in again.pruned for lease in ("tenant:1", "tenant:2", "other:1"))
     assert "other:2" not in again.pruned
-    assert (again.pruned.newest("tenant"), again.pruned.newest("nobody")) == (2, 0)
+    free = [again.pruned.free_from(*at) for at in (("tenant", 1), ("tenant", 2), ("tenant", 5), ("nobody", 1))]
+    assert free == [3, 3, 5, 1]

@@ -111,7 +111,7 @@ def test_an_opaque_value_is_as_deep_as_the_limit_and_no_deeper() -> None:
     for kind in (list, dict):
         deep = nested(DEEPEST, kind)
         assert from_plain(t.Opaque(), deep) == deep
-        with pytest.raises(ValueFault, match="too deep"):
+        with pytest.raises(ValueFault, match="it is nested more than 20 deep"):
             from_plain(t.Opaque(), nested(DEEPEST + 1, kind))
 
 
