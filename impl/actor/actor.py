@@ -20,6 +20,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from leasehold.impl.actor import deciding
 from leasehold.impl.actor.calls import HandlerCalls
 from leasehold.impl.actor.chronicle import Chronicle
 from leasehold.impl.actor.effects import EffectRunner
@@ -53,7 +54,6 @@ from leasehold.impl.identity.signed import Refusal
 from leasehold.impl.identity.trust import Identity
 from leasehold.impl.migrate.schema import described_by, refusal, with_command
 from leasehold.impl.notices import Kind, SimulatedCrash
-from leasehold.impl.policy.policy import Decision
 from leasehold.impl.store.store import Batch, Fenced, Older, RecordKey, Store, StoreError
 from leasehold.impl.transport.transport import Delivery, Reply, Transport
 
@@ -96,7 +96,8 @@ class Actor:
         tick_seconds: float = getattr(clock, "tick_seconds", 0)
         self.codec = EnvelopeCodec(program, identity, self.environment.credentials, tick_seconds)
         self.messages = MessageHandler(self.stepper, self.codec)
-        self.upcalls = Upcalls(self.context, self.put_quietly, self.read, self._check)
+        check = partial(deciding.check, self.stepper)
+        self.upcalls = Upcalls(self.context, self.put_quietly, self.read, check)
         self.chronicle = Chronicle(self.context, self.rows)
         self._described = described_by(program, tick_seconds)
         to = self.messages.address_of
@@ -370,10 +371,6 @@ class Actor:
                 return None
         ready.answers.clear()
         return self.stepper.take(ready, request)
-
-    def _check(self, decision: Decision) -> None:
-        """Tries what follows from a client's command; raises ActorError where it would be refused."""
-        self.stepper.check(decision, self.clock.now())
 
     def _raise(self, ready: Ready) -> None:
         """Requests that follow from others take their turn after all that wait already."""

@@ -86,7 +86,7 @@ class PolicyDesk:
     def __init__(
         self, context: ActorContext, role: str, policy: Policy,
         recovery: Callable[[], Iterator[tuple[Hashable, Job]]],
-        take: Callable[[Answer, bool], asyncio.Future[Any] | None], check: Callable[[Decision], None],
+        take: Callable[[Answer, bool], asyncio.Future[Any] | None], check: Callable[[Decision, int], None],
     ) -> None:  # fmt: skip
         self.context, self.role, self.policy = context, role, policy
         self.made = copied(policy)
@@ -211,9 +211,10 @@ class PolicyDesk:
 
     def _refusal(self, answer: Answer) -> ActorError | None:
         """Why what follows from a command would be refused."""
+        now = self.context.clock.now()
         try:
             for decision in answer.decisions:
-                self._check(decision)
+                self._check(decision, now)
         except ActorError as error:
             return error
         return None

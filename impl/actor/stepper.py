@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from leasehold.impl.actor import beginning, outside, session
-from leasehold.impl.actor.drafts import EventDraft, FoundDraft, RefusedDraft, StepDraft, refused, words
-from leasehold.impl.actor.environment import ActorContext, ActorError, Impossible, UnknownPlayer
-from leasehold.impl.actor.outside import local_event
+from leasehold.impl.actor import beginning, deciding, outside, session
+from leasehold.impl.actor.drafts import EventDraft, FoundDraft, RefusedDraft, StepDraft, words
+from leasehold.impl.actor.environment import ActorContext, ActorError
 from leasehold.impl.actor.ready import (
     Acknowledge,
-    AskAgain,
     Begin,
     Complete,
     Consume,
@@ -28,7 +26,6 @@ from leasehold.impl.actor.ready import (
     StartCall,
     Tell,
     TellPolicy,
-    TellRefused,
     Tick,
     TickPolicies,
 )  # fmt: skip
@@ -38,7 +35,6 @@ from leasehold.impl.core.codec import CoreError
 from leasehold.impl.core.work import TICK, CallWork, DriveWork, Event, Outcome, Record, SendWork, Work, local
 from leasehold.impl.events.event import EndedCall, ForgottenEvent
 from leasehold.impl.notices import Kind, Notice
-from leasehold.impl.policy.policy import Decision
 from leasehold.impl.store.store import RecordKey
 
 log = logging.getLogger("leasehold.stepper")
@@ -65,9 +61,9 @@ class Stepper:
         self.program, self.table = context.program, context.table
         self.environment, self.retire_after = context.environment, context.options.retire_after
         self.notices, self.counts, self.codecs = context.notices, context.counts, rows.codecs
-        self._keeps_events = context.options.events is not None
+        self.keeps_events = context.options.events is not None
         self._cause = ""  # of the next step
-        self._ended: EndedCall | None = None  # the call that the event of the next step ends
+        self.ended: EndedCall | None = None  # the call that the event of the next step ends
         self._driver: StepDraft | None = None  # the step whose work is started
         self._into: list[StepDraft] | None = None  # takes the next step, if another one drives it
         self._stood: Mapping[str, str] | None = None  # the settings by which the machines stand
@@ -86,7 +82,7 @@ class Stepper:
             ActorError: it asks for something that cannot be; nothing has changed.
             CoreError: the specification is at fault, and nothing of the turn may be committed.
         """
-        self._cause, self._ended, self._driver = _CAUSES.get(type(request), ""), None, None
+        self._cause, self.ended, self._driver = _CAUSES.get(type(request), ""), None, None
         match request:
             case Decide() | Complete() | Observe() | Recheck():
                 try:
@@ -111,7 +107,7 @@ class Stepper:
         """An answer of a task or probe; one for which a channel has no room yet comes again when there is some."""
         match request:
             case Decide(decision):
-                self._decide(ready, decision)
+                deciding.decide(self, ready, decision)
             case Complete():
                 self.complete(ready, request)
             case Observe():
@@ -151,7 +147,7 @@ class Stepper:
                 self.table.moved(instance, ready.now)
                 ready.change(instance)
                 self._new.add(key)
-                if self._keeps_events:
+                if self.keeps_events:
                     ready.events.append(FoundDraft(instance, instance.record))
                 log.info("%s plays %s of %s", self.name, name, program.system)
             if instance is not None:
@@ -182,82 +178,6 @@ class Stepper:
             name, known = self.program.neighbour(instance.core, instance.number, at), instance.peers[at]
             instance.peers[at] = known or members.get(name) or self.environment.peers.get(name, "")
 
-    def check(self, decision: Decision, now: int) -> None:
-        """Tries a decision that follows from a client's command, before the client is told that it is taken.
-
-        A run whose members are not all known yet may begin later.
-
-        Raises:
-            ActorError: it would be refused, or no record could hold what it says; nothing has changed.
-        """
-        if decision.state_epoch >= 0:
-            return  # it answers a question, and is asked for again where it is refused
-        key = RecordKey(decision.lease, decision.machine)
-        instance = self.table.instances.get(key)
-        if instance is None:
-            request = Begin(key, decision.event, decision.fields, self.environment.peers)
-            try:
-                instance, event = beginning.first_step(self, request)
-            except UnknownPlayer:
-                return  # it waits until the trust set names one
-        else:
-            outside.check_origin(self.program, instance, decision.event)
-            event = local_event(instance, decision.event, decision.fields, -1)
-        record, outcome = instance.core.step_outside(
-            instance.record, event, now, MachinesOfActor(self.table, instance)
-        )  # fmt: skip
-        if outcome.kind == "refused" or not (outcome.taken or key in self.table.instances):
-            whose = f"{key.machine} of {key.lease[:80]}"
-            raise ActorError(f"{whose} does not take {decision.event} in {instance.state}: {outcome.reason}")
-        try:
-            self.codecs[instance.core.role].encode(record)
-        except CoreError as error:
-            raise Impossible(f"{decision.event}: {str(error).partition(';')[0]}") from None
-
-    def _decide(self, ready: Ready, decision: Decision) -> None:
-        key = RecordKey(decision.lease, decision.machine)
-        instance = self.table.instances.get(key)
-        try:
-            if instance is not None:
-                epoch = decision.state_epoch
-                if not self._is_answer(instance, decision):
-                    outside.check_origin(self.program, instance, decision.event)
-                    epoch = -1
-                event = local_event(instance, decision.event, decision.fields, epoch)
-                self._ended = EndedCall(epoch) if epoch >= 0 else None
-            elif decision.lease in self.table.pruned:  # what it ends of its own accord may be forgotten already
-                ready.effects.append(TellRefused(decision, f"{decision.lease[:80]} is over and forgotten", True))
-            elif decision.state_epoch < 0:
-                beginning.begin(self, ready, Begin(key, decision.event, decision.fields, self.environment.peers))
-        except ActorError as error:
-            self.counts["policy errors"] += 1
-            if self._keeps_events:
-                ready.events.append(refused(key, decision.event, "policy", str(error)))
-            log.error("the policy of %s answers wrongly: %s", decision.machine, error)
-            if decision.state_epoch < 0:
-                ready.effects.append(TellRefused(decision, str(error), isinstance(error, Impossible)))
-        else:
-            if instance is not None and (outcome := self.step(ready, instance, event, True)).kind == "refused":
-                self.counts["policy errors"] += 1
-                log.error("the policy of %s answers wrongly: %s: %s", decision.machine, event[0], outcome.reason)
-                ready.effects += map(AskAgain, self._asked(instance, decision))
-                if event[4] < 0:
-                    ready.effects.append(TellRefused(decision, outcome.reason))
-
-    def _is_answer(self, instance: MachineInstance, decision: Decision) -> bool:
-        """Whether a decision answers a question, of the present state or of one that was left."""
-        if decision.state_epoch != instance.state_epoch:
-            asked = self.program.asked_of_policies.get(instance.core.role, ())
-            return decision.state_epoch >= 0 and decision.event in asked
-        return next(self._asked(instance, decision), None) is not None
-
-    def _asked(self, instance: MachineInstance, decision: Decision) -> Iterator[StartCall]:
-        """The question to its policy, of its present state, that a decision answers."""
-        if decision.state_epoch == instance.state_epoch:
-            for call in instance.core.work[instance.state](instance.record):
-                if isinstance(call, CallWork) and call.target.startswith("policy.") and decision.event in call.answers:
-                    yield StartCall(instance.key, call, instance.state_epoch)
-
     def complete(self, ready: Ready, request: Complete) -> None:
         """A handler call has ended."""
         instance, done = self.table.instances.get(request.key), request.done
@@ -268,7 +188,7 @@ class Stepper:
         if done.facts and instance.state_epoch == request.epoch:
             instance.metadata["facts"] = dict(done.facts)
             ready.change(instance)
-        self._ended = EndedCall(request.epoch, done.well, words(done.words))
+        self.ended = EndedCall(request.epoch, done.well, words(done.words))
         outcome = self.step(ready, instance, local(request.event, request.fields, request.epoch), outside=True)
         if outcome.kind == "refused":
             why = f"{request.key.machine} of {request.key.lease} does not take it: {outcome.reason}"
@@ -282,7 +202,7 @@ class Stepper:
             if self._may_forget(instance, below, now):
                 for machine in (instance, *below):
                     ready.drop(machine.key)
-                    if self._keeps_events:
+                    if self.keeps_events:
                         fields = {"lease": machine.key.lease, "machine": machine.key.machine, "state": machine.state}
                         ready.events.append(EventDraft(ForgottenEvent, fields))
                 ready.metadata.update(self.table.forget(instance))
@@ -370,14 +290,14 @@ class Stepper:
         outcome: Outcome, outside: bool,
     ) -> StepDraft | None:  # fmt: skip
         """A step, for the chain of events, if it has changed the record; or that it was refused."""
-        if not self._keeps_events:
+        if not self.keeps_events:
             return None
         cause = "message" if event[2] >= 0 else "timer" if event is TICK else self._cause
         if instance.record is before:
             if outside and outcome.kind == "refused":
                 ready.events.append(RefusedDraft(instance, event, cause, outcome.reason))
             return None
-        ended = self._ended if outside and event[4] >= 0 else None
+        ended = self.ended if outside and event[4] >= 0 else None
         serves = instance.serves if instance.core.of_actor else ""
         draft = StepDraft(instance, event, before, instance.record, outcome, cause, ended, serves)
         (ready.events if into is None else into).append(draft)

@@ -48,7 +48,7 @@ class Upcalls:
 
     def __init__(
         self, context: ActorContext, put: Callable[[Request], None], durable: Callable[[], asyncio.Future[Any]],
-        check: Callable[[Decision], None],
+        check: Callable[[Decision, int], None],
     ) -> None:  # fmt: skip
         self.context, self.environment, self.table = context, context.environment, context.table
         self._put, self._durable, self._check = put, durable, check
@@ -260,7 +260,7 @@ class Upcalls:
             raise ActorError(str(error)) from error
         try:
             for decision in decisions:
-                self._check(decision)
+                self._check(decision, now)
         except ActorError:
             take_back(command.lease, now)(policy)
             raise
