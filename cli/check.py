@@ -19,9 +19,10 @@ from leasehold.checker.crash.unmet import differences as unmet_differences
 from leasehold.checker.crash.unmet import explanations, unmet
 from leasehold.checker.explore import Engine, Exploration, Limits
 from leasehold.checker.explore.expectations import Difference, differences, expectation_for
+from leasehold.checker.explore.resources import memory_for_a_search
 from leasehold.checker.explore.unread import Unread, unread
 from leasehold.checker.host.mutant_results import Missed, kept
-from leasehold.checker.prove import ANY, StoredProof, Unencodable, stopped_by_signals, store, stored
+from leasehold.checker.prove import ANY, StoredProof, Unencodable, limit_memory, stopped_by_signals, store, stored
 from leasehold.checker.prove import prove as prove_all
 from leasehold.cli import crash_report, search, tables
 from leasehold.cli.common import Exit, console, interruptible, print_json, system_options, verb, writing
@@ -110,6 +111,7 @@ def check(
               leasehold check ./my_system --time 2m --verbose
               leasehold check ./my_system --all --write
     """
+    started = time.monotonic()
     if every and settings:
         raise click.UsageError("--all takes its settings from expected.yaml; it does not go with --set")
     if write and system in SHIPPED:
@@ -126,7 +128,6 @@ def check(
     budget = search.parse_budget(first, asked, f"{first.faults.place}: faults.check") if asked else None
     faulty, own = load_for_faults(system, settings) if asked else (first, {})
     known = explanations(system, faulty) if asked else ()
-    started = time.monotonic()
 
     def limits() -> Limits:
         left = None if seconds is None else max(0.0, seconds - (time.monotonic() - started))
@@ -136,7 +137,7 @@ def check(
     runs: list[_Run] = []
     screen = console()
     for model, expectation in todo:
-        proof = stored(model) or (_proof(model, limits().seconds) if proving else None)
+        proof = stored(model) or (_proof(model, limits()) if proving else None)
         found = search.explore_with_progress(model, limits(), engine=engine)
         runs.append(_Run(found, expectation, differences(found, expectation), proof))
         if not as_json and not write:
@@ -219,11 +220,13 @@ def _exit_code(runs: Sequence[_Run], crashed: CrashReport | None, not_met: Seque
     return Exit.UNDECIDED if undecided and code is Exit.HOLDS else code
 
 
-def _proof(model: System, seconds: float | None) -> StoredProof | None:
+def _proof(model: System, limits: Limits) -> StoredProof | None:
     """A proof that is made now, and kept. What contradicts a property is left to the exploring that follows."""
     try:
         with interruptible(), stopped_by_signals(), Status("encoding") as status:
-            setting = ANY if seconds is None else ANY.limited(seconds)
+            setting = ANY if limits.seconds is None else ANY.limited(limits.seconds)
+            if (most := limits.memory or memory_for_a_search()) is not None:
+                limit_memory(most)
             return store(prove_all(model, setting, watch=ProofProgress(status).steps), setting)
     except Unencodable as error:
         click.echo(f"not proved: {model.name} has no encoding for the solver: {error}", err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -14,6 +15,7 @@ from leasehold.checker.explore import Checkpointing, Engine, Exploration, Limits
 from leasehold.checker.explore.expectations import expectation_for
 from leasehold.checker.explore.graph.fairness import Fairness
 from leasehold.checker.explore.properties import DEADLOCK, REFINES, only_these
+from leasehold.checker.host.deadline import LEAST_GRACE, OutOfTime, alarm_at
 from leasehold.cli import search, tables
 from leasehold.cli.common import Exit, console, no_such, print_json, system_options, verb, warn_of_values
 from leasehold.reports.json_report import convergence_json, json_report
@@ -99,7 +101,7 @@ def explore(
             _check_property(model, option, name)
     budget = None if faults is None else search.parse_budget(model, faults, "--faults")
     limits = Limits(max_states, depth, seconds, memory, keeping=Checkpointing(checkpoint, resume), disk=disk)
-    asked = only_these(model, only) if only else model
+    asked, began = only_these(model, only) if only else model, time.perf_counter()
     if workers is None and cluster is None:
         found = search.explore_with_progress(asked, limits, budget, engine, symmetry, fairness)
     else:
@@ -107,7 +109,7 @@ def explore(
         found = search.explore_distributed_with_progress(asked, limits, workers, cluster, budget=budget)
     after, not_asked = None, ""
     if found.graph is not None and budget is not None and budget.passes:
-        after, not_asked = _convergence(model, found, as_json, engine)
+        after, not_asked = _convergence(model, found, engine, limits, began)
     if only:
         wanted = {*only, *_ALWAYS_JUDGED}
         found = replace(found, properties=tuple(p for p in found.properties if p.name in wanted))
@@ -134,17 +136,24 @@ def explore(
     return Exit.INTERRUPTED if not_asked.startswith("interrupted") and code == Exit.HOLDS else code
 
 
-def _convergence(model: System, found: Exploration, quiet: bool, engine: Engine) -> tuple[Convergence | None, str]:
+def _convergence(
+    model: System, found: Exploration, engine: Engine, limits: Limits, began: float
+) -> tuple[Convergence | None, str]:
     """Whether the system stabilises; or why that is not checked."""
     from leasehold.checker.crash.convergence import convergence  # it takes a while to load, and is seldom asked for
 
     if not found.complete:
         return None, found.why_incomplete
+    seconds = limits.seconds
+    left = None if seconds is None else max(0.0, began + seconds - time.perf_counter())
     try:
-        legal = search.explore_with_progress(model, engine=engine)
-        return (convergence(legal, found), "") if legal.complete else (None, legal.why_incomplete)
+        legal = search.explore_with_progress(model, Limits(seconds=left, memory=limits.memory), engine=engine)
+        with alarm_at(None if left is None else time.perf_counter() + max(left, LEAST_GRACE)):
+            return (convergence(legal, found), "") if legal.complete else (None, legal.why_incomplete)
     except KeyboardInterrupt:
         return None, "interrupted"
+    except OutOfTime:
+        return None, f"stopped after {seconds:,.0f} s"
 
 
 def _check_team(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +18,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from leasehold.checker.explore import Progress
+from leasehold.checker.explore.resources import memory_for_a_search
+from leasehold.checker.host.deadline import ended_at
 from leasehold.checker.prove import (
     LIMIT_SECONDS,
     Certificate,
@@ -29,6 +32,7 @@ from leasehold.checker.prove import (
     Unproved,
     known_sizes,
     lemmas_yaml,
+    limit_memory,
     stopped_by_signals,
     store,
     stored,
@@ -47,11 +51,13 @@ from leasehold.cli.common import (  # fmt: skip
     writing,
 )
 from leasehold.cli.progress import Status
-from leasehold.cli.search import replay_command, search_progress, time_option
+from leasehold.cli.search import memory_option, replay_command, search_progress, time_option
 from leasehold.impl.words import counted
 from leasehold.reports.json_report import path_json, picked, plain
 from leasehold.spec import System, load
 from leasehold.spec.language.types import Value
+
+LAST_SECONDS = 10.0  # after its time; a process that is still at work then is ended from outside
 
 
 @verb()
@@ -69,6 +75,7 @@ from leasehold.spec.language.types import Value
     help="Work of one query to the solver, and of k-induction for one property: a million units of z3's rlimit a "
     "second, about a second of an idle processor. --time bounds the wall time of the whole run.",
 )
+@memory_option
 @time_option
 @click.option("--jobs", metavar="N", type=click.IntRange(min=1), help="Processes; default: one for each processor.")
 @click.option("--no-search", is_flag=True, help="Induction alone: search neither for counterexamples nor for lemmas.")
@@ -80,7 +87,7 @@ from leasehold.spec.language.types import Value
 @click.option("--brief", is_flag=True, help="Print paths with one line for each step.")
 def prove(
     system: str, settings: Mapping[str, str], as_json: bool, instances: tuple[str, ...], no_faults: bool, limit: float,
-    seconds: float | None, jobs: int | None, no_search: bool, certificate: Path | None, fresh: bool,
+    memory: int | None, seconds: float | None, jobs: int | None, no_search: bool, certificate: Path | None, fresh: bool,
     brief: bool,
 ) -> Exit:  # fmt: skip
     """Prove the properties of SYSTEM about states and steps.
@@ -102,6 +109,7 @@ def prove(
               leasehold prove two_phase_commit --instances participant=3 --json
               leasehold prove lease --set lazy_close=false
     """
+    began = time.perf_counter()
     model = load(system, settings)
     warn_of_values(model)
     # Constants that bound have one value in a proof.
@@ -113,11 +121,16 @@ def prove(
         raise click.UsageError(f"cannot write to {certificate}: there is no such folder")
     sizes = _sizes(model, instances, settings)
     scope = FaultScope(crash=False, network=False) if no_faults else None
-    setting = Setting(sizes, scope, limit, values={name: model.constants[name].value for name in settings})
+    values = {name: model.constants[name].value for name in settings}
+    setting = Setting(sizes, scope, limit, values=values, memory=memory)
     whole = not (fresh or setting.sizes or setting.values or no_faults or certificate)
     found = kept_proof(model) if whole else None
     if found is None:
-        found = _proved(model, setting if seconds is None else setting.limited(seconds), small, jobs, cases)
+        end = None if seconds is None else began + seconds
+        if (most := memory or memory_for_a_search()) is not None:
+            limit_memory(most, jobs)
+        with ended_at(None if end is None else end + LAST_SECONDS, _say_late, Exit.UNDECIDED):
+            found = _proved(model, setting if end is None else replace(setting, until=end), small, jobs, cases)
     if certificate is not None and found.induction is not None:
         with interruptible(), stopped_by_signals():
             _write(certificate, Certificate(found.strengthened or model, setting, found.induction))
@@ -132,6 +145,10 @@ def prove(
             if others:
                 console().print(f"not in it, as they were proved otherwise: {', '.join(others)}", soft_wrap=True)
     return Exit.HOLDS if found.holds else Exit.VIOLATED if found.of("counterexample") else Exit.UNDECIDED
+
+
+def _say_late() -> None:
+    click.echo("leasehold: the solver did not end with its time, so all of it was ended; nothing is decided", err=True)
 
 
 def _proved(model: System, setting: Setting, small: System | None, jobs: int | None, cases: Sequence[System]) -> Proof:

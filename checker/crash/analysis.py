@@ -27,6 +27,7 @@ from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.properties import only_these
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.result import Path, PropertyResult
+from leasehold.checker.host.deadline import LEAST_GRACE, OutOfTime, alarm_at, grace
 from leasehold.faults import Budget, CrashPoint, crash_points
 from leasehold.faults.budget import deepening
 from leasehold.faults.lowering import lower_with_faults
@@ -153,25 +154,39 @@ def crash(
         KeyboardInterrupt: there was one before anything with faults was explored.
     """
     started = time.perf_counter()
+    limits = limits or Limits()
+    end = None if limits.seconds is None else started + limits.seconds
+
+    def rest() -> Limits:
+        left = None if end is None else max(0.0, end - time.perf_counter())
+        return replace(limits, seconds=left)
+
     legal = legal or explore(system, limits, progress, engine=engine)
     if legal.interrupted:
         raise KeyboardInterrupt
-    faulty = explore(system, limits, progress, budget=budget, reference=reference, engine=engine)
-    asked = legal.complete and faulty.complete and budget.passes
-    after = convergence(legal, faulty, throughout=True) if asked else None
+    faulty = explore(system, rest(), progress, budget=budget, reference=reference, engine=engine)
     modes = tuple(system.faults.modes) or (ANY,)
     points = crash_points(system)
-    ways = None if after is None else after.ways
-    crashes = faulty.complete and faulty.graph is not None and bool(budget.crash or budget.power_cut)
-    finder = CaseFinder(faulty, ways, points) if crashes else None
-    cases = finder.cases() if finder is not None else {}
+    after, finder, cases = None, None, {}
+    late = None if end is None else max(end + grace(limits.seconds or 0.0), time.perf_counter() + LEAST_GRACE)
+    try:
+        with alarm_at(late):
+            asked = legal.complete and faulty.complete and budget.passes
+            after = convergence(legal, faulty, throughout=True) if asked else None
+            ways = None if after is None else after.ways
+            crashes = faulty.complete and faulty.graph is not None and bool(budget.crash or budget.power_cut)
+            finder = CaseFinder(faulty, ways, points) if crashes else None
+            cases = finder.cases() if finder is not None else {}
+    except OutOfTime:
+        why = f"stopped after {limits.seconds:,.0f} s, before it was decided whether it returns"
+        faulty, finder = replace(faulty, complete=False, why_incomplete=why), None
     report = CrashReport(
         system, budget, legal, faulty, after, points, frozenset(point for _, point, _ in cases), modes, cases,
         tuple(_cells(legal, faulty, cases, modes)), {}, {}, 0.0, finder,
     )  # fmt: skip
     weakest: list[tuple[PropertyResult, Budget]] = []
     if faulty.complete:
-        weakest = list(_weakest(system, budget, report.broken, progress, faulty, reference, engine))
+        weakest = list(_weakest(system, budget, report.broken, progress, faulty, reference, engine, rest))
     return replace(
         report, weakest={p.name: b for p, b in weakest}, under_weakest={p.name: p for p, _ in weakest},
         seconds=time.perf_counter() - started,
@@ -205,12 +220,12 @@ def _cells(
 
 def _weakest(
     system: System, budget: Budget, broken: tuple[str, ...], progress: Watch, whole: Exploration,
-    reference: Of, engine: Engine,
+    reference: Of, engine: Engine, rest: Callable[[], Limits],
 ) -> Iterator[tuple[PropertyResult, Budget]]:  # fmt: skip
     """For each property the first budget, from the weakest on, under which it fails, and how."""
     left = set(broken)
     for less in budget.weaker() if left else ():
-        found = explore(only_these(system, left), None, progress, budget=less, reference=reference, engine=engine)
+        found = explore(only_these(system, left), rest(), progress, budget=less, reference=reference, engine=engine)
         if not found.complete:
             return
         failed = [p for p in found.properties if p.verdict == "violated" and p.name in left]

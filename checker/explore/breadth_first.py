@@ -33,6 +33,7 @@ from leasehold.checker.explore.resources import (
 )
 from leasehold.checker.explore.result import Cell, Exploration, PropertyResult, of_all_bindings, verdict_on
 from leasehold.checker.explore.step import Action, SpecFault
+from leasehold.checker.host.deadline import LEAST_GRACE, OutOfTime, alarm_at, grace
 
 if TYPE_CHECKING:
     from leasehold.checker.explore.canonical import Canonical
@@ -76,6 +77,7 @@ class Limits:
     stop_at_violation: bool = False  # of what is decided on the way; what needs the whole graph is then left open
 
 
+UNDECIDED = "before what asks for the whole graph was decided"
 REPORT_EVERY = 20_000  # states between two reports of progress
 
 
@@ -113,10 +115,18 @@ class BreadthFirstSearch:
         self.memory = self.limits.memory or memory_for_a_search()
         why = ""
         try:
-            why = self._search()
+            with alarm_at(self._end()):
+                why = self._search()
         except KeyboardInterrupt:
             why = "interrupted"
+        except OutOfTime:
+            why = self._time_words
         return self._result(why)
+
+    def _end(self, least: float = 0.0) -> float | None:
+        """When what does not look at the clock is broken off, if time is limited; not before so many seconds."""
+        seconds = self.limits.seconds
+        return None if seconds is None else max(self.started + seconds + grace(seconds), time.perf_counter() + least)
 
     def _search(self) -> str:
         """Runs until everything is visited; returns why it stopped before, or nothing."""
@@ -132,12 +142,18 @@ class BreadthFirstSearch:
                 yield state
             else:
                 self.cut += 1
+            if self._out_of_time():  # the search ends as it begins
+                return
 
     def _out_of_time(self) -> str:
         """Why the search ends now, if its time is over."""
         seconds = self.limits.seconds
         over = seconds is not None and time.perf_counter() - self.started > seconds
-        return f"stopped after {seconds:,.0f} s" if over else ""
+        return self._time_words if over else ""
+
+    @property
+    def _time_words(self) -> str:
+        return f"stopped after {self.limits.seconds or 0:,.0f} s"
 
     def _out_of_memory(self) -> str:
         """Why the search ends now, if it has come to its limit of memory."""
@@ -165,15 +181,17 @@ class BreadthFirstSearch:
     def _result(self, why: str) -> Exploration:
         """The result, with the verdicts that need the finished graph."""
         paths, figures = self._paths(), self._figures()
-        graph, done = None, not why  # whether every state is visited
+        graph, done, large = None, not why, ""  # whether every state is visited; why it is not decided
         try:
             if self.graphical and (large := too_much_to_decide(figures["edges"], self.memory)):
                 why = why or self._kept(large)
-            elif self.graphical:
-                graph = self._graph()
-            found = self._verdicts(paths, graph, done, why)
-        except KeyboardInterrupt:  # what has to be decided on the whole graph is not
-            why, graph = why or self._kept("interrupted"), None
+            with alarm_at(self._end(LEAST_GRACE) if self.graphical else None):
+                if self.graphical and not large:
+                    graph = self._graph()
+                found = self._verdicts(paths, graph, done, why)
+        except (KeyboardInterrupt, OutOfTime) as broken:  # what has to be decided on the whole graph is not
+            stopped = "interrupted" if isinstance(broken, KeyboardInterrupt) else f"{self._time_words}, {UNDECIDED}"
+            why, graph = why or self._kept(stopped), None
             found = self._verdicts(paths, None, done, why)
         with interrupts():  # the rest takes little time, and is not broken off
             return self._exploration(why, found, paths=paths, graph=graph, **figures, **self._details(why, paths))

@@ -8,7 +8,7 @@ from leasehold.checker.prove.decide.certificate import Certificate, Unproved
 from leasehold.checker.prove.decide.induction import ANY, LIMIT_SECONDS, Setting
 from leasehold.checker.prove.decide.proof import ClaimVerdict, Proof
 from leasehold.checker.prove.decide.proof_store import StoredProof, store, stored
-from leasehold.checker.prove.decide.set_aside import stopped_by_signals
+from leasehold.checker.prove.decide.set_aside import limit_memory, stopped_by_signals
 from leasehold.checker.prove.encode.encoding import NoSuchNumbers, known_sizes
 from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.checker.prove.encode.formulas import Unencodable
@@ -29,6 +29,7 @@ __all__ = [
     "Unproved",
     "known_sizes",
     "lemmas_yaml",
+    "limit_memory",
     "prove",
     "stopped_by_signals",
     "store",

@@ -10,32 +10,38 @@ prover searches for counterexamples and lemmas:
 5. What is still open is undecided; it has its counterexample to induction (decide/cti.py), and whether the explorer
    reaches that.
 
-Each has its limit, which the user sets. Nothing is ever assumed.
+Each has its limit, which the user sets. Nothing is ever assumed. Where all of it has a limit of time, a short search of
+the small setting comes before induction, so that a run that violates a property is found however hard its proof is;
+what does not look at the clock is broken off (checker/host/deadline.py), and the rest stays as it was found.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from math import inf
 
 import z3
 
 from leasehold.checker.explore import Limits, Path, Progress, explore
+from leasehold.checker.host.deadline import OutOfTime, alarm_at, grace
 from leasehold.checker.prove.decide.assumptions import any_number, assumptions, held
 from leasehold.checker.prove.decide.cti import CounterexampleToInduction, counterexample_to_induction
-from leasehold.checker.prove.decide.guards import guard_findings
+from leasehold.checker.prove.decide.guards import GuardFinding, guard_findings
 from leasehold.checker.prove.decide.induction import ANY, START, Induction, Setting, Watch, induct
 from leasehold.checker.prove.decide.k_induction import k_induction
 from leasehold.checker.prove.decide.proof import PROVABLE, ClaimVerdict, Proof
 from leasehold.checker.prove.decide.set_aside import GRACE_SECONDS, map_in_workers
 from leasehold.checker.prove.discover.candidates import EXPLORE_SECONDS, explored_states
 from leasehold.checker.prove.discover.strengthen import strengthened
-from leasehold.checker.prove.encode.encoding import SLOWEST, Claim, known_sizes
+from leasehold.checker.prove.encode.encoding import SLOWEST, Kind, known_sizes
+from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.checker.prove.encode.lemma import CandidateLemma, with_lemmas
 from leasehold.checker.prove.encode.properties import claims as claims_of
-from leasehold.checker.prove.encode.properties import steps_read_reachability
+from leasehold.checker.prove.encode.properties import steps_read_reachability, written_claims
 from leasehold.checker.prove.encode.transitions import TransitionRelation
 from leasehold.faults import Budget
 from leasehold.spec.language.expression import negation
@@ -44,9 +50,11 @@ from leasehold.spec.language.model import Property, System
 
 Tell = Callable[[str], None]  # hears what is being tried
 VACUITY_LIMITS = 8.0  # times the limit, for the proof that antecedents are never true
+EXPLORED_FIRST = 0.15  # of the time that all has, for the search that comes before induction
 MOST_EXPLORED = 4_000_000  # states of one search for a counterexample, which take a few GB
 ANTECEDENT_LIMITS = 3.0  # times the limit, for exploring antecedents
 OUT_OF_TIME = "time: all of it ended before this was decided; give --time more"
+OUT_OF_MEMORY = "memory: the solver came to its limit before this was decided; give --memory more"
 
 
 def prove(
@@ -71,28 +79,34 @@ def prove(
         SpecError: it has no first state in any setting that the proof would be for, so a proof would say nothing.
     """
     began = time.perf_counter()
-    _require_first_state(system, setting)
-    induction = induct(system, setting, jobs=jobs, watch=watch)
-    written = [c for c in induction.claims.values() if c.kind in (*PROVABLE, "lemma")]
-    more = Strategies(system, setting, small or system, induction, jobs=jobs, watch=watch, tell=tell, cases=cases)
-    open_ = [c.name for c in written if c.name not in induction.proved]
-    if open_ and small is not None and setting.relation is TransitionRelation:  # only induction takes another
-        more.search(open_, progress)
-    more.out_of_time = setting.is_over
-    more.antecedents(progress, is_asked=small is not None and not setting.is_over)
-    encoding = setting.encoding(system)
-    guards = [] if setting.is_over else guard_findings(encoding)
-    if setting.is_over:  # what the solver could not say, it might with more time
-        guards = [g for g in guards if g.certain]
+    kinds = written_claims(system)
+    more = Strategies(system, setting, small or system, jobs=jobs, watch=watch, tell=tell, cases=cases)
+    searches = small is not None and setting.relation is TransitionRelation  # only induction takes another
+    guards: list[GuardFinding] = []
+    end = None if setting.until is None else setting.until + grace(0.0)
+    with more.within_limits(), alarm_at(end):
+        _require_first_state(system, setting)
+        if searches and setting.until is not None:
+            more.explore([*kinds], progress, EXPLORED_FIRST * setting.seconds_left)
+        more.take(induct(system, setting, jobs=jobs, watch=watch, contradicted=more.runs))
+        open_ = more.open(kinds)
+        if open_ and searches:
+            more.search(open_, progress)
+        more.cut_short = OUT_OF_TIME if setting.is_over else ""
+        more.antecedents(progress, is_asked=small is not None and not setting.is_over)
+        guards = [] if setting.is_over else guard_findings(setting.encoding(system))
+    over = setting.is_over or bool(more.cut_short)
+    guards = [g for g in guards if g.certain or not over]  # what the solver could not say, it might with more time
+    induction, scope = more.first, setting.scope or FaultScope.of(system)
     return Proof(
-        system, [more.verdict(claim) for claim in written],
-        others=[n for n in (*system.properties, *["refines"] * bool(system.refines)) if n not in induction.claims],
-        helpers=sum(1 for c in induction.claims.values() if c not in written and c.name in induction.proved),
+        system, [more.verdict(name, kind) for name, kind in kinds.items()],
+        others=[n for n in (*system.properties, *["refines"] * bool(system.refines)) if n not in kinds],
+        helpers=sum(1 for name in induction.claims if name not in kinds and name in induction.proved),
         any_number=any_number(system, setting), held=held(system, setting),
-        scope=induction.scope, steps=induction.steps, questions=induction.questions, explored=more.explored,
-        induction=more.induction, guards=guards, guards_open=setting.is_over, lemmas=more.lemmas,
+        scope=scope, steps=induction.steps, questions=induction.questions, explored=more.explored,
+        induction=more.induction, guards=guards, guards_open=over, lemmas=more.lemmas,
         strengthened=more.strengthened,
-        assumptions=assumptions(encoding, setting, searches=small is not None), vacuity_open=more.vacuity_open,
+        assumptions=assumptions(system, setting, searches=small is not None), vacuity_open=more.vacuity_open,
         seconds=time.perf_counter() - began,
     )  # fmt: skip
 
@@ -104,7 +118,7 @@ class Strategies:
         system: with its lemmas.
         setting: for which numbers of instances, and under which faults.
         small: the system with small constants.
-        induction: what it has shown.
+        induction: what it has shown; left out: `take` hears it later.
         jobs: processes.
         watch: hears how far induction is.
         tell: hears what is tried.
@@ -112,6 +126,7 @@ class Strategies:
 
     Attributes:
         strengthened: the system with the lemmas that were found.
+        first: induction without these lemmas.
         induction: the last that was made, with these lemmas.
         runs: for each property that is violated: the shortest run, and the faults that it takes.
         proved: for each property that is proved: by which method.
@@ -124,17 +139,17 @@ class Strategies:
         vacuity_explored: those of them of which only exploring says so, within its bounds.
         vacuity_open: properties that are proved, of which it is not known.
         models: the small setting, that of the system and the other cases, but for those of which the proof is not.
-        out_of_time: whether all time was over before everything was tried.
+        cut_short: why not everything was tried, if all time or memory was over before.
     """
 
     def __init__(
-        self, system: System, setting: Setting, small: System, induction: Induction, *, jobs: int | None = None,
-        watch: Watch | None = None, tell: Tell | None = None, cases: Sequence[System] = (),
+        self, system: System, setting: Setting, small: System, induction: Induction | None = None, *,
+        jobs: int | None = None, watch: Watch | None = None, tell: Tell | None = None, cases: Sequence[System] = (),
     ) -> None:  # fmt: skip
         self.system, self.setting, self.small, self.jobs, self.watch = system, setting, small, jobs, watch
         self.tell = tell or (lambda words: None)
-        self.strengthened, self.induction = system, induction
-        self.proved, self.spent = dict(induction.proved), dict(induction.spent)
+        self.strengthened = system
+        self.take(Induction(scope=setting.scope or FaultScope.of(system)) if induction is None else induction)
         self.runs: dict[str, tuple[Path, str]] = {}
         self.fixed: dict[str, str] = {}
         self.lemmas: list[CandidateLemma] = []
@@ -147,7 +162,25 @@ class Strategies:
         for model in (small, system, *cases):
             by_values.setdefault((*model.values().values(),), model)
         self.models = [model for model in by_values.values() if _is_a_case(model, system, setting)]
-        self.out_of_time = False
+        self.cut_short = ""
+        self.searched: set[str] = set()  # the budgets of faults under which all states were explored
+
+    @contextmanager
+    def within_limits(self) -> Iterator[None]:
+        """Ends the block, and notes why, where time or the memory of the solver comes to its limit."""
+        try:
+            yield
+        except OutOfTime:
+            self.cut_short = OUT_OF_TIME
+        except z3.Z3Exception as error:
+            if "memory" not in str(error):
+                raise
+            self.cut_short = OUT_OF_MEMORY
+
+    def take(self, induction: Induction) -> None:
+        """Goes on from what induction has shown."""
+        self.first = self.induction = induction
+        self.proved, self.spent = dict(induction.proved), dict(induction.spent)
 
     def search(self, names: Sequence[str], progress: Callable[[Progress], None] | None = None) -> None:
         """Tries everything for some properties.
@@ -161,17 +194,16 @@ class Strategies:
         for attempt in (self.k_induction, self.discover):
             if self.setting.is_over:
                 return
-            can = [n for n in self._open(names) if n in self.induction.claims and not self._why_not(n)]
+            can = [n for n in self.open(names) if n in self.induction.claims and not self._why_not(n)]
             if can:
                 attempt(can)
-        for name in self._open(names):
+        for name in self.open(names):
             if not self.setting.is_over:
                 self._cti(name)
 
-    def verdict(self, claim: Claim) -> ClaimVerdict:
+    def verdict(self, name: str, kind: Kind) -> ClaimVerdict:
         """What is known of a claim."""
-        name = claim.name
-        found = ClaimVerdict(name, claim.kind, "undecided", seconds=self.spent.get(name, 0.0))
+        found = ClaimVerdict(name, kind, "undecided", seconds=self.spent.get(name, 0.0))
         if name in self.proved:
             return replace(
                 found,
@@ -188,42 +220,51 @@ class Strategies:
 
     def _reason(self, name: str, fixed: str) -> str:
         proved = f"; proved for {fixed}" if fixed else ""
-        if self.out_of_time and not self._why_not(name):
-            return OUT_OF_TIME + proved
+        if self.cut_short and not self._why_not(name):
+            return self.cut_short + proved
         if name in self.induction.undecided:
             return self.induction.undecided[name] + proved
         at = self.induction.broken_by.get(name, "")
         words = f"{at} breaks it from a state that no lemma excludes" if at else "it was not proved"
         return words + (f"; {'; '.join(self.explored)} do not contradict it" if self.explored else "") + proved
 
-    def _open(self, names: Sequence[str]) -> list[str]:
+    def open(self, names: Iterable[str]) -> list[str]:
+        """Those of some claims that are neither proved nor contradicted."""
         return [n for n in names if n not in self.runs and n not in self.proved]
 
     def _why_not(self, name: str) -> str:
-        return self.induction.claims[name].why_not
+        return self.induction.claims[name].why_not if name in self.induction.claims else ""
 
-    def explore(self, names: Sequence[str], progress: Callable[[Progress], None] | None = None) -> None:
-        """The shortest runs that violate properties or lemmas, without faults first."""
+    def explore(
+        self, names: Sequence[str], progress: Callable[[Progress], None] | None = None, seconds: float = inf
+    ) -> None:
+        """The shortest runs that violate properties or lemmas, without faults first; in so many seconds at most."""
         if not self.models:
             return
-        small = self.models[0]
+        small, until = self.models[0], time.perf_counter() + seconds
         asked = replace(small, properties={**small.lemmas, **small.properties})
         parted = ["partition=1"] if steps_read_reachability(small) else []  # `reachable` is arbitrary in a proof
         faults = [*parted, self.induction.scope.usual(small)]
         for words in dict.fromkeys(["", *(faults if self.induction.scope.any else [])]):
-            if not self._open(names):
+            if not self.open(names):
                 return
+            if words in self.searched:
+                continue
             self.tell("exploring")
-            left = None if self.setting.until is None else self.setting.seconds_left
-            limits = Limits(states=MOST_EXPLORED, seconds=left)
+            left = min(until - time.perf_counter(), self.setting.seconds_left)
+            if left <= 0:
+                return
+            limits = Limits(states=MOST_EXPLORED, seconds=None if left == inf else left, memory=self.setting.memory)
             explored = explore(asked, limits, progress=progress, budget=Budget.parse(words) if words else None)
             if explored.interrupted:
                 raise KeyboardInterrupt
             short = "" if explored.complete else f" ({explored.why_incomplete})"
             under = f" with {words}" if words else " without faults"
+            if explored.complete:
+                self.searched.add(words)
             self.explored.append(f"{explored.distinct:,} states{under}{short}")
             for result in explored.properties:
-                if result.name in self._open(names) and result.verdict == "violated" and result.path is not None:
+                if result.name in self.open(names) and result.verdict == "violated" and result.path is not None:
                     self.runs[result.name] = result.path, words
 
     def k_induction(self, names: Sequence[str]) -> None:

@@ -54,6 +54,7 @@ from leasehold.checker.explore.resources import (
     peak_memory,
 )
 from leasehold.checker.explore.result import Orbits
+from leasehold.checker.host.deadline import OutOfTime
 from leasehold.spec.language.expression import Expression
 
 if TYPE_CHECKING:
@@ -226,7 +227,10 @@ class PackedSearch(BreadthFirstSearch):
         """Goes on until nothing is half done, where a checkpoint is wanted, and leaves one; returns why it ends."""
         if not self.keeps:
             return why
-        return self._pause() or self._kept(why)
+        try:
+            return self._pause() or self._kept(why)
+        except OutOfTime:
+            return f"{why}; a checkpoint would have taken longer than that"
 
     def _kept(self, why: str) -> str:
         if not self.keeps:

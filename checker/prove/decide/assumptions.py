@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from leasehold.checker.prove.decide.induction import Setting
 from leasehold.checker.prove.decide.k_induction import DEPTH
-from leasehold.checker.prove.encode.encoding import Encoding, known_sizes
+from leasehold.checker.prove.encode.encoding import known_sizes
 from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
@@ -51,15 +51,14 @@ class Assumptions:
         return ", ".join(f"{name} {words}" for name, words in values.items())
 
 
-def assumptions(encoding: Encoding, setting: Setting, *, searches: bool = True) -> Assumptions:
-    """What a proof with this encoding depends on; `searches` says whether more than induction was tried."""
-    system = encoding.system
+def assumptions(system: System, setting: Setting, *, searches: bool = True) -> Assumptions:
+    """What a proof of a system depends on; `searches` says whether more than induction was tried."""
     counted = {type_.name: _number(system, setting, type_) for type_ in system.counted()}
     single = {role.name: "1" for role in system.roles.values() if not role.indexed}
     return Assumptions(
         machines={**single, **counted},
         constants={name: _value(system, setting, c) for name, c in system.constants.items()},
-        faults_left_out=_left_out(system, setting, encoding.scope), assumed=tuple(_assumed(system)),
+        faults_left_out=_left_out(system, setting), assumed=tuple(_assumed(system)),
         limit_seconds=setting.limit_seconds, most_steps=DEPTH if searches else 0,
     )  # fmt: skip
 
@@ -108,7 +107,8 @@ def _least(constant: Constant, lows: Sequence[int]) -> int | None:
     return max(lows, default=None)
 
 
-def _left_out(system: System, setting: Setting, scope: FaultScope) -> str:
+def _left_out(system: System, setting: Setting) -> str:
+    scope = setting.scope or FaultScope.of(system)
     missing = [
         *(["crashes"] if not scope.crash else []), *(["faults of the network but those that channels declare"]
         if not scope.network else []),

@@ -98,7 +98,7 @@ class Certificate:
         self.encoding = setting.encoding(system)
         self.claims = [c for c in claims_of(self.encoding) if c.name in found.proved]
         self.invariant = [c for c in self.claims if not c.about_steps]
-        self.words = assumptions(self.encoding, setting)
+        self.words = assumptions(system, setting)
 
     @property
     def header(self) -> str:

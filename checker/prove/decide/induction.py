@@ -18,12 +18,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import inf
 
 import z3
+from pebble import ProcessExpired
 
 from leasehold.checker.prove.decide.obligation import FIRST_SECONDS, SIDE_CONDITION, ProofObligation
 from leasehold.checker.prove.decide.set_aside import GIVEN_UP, worker_pool
@@ -52,6 +53,7 @@ class Setting:
         relation: makes the transition relation; another than the usual one for `induct` alone.
         until: the end of all of it, as `time.perf_counter` counts; None: no end.
         values: constants that have these values, by name; the others have any.
+        memory: bytes that a search of a small setting may hold; None: most of what is free.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -60,6 +62,7 @@ class Setting:
     relation: MakesRelation = TransitionRelation
     until: float | None = None
     values: Mapping[str, Value] = field(default_factory=dict)
+    memory: int | None = None
 
     def limited(self, seconds: float) -> Setting:
         """The same, for so long at most."""
@@ -165,7 +168,7 @@ class _StepResult:
 
 def induct(
     system: System, setting: Setting = ANY, *, jobs: int | None = None, watch: Watch | None = None,
-    rounds: Sequence[Round] | None = None, before: Induction | None = None,
+    rounds: Sequence[Round] | None = None, before: Induction | None = None, contradicted: Collection[str] = (),
 ) -> Induction:  # fmt: skip
     """Finds which claims of a system hold of all its states and steps.
 
@@ -177,6 +180,7 @@ def induct(
         rounds: without the last, side conditions are not asked, and what is proved holds only if they do. Left out:
             those that may be needed.
         before: what was found of the same system with fewer claims. It is known, and not asked again.
+        contradicted: claims that a run contradicts, which are not asked about.
 
     Raises:
         Unencodable: the system has something that has no encoding.
@@ -189,7 +193,7 @@ def induct(
     found.undecided = {c.name: c.why_not for c in claims if c.why_not}
     left_out = ROUNDS[1] if rounds is None and not _may_be_enough(system, claims) else None
     rounds = [round_ for round_ in ROUNDS if round_ is not left_out] if rounds is None else rounds
-    can = {c.name for c in claims if not c.why_not and any(round_.takes(c) for round_ in rounds)}
+    can = {c.name for c in claims if not c.why_not and any(round_.takes(c) for round_ in rounds)} - {*contradicted}
     if before is not None and before.whole and before.side_conditions:
         found.proved = dict(before.proved)
         can -= before.claims.keys()
@@ -197,6 +201,11 @@ def induct(
     can -= _not_at_first(setting, encoding, [c for c in claims if c.name in can and not c.about_steps], found)
     asker = _Asker(encoding, claims)
     found.steps = len(asker.steps)
+    if setting.is_over:
+        found.undecided |= dict.fromkeys(can - found.proved.keys(), ENDED)
+        found.whole = found.side_conditions = False
+        found.seconds = time.perf_counter() - began
+        return found
     with _asking(system, setting, asker, jobs) as ask:
 
         def proves(round_: Round) -> None:
@@ -211,7 +220,7 @@ def induct(
         open_ = [name for name in {*found.broken_by, *found.undecided} if name.startswith(SIDE_CONDITION)]
         if open_:  # then the relation may lack steps, and nothing follows that depends on messages
             lost = found.proved
-            if left_out is not None:
+            if left_out is not None and not setting.is_over:
                 reasons = dict(found.broken_by), dict(found.undecided)
                 found.proved = {name: how for name, how in lost.items() if how == ROUNDS[0].method}
                 proves(left_out)
@@ -422,8 +431,9 @@ def _asking(system: System, setting: Setting, asker: _Asker, jobs: int | None) -
                 except GIVEN_UP as error:
                     over = isinstance(error, TimeoutError)
                     limit = STEP_LIMITS * setting.limit_seconds
-                    reason = _gave_up(_keeps(names[work.step]), "timeout" if over else "it crashed", limit)
-                    if not isinstance(error, TimeoutError) and work not in crashed:
+                    why = "timeout" if over else str(error) if isinstance(error, z3.Z3Exception) else "it crashed"
+                    reason = _gave_up(_keeps(names[work.step]), why, limit)
+                    if isinstance(error, ProcessExpired) and work not in crashed:
                         crashed.add(work)
                         sooner.appendleft(work)
                     elif len(work.asked) > 1 and not setting.is_over:
@@ -446,6 +456,7 @@ def _halves(work: _StepQuery) -> list[_StepQuery]:
     ]  # fmt: skip
 
 
+ENDED = "time: it ended before the first step was asked about"
 OUT_OF_TIME = ("timeout", "canceled", "max. resource limit exceeded")  # reasons of the solver
 STEP_LIMITS = 2 * SLOWEST  # times the limit of one question, in wall time, for all questions about a step
 SMALL = 20  # roles times messages: below, another process takes longer to start than the questions take

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
+from math import inf
 from operator import length_hint
 from signal import SIG_IGN, SIGINT, SIGTERM, set_wakeup_fd, signal
 from threading import Thread
@@ -24,7 +25,9 @@ Work = TypeVar("Work")
 Result = TypeVar("Result")
 STOPPING = (SIGINT, SIGTERM)  # signals that end a proof
 GRACE_SECONDS = 5.0  # for a question to end by itself when its time is over
-GIVEN_UP = (TimeoutError, ProcessExpired)  # raised by the result of a question that was not answered
+END_SECONDS = 0.5  # the same, when all of it is over: the solver knows that end, too
+# Raised by the result of a question that was not answered; the solver raises where its memory ends.
+GIVEN_UP = (TimeoutError, ProcessExpired, z3.Z3Exception)
 
 
 class WorkerPool:
@@ -44,8 +47,12 @@ class WorkerPool:
     @property
     def _limit(self) -> float:
         """Seconds for a question that is asked now."""
-        left = self._seconds if self._until is None else self._until - time.perf_counter() + GRACE_SECONDS
-        return max(0.1, min(self._seconds, left))
+        return max(0.1, min(self._seconds, self._left))
+
+    @property
+    def _left(self) -> float:
+        """Seconds until the last question is given up."""
+        return inf if self._until is None else self._until - time.perf_counter() + END_SECONDS
 
     def asked(
         self, function: Callable[[Work], Result], works: Iterable[Work], sooner: deque[Work] | None = None
@@ -69,11 +76,40 @@ class WorkerPool:
                     left[self._pool.schedule(function, (work,), timeout=self._limit)] = work
                 if not left:
                     return
-                for future in wait(left, return_when=FIRST_COMPLETED).done:
-                    yield left.pop(future), future
+                # A process that still begins has no time limit of its own.
+                patience = None if self._until is None else max(0.0, self._left) + END_SECONDS
+                answered = wait(left, patience, return_when=FIRST_COMPLETED).done
+                for future in answered or [*left]:
+                    yield left.pop(future), future if answered else _given_up()
         finally:
             for future in left:
                 future.cancel()
+
+
+LEAST_MEMORY = 100_000_000  # bytes of a process: with less, z3 may crash instead of saying that there is no more
+
+
+class _Memory:
+    """Bytes that the solver may hold in each process; 0: as many as there are."""
+
+    each = 0
+
+
+def limit_memory(total: int, jobs: int | None = None) -> None:
+    """Divides memory between the solver of this process and those of the workers that it starts from here on.
+
+    A solver that comes to its limit raises z3.Z3Exception, and the process goes on.
+
+    Args:
+        total: bytes.
+        jobs: workers; left out: one for each processor.
+    """
+    _Memory.each = max(LEAST_MEMORY, total // (1 + (jobs or os.cpu_count() or 1)))
+    _keep_memory(_Memory.each)
+
+
+def _keep_memory(each: int) -> None:
+    z3.set_param("memory_max_size", -(-each // 2**20))
 
 
 @contextmanager
@@ -96,7 +132,7 @@ def worker_pool(
     """
     count = jobs or os.cpu_count() or 1
     context = multiprocessing.get_context("spawn")
-    with ProcessPool(count, initializer=_begin, initargs=(begin, *known), context=context) as pool:
+    with ProcessPool(count, initializer=_begin, initargs=(_Memory.each, begin, *known), context=context) as pool:
         try:
             with _no_stopping():
                 pool.schedule(_nothing)  # the first task starts the processes
@@ -163,12 +199,21 @@ def _no_stopping() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
+def _given_up() -> Future[Any]:
+    """The result of a question that nobody waits for any more."""
+    future = Future[Any]()
+    future.set_exception(TimeoutError())
+    return future
+
+
 def _nothing() -> None:
     pass
 
 
-def _begin(begin: Callable[..., None] | None, *known: Any) -> None:
+def _begin(memory: int, begin: Callable[..., None] | None, *known: Any) -> None:
     follow_parent()
+    if memory:
+        _keep_memory(memory)
     if begin is not None:
         begin(*known)
 

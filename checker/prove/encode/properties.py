@@ -24,13 +24,19 @@ def claims(encoding: Encoding) -> list[Claim]:
     Properties that speak of Byzantine roles are left out: in the transition relation every role follows its text.
     """
     system = encoding.system
-    found = [
-        _claim(encoding, p, "step" if p.kind == "step" else "always")
+    texts = {**system.lemmas, **system.properties}
+    found = [_claim(encoding, texts[name], kind) for name, kind in written_claims(system).items()]
+    return [*found, *auxiliary_invariants(encoding)]
+
+
+def written_claims(system: System) -> dict[str, Kind]:
+    """The names of the properties about states and steps, and of the lemmas."""
+    found: dict[str, Kind] = {
+        p.name: "step" if p.kind == "step" else "always"
         for p in system.properties.values()
         if p.kind in ("always", "step") and not _is_about_byzantine(p)
-    ]
-    found += [_claim(encoding, p, "lemma") for p in system.lemmas.values()]
-    return [*found, *auxiliary_invariants(encoding)]
+    }
+    return {**found, **dict.fromkeys(system.lemmas, "lemma")}
 
 
 def meaning_of(encoding: Encoding, p: Property) -> Meaning:

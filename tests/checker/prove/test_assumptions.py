@@ -18,7 +18,7 @@ from tests.systems import TRUTH, load
 
 
 def of(system: System, setting: Setting, searches: bool = True) -> Assumptions:
-    return assumptions(setting.encoding(system), setting, searches=searches)
+    return assumptions(system, setting, searches=searches)
 
 
 def test_the_lease_is_proved_for_any_number() -> None:

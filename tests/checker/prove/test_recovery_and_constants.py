@@ -314,11 +314,13 @@ def test_nothing_is_proved_of_a_system_without_a_first_state(tmp_path: Path) -> 
     """The loader tries the constants that are given; a proof is for others too."""
     system = {**BOUNDED, "system": BOUNDED["system"] + "initially: any(x.z > 0 for x in a) or len(a) > 1\n"}
     folder = written(tmp_path / "found", system, "all(x.z <= cap for x in a)")
+    (warning,) = load(folder, {"n": 1}).warnings
+    assert (warning.code, warning.severity, warning.what[:12]) == ("LH511", "warning", "with n = 1: ")
     with pytest.raises(SpecError, match=r"LH511: no combination of first values is as `initially` says with .*n = 1"):
-        load(folder, {"n": 1})
+        explore(load(folder, {"n": 1}))
     several = load(folder, {"n": 2})
     assert prove(several, jobs=1, small=several).of("proved")
-    with pytest.raises(SpecError, match=r"LH511: .* says with --instances a=1"):
+    with pytest.raises(SpecError, match=r"LH511: .* says with a=1, cap=3"):
         prove(several, Setting(sizes={"a": 1}), jobs=1)
 
 

@@ -263,8 +263,8 @@ def _beginning(role: Role, of: Mapping[str, x.Expression | None]) -> Role:
 
 
 @instead_of(Encoding, "_constants")
-def constants_are_at_most_as_declared(right: Any, encoding: Encoding, sizes: Any) -> Any:
-    found = right(encoding, sizes)
+def constants_are_at_most_as_declared(right: Any, encoding: Encoding, sizes: Any, values: Any) -> Any:
+    found = right(encoding, sizes, values)
     for name, constant in encoding.system.constants.items():
         if isinstance(constant.type, t.Int):
             encoding.given.append(found[name] <= encoding.system.defaults[name])
