@@ -8,13 +8,19 @@ tried again a few times before its failure is answered.
 
 A host that comes back with many machines begins all their actions in one turn; only so many tries are under way at
 once, and the others wait in the order in which they began. Their machines' timers go on meanwhile. One that is given up
-leaves the line; one that is tried again goes to its end, so that actions that hang do not hold up the rest for ever.
+leaves the line; one that is tried again goes to its end, so that actions that hang do not hold up the rest for ever. A
+handler that can do only so many at a time (`parallel`) has a line of its own. A try's time begins when its turn comes.
+
+An action that could not be *begun*, as the system lacks descriptors, memory, processes or space at this moment, has not
+failed: it is tried again until it can, with growing pauses, and no try is counted.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from leasehold.impl.actor.environment import RetryPolicy
@@ -22,11 +28,15 @@ from leasehold.impl.actor.ready import Complete
 from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.core.core import Named
 from leasehold.impl.core.work import CallWork
-from leasehold.impl.handlers.handler import Done, Handler, HandlerAction, HandlerError, answer_of, checked
+from leasehold.impl.descriptors import is_passing
+from leasehold.impl.handlers.handler import Done, Handler, HandlerAction, HandlerError, NotBegun, answer_of, checked
 from leasehold.impl.notices import SimulatedCrash
 from leasehold.impl.store.store import RecordKey
+from leasehold.impl.transport.limits import SparseLog
 
 log = logging.getLogger("leasehold.calls")
+
+LONGEST_DOUBLING = 5  # of the pause before an action that could not be begun is tried again
 
 Answered = Callable[[Complete], None]
 
@@ -36,16 +46,23 @@ class HandlerCalls:
 
     Attributes:
         waiting: how many of them wait, as the most tries at once are under way.
+        counts: how often one could not be begun (`not begun`).
     """
 
-    def __init__(self, handler: Callable[[str, str], Handler | None], answered: Answered, retry: RetryPolicy) -> None:
+    def __init__(
+        self, handler: Callable[[str, str], Handler | None], answered: Answered, retry: RetryPolicy,
+        counts: Counter[str] | None = None,
+    ) -> None:  # fmt: skip
         self._handler, self._answered, self.retry = handler, answered, retry
+        self.counts: Counter[str] = Counter() if counts is None else counts
         # By machine, and task or "" for a unit's: the last, and before it those that were cancelled and have not ended.
         self._runs: dict[tuple[RecordKey, str], list[asyncio.Task[None]]] = {}
         # The state epochs at which those that outlive a state began.
         self._outliving: dict[tuple[RecordKey, str], int] = {}
         self._places = asyncio.Semaphore(retry.at_once)  # it lets those that wait in, in order
+        self._of_handler: dict[int, asyncio.Semaphore] = {}
         self.waiting = 0
+        self._sparse = SparseLog(log, 1 / 60, 3)
 
     def begin(self, instance: MachineInstance, call: CallWork, action: HandlerAction, anew: bool = False) -> None:
         """Begins a call in place of the one before it on the same unit.
@@ -101,17 +118,25 @@ class HandlerCalls:
         if before:  # all of them: the last may have been cancelled while it waited for those before it
             await asyncio.wait(before)
         done, events = Done(False, "not begun"), instance.core.events
-        for attempt in range(self.retry.tries):
-            if attempt:
-                await asyncio.sleep(self.retry.pause)
-            await self._enter()
+        tried = lacked = 0
+        while tried < self.retry.tries and not done.well:
+            if tried or lacked:
+                await asyncio.sleep(self.retry.pause * 2 ** min(lacked, LONGEST_DOUBLING))
+            places = await self._enter(handler)
             try:
                 done = _fitting(call, events, await self._once(handler, action), action)
+            except NotBegun as error:
+                lacked += 1
+                self.counts["not begun"] += 1
+                words = "%s of %s could not be begun, and is tried again: %s"
+                self._sparse.warning(time.monotonic(), "lack", words, action.verb, action.unit or action.lease, error)
+                continue
             finally:
-                self._places.release()
-            if done.well:
-                break
-            log.warning("%s of %s failed: %s", action.verb, action.unit or action.lease, done.words)
+                for place in places:
+                    place.release()
+            tried, lacked = tried + 1, 0
+            if not done.well:
+                log.warning("%s of %s failed: %s", action.verb, action.unit or action.lease, done.words)
         if not call.answers:
             return
         try:
@@ -121,13 +146,22 @@ class HandlerCalls:
             return
         self._answered(Complete(instance.key, event, epoch, done, fields))
 
-    async def _enter(self) -> None:
-        """Waits for a place among the tries that are under way."""
+    async def _enter(self, handler: Handler) -> list[asyncio.Semaphore]:
+        """Waits for a place among the tries of a handler, and among all that are under way; returns both."""
+        most, entered = getattr(handler, "parallel", None), list[asyncio.Semaphore]()
+        own = () if most is None else (self._of_handler.setdefault(id(handler), asyncio.Semaphore(most)),)
         self.waiting += 1
         try:
-            await self._places.acquire()
+            for places in (*own, self._places):
+                await places.acquire()
+                entered.append(places)
+        except BaseException:
+            for places in entered:
+                places.release()
+            raise
         finally:
             self.waiting -= 1
+        return entered
 
     async def _once(self, handler: Handler, action: HandlerAction) -> Done:
         try:
@@ -140,9 +174,11 @@ class HandlerCalls:
             if task is None or task.cancelling():
                 raise
             return Done(False, "it has cancelled itself")
-        except (SimulatedCrash, GeneratorExit):
+        except (SimulatedCrash, GeneratorExit, NotBegun):
             raise
         except BaseException as error:  # also an exit or an interrupt that a handler raises, which would end the actor
+            if is_passing(error):
+                raise NotBegun(f"{type(error).__name__}: {error}") from None
             return Done(False, f"{type(error).__name__}: {error}")
 
     def _ended(self, slot: tuple[RecordKey, str], run: asyncio.Task[None]) -> None:

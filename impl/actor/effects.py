@@ -63,7 +63,7 @@ class EffectRunner:
         self.outbox = Outbox(
             transport, self._address_of, self._refused, self._taken, options.backoff, self.rng, self.codec.identity.name
         )  # fmt: skip
-        self.calls = HandlerCalls(self.context.environment.handler, self._put, options.retry)
+        self.calls = HandlerCalls(self.context.environment.handler, self._put, options.retry, self.context.counts)
 
     async def close(self) -> None:
         """Sends nothing more, and waits for no handler."""

@@ -29,7 +29,8 @@ from leasehold.impl.actor.environment import ActorContext, Probe
 from leasehold.impl.actor.ready import Observe, Request
 from leasehold.impl.actor.table import MachineInstance, MachinesOfActor
 from leasehold.impl.core.work import CallWork, local
-from leasehold.impl.handlers.handler import SaysWhatIsUp
+from leasehold.impl.descriptors import is_passing
+from leasehold.impl.handlers.handler import NotBegun, SaysWhatIsUp
 from leasehold.impl.notices import SimulatedCrash
 from leasehold.impl.store.store import RecordKey
 
@@ -48,7 +49,7 @@ class ProbeResult(StrEnum):
     MISSED = "missed"  # it is not up
     HUNG = "hung"  # no answer within the limit
     FAILED = "failed"  # the handler could not ask
-    UNKNOWN = "unknown"  # no handler can say
+    UNKNOWN = "unknown"  # no handler can say, or the system lacks what it takes to ask
     STALE = "stale"  # the machine has moved on meanwhile
 
 
@@ -184,7 +185,9 @@ class UnitProbes:
             except (SimulatedCrash, GeneratorExit):
                 raise
             except BaseException as error:  # also an exit that a handler raises, which would end the actor
-                found, words = ProbeResult.FAILED, f"{type(error).__name__}: {error}"
+                lacks = is_passing(error) or isinstance(error, NotBegun)  # nobody was asked
+                found = ProbeResult.UNKNOWN if lacks else ProbeResult.FAILED
+                words = f"{type(error).__name__}: {error}"
             else:
                 if up is not None:
                     self._silent.discard((probe, held.key))

@@ -26,26 +26,31 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import shlex
 import signal
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from leasehold.impl import files
+from leasehold.impl import descriptors, files
 from leasehold.impl.handlers import processes
-from leasehold.impl.handlers.handler import UNIT_NAME, Done, HandlerAction, HandlerError, ended
+from leasehold.impl.handlers.child import run_program
+from leasehold.impl.handlers.handler import UNIT_NAME, Done, HandlerAction, HandlerError, NotBegun, ended
 from leasehold.impl.handlers.place import want
 
 PROBE = "probe"
 NOT_UP = (1, 2, 3)  # exit codes of a probe
 LOCK = "LEASEHOLD_LOCK"
-MOST_OUTPUT = 1 << 20
+LONGEST_PAUSE = 1.0  # seconds between two looks at a lock that somebody holds
+THREADS = 8  # that start programs and take locks
+
+log = logging.getLogger("leasehold.command")
 
 
 class CommandHandler:
@@ -67,6 +72,7 @@ class CommandHandler:
         self.verbs = tuple(verb for verb in verbs if verb != PROBE)
         self._directory = Path(directory) if directory else None
         self._environment = dict(environment or {})
+        self._threads = ThreadPoolExecutor(THREADS, "command-handler")
 
     async def act(self, action: HandlerAction) -> Done:
         """Runs the command of an action.
@@ -74,6 +80,7 @@ class CommandHandler:
         Raises:
             Stale: the unit has seen a newer action.
             HandlerError: there is no such command, or it cannot be started.
+            NotBegun: the system lacks what it takes, at this moment.
         """
         if action.verb not in self._commands:
             raise HandlerError(f"there is no command for {action.verb}; name one, or `{action.verb}: /bin/true`")
@@ -117,50 +124,65 @@ class CommandHandler:
         return await self._run(PROBE, {"verb": PROBE, "unit": unit}, {"LEASEHOLD_UNIT": unit}, None)
 
     async def close(self) -> None:
-        pass
+        self._threads.shutdown(wait=False)
 
     async def _run(
         self, verb: str, told: Mapping[str, Any], variables: Mapping[str, str], lock: int | None
     ) -> tuple[int, str, str]:
-        command = self._commands[verb]
-        # A start that is cancelled would end the first process alone, and leave the processes that it started.
-        starting = asyncio.ensure_future(
-            asyncio.create_subprocess_exec(
-                *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE, start_new_session=True, pass_fds=() if lock is None else (lock,),
-                env={**os.environ, **self._environment, "LEASEHOLD_VERB": verb, **variables},
-            )
-        )  # fmt: skip
+        command, keep = self._commands[verb], () if lock is None else (lock,)
+        words = msgspec.json.encode(told, enc_hook=_plain, order="deterministic")
+        environment = {**os.environ, **self._environment, "LEASEHOLD_VERB": verb, **variables}
         try:
-            try:
-                process = await asyncio.shield(starting)
-            except OSError as e:
-                raise HandlerError(f"{command[0]} cannot be started for {verb}: {e.strerror or e}") from None
-            assert process.stdin is not None
-            assert process.stdout is not None
-            assert process.stderr is not None
-            fed = _feed(process.stdin, msgspec.json.encode(told, enc_hook=_plain, order="deterministic"))
-            _, output, errors = await asyncio.gather(fed, _all(process.stdout), _all(process.stderr))
-            code = await process.wait()
-        finally:
-            await ended(starting)
-            begun = None if starting.exception() is not None else starting.result()
-            if begun is not None and begun.returncode is None:
-                with suppress(ProcessLookupError):
-                    os.killpg(begun.pid, signal.SIGKILL)
-                await ended(asyncio.ensure_future(begun.wait()))
+            code, output, errors = await run_program(command, words, environment, keep, self._threads)
+        except OSError as e:
+            kind = NotBegun if descriptors.is_passing(e) else HandlerError
+            raise kind(f"{command[0]} cannot be started for {verb}: {e.strerror or e}") from None
         return code, output.decode(errors="replace"), errors.decode(errors="replace")
 
     async def _lock(self, action: HandlerAction) -> int:
-        """Takes the unit's lock, if necessary from an executable that an earlier incarnation left behind."""
+        """Takes the unit's lock, if necessary from an executable that an earlier incarnation left behind.
+
+        Each look is a thread's: disks may be slow, and who holds the lock is looked for among all processes.
+        """
         assert self._directory is not None
-        folder = self._directory / _folder_name(action.on)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        want(folder / "wanted.json", action)
-        while (held := files.lock(folder / "lock")) is None:
-            _end(folder / "lock", action.on)
-            await asyncio.sleep(0.02)
-        return held
+        loop, file, pause, said = (
+            asyncio.get_running_loop(),
+            self._directory / _folder_name(action.on) / "lock",
+            0.02,
+            False,
+        )
+        first = True
+        while True:
+            looking = loop.run_in_executor(self._threads, _try, file, action, first)
+            try:
+                held = await asyncio.shield(looking)
+            except asyncio.CancelledError:
+                await ended(looking)
+                if looking.exception() is None and (late := looking.result()) is not None:
+                    os.close(late)
+                raise
+            except OSError as e:
+                if descriptors.is_passing(e) or e.errno in descriptors.FULL:
+                    raise NotBegun(f"{file.parent} cannot be written: {e.strerror}") from None
+                raise
+            if held is not None:
+                return held
+            if pause >= LONGEST_PAUSE and not said:
+                said = True
+                log.warning("%s of %s waits for the lock %s, which a process keeps", action.verb, action.on, file)
+            await asyncio.sleep(pause)
+            first, pause = False, min(2 * pause, LONGEST_PAUSE)
+
+
+def _try(file: Path, action: HandlerAction, first: bool) -> int | None:
+    """The lock of a unit; None where a process holds it, which is ended if it is a past action's."""
+    if first:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        want(file.with_name("wanted.json"), action)
+    held = files.lock(file)
+    if held is None:
+        _end(file, action.on)
+    return held
 
 
 def _folder_name(name: str) -> str:
@@ -174,21 +196,6 @@ def _end(lock: Path, name: str) -> None:
     for seen in processes.everyone():
         if not seen.gone and processes.carries(seen.pid, mark) and processes.holds(seen.pid, file.st_dev, file.st_ino):
             processes.send(seen, signal.SIGKILL)
-
-
-async def _feed(stream: asyncio.StreamWriter, words: bytes) -> None:
-    with suppress(ConnectionError):  # it need not read
-        stream.write(words)
-        await stream.drain()
-    stream.close()
-
-
-async def _all(stream: asyncio.StreamReader) -> bytes:
-    """The last part of the output, as the last line counts."""
-    kept = b""
-    while chunk := await stream.read(1 << 16):
-        kept = (kept + chunk)[-MOST_OUTPUT:]
-    return kept
 
 
 def _words(verb: str, line: object) -> tuple[str, ...]:

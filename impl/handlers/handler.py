@@ -200,6 +200,13 @@ class Stale(HandlerError):
     """The unit has seen a newer action, so this one is from a past incarnation. Nothing was done."""
 
 
+class NotBegun(HandlerError):
+    """The system lacks what an action takes (descriptors, memory, processes, space) at this moment.
+
+    Nothing was begun, so nothing has failed: the action is tried again, and no try is counted.
+    """
+
+
 class Handler(Protocol):
     """Does actions. Actions on one unit never overlap: the actor ends one (cancels it) before it begins the next."""
 

@@ -42,10 +42,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from leasehold.impl import descriptors
 from leasehold.impl.handlers import processes
-from leasehold.impl.handlers.handler import UNIT_NAME, Done, HandlerAction, HandlerError, ended
+from leasehold.impl.handlers.handler import UNIT_NAME, Done, HandlerAction, HandlerError, NotBegun, ended
 from leasehold.impl.handlers.place import TOKEN, Cancelled, UnitDirectory, pause, read_file, want, write_file
-from leasehold.impl.handlers.starter import LIMITS
+from leasehold.impl.handlers.starter import LACK, LACKING, LIMITS
 
 IDLE = ("sleep", "infinity")
 _OF_RUN = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]*):([0-9]+)/([a-z_]+)\[([0-9]+)\]")  # ORIGIN:NUMBER/ROLE[NUMBER]
@@ -53,6 +54,7 @@ PLACEHOLDERS = ("unit", "lease", "term_end", "directory", "index")
 UP, DOWN = ("setup", "modify", "join"), ("teardown", "leave")
 POINTS = ("guarded", "wanted", "locked", "started", "kept", "asked", "cleared", "removed")
 STARTER = Path(__file__).with_name("starter.py")
+ASKING = 4  # probes at a time
 GUARD_LIMIT, START_LIMIT, KILL_LIMIT, BIRTH_LIMIT = 30.0, 15.0, 10.0, 1.0
 
 
@@ -67,14 +69,14 @@ class ProcessHandler:
             unit's property `limits` has precedence.
         environment: variables for the command, beside PATH, HOME and those that name the unit, lease and term.
         grace: seconds between SIGTERM and SIGKILL.
-        parallel: actions at a time.
+        parallel: actions at a time; the others wait, and their time has not begun.
         at: called at each point of an action (POINTS), after its step; tests crash there.
         starter: the program that becomes a unit.
     """
 
     def __init__(
         self, directory: str | Path, command: Sequence[str] = IDLE, *, limits: Mapping[str, int] | None = None,
-        environment: Mapping[str, str] | None = None, grace: float = 5.0, parallel: int = 8,
+        environment: Mapping[str, str] | None = None, grace: float = 5.0, parallel: int = 16,
         at: Callable[[str], None] = lambda point: None, starter: Path = STARTER,
     ) -> None:  # fmt: skip
         self._base = _base(Path(directory))
@@ -82,7 +84,9 @@ class ProcessHandler:
         self._limits = _checked_limits(limits or {}, "limits")
         self._environment = {"PATH": os.environ.get("PATH", os.defpath), **(environment or {})}
         self._grace, self._at, self._starter = grace, at, starter
+        self.parallel = parallel
         self._pool = ThreadPoolExecutor(parallel, "process-handler")
+        self._asking = ThreadPoolExecutor(ASKING, "process-probe")  # actions may hold all threads of the pool
 
     async def act(self, action: HandlerAction) -> Done:
         """Does an action.
@@ -105,13 +109,14 @@ class ProcessHandler:
     async def probe(self, unit: str) -> Mapping[str, Any] | None:
         """The unit's folder, its process, whether that runs, and its lease."""
         place = self._place(unit)
-        return await asyncio.get_running_loop().run_in_executor(self._pool, _facts, place)
+        return await asyncio.get_running_loop().run_in_executor(self._asking, _facts, place)
 
     async def is_up(self, unit: str) -> bool:
-        """Whether the unit's first process runs. It waits for no action: these may hold all threads of the pool."""
-        return await asyncio.to_thread(self._place(unit).alive)
+        """Whether the unit's first process runs. It waits for no action."""
+        return await asyncio.get_running_loop().run_in_executor(self._asking, self._place(unit).alive)
 
     async def close(self) -> None:
+        self._asking.shutdown(wait=False)
         await asyncio.to_thread(self._pool.shutdown)
 
     def _place(self, unit: str) -> UnitDirectory:
@@ -124,6 +129,14 @@ class ProcessHandler:
         if action.verb not in (*UP, *DOWN):
             raise HandlerError(f"units that are processes know {', '.join((*UP, *DOWN))}, not {action.verb!r}")
         place = self._place(action.unit)
+        try:
+            return self._act(place, action, stop)
+        except OSError as error:
+            if descriptors.is_passing(error) or error.errno in descriptors.FULL:
+                raise NotBegun(f"{action.verb} of {action.unit}: {error}") from error
+            raise
+
+    def _act(self, place: UnitDirectory, action: HandlerAction, stop: threading.Event) -> Done:
         place.make()
         with place.guarded(stop, GUARD_LIMIT):
             self._point("guarded", stop)
@@ -188,6 +201,7 @@ class ProcessHandler:
         job = {
             "number": action.number, "wanted": str(place.wanted), "work": str(place.work), "log": str(place.log),
             "file": str(place.born), "birth": birth, "limits": limits, "command": command,
+            "nofile": descriptors.limit_of_children(),
         }  # fmt: skip
         environment = {
             "HOME": str(place.work), **self._environment, "LEASEHOLD_UNIT": action.unit,
@@ -204,7 +218,8 @@ class ProcessHandler:
             raise HandlerError(f"the program that becomes the unit has not begun within {START_LIMIT:g} s") from None
         if done.returncode or done.stdout:
             said = (done.stdout or done.stderr[-2000:]).decode(errors="replace").strip()
-            raise HandlerError(f"{command[0]!r} cannot be started: {said or f'exit code {done.returncode}'}")
+            kind = NotBegun if done.returncode == LACKING or said.startswith(LACK) else HandlerError
+            raise kind(f"{command[0]!r} cannot be started: {said or f'exit code {done.returncode}'}")
 
     def _down(self, place: UnitDirectory, stop: threading.Event) -> None:
         lock = self._clear(place, stop)
@@ -221,7 +236,12 @@ class ProcessHandler:
         while True:
             waited = time.monotonic() - began
             lock = place.try_lock()
-            members = place.members(thorough=lock is None and waited > 0.2)
+            try:
+                members = place.members(thorough=lock is None and waited > 0.2)
+            except OSError:
+                if lock is not None:
+                    os.close(lock)
+                raise
             if lock is not None:
                 if not members:
                     return lock
@@ -237,7 +257,7 @@ class ProcessHandler:
                     processes.send(member, signal.SIGTERM)
                     processes.send(member, signal.SIGCONT)  # a stopped process hears nothing else
             self._point("asked", stop)
-            pause(stop, 0.01 if waited < 0.5 else 0.05)
+            pause(stop, 0.01 if waited < 0.5 else 0.05 if waited < 2 else 0.2)
 
 
 def _folder_of(unit: str) -> str:

@@ -2,10 +2,14 @@
 
 A process is identified by its number and its start time. Before a signal is sent, a file descriptor (pidfd) fixes the
 process, and only then is its start time compared; so the signal cannot reach another process.
+
+That a file of /proc cannot be opened for want of descriptors or memory says nothing about a process: such an error is
+raised, or one that lives would count as gone.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from collections.abc import Iterator
@@ -13,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PROC = Path("/proc")
+_LACKS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 EXITING = 0x4  # PF_EXITING of the kernel's sched.h: set before a dying process closes its files
 
 
@@ -33,10 +38,15 @@ class ProcessSnapshot:
 
 
 def look(pid: int) -> ProcessSnapshot | None:
-    """A process by its number; None where there is none."""
+    """A process by its number; None where there is none.
+
+    Raises:
+        OSError: the system lacks what it takes to look.
+    """
     try:
         text = (PROC / str(pid) / "stat").read_bytes()
-    except OSError:
+    except OSError as error:
+        _check_lack(error)
         return None
     rest = text[text.rindex(b")") + 2 :].split()  # a name may hold anything, also brackets
     gone = rest[0] in (b"Z", b"X") or bool(int(rest[6]) & EXITING)
@@ -59,7 +69,8 @@ def carries(pid: int, variable: bytes) -> bool:
     """Whether a process was started with an environment variable, `NAME=value`."""
     try:
         return variable in (PROC / str(pid) / "environ").read_bytes().split(b"\0")
-    except OSError:
+    except OSError as error:
+        _check_lack(error)
         return False
 
 
@@ -68,7 +79,8 @@ def holds(pid: int, device: int, inode: int) -> bool:
     folder = PROC / str(pid) / "fd"
     try:
         names = os.listdir(folder)
-    except OSError:
+    except OSError as error:
+        _check_lack(error)
         return False
     for name in names:
         try:
@@ -84,7 +96,8 @@ def send(seen: ProcessSnapshot, number: signal.Signals) -> bool:
     """Sends a signal to a process; returns False where it is gone, even if its number is in use again."""
     try:
         held = os.pidfd_open(seen.pid)
-    except OSError:
+    except OSError as error:
+        _check_lack(error)
         return False
     try:
         now = look(seen.pid)
@@ -96,3 +109,8 @@ def send(seen: ProcessSnapshot, number: signal.Signals) -> bool:
         return False
     finally:
         os.close(held)
+
+
+def _check_lack(error: OSError) -> None:
+    if error.errno in _LACKS:
+        raise error

@@ -8,6 +8,7 @@ are written to standard output, which closes when the command runs.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import resource
@@ -24,14 +25,23 @@ LIMITS = {
 }
 
 
+LACKS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC, errno.EDQUOT}
+LACK = "the system lacks something at the moment: "  # with which a report of it begins
+LACKING = 75  # the exit code where this program cannot even begin, EX_TEMPFAIL of sysexits.h
+
+
 def point(name: str) -> None:
     """A point at which a test may let this process die: the step of that name has been done."""
 
 
 def main() -> None:
     job = json.load(sys.stdin)
-    if os.fork():
-        os._exit(0)
+    try:
+        if os.fork():
+            os._exit(0)
+    except OSError as e:
+        print(f"{LACK}{e}", file=sys.stderr)
+        os._exit(LACKING)
     os.setsid()
     report = os.dup(1)  # closes when the command begins
     point("session")
@@ -39,7 +49,8 @@ def main() -> None:
         become(job)
     except Exception as e:
         with suppress(OSError):  # the actor that asked may have died
-            os.write(report, f"{type(e).__name__}: {e}".encode()[:4000])
+            lack = LACK if isinstance(e, OSError) and e.errno in LACKS else ""
+            os.write(report, f"{lack}{type(e).__name__}: {e}".encode()[:4000])
     os._exit(1)
 
 
@@ -72,6 +83,7 @@ def become(job: dict[str, Any]) -> None:
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)  # Python ignores them, and a command would inherit that
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_NOFILE, tuple(job["nofile"]))
         for name, value in job["limits"].items():
             resource.setrlimit(LIMITS[name], (value, value))
         os.execvpe(job["command"][0], job["command"], dict(os.environ))

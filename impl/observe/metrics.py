@@ -118,6 +118,7 @@ class Metrics(Collector):
             ("messages_refused_by_peers", counts.get("refused by peers", 0)),
             ("policy_errors", counts.get("policy errors", 0)),
             ("policy_timeouts", counts.get("policy timeouts", 0)),
+            ("calls_not_begun", counts.get("not begun", 0)),
             ("followers_overtaken", counts.get("followers overtaken", 0)),
             ("subscriber_errors", self.actor.notices.masked),
             ("loop_stalls", self._watchdog.stalls),

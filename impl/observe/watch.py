@@ -11,6 +11,8 @@ from leasehold.impl.actor.actor import Actor
 from leasehold.impl.observe.journal import Journal
 from leasehold.impl.observe.metrics import Metrics
 from leasehold.impl.observe.watchdog import Watchdog
+from leasehold.impl.transport.guard import GuardedServer, PortKeeper
+from leasehold.impl.transport.limits import LIMITS, TransportLimits
 
 if TYPE_CHECKING:
     from leasehold.impl.observe.traces import Traces
@@ -43,8 +45,12 @@ class Watch:
         if self.traces is not None:
             self.traces.close()
 
-    async def serve(self, place: str) -> Callable[[], Awaitable[None]]:
+    async def serve(self, place: str, limits: TransportLimits = LIMITS) -> Callable[[], Awaitable[None]]:
         """Answers GET /metrics, /healthz and /readyz at HOST:PORT; returns a function that ends that.
+
+        Args:
+            place: HOST:PORT.
+            limits: of the port.
 
         Raises:
             WatchError: the address is none, or cannot be listened on.
@@ -58,14 +64,12 @@ class Watch:
                 web.get("/readyz", self._readyz),
             ]
         )
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
-        await runner.setup()
+        server = GuardedServer(app, PortKeeper(limits, f"metrics of {self.actor.identity.name}"), shutdown_timeout=1.0)
         try:
-            await web.TCPSite(runner, host, port).start()
+            await server.start((host, port))
         except OSError as error:
-            await runner.cleanup()
             raise WatchError(f"metrics: nothing can listen at {place}: {error.strerror or error}") from None
-        return runner.cleanup
+        return server.close
 
     async def _metrics(self, request: web.Request) -> web.Response:
         return web.Response(body=self.metrics.render(), headers={"Content-Type": self.metrics.content_type})

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import http.client
 import json
 import os
+import random
 import socket
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -71,13 +75,13 @@ class Client:
         where = "/" + "/".join(quote(part, safe=":") for part in place) + (f"?{urlencode(query)}" if query else "")
         body = None if given is None else json.dumps({name: v for name, v in given.items() if v is not None})
         try:
-            connection.request(method, where, body)
+            with suppress(BrokenPipeError, ConnectionResetError):  # who sends us away may have said why
+                connection.request(method, where, body)
             response = connection.getresponse()
             content = response.read()
         except (OSError, http.client.HTTPException) as error:
             words = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            hint = "its user alone may open it" if isinstance(error, PermissionError) else "is it running?"
-            raise Unreachable(f"no actor answers at {self.path}: {words}; {hint}") from None
+            raise Unreachable(f"no actor answers at {self.path}: {words}; {_hint(error)}") from None
         finally:
             connection.close()
         plain = response.getheader("Content-Type", "").partition(";")[0] == "application/json"
@@ -89,10 +93,21 @@ class Client:
         return found
 
 
+def _hint(error: Exception) -> str:
+    """What may be the matter with an actor that does not answer."""
+    if isinstance(error, PermissionError):
+        return "its user alone may open it"
+    if isinstance(error, BlockingIOError | TimeoutError):
+        return "it is there, and has too much to do"
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
+        return "this client lacks something, and has not asked"
+    return "is it running?"
+
+
 class _UnixConnection(http.client.HTTPConnection):
     def __init__(self, path: Path, limit_seconds: float) -> None:
         super().__init__("actor", timeout=limit_seconds)
-        self._path = path
+        self._path, self._limit = path, limit_seconds
 
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX)
@@ -100,9 +115,22 @@ class _UnixConnection(http.client.HTTPConnection):
         # A socket's path has 107 bytes at most, and folders may lie deep.
         folder = os.open(self._path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            self.sock.connect(f"/proc/self/fd/{folder}/{self._path.name}")
+            self._connect(f"/proc/self/fd/{folder}/{self._path.name}")
         finally:
             os.close(folder)
+
+    def _connect(self, place: str) -> None:
+        """Connects; where too many others are about to do so, it waits for its turn."""
+        deadline, pause = time.monotonic() + self._limit, 0.01
+        while True:
+            try:
+                self.sock.connect(place)
+                return
+            except BlockingIOError:
+                if time.monotonic() + pause > deadline:
+                    raise
+            time.sleep(pause * random.uniform(0.5, 1.0))
+            pause = min(2 * pause, 0.5)
 
 
 def sockets(at: Path) -> list[Path]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -35,6 +35,7 @@ from leasehold.impl.actor.environment import (
     Seconds,
 )
 from leasehold.impl.files import Unreadable, read_yaml
+from leasehold.impl.transport.limits import LIMITS, TransportLimits
 from leasehold.impl.words import did_you_mean
 
 Name = Annotated[str, Meta(min_length=1, max_length=64)]
@@ -58,6 +59,47 @@ class Log(Struct, forbid_unknown_fields=True, frozen=True):
     level: Literal["debug", "info", "warning", "error"] = "info"
 
 
+class Serving(Struct, forbid_unknown_fields=True, frozen=True):
+    """The limits of the control socket and the metrics' port; those of messages are `limits` of `listen`.
+
+    Attributes:
+        control: connections to the control socket at once; who comes then is told so.
+        metrics: connections to the metrics' port at once.
+        metrics_of_address: of these, from one address.
+        header_seconds: within which a request must have come; a connection without one is closed as soon.
+        reserve: descriptors of the process that connections to the metrics' port leave alone; those to the control
+            socket leave half of it.
+    """
+
+    control: Count = 512
+    metrics: Count = 64
+    metrics_of_address: Count = 16
+    header_seconds: Seconds = 10.0
+    reserve: Count = 256
+
+    @property
+    def control_limits(self) -> TransportLimits:
+        """Of the control socket: all its clients have one address, and many may come at once."""
+        half, most, seconds = max(self.reserve // 2, 1), self.control, self.header_seconds
+        return replace(
+            LIMITS,
+            connections=most,
+            connections_in_all=most,
+            reserve=half,
+            backlog=4096,
+            header_seconds=seconds,
+            idle_seconds=seconds,
+        )
+
+    @property
+    def metrics_limits(self) -> TransportLimits:
+        """Of the metrics' port."""
+        return replace(
+            LIMITS, connections=self.metrics_of_address, connections_in_all=self.metrics, reserve=self.reserve,
+            header_seconds=self.header_seconds, idle_seconds=self.header_seconds,
+        )  # fmt: skip
+
+
 class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """An actor.
 
@@ -72,6 +114,7 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
         archive: a file to which leases are written, as lines of JSON, before they are forgotten.
         control: the Unix socket for its operator's and clients' words; left out: NAME.sock.
         metrics: HOST:PORT of `/metrics`, `/healthz` and `/readyz`; left out: nowhere.
+        serving: the limits of the control socket and of the metrics' port.
         traces: whether OpenTelemetry traces are sent, to where its own environment variables say.
         policy: by name, or with settings; left out: the role's first policy; null: none, clients tell the answers.
         policies: by role, where one role has another policy.
@@ -98,6 +141,7 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     archive: str = ""
     control: str = ""
     metrics: str = ""
+    serving: Serving = Serving()
     traces: bool = False
     clock: ClockSettings = ClockSettings()
     policy: str | dict[str, Any] | None = ""

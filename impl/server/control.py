@@ -53,10 +53,12 @@ from leasehold.impl.actor.pruned import origin_of
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.values import OPAQUE_DEEPEST
 from leasehold.impl.identity.signed import Refusal
-from leasehold.impl.server.config import ConfigError
+from leasehold.impl.server.config import ConfigError, Serving
 from leasehold.impl.server.event_feed import EventFeed
 from leasehold.impl.server.views import Views
 from leasehold.impl.store.store import RecordKey
+from leasehold.impl.transport.guard import GuardedServer, PortKeeper
+from leasehold.impl.transport.limits import LIMITS, TransportLimits
 from leasehold.impl.words import choices, did_you_mean
 
 MEMBERS: dict[str, type] = {"after": str, "victims": int}  # what the lists of a request hold
@@ -77,7 +79,11 @@ async def read_body(request: web.Request, needed: dict[str, type], may: dict[str
         Rejected: it is none.
     """
     try:
-        given = msgspec.json.decode(await request.read() or b"{}")
+        async with asyncio.timeout(LIMITS.body_seconds):
+            body = await request.read()
+        given = msgspec.json.decode(body or b"{}")
+    except TimeoutError:
+        raise Rejected(408, "the body of the request did not come in time") from None
     except RecursionError:
         raise Rejected(
             400, f"the request is nested too deep; {OPAQUE_DEEPEST} levels are the most of any value"
@@ -118,6 +124,8 @@ async def answered(request: web.Request, handler: Callable[[web.Request], Awaita
 
 LARGEST = 64 * 1024
 PROBE_SECONDS = 2.0
+CONTROL_LIMITS = Serving().control_limits
+PATIENCE_SECONDS = 1.0  # for which a client that has connected may think before others take its place
 
 # The demands of clients: which keys a request needs, and which it may have.
 DEMANDS: dict[str, tuple[dict[str, type], dict[str, type]]] = {
@@ -148,11 +156,15 @@ class ControlSocket:
         actor: whose.
         views: what it tells.
         metrics: the text for Prometheus and its content type.
+        limits: of the socket.
     """
 
-    def __init__(self, actor: Actor, views: Views, metrics: Callable[[], tuple[bytes, str]] | None = None) -> None:
-        self.actor, self.views, self._metrics = actor, views, metrics
-        self._runner: web.AppRunner | None = None
+    def __init__(
+        self, actor: Actor, views: Views, metrics: Callable[[], tuple[bytes, str]] | None = None,
+        limits: TransportLimits = CONTROL_LIMITS,
+    ) -> None:  # fmt: skip
+        self.actor, self.views, self._metrics, self._limits = actor, views, metrics, limits
+        self._server: GuardedServer | None = None
 
     async def start(self, path: Path) -> None:
         """Begins to listen, in place of a socket that an earlier life has left behind.
@@ -181,22 +193,21 @@ class ControlSocket:
                 *EventFeed(self.actor).routes(),
             ]
         )
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
-        await self._runner.setup()
+        keeper = PortKeeper(self._limits, f"control of {self.actor.identity.name}")
+        server = GuardedServer(app, keeper, PATIENCE_SECONDS, shutdown_timeout=1.0)
         try:
-            await web.SockSite(self._runner, _socket(path)).start()
+            await server.start(_socket(path))
             self._made = path.stat().st_ino
         except OSError as error:
-            await self._runner.cleanup()
-            self._runner = None
+            await server.close()
             raise ConfigError(f"control: nothing can listen at {path}: {error.strerror or error}") from None
-        self._path = path
+        self._server, self._path = server, path
 
     async def close(self) -> None:
         """Stops listening; the socket goes."""
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
+        if self._server is not None:
+            await self._server.close()
+            self._server = None
             with suppress(OSError):
                 if self._path.stat().st_ino == self._made:  # nobody has put another in its place
                     self._path.unlink()

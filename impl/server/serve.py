@@ -22,6 +22,7 @@ from typing import Any
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import EnvironmentMismatch
 from leasehold.impl.core.codec import RecordError
+from leasehold.impl.descriptors import hear_of_lack, raise_limit
 from leasehold.impl.observe import logs
 from leasehold.impl.observe.watch import watch
 from leasehold.impl.server.build import Built
@@ -46,6 +47,8 @@ async def serve(*actors: Built, ready: Callable[[str], None] = lambda address: N
         ConfigError: one cannot begin.
         StoreError: another incarnation has taken the store of one.
     """
+    raise_limit()
+    hear_of_lack(asyncio.get_running_loop())
     asked = _signals()
     tasks = [asyncio.ensure_future(_serve(built, ready, asked)) for built in actors]
     try:
@@ -83,11 +86,12 @@ async def _serve(built: Built, ready: Callable[[str], None], asked: asyncio.Futu
             ends.push_async_callback(handler.close)
         ends.push_async_callback(actor.stop)
         views = Views(actor, built.system, history, config.clock.tick_seconds)
-        control = ControlSocket(actor, views, lambda: (observed.metrics.render(), observed.metrics.content_type))
+        shown = lambda: (observed.metrics.render(), observed.metrics.content_type)  # noqa: E731
+        control = ControlSocket(actor, views, shown, config.serving.control_limits)
         await control.start(config.socket)
         ends.push_async_callback(control.close)
         if config.metrics:
-            ends.push_async_callback(await observed.serve(config.metrics))
+            ends.push_async_callback(await observed.serve(config.metrics, config.serving.metrics_limits))
         roles, digest = ", ".join(views.about()["roles"]), actor.program.digest[:12]
         log.info("serves %s of %s (%s) at %s", roles, actor.program.system, digest, address)
         ready(address)

@@ -20,7 +20,7 @@ import aiohttp
 from aiohttp import web
 
 from leasehold.impl.transport import framing
-from leasehold.impl.transport.guard import Guards
+from leasehold.impl.transport.guard import GuardedServer
 from leasehold.impl.transport.lanes import SendingEnd, SendQueue
 from leasehold.impl.transport.limits import LIMITS, Connection, SparseLog, TokenBucket, TransportLimits
 from leasehold.impl.transport.reception import Reception
@@ -67,9 +67,7 @@ class HttpTransport(SendingEnd):
         self._routes = tuple(routes)
         self._server_tls, self._client_tls = server_tls, client_tls
         self._reception: Reception | None = None
-        self._guards: Guards | None = None
-        self._runner: web.AppRunner | None = None
-        self._server: asyncio.Server | None = None
+        self._server: GuardedServer | None = None
         self._session: aiohttp.ClientSession | None = None
         self._lanes: dict[str, SendQueue] = {}
         self._sparse = SparseLog(_log)
@@ -80,25 +78,20 @@ class HttpTransport(SendingEnd):
         app.router.add_post("/parcels", self._frames)
         app.router.add_get("/health", _health)
         app.router.add_routes(self._routes)
-        self._runner = web.AppRunner(
-            app, access_log=None, logger=_framework_log, shutdown_timeout=self._limits.close_seconds,
-            keepalive_timeout=self._limits.idle_seconds, lingering_time=2.0,
+        self._server = GuardedServer(
+            app, self._reception, logger=_framework_log, shutdown_timeout=self._limits.close_seconds,
             auto_decompress=False,  # what is small must not become large here
         )  # fmt: skip
-        await self._runner.setup()
-        assert self._runner.server is not None
-        self._guards = Guards(self._reception, self._runner.server)
         try:
-            self._server = await asyncio.get_running_loop().create_server(
-                self._guards, self._host or None, self._port, ssl=self._server_tls,
+            listening = await self._server.start(
+                (self._host or None, self._port), ssl=self._server_tls,
                 ssl_handshake_timeout=self._limits.header_seconds if self._server_tls else None,
             )  # fmt: skip
         except (OSError, OverflowError) as error:
-            await self._runner.cleanup()
-            self._reception = self._runner = None
+            self._reception = self._server = None
             raise TransportError(_cannot_listen(error, self._host, self._port)) from error
         self._closed = False
-        port = self._server.sockets[0].getsockname()[1]
+        port = listening.sockets[0].getsockname()[1]
         host = f"[{self._host}]" if ":" in self._host else self._host
         return self._advertise or f"{'https' if self._server_tls else 'http'}://{host}:{port}"
 
@@ -117,17 +110,17 @@ class HttpTransport(SendingEnd):
     async def close(self) -> None:
         self._end_sending()
         if self._server is not None:
-            self._server.close()
+            self._server.listen_no_more()
         for lane in tuple(self._lanes.values()):
             await lane.close()
         self._lanes.clear()
         if self._reception is not None:
             await self._reception.close()
-        if self._runner is not None:
-            await self._runner.cleanup()
+        if self._server is not None:
+            await self._server.close()
         if self._session is not None:
             await self._session.close()
-        self._server = self._reception = self._runner = self._session = None
+        self._server = self._reception = self._session = None
 
     async def _post(self, url: str, frames: list[bytes]) -> list[Reply]:
         """One request; its replies, or the same for all where it came to nothing."""
@@ -163,9 +156,8 @@ class HttpTransport(SendingEnd):
     async def _watched(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        """Every request passes here: its connection is alive; and one to no place of ours counts as refused."""
-        assert self._guards is not None and self._reception is not None
-        self._guards.asked(request.transport)
+        """Every request passes here: one to no place of ours counts as refused."""
+        assert self._reception is not None
         if request.match_info.http_exception is not None:
             words = f"{request.method} {request.path[:100]!r} is nothing here"
             self._reception.refused(self._connection(request), words)
@@ -196,8 +188,8 @@ class HttpTransport(SendingEnd):
         return _no(status, reason)
 
     def _connection(self, request: web.Request) -> Connection:
-        assert self._guards is not None
-        guard = self._guards.by_transport.get(request.transport) if request.transport is not None else None
+        assert self._server is not None
+        guard = self._server.guards.by_transport.get(request.transport) if request.transport is not None else None
         return guard.connection if guard is not None else Connection(request.remote or "")
 
 

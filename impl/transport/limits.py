@@ -32,8 +32,13 @@ class TransportLimits:
         waiting: frames to one address that wait to be sent; more are answered BUSY here.
         receiving: frames that are being received at the same time, from all; more are answered BUSY.
         connections: connections from one remote address; with more, the oldest that has proven nothing is closed.
-        header_seconds: within which a new connection must have made its first request.
+        connections_in_all: from all addresses together; with more, the oldest that has proven nothing is closed, of the
+            address that has the most.
+        reserve: descriptors of the process that connections leave to handlers, the store and the control socket.
+        backlog: connections that wait to be accepted.
+        header_seconds: within which a request must have come, from a connection's begin or the request's first byte.
         body_seconds: within which the body of a request must have come.
+        taking_seconds: within which the other side must go on to take an answer.
         idle_seconds: after which a connection without requests is closed.
         answer_seconds: within which the actor answers a frame.
         send_seconds: within which `send` ends.
@@ -49,8 +54,12 @@ class TransportLimits:
     waiting: int = 10_000
     receiving: int = 4096
     connections: int = 256
+    connections_in_all: int = 1024
+    reserve: int = 256
+    backlog: int = 512
     header_seconds: float = 10
     body_seconds: float = 10
+    taking_seconds: float = 30
     idle_seconds: float = 75
     answer_seconds: float = 10
     send_seconds: float = 15

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
@@ -16,7 +17,7 @@ from leasehold.impl.actor.table import BELOW, MachineInstance
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Core
 from leasehold.impl.core.work import CallWork
-from leasehold.impl.handlers.handler import Done, HandlerAction
+from leasehold.impl.handlers.handler import Done, HandlerAction, HandlerError, NotBegun
 from leasehold.impl.store.store import RecordKey
 from tests.impl.virtual import virtual
 from tests.systems import load
@@ -357,5 +358,90 @@ def test_an_action_that_hangs_holds_up_the_others_no_longer_than_its_limit() -> 
         await asyncio.sleep(300)
         assert [(at, number) for at, what, number in site.said if what == "begins"][:3] == [(0, 1), (60, 2), (60, 3)]
         assert site.events == ["up", "up", "broken"]
+
+    virtual(story())
+
+
+@pytest.mark.parametrize("error", [
+    OSError(errno.EMFILE, "no descriptors"), OSError(errno.EAGAIN, "no processes"), OSError(errno.ENOMEM, "no memory"),
+    MemoryError(), NotBegun("there is no room"),
+], ids=repr)  # fmt: skip
+def test_an_action_that_could_not_be_begun_has_not_failed(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    """However often that is so; the pauses grow, and failures before and after it are counted as ever."""
+    ends = iter([error] * 8 + [HandlerError("one")] + [error] * 3 + [HandlerError("two"), None])
+
+    async def story() -> None:
+        async def does(given: HandlerAction) -> Done:
+            if (end := next(ends)) is not None:
+                raise end
+            return Done(True)
+
+        site = Site(does)
+        site.calls.begin(unit(), SETUP, action(1))
+        await asyncio.sleep(10 * (1 + 2 + 4 + 8 + 16 + 32 * 6))
+        assert site.events == ["up"]
+        assert (site.calls.counts["not begun"], site.calls.waiting) == (11, 0)
+
+    virtual(story())
+    said = [record.getMessage() for record in caplog.records]
+    assert len([words for words in said if "could not be begun, and is tried again" in words]) <= 5
+    assert len([words for words in said if "failed:" in words]) == 2
+
+
+def test_a_call_that_cannot_be_begun_can_be_given_up() -> None:
+    async def story() -> None:
+        async def does(given: HandlerAction) -> Done:
+            raise NotBegun("never")
+
+        site, machine = Site(does), unit()
+        site.calls.begin(machine, SETUP, action(1))
+        await asyncio.sleep(1000)
+        site.calls.forget(machine.key)
+        await asyncio.sleep(1)
+        assert (site.calls.under_way(), site.answers) == (0, [])
+
+    virtual(story())
+
+
+def test_the_time_of_a_try_begins_when_its_handler_can_begin_it() -> None:
+    """Sixty-four that are stubborn keep nobody from having a whole try: those behind them wait, and have not begun."""
+
+    async def story() -> None:
+        stubborn = 64
+
+        async def does(given: HandlerAction) -> Done:
+            await asyncio.sleep(50 if given.number < stubborn else 5)
+            return Done(given.number >= stubborn, "it does not end")
+
+        site = Site(does)
+        site.parallel = 8  # type: ignore[attr-defined]
+        core = PROGRAM.roles["unit"]
+        for number in range(stubborn + 16):
+            key = RecordKey(BELOW, f"unit[{number}]")
+            site.calls.begin(_machine(core, key, 0), SETUP, action(number))
+        await asyncio.sleep(1)
+        assert (len(site.said), site.calls.waiting) == (8, stubborn + 16 - 8)
+        await asyncio.sleep(1500)
+        assert sorted(site.events) == ["broken"] * stubborn + ["up"] * 16
+        assert {done.words for _, event, _, done in site.answers if event == "broken"} == {"it does not end"}
+        assert site.calls.waiting == 0
+
+    virtual(story())
+
+
+def test_who_is_given_up_while_it_waits_for_its_handler_leaves_the_line() -> None:
+    async def story() -> None:
+        site = Site(well)
+        site.parallel = 1  # type: ignore[attr-defined]
+        core = PROGRAM.roles["unit"]
+        machines = [_machine(core, RecordKey(BELOW, f"unit[{n}]"), 0) for n in range(4)]
+        for number, machine in enumerate(machines):
+            site.calls.begin(machine, SETUP, action(number))
+        await asyncio.sleep(1)
+        for machine in machines[1:3]:
+            site.calls.forget(machine.key)
+        await asyncio.sleep(20)
+        assert [number for _, _, number in site.said] == [0, 0, 3, 3]
+        assert site.calls.under_way() == site.calls.waiting == 0
 
     virtual(story())

@@ -17,9 +17,11 @@ from typing import Any
 
 import pytest
 
+from leasehold.impl import descriptors
 from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.command import CommandHandler
-from leasehold.impl.handlers.handler import Done, HandlerAction, HandlerError, Stale
+from leasehold.impl.handlers.handler import Done, HandlerAction, HandlerError, NotBegun, Stale
+from tests.impl.scarce import few_descriptors
 
 
 def action(verb: str = "setup", number: int = 1, unit: str = "u-0", lease: str = "tenant:1") -> HandlerAction:
@@ -411,3 +413,75 @@ def test_what_others_are_told_of_a_unit_is_in_the_last_line() -> None:
     script = ["sh", "-c", 'echo \'{"pid": 7, "properties": {"address": "10.0.0.7"}}\'']
     done = act(CommandHandler(setup=script), action())
     assert (done.facts, done.properties) == ({"pid": 7}, {"address": "10.0.0.7"})
+
+
+@pytest.mark.parametrize("spare", range(10))
+def test_without_descriptors_a_command_was_not_begun_and_leaves_nothing(tmp_path: Path, spare: int) -> None:
+    handler = CommandHandler(directory=tmp_path / "locks", setup=["sh", "-c", "echo {}"], probe="true")
+
+    async def story() -> None:
+        await handler.act(action())
+        before = len(os.listdir("/proc/self/fd"))
+        for number in range(2, 5):
+            with few_descriptors(spare):
+                (end,) = await asyncio.gather(handler.act(action(number=number)), return_exceptions=True)
+            assert isinstance(end, NotBegun) or descriptors.is_passing(end) or end.well, repr(end)  # type: ignore
+        assert len(os.listdir("/proc/self/fd")) == before
+        assert (await handler.act(action(number=9))).well
+
+    asyncio.run(story())
+
+
+def test_what_is_cancelled_closes_its_pipes_though_a_daemon_keeps_the_other_ends(tmp_path: Path) -> None:
+    script = f"setsid sh -c 'echo $$ >>{tmp_path}/daemons; exec sleep 600' & sleep 600"
+    handler = CommandHandler(setup=["sh", "-c", script])
+
+    async def story() -> None:
+        counts = []
+        for number in range(1, 5):
+            task = asyncio.create_task(handler.act(action(number=number)))
+            file = tmp_path / "daemons"
+            while not file.exists() or len(file.read_text().split()) < number:
+                await asyncio.sleep(0.01)
+            task.cancel()
+            await asyncio.wait([task])
+            assert task.cancelled()
+            counts.append(len(os.listdir("/proc/self/fd")))
+        assert len(set(counts)) == 1, counts
+
+    try:
+        asyncio.run(story())
+    finally:
+        for pid in (tmp_path / "daemons").read_text().split():
+            os.kill(int(pid), signal.SIGKILL)
+
+
+def test_who_waits_for_a_lock_that_a_daemon_keeps_costs_nothing(tmp_path: Path) -> None:
+    """The daemon has another environment, so it is nobody's left-over that might be ended."""
+    locks = tmp_path / "locks"
+    handler = CommandHandler(directory=locks, setup="true")
+    (locks / "u-0").mkdir(parents=True)
+    script = "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.flock(f, 2); print(1, flush=True); sys.stdin.read()"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", script, str(locks / "u-0" / "lock")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert holder.stdin is not None
+    assert holder.stdout is not None
+    holder.stdout.readline()
+
+    async def story() -> None:
+        assert holder.stdin is not None
+        task = asyncio.create_task(handler.act(action()))
+        await asyncio.sleep(1.5)
+        busy = time.process_time()
+        await asyncio.sleep(3)
+        assert time.process_time() - busy < 1.0
+        holder.stdin.close()
+        assert (await asyncio.wait_for(task, 30)).well
+
+    try:
+        asyncio.run(story())
+    finally:
+        holder.kill()
+        holder.wait()
+        holder.stdout.close()

@@ -19,11 +19,12 @@ from typing import Any
 
 import pytest
 
-from leasehold.impl import files
+from leasehold.impl import descriptors, files
 from leasehold.impl.handlers import place, process, processes
-from leasehold.impl.handlers.handler import HandlerAction, HandlerError, Stale
+from leasehold.impl.handlers.handler import HandlerAction, HandlerError, NotBegun, Stale
 from leasehold.impl.handlers.place import TOKEN, Cancelled, UnitDirectory
 from leasehold.impl.handlers.process import POINTS, STARTER, ProcessHandler
+from tests.impl.scarce import few_descriptors
 
 SETUP_POINTS = [p for p in POINTS if p in ("guarded", "wanted", "locked", "started", "kept")]
 TEARDOWN_POINTS = ["guarded", "wanted", "asked", "cleared", "removed"]
@@ -900,3 +901,38 @@ def test_whether_a_unit_is_up_is_said_while_all_threads_act(base: Path) -> None:
         await handler.close()
 
     asyncio.run(story())
+
+
+def test_what_the_system_lacks_is_no_failure_and_says_nothing_about_a_unit(base: Path) -> None:
+    """With each number of descriptors to spare an action is done, or was not begun; a unit that runs is never gone."""
+    do(base, action("setup", 1))
+
+    async def story() -> None:
+        handler = ProcessHandler(base, grace=0.2)
+        await handler.act(action("modify", 2))  # its threads are there
+        await handler.is_up("u-0")
+        seen = set()
+        for spare in range(12):
+            for doing in (handler.is_up("u-0"), handler.act(action("setup", 3 + spare, unit="u-1"))):
+                task = asyncio.ensure_future(doing)  # type: ignore[arg-type]
+                with few_descriptors(spare):
+                    await asyncio.wait([task])
+                error = task.exception()
+                assert error is None or descriptors.is_passing(error) or isinstance(error, NotBegun), repr(error)
+                assert error is not None or task.result() is True or task.result().well
+                seen.add(type(error))
+            if spare % 4 == 3:
+                await handler.act(action("teardown", 3 + spare, unit="u-1"))
+        assert seen == {type(None), OSError, NotBegun}
+        assert await handler.is_up("u-0")
+        await handler.close()
+
+    asyncio.run(story())
+
+
+def test_a_unit_has_the_limit_of_descriptors_of_before(base: Path) -> None:
+    soft, hard = descriptors.limit_of_children()
+    do(base, action("setup", 1))
+    limits = Path(f"/proc/{probe(base)['pid']}/limits").read_text()
+    (line,) = [line for line in limits.splitlines() if line.startswith("Max open files")]
+    assert line.split()[3:5] == [str(soft), str(hard)]

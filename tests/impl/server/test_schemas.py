@@ -69,6 +69,7 @@ COMPLETE: dict[str, dict[str, Any]] = {
         "probing": {"every_seconds": 3, "hung_is_missed": True}, "deciding": {"longest_seconds": 2},
         "events": {"keep": 1000, "most": 2000, "seal_events": 10, "seal_seconds": 1.5},
         "retire_after_ticks": 3, "reopen_pause_seconds": 2, "stall_seconds": 9,
+        "serving": {"control": 9, "metrics": 9, "metrics_of_address": 2, "header_seconds": 2, "reserve": 9},
     },
     "inventory": {"units": ["plain", {"name": "node", "type": "big", "properties": {"cpus": 2}, "count": 2}]},
     "trust": {

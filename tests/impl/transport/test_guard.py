@@ -25,10 +25,19 @@ class Wire(asyncio.Transport):
 
     def __init__(self, address: str | None = "192.0.2.1") -> None:
         super().__init__({"peername": (address, 5)} if address else {})
-        self.aborts = 0
+        self.aborts, self.said, self._open = 0, b"", True
 
     def abort(self) -> None:
-        self.aborts += 1
+        self.aborts += self._open
+        self._open = False
+
+    def write(self, data: bytes) -> None:
+        self.said += data
+
+    close = abort
+
+    def is_closing(self) -> bool:
+        return not self._open
 
 
 class Inner(asyncio.Protocol):

@@ -42,7 +42,8 @@ def test_the_limits_that_nobody_has_set():
     """An actor's own are of no use where its peers' differ: both ends begin with these."""
     assert asdict(LIMITS) == {
         "parcel": 262_144, "body": 1_048_576, "batch": 256, "in_flight": 4, "waiting": 10_000, "receiving": 4096,
-        "connections": 256, "header_seconds": 10, "body_seconds": 10, "idle_seconds": 75, "answer_seconds": 10,
+        "connections": 256, "connections_in_all": 1024, "reserve": 256, "backlog": 512, "header_seconds": 10,
+        "body_seconds": 10, "taking_seconds": 30, "idle_seconds": 75, "answer_seconds": 10,
         "send_seconds": 15, "refusals": 100, "refusals_per_second": 10, "close_seconds": 2,
     }  # fmt: skip
 

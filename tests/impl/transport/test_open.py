@@ -106,7 +106,7 @@ def test_what_a_configuration_says_holds(tmp_path, receiver):
         transport = open_transport(config, routes=[web.get("/hello", hello)])
         advertised = await transport.start(receiver)
         assert advertised == config.get("advertise", advertised)
-        port = transport._server.sockets[0].getsockname()[1]
+        port = transport._server.server.sockets[0].getsockname()[1]
         address = f"{config['listen'].partition(':')[0]}://127.0.0.1:{port}"
         assert (await transport.send(address, b"x" * 100)).answer is Delivery.TAKEN
         assert (await transport.send(address, b"x" * 101)).answer is Delivery.REFUSED
