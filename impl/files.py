@@ -9,6 +9,7 @@ after its file was locked: somebody may have removed it in between.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import secrets
@@ -17,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 import yaml
@@ -112,6 +113,19 @@ def lock(path: Path, wait: bool = False) -> int | None:
         os.close(file)
 
 
+def open_plain(path: Path) -> BinaryIO:
+    """Opens a file to be read; never waits, as a pipe that nobody writes to would make it.
+
+    Raises:
+        OSError: it cannot be read, or is no plain file.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "it is no plain file")
+    return open(handle, "rb")
+
+
 def table(package: str, file: str) -> Any:
     """The content of a table (YAML) that is shipped with a package."""
     return msgspec.yaml.decode(resources.files(package).joinpath(file).read_bytes())
@@ -130,15 +144,20 @@ class Unreadable(Exception):
     """A file that a person has written cannot be read, or is no YAML; the message has its path and the reason."""
 
 
-def read_yaml(path: Path) -> Any:
+def read_yaml(path: Path, plain: bool = False) -> Any:
     """The content of a file that a person has written.
+
+    Args:
+        path: of the file.
+        plain: whether it may be nothing else than a plain file, as of a pipe one waits for what comes.
 
     Raises:
         Unreadable: there is none.
     """
     text = ""
     try:
-        text = path.read_text("utf-8")
+        with open_plain(path) if plain else open(path, "rb") as file:
+            text = file.read().decode("utf-8")
         return yaml.load(text, Loader=UniqueKeyLoader)
     except yaml.YAMLError as error:
         raise Unreadable(f"{path}: {yaml_fault(error, text)}") from None

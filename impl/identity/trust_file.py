@@ -121,7 +121,7 @@ def load(path: Path) -> Trust:
         TrustFault: it is not there, others can write to it, or it is no trust set; with the place, and the near miss.
     """
     try:
-        with open(path, "rb") as file:
+        with files.open_plain(path) as file:
             found = os.fstat(file.fileno())
             if found.st_mode & 0o022:
                 mode = f"{stat.S_IMODE(found.st_mode):04o}"

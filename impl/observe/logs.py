@@ -3,6 +3,10 @@
 Theory of operation. All modules log through the standard library; this module formats the records. A peer, a handler or
 a database may have put any characters into a message, so characters that could end a line or move a terminal's cursor
 are written as escapes. Only a traceback takes several lines, and only as text.
+
+Standard error may be a pipe that nobody reads, or lie on a disk that does not answer. So a thread writes the lines: who
+logs leaves them in a line that is bounded, and goes on. Lines that find no place are left out, and their number is
+logged as soon as there is one.
 """
 
 from __future__ import annotations
@@ -11,7 +15,10 @@ import json
 import logging
 import os
 import sys
+import threading
+from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
@@ -21,6 +28,8 @@ from leasehold.impl.words import visible
 Form = Literal["text", "json"]
 LEVELS = ("debug", "info", "warning", "error")
 ABOUT = "about"  # the attribute of a record that has its fields
+MOST_LINES = 10_000  # that wait to be written
+FLUSH_SECONDS = 1.0  # for which what waits is written at the end
 _COLOURS = {"debug": "2", "warning": "33", "error": "31", "critical": "31;1"}
 
 
@@ -106,12 +115,77 @@ def configure(
     root = logging.getLogger()
     for other in [other for other in root.handlers if isinstance(other, _Shown)]:
         root.removeHandler(other)
+        other.close()
     root.addHandler(handler)
     logging.getLogger("leasehold").setLevel(level.upper())
 
 
-class _Shown(logging.StreamHandler[TextIO]):
-    """The one handler of `configure`."""
+class _Shown(logging.Handler):
+    """The one handler of `configure`: lines are worded by who logs, and written by a thread.
+
+    Args:
+        stream: of the lines.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self.stream = stream
+        self._lines: deque[str] = deque()
+        self._left_out = 0
+        self._change = threading.Condition()
+        self._writing = self._closed = False
+        threading.Thread(target=self._write, name="log", daemon=True).start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            line = self.format(record)
+        except Exception:
+            self.handleError(record)
+            return
+        with self._change:
+            if len(self._lines) >= MOST_LINES:
+                self._left_out += 1
+                return
+            self._lines.append(line)
+            self._change.notify_all()
+
+    def flush(self) -> None:
+        """Waits until all is written, and not for ever: nobody may read it."""
+        with self._change:
+            self._change.wait_for(lambda: not self._lines and not self._writing, FLUSH_SECONDS)
+
+    def close(self) -> None:
+        """Ends the thread, when all is written or nobody reads it."""
+        self.flush()
+        with self._change:
+            self._closed = True
+            self._change.notify_all()
+        super().close()
+
+    def _write(self) -> None:
+        while True:
+            with self._change:
+                self._change.wait_for(lambda: self._lines or self._closed)
+                if not self._lines:
+                    return
+                text = "".join(f"{line}\n" for line in self._lines)
+                self._lines.clear()
+                if self._left_out:
+                    text += f"{self.format(_note(self._left_out))}\n"
+                    self._left_out = 0
+                self._writing = True
+            with suppress(OSError, ValueError):  # the other end is closed, or the stream is
+                self.stream.write(text)
+                self.stream.flush()
+            with self._change:
+                self._writing = False
+                self._change.notify_all()
+
+
+def _note(left_out: int) -> logging.LogRecord:
+    """The record that says how many were left out."""
+    words = "%d lines were left out, as nobody read the log"
+    return logging.LogRecord("leasehold.logs", logging.WARNING, __file__, 0, words, (left_out,), None)
 
 
 def _time(record: logging.LogRecord) -> str:

@@ -83,7 +83,7 @@ class LivePeers(Mapping[str, str]):
         named: Mapping[str, str] = self._config.peers if isinstance(self._config.peers, dict) else {}
         if self._file is not None:
             try:
-                named = msgspec.convert(read_yaml(self._file) or {}, PeersFile)
+                named = msgspec.convert(read_yaml(self._file, plain=True) or {}, PeersFile)
             except (Unreadable, msgspec.ValidationError) as error:
                 raise ConfigError(f"peers: {error}; write lines such as broker: market, or node[1]: left") from None
         check_peers(named, self._config.name, self._system, trust, self._roles)

@@ -44,7 +44,8 @@ class Archive:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            how = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe is never waited for
+            self._file = os.open(path, how, 0o600)
             if stat.S_ISREG(os.fstat(self._file).st_mode):
                 files.sync_folder(path.absolute().parent)
                 self._cut_off()

@@ -21,12 +21,14 @@ layout's version is SQLite's user_version. A new file can be read by its owner a
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from leasehold.impl import files
 from leasehold.impl.store.failures import error_of, failure_of
@@ -34,10 +36,33 @@ from leasehold.impl.store.integrity import CommitPosition, HighWaterMark
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row
 from leasehold.impl.store.store import Batch, EventRange, Older, RecordKey, StoreError
 
+T = TypeVar("T")
+
 VERSION = 3
 _PROGRAM = 0x4C454153  # SQLite's application_id of our files, "LEAS"
 _WAIT_SECONDS = 2.0  # for another program, such as a backup, that holds SQLite's own lock
 _SQL = files.table(__package__, "statements.yaml")["sqlite"]
+
+
+async def _unlocked(call: Callable[[], T]) -> T:
+    """Waits for another program that holds SQLite's lock; the event loop goes on meanwhile."""
+    waited, pause = 0.0, 0.005
+    while True:
+        try:
+            return call()
+        except sqlite3.OperationalError as error:
+            if waited > _WAIT_SECONDS or not getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY"):
+                raise
+        await asyncio.sleep(pause)
+        waited, pause = waited + pause, min(2 * pause, 0.1)
+
+
+async def _checkpoint(connection: sqlite3.Connection) -> None:
+    """Moves the log into the file; where another program reads on, what it reads stays there."""
+    waited, pause = 0.0, 0.005
+    while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] and waited <= _WAIT_SECONDS:
+        await asyncio.sleep(pause)
+        waited, pause = waited + pause, min(2 * pause, 0.1)
 
 
 class SqliteStore(OwnedStore):
@@ -75,22 +100,20 @@ class SqliteStore(OwnedStore):
         if not os.access(self.path, os.R_OK | os.W_OK, effective_ids=True):
             raise StoreError(f"{self.place}: the actor's user may not read and write it", "permit both")
         # Only a file that is there is opened, so that nobody but the lines above decides who may read it.
-        connection = self._connect(
-            f"{self.path.as_uri()}?mode=rw", uri=True, timeout=_WAIT_SECONDS, isolation_level=None
-        )
+        connection = self._connect(f"{self.path.as_uri()}?mode=rw", uri=True, timeout=0, isolation_level=None)
         self._connection = connection
         # Before anything is changed: the file may be another program's.
         connection.execute("BEGIN")
-        self._check_layout(connection, owner)
+        await _unlocked(lambda: self._check_layout(connection, owner))
         connection.execute("ROLLBACK")
-        mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        mode = (await _unlocked(lambda: connection.execute("PRAGMA journal_mode = WAL"))).fetchone()[0]
         if mode != "wal":
             raise StoreError(
                 f"{self.place}: SQLite cannot write a log beside it (it keeps the mode {mode!r})", "move it"
             )
         connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        connection.execute("BEGIN IMMEDIATE")
+        await _checkpoint(connection)
+        await _unlocked(lambda: connection.execute("BEGIN IMMEDIATE"))
         version = self._check_layout(connection, owner)
         if not version:
             *tables, actor = _SQL["layout"]
@@ -189,7 +212,7 @@ class SqliteStore(OwnedStore):
     async def _commit(self, batch: Batch) -> None:
         connection = self._open_connection()
         self._check_file()
-        connection.execute("BEGIN IMMEDIATE")
+        await _unlocked(lambda: connection.execute("BEGIN IMMEDIATE"))
         connection.execute("UPDATE actor SET commits = commits + 1")
         position = CommitPosition(*connection.execute("SELECT epoch, commits FROM actor").fetchone())
         if position.epoch != self._epoch:

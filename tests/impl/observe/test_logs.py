@@ -35,7 +35,13 @@ def shown() -> Iterator[Callable[..., Callable[[], list[str]]]]:
     def configure(**options: Any) -> Callable[[], list[str]]:
         stream = io.StringIO()
         logs.configure(stream=stream, **options)
-        return lambda: stream.getvalue().splitlines()
+
+        def read() -> list[str]:
+            for handler in root.handlers:
+                handler.flush()
+            return stream.getvalue().splitlines()
+
+        return read
 
     yield configure
     package.setLevel(level)
