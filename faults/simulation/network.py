@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,6 +80,7 @@ class SimulatedNetwork:
         in_transit: packets that are held.
         delivered: packets that were delivered and acknowledged while it held, in order.
         lost: how many were lost.
+        heard: hear each packet that its receiver has taken.
     """
 
     def __init__(self, seed: int = 0, limits: TransportLimits = LIMITS) -> None:
@@ -88,6 +90,7 @@ class SimulatedNetwork:
         self.in_transit: list[Packet] = []
         self.delivered: list[Packet] = []
         self.lost = 0
+        self.heard: list[Callable[[Packet], None]] = []
         self.limits = limits
         self._members: dict[str, tuple[int, Reception]] = {}
         self._numbers = 0
@@ -107,6 +110,14 @@ class SimulatedNetwork:
     def leave(self, address: str, incarnation: int) -> None:
         if address in self._members and self._members[address][0] == incarnation:
             del self._members[address]
+
+    # Partitions
+
+    def part(self, links: Iterable[tuple[str, str]]) -> Callable[[], None]:
+        """Lets no packet pass between some pairs of members' names, sender and receiver; returns what heals it."""
+        cut = {(SCHEME + sender, SCHEME + receiver) for sender, receiver in links} - self.cut
+        self.cut |= cut
+        return lambda: self.cut.difference_update(cut)
 
     # Packets
 
@@ -156,6 +167,8 @@ class SimulatedNetwork:
         else:
             incarnation, reception = member
             reply = await reception.take(packet.body, packet.source)
+            for hear in self.heard if reply.answer is Delivery.TAKEN else ():
+                hear(packet)
             if self._members.get(packet.target, (0,))[0] != incarnation:
                 return  # it has died, and its answer with it
         if answered and not packet.answer.done():

@@ -46,6 +46,9 @@ class SimulatedUnits:
         delay: ticks that an action takes.
         fails: whether an action fails; its unit then stays as it was.
         seed: of the random numbers that both hooks get.
+
+    Attributes:
+        heard: hear of each action that it begins, and what it became, as the history says it.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class SimulatedUnits:
     ) -> None:  # fmt: skip
         self.units: dict[str, SimulatedUnit] = {}
         self.overlaps: list[str] = []
+        self.heard: list[Callable[[HandlerAction, str], None]] = []
         self._delay, self._fails, self._chance = delay, fails, random.Random(seed)
         self._now = 0
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
@@ -87,6 +91,7 @@ class SimulatedUnits:
             self.overlaps.append(f"{action.verb} {action.number} on {name}")
         state.number, state.busy = action.number, True
         state.tasks.append((action.task, action.incarnation))
+        self._tell(action, "begun")
         became = "cancelled"
         try:
             await self._take(self._delay(action, self._chance))
@@ -100,7 +105,12 @@ class SimulatedUnits:
         finally:
             state.busy = False
             state.history.append((action.verb, action.number, became))
+            self._tell(action, became)
         return Done(True, facts={"on": state.on})
+
+    def _tell(self, action: HandlerAction, became: str) -> None:
+        for hear in self.heard:
+            hear(action, became)
 
     async def _take(self, ticks: int) -> None:
         if ticks > 0:

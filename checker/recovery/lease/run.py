@@ -19,6 +19,10 @@ CHECKS = {
     ),
     "actor": "Another lease at the same actors is renewed at once after the restart, and goes on.",
     "policy": "The broker's calendar, and the units that the site takes for free, are those that the records imply.",
+    "use": (
+        "A guest runs on no unit that is torn down or another lease's, beside no other lease's guest, and not past the "
+        "end that its site has told its holder."
+    ),
     "world": (
         "The units that are up are those of machines that say so; no unit has two actions at once, and none is left "
         "over."

@@ -11,8 +11,12 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from leasehold.faults.partition import Partition, drawn_partition
+
 ACTORS = ("service_manager", "broker", "site")
 FAULTS = ("crash", "crash_within", "cut", "weather", "disk", "handler", "power", "skew", "lose")
+LONGEST_TERM = 5  # ticks
+PARTED = 0.3  # the share of plans with a partition that is longer than a term
 VERBS = ("setup", "modify", "teardown", "join", "leave")  # of the handlers of units and of guests
 
 
@@ -34,6 +38,12 @@ class PlannedEvent:
     who: str = ""
     numbers: tuple[int, ...] = ()
     more: str = ""
+
+    @property
+    def partition(self) -> Partition:
+        """The partition, of a `cut` or `partition`."""
+        other, _, both = self.more.partition(" ")
+        return Partition(self.who, other, both=bool(both))
 
     def __str__(self) -> str:
         words = " ".join(filter(None, (self.who, *map(str, self.numbers), self.more)))
@@ -71,6 +81,13 @@ def plan_of(seed: int) -> RunPlan:
     acts = [*_clients(chance, units, ticks)]
     for kind in kinds:
         acts += [_fault(chance, kind, ticks) for _ in range(chance.randint(1, 2))]
+    parted = random.Random(f"partition {seed}")  # of its own: the rest of a plan is as it is without one
+    demands = [act.tick for act in acts if act.kind == "demand"]
+    if demands and parted.random() < PARTED:
+        partition, long = drawn_partition(parted, ACTORS, LONGEST_TERM)
+        at = min(demands) + parted.randint(1, 3)  # when the first lease may be there
+        ticks = max(ticks, at + long)
+        acts.append(PlannedEvent(at, "partition", partition.one, (long,), _direction(partition)))
     order = sorted(acts, key=lambda act: act.tick)
     return RunPlan(seed, units, chance.random() < 0.7, ticks, tuple(order))
 
@@ -80,7 +97,9 @@ def _clients(chance: random.Random, units: int, ticks: int) -> Iterator[PlannedE
         at = chance.randint(0, ticks // 2)
         until = at + chance.randint(2, ticks + 2)
         start = chance.randint(at, until - 1) if chance.random() < 0.2 else 0  # an advance reservation
-        yield PlannedEvent(at, "demand", str(number), (chance.randint(1, units), until, chance.randint(1, 5), start))
+        yield PlannedEvent(
+            at, "demand", str(number), (chance.randint(1, units), until, chance.randint(1, LONGEST_TERM), start)
+        )
         for kind in ("flex", "prolong", "stop"):
             if chance.random() < 0.3:
                 when = chance.randint(at, ticks)
@@ -98,7 +117,8 @@ def _fault(chance: random.Random, kind: str, ticks: int) -> PlannedEvent:
             return PlannedEvent(at, kind, actor, (chance.randint(1, 12), chance.randint(0, 2)))
         case "cut":
             other = chance.choice([a for a in ACTORS if a != actor])
-            return PlannedEvent(at, kind, actor, (long,), f"{other}{chance.choice(['', ' both ways'])}")
+            partition = Partition(actor, other, both=chance.choice([False, True]))
+            return PlannedEvent(at, kind, actor, (long,), _direction(partition))
         case "weather":
             return PlannedEvent(at, kind, "", (long, chance.randint(1, 6), chance.randint(0, 4), chance.randint(0, 3)))
         case "disk":
@@ -111,6 +131,10 @@ def _fault(chance: random.Random, kind: str, ticks: int) -> PlannedEvent:
             return PlannedEvent(at, kind, actor, (chance.choice([-2, -1, 1, 2]),))
         case _:
             return PlannedEvent(at, kind, "", (chance.randint(0, 2),))
+
+
+def _direction(partition: Partition) -> str:
+    return f"{partition.other}{' both ways' if partition.both else ''}"
 
 
 def shrunk(plan: RunPlan, fails: Callable[[RunPlan], bool]) -> RunPlan:

@@ -35,6 +35,8 @@ class Run(RandomRun):
         self.steps: Any = SimpleNamespace(strange=[])
         self.events: Any = SimpleNamespace(wrong=[])
         self.handler, self.skewed = ("", 0), False
+        self.use: Any = SimpleNamespace(tick=lambda: self.told.append("use"), wrong={})
+        self.able, self.leaves_in_time = 0, True
         self.until, self.down, self.within = [], {}, {}
         self.chance: Any = SimpleNamespace(
             random=lambda: 0.4, randint=lambda low, high: high, sample=lambda some, count: some[:count]
@@ -116,7 +118,7 @@ def quiet(run: Run) -> Run:
 def test_a_tick_is_one_of_time_of_the_monitors_and_of_the_units_and_then_is_looked_at() -> None:
     run = quiet(Run())
     run._tick()
-    assert run.told == [("monitor", "one"), ("moved", 6), *QUARTERS, "over all", ("progress", "one")]
+    assert run.told == [("monitor", "one"), ("moved", 6), *QUARTERS, "over all", "use", ("progress", "one")]
     skewed = quiet(Run())
     skewed.skewed = True
     skewed._tick()
@@ -407,3 +409,33 @@ def test_units_that_are_up_for_leases_that_are_over_are_found() -> None:
     del run.sim.units.units["u1"]
     run._come_to_rest()
     assert run.found() == []
+
+
+def test_what_the_judge_of_units_says_counts_where_guests_leave_in_time() -> None:
+    """A protocol without a margin is known to let guests run on."""
+    for leaves_in_time in (True, False):
+        run = Run(ticks=0)
+        run.leaves_in_time, run.use.wrong = leaves_in_time, {"a guest runs on": None}
+        for name in ("_end_faults", "_come_to_rest"):
+            setattr(run, name, lambda: None)
+        run.play()
+        assert ([f for f in run.found() if f[0] == "use"] == [("use", "a guest runs on")]) == leaves_in_time
+
+
+@pytest.mark.parametrize(
+    ("trouble", "cannot"),
+    [("none", False), ("down", True), ("disk", True), ("join", True), ("setup", False), ("skew", True)],
+)
+def test_when_a_holder_cannot_be_blamed(trouble: str, cannot: bool) -> None:
+    run = Run()
+    if trouble == "down":
+        del run.sim.actors["service_manager"]
+    run.disks["service_manager"].fault = "FULL" if trouble == "disk" else None
+    run.handler = trouble, 1
+    run.skewed = trouble == "skew"
+    assert run._holder_cannot() == cannot
+    run.handler, run.disks["service_manager"].fault = ("", 0), None
+    run.sim.actors["service_manager"] = None
+    assert run._holder_cannot() == cannot  # for a while after it, too
+    run.sim.time.now += LONG + 1
+    assert run._holder_cannot() == (trouble == "skew")
