@@ -17,7 +17,7 @@ LONGER = 4  # ticks, at most, by which a partition outlasts a term
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
+class ActorPartition:
     """A partition of two actors; where it is not both ways, of the messages of `one` to `other`."""
 
     one: str
@@ -34,12 +34,12 @@ class Partition:
         return f"{self.one} {'|' if self.both else '->'} {self.other}"
 
 
-def every_partition(actors: Sequence[str]) -> list[Partition]:
+def every_partition(actors: Sequence[str]) -> list[ActorPartition]:
     """The partitions of each pair of actors: both ways, and either way."""
-    found = [Partition(one, other) for one, other in combinations(actors, 2)]
-    return found + [Partition(one, other, both=False) for one, other in permutations(actors, 2)]
+    found = [ActorPartition(one, other) for one, other in combinations(actors, 2)]
+    return found + [ActorPartition(one, other, both=False) for one, other in permutations(actors, 2)]
 
 
-def drawn_partition(chance: random.Random, actors: Sequence[str], term: int) -> tuple[Partition, int]:
+def drawn_partition(chance: random.Random, actors: Sequence[str], term: int) -> tuple[ActorPartition, int]:
     """A partition at random, and for how many ticks it lasts: longer than a term."""
     return chance.choice(every_partition(actors)), term + chance.randint(1, LONGER)

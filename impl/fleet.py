@@ -88,6 +88,7 @@ class SystemFleet:
     Attributes:
         roles: the roles of each actor.
         listens, addresses: where an actor listens, and where others reach it; left out: HTTP at a free port.
+        trusts: the file of an actor's trust set, by its name; left out: the one that all share.
         environment: variables of an actor's next start, by its name.
         prefix: the words before the command of its next start, by its name.
 
@@ -116,6 +117,7 @@ class SystemFleet:
         self._more = dict(more or {})
         self.listens: dict[str, Any] = {}
         self.addresses: dict[str, str] = {}
+        self.trusts: dict[str, str] = {}
         self.processes: dict[str, ProcessHandle] = {}
         self.environment: dict[str, dict[str, str]] = {}
         self.prefix: dict[str, list[str]] = {}
@@ -196,7 +198,7 @@ class SystemFleet:
             "store": self._store(name),
             "listen": listen,
             "key": f"{name}.key",
-            "trust": "trust.yaml",
+            "trust": self.trusts.get(name, "trust.yaml"),
             "settings": self.settings,
             "clock": {"tick_seconds": self.tick_seconds},
             "log": {"form": "json"},

@@ -25,6 +25,7 @@ from rich.text import Text
 from leasehold.cli.common import Exit, console, end_as_interrupted, print_json, verb
 from leasehold.cli.lease import losses
 from leasehold.cli.lease.losses import Losses, StartCounter
+from leasehold.cli.lease.partitions import Partitions
 from leasehold.cli.lease.story import LASTING_TERMS, TERMS, Story
 from leasehold.cli.lease.verifier import DemoVerifier
 from leasehold.cli.lease.watch import DemoMonitor
@@ -49,6 +50,7 @@ class Demo:
         losses: of units, if any are to be lost.
         starts: counts how many units are being started at once.
         verifier: follows the actors, if one does.
+        partitions: between actors, if there are to be any.
         crashes: how often each actor has died.
         news: what happened, with the second at which it did.
     """
@@ -60,6 +62,7 @@ class Demo:
     losses: Losses | None = None
     starts: StartCounter | None = None
     verifier: DemoVerifier | None = None
+    partitions: Partitions | None = None
     crashes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ROLES, 0))
     news: list[tuple[float, str]] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
@@ -78,6 +81,8 @@ class Demo:
         look = self.watcher.observe()
         if look.now:
             self.story.go_on(look.now, {lease for lease in self.story.plans if self.watcher.over(lease)})
+        if self.partitions is not None:
+            self.partitions.step(self.seconds, TENANT in self._down or TENANT in self._back)
         if self.losses is not None:
             all_up = not self._down and not self._back
             self.losses.step(self.seconds, all_up, no_more=self.story.all_asked)
@@ -117,12 +122,15 @@ class Demo:
     def over(self) -> bool:
         """Whether all that was meant to happen has happened, and is over everywhere."""
         quiet = not self.kills and not self._down and not self._back
+        quiet = quiet and (self.partitions is None or self.partitions.over)
         return quiet and self.story.all_asked and all(self.watcher.over(lease) for lease in self.story.plans)
 
     def at_the_end(self) -> None:
         """Checks what is left when all is over."""
         self.watcher.observe()
         self.watcher.at_the_end()
+        if self.partitions is not None:
+            self.partitions.at_the_end()
         if self.losses is not None:
             self.losses.judge(self.watcher.last, 0.0)
             self.losses.at_the_end()
@@ -142,6 +150,7 @@ class Demo:
             "crashes": sum(self.crashes.values()),
             "crashes_of": dict(self.crashes),
             **(self.losses.summary(self.starts.most if self.starts is not None else 0) if self.losses else {}),
+            **(self.partitions.summary() if self.partitions is not None else {}),
             **({"verifier": self.verifier.summary()} if self.verifier is not None else {}),
             "violations": self.watcher.violations,
             "seconds": round(self.seconds, 1),
@@ -158,6 +167,10 @@ class Demo:
 @click.option(
     "--lose-units", "lose", is_flag=True, help="Kill units at random moments, and judge what becomes of each."
 )
+@click.option(
+    "--partition", "parted", is_flag=True,
+    help="Cut two actors off from each other, pair by pair, for longer than a term; guests run on the units.",
+)  # fmt: skip
 @click.option("--reboot", is_flag=True, help="Kill all units at once, twice, while there are many leases.")
 @click.option(
     "--within",
@@ -177,8 +190,8 @@ class Demo:
     help="Keep everything there; default: a temporary folder, removed at the end.",
 )
 def demo(
-    as_json: bool, crash: bool, most: int | None, lose: bool, reboot: bool, within: float, units: int | None,
-    seed: int | None, folder: Path | None,
+    as_json: bool, crash: bool, most: int | None, lose: bool, parted: bool, reboot: bool, within: float,
+    units: int | None, seed: int | None, folder: Path | None,
 ) -> Exit:  # fmt: skip
     """Lease a few units from three actors on this machine, and watch them survive.
 
@@ -194,6 +207,11 @@ def demo(
     another takes its place, and its holder is told, within the time that --within says; /proc shows
     whether it is so, and that nothing is left behind. With --reboot all die at once.
 
+    With --partition messages between the holder and its site, and then the holder and its broker, do
+    not come through for longer than a term, one-way or both ways. A guest runs on each unit of a
+    holder, and /proc shows who uses which: a guest on a unit that another lease has or that is torn
+    down, or past the end that its site has confirmed, is a violation.
+
     Example:  leasehold demo
               leasehold demo --json --crash
               leasehold demo --lose-units --leases 20
@@ -204,17 +222,25 @@ def demo(
     kept = folder is not None
     base = folder or Path(tempfile.mkdtemp(prefix="leasehold-demo-"))
     units = units or (REBOOT_UNITS if reboot else UNITS)
-    fleet = losses.fleet(base, units) if lose or reboot else Fleet(base, units)
     used = (base / "trust.yaml").exists()
+    if used and parted:
+        raise click.UsageError("--partition needs a folder that was not used before: its actors know other addresses")
+    guest = {"name": "process", "directory": "guests"} if parted else None
+    fleet = losses.fleet(base, units, guest) if lose or reboot else Fleet(base, units, guest=guest)
     end_as_interrupted()
+    terms = LASTING_TERMS if lose or reboot else TERMS
     try:
-        with fleet, StartCounter(fleet) if reboot else nullcontext() as starts:
-            together, terms = (REBOOT_LEASES if reboot else 4), (LASTING_TERMS if lose or reboot else TERMS)
+        partitions = Partitions(fleet, seed, max(terms)) if parted else None
+        with partitions or nullcontext(), fleet, StartCounter(fleet) if reboot else nullcontext() as starts:
+            together = REBOOT_LEASES if reboot else 4
             story = Story(fleet, seed, most, together, int(time.time()) if used else 1, terms)
             made = Demo(fleet, story, DemoMonitor(fleet), starts=starts)
             if lose or reboot:
                 reboots = REBOOTS if reboot else 0
                 made.losses = Losses(fleet, made.watcher, seed, within, lose, reboots, say=made.say)
+            if partitions is not None:
+                partitions.watch(made.watcher, made.say)
+                made.partitions = partitions
             if crash:
                 made.kills = _moments(seed, most or 6)
                 made.verifier = DemoVerifier(fleet)

@@ -24,7 +24,7 @@ import os
 import random
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,12 +45,12 @@ PAUSE_SECONDS = 0.6  # between two losses, on average
 SAMPLE_SECONDS = 0.02
 
 
-def fleet(folder: Path, units: int) -> Fleet:
+def fleet(folder: Path, units: int, guest: Mapping[str, Any] | None = None) -> Fleet:
     """The actors of a demo that loses units: they are probed for often, and few are started at once."""
     more = {"probing": PROBING, "handling": {"at_once": STARTS}}
     settings = {"repair_limit": REPAIRS, "replace_limit": REPLACEMENTS}
     handler = {"name": "process", "directory": "units", "command": list(UNIT)}
-    return Fleet(folder, units, handler=handler, more=more, settings=settings)
+    return Fleet(folder, units, handler=handler, more=more, guest=guest, settings=settings)
 
 
 @dataclass(slots=True)

@@ -25,14 +25,18 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from leasehold.checker.recovery.fleet.links import Links
+from leasehold.checker.recovery.lease.processes.outside import Observer, unit_processes
 from leasehold.checker.recovery.processes.proxy import CUT, DEAF, MUTE, OPEN, TcpProxy
 from leasehold.checker.recovery.processes.resources import PORTS, TmpfsDisk, Unavailable
 from leasehold.checker.recovery.processes.servers import SERVERS, Server
+from leasehold.faults.partition import drawn_partition
 from leasehold.impl.lease.fleet import ROLES, TENANT, Fleet
-from tests.chaos.observer import Observer, ask, held_locks, open_files, tracebacks, unit_processes, wait
+from tests.chaos.observer import ask, held_locks, open_files, tracebacks, wait
 
 UNITS, TICK = 6, 0.25
 LONGEST_LEASE = 80  # ticks
+SHORT_TERM = 5  # ticks: a partition is longer
 LONGEST_JUMP = 20  # seconds by which a clock is off
 SETTLE_SECONDS = 150.0  # after which everything has to be over
 MOST_FILES = 150
@@ -94,7 +98,8 @@ class World:
             address = f"http://127.0.0.1:{self.wires[name].port}"
             self.fleet.listens[name] = {"listen": f"http://127.0.0.1:{port}", "advertise": address}
             self.fleet.addresses[name] = address
-        self.fleet.prepare()
+        self.links = Links(self.fleet)
+        self.ends.callback(self.links.close)
         self.down: set[str] = set()
         self.hurt: set[str] = set()  # whose disk is
 
@@ -186,6 +191,10 @@ class World:
         self.wires[name].turn(self.chance.choice([CUT, DEAF, MUTE]))
         return lambda: self.wires[name].turn(OPEN)
 
+    def partition(self, name: str) -> Callable[[], None]:
+        """Between two actors at random, one-way or both ways; longer than a term where it is one of few ticks."""
+        return self.links.part(drawn_partition(self.chance, list(ROLES), SHORT_TERM)[0])
+
     def disk_full(self, name: str) -> Callable[[], None] | None:
         if name in self.hurt:
             return None
@@ -227,7 +236,7 @@ class World:
 
     def faults(self) -> list[tuple[Callable[[str], Callable[[], None] | None], float]]:
         """Those that this world has, with how likely each is."""
-        found = [(self.kill_one, 4.0), (self.kill_all, 0.3), (self.pause, 2.0), (self.wire, 3.0)]
+        found = [(self.kill_one, 4.0), (self.kill_all, 0.3), (self.pause, 2.0), (self.wire, 3.0), (self.partition, 2.0)]
         if FAKETIME:
             found.append((self.clock_jumps, 2.0))
         if self.store == "sqlite":
@@ -322,7 +331,8 @@ def _chaos(world: World, workload: Workload, result: Result, seconds: float, say
             mend = kind(name)
             if mend is not None:
                 result.faults[kind.__name__] += 1
-                heappush(mending, (now + chance.uniform(0.05, 4.0), next(order), mend))
+                shortest = 0.05 if kind.__name__ != "partition" else SHORT_TERM * TICK
+                heappush(mending, (now + shortest + chance.uniform(0.0, 4.0), next(order), mend))
         if next_request <= now < began + seconds:
             next_request = now + chance.uniform(0.2, 1.0)
             workload.act()

@@ -264,6 +264,10 @@ DEMO_CRASH_KEYS = {
     "verifier": "what the verifier that has followed the actors has found: `violations`, `faults`, `events`, `cuts`, "
     "`runs`, `properties`, and its `lag` at the end and at most",
 }
+DEMO_PARTITION_KEYS = {
+    "partitions": "how many there were",
+    "guests_at_once": "units on which a guest was seen at one moment, at most",
+}
 LOSSES_KEYS = {
     "lost": "how many units were killed",
     "repaired": "how many of them were set up again",
@@ -486,6 +490,9 @@ def page() -> Iterator[str]:
     yield "With `--crash`, besides:"
     yield ""
     yield from table(DEMO_CRASH_KEYS)
+    yield "With `--partition`, besides:"
+    yield ""
+    yield from table(DEMO_PARTITION_KEYS)
     yield "With `--lose-units` or `--reboot`, besides:"
     yield ""
     yield from table(LOSSES_KEYS)

@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from leasehold.faults.partition import Partition, drawn_partition
+from leasehold.faults.partition import ActorPartition, drawn_partition
 
 ACTORS = ("service_manager", "broker", "site")
 FAULTS = ("crash", "crash_within", "cut", "weather", "disk", "handler", "power", "skew", "lose")
@@ -40,10 +40,10 @@ class PlannedEvent:
     more: str = ""
 
     @property
-    def partition(self) -> Partition:
+    def partition(self) -> ActorPartition:
         """The partition, of a `cut` or `partition`."""
         other, _, both = self.more.partition(" ")
-        return Partition(self.who, other, both=bool(both))
+        return ActorPartition(self.who, other, both=bool(both))
 
     def __str__(self) -> str:
         words = " ".join(filter(None, (self.who, *map(str, self.numbers), self.more)))
@@ -117,7 +117,7 @@ def _fault(chance: random.Random, kind: str, ticks: int) -> PlannedEvent:
             return PlannedEvent(at, kind, actor, (chance.randint(1, 12), chance.randint(0, 2)))
         case "cut":
             other = chance.choice([a for a in ACTORS if a != actor])
-            partition = Partition(actor, other, both=chance.choice([False, True]))
+            partition = ActorPartition(actor, other, both=chance.choice([False, True]))
             return PlannedEvent(at, kind, actor, (long,), _direction(partition))
         case "weather":
             return PlannedEvent(at, kind, "", (long, chance.randint(1, 6), chance.randint(0, 4), chance.randint(0, 3)))
@@ -133,7 +133,7 @@ def _fault(chance: random.Random, kind: str, ticks: int) -> PlannedEvent:
             return PlannedEvent(at, kind, "", (chance.randint(0, 2),))
 
 
-def _direction(partition: Partition) -> str:
+def _direction(partition: ActorPartition) -> str:
     return f"{partition.other}{' both ways' if partition.both else ''}"
 
 

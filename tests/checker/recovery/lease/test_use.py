@@ -10,7 +10,7 @@ from leasehold.checker.recovery.lease.random_runs.plan import ACTORS, LONGEST_TE
 from leasehold.checker.recovery.lease.random_runs.run import MARGIN, RandomRun, compiled
 from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.checker.recovery.lease.use import UseOfUnits
-from leasehold.faults.partition import Partition, every_partition
+from leasehold.faults.partition import ActorPartition, every_partition
 from leasehold.impl.handlers.handler import HandlerAction, HandlerError
 
 MINE, OTHERS = "service_manager:1", "service_manager:2"
@@ -130,7 +130,7 @@ def test_a_leave_that_failed_has_not_left_and_may_be_excused(world: World) -> No
 # Real actors, in simulation
 
 
-def quiet(partition: Partition, lazy: bool, at: int) -> RandomRun:
+def quiet(partition: ActorPartition, lazy: bool, at: int) -> RandomRun:
     """Two leases that are extended, contend for all units, and have nothing to suffer but a partition."""
     other = f"{partition.other}{' both ways' if partition.both else ''}"
     acts = (
@@ -144,7 +144,7 @@ def quiet(partition: Partition, lazy: bool, at: int) -> RandomRun:
 
 @pytest.mark.parametrize("lazy", [True, False])
 @pytest.mark.parametrize("partition", every_partition(ACTORS), ids=str)
-def test_no_partition_makes_guests_run_on_what_is_anothers(partition: Partition, lazy: bool) -> None:
+def test_no_partition_makes_guests_run_on_what_is_anothers(partition: ActorPartition, lazy: bool) -> None:
     run = quiet(partition, lazy, 4)
     assert run.outcome.findings == []
     assert run.use.judged > 0
@@ -157,7 +157,7 @@ def test_no_partition_makes_guests_run_on_what_is_anothers(partition: Partition,
 
 
 def test_the_end_that_is_confirmed_is_what_the_network_has_brought() -> None:
-    run = quiet(Partition("site", "service_manager", both=False), True, 2)
+    run = quiet(ActorPartition("site", "service_manager", both=False), True, 2)
     assert 4 <= run.use.ends[MINE] <= 20
 
 
@@ -165,7 +165,7 @@ def test_plans_have_partitions_that_are_longer_than_a_term() -> None:
     plans = [plan_of(seed) for seed in range(400)]
     found = [(plan, act) for plan in plans for act in plan.acts if act.kind == "partition"]
     assert 0.2 < len(found) / len(plans) < 0.4
-    assert {act.partition for _, act in found} >= set(every_partition(ACTORS)) - {Partition(*ACTORS[:2])}
+    assert {act.partition for _, act in found} >= set(every_partition(ACTORS)) - {ActorPartition(*ACTORS[:2])}
     for plan, act in found:
         assert act.numbers[0] > LONGEST_TERM
         assert act.tick + act.numbers[0] <= plan.ticks
@@ -173,7 +173,7 @@ def test_plans_have_partitions_that_are_longer_than_a_term() -> None:
 
 
 def test_a_partition_in_words_and_links() -> None:
-    both, one_way = Partition("a", "b"), Partition("a", "b", both=False)
+    both, one_way = ActorPartition("a", "b"), ActorPartition("a", "b", both=False)
     assert (str(both), str(one_way)) == ("a | b", "a -> b")
     assert both.links == {("a", "b"), ("b", "a")}
     assert one_way.links == {("a", "b")}

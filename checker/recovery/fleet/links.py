@@ -1,0 +1,53 @@
+"""A network between the actors of a fleet whose links can be cut one by one: a proxy for each sender and receiver.
+
+Each actor has a trust set of its own, in which the others are where its proxies are. Nothing else of it differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from leasehold.checker.recovery.processes.proxy import DEAF, OPEN, TcpProxy
+from leasehold.faults.partition import ActorPartition
+from leasehold.impl.fleet import SystemFleet
+from leasehold.impl.identity import trust_file
+from leasehold.impl.identity.trust import readdress
+
+
+class Links:
+    """The links of a fleet that is not started yet.
+
+    Args:
+        fleet: whose actors talk over HTTP.
+    """
+
+    def __init__(self, fleet: SystemFleet) -> None:
+        fleet.trusts = {name: f"trust-{name}.yaml" for name in fleet.roles}
+        fleet.prepare()
+        self.proxies: dict[tuple[str, str], TcpProxy] = {}
+        trust = trust_file.change(fleet.folder / "trust.yaml", lambda known: known)
+        for sender, file in fleet.trusts.items():
+            own = trust
+            for receiver in fleet.roles:
+                port = urlsplit(trust.find(receiver).address).port
+                if receiver != sender and port is not None:
+                    proxy = self.proxies[sender, receiver] = TcpProxy(port)
+                    own = readdress(own, receiver, f"http://127.0.0.1:{proxy.port}")
+            trust_file.save(fleet.folder / file, own)
+
+    def part(self, partition: ActorPartition) -> Callable[[], None]:
+        """What one actor sends to the other does not come any more; returns what heals it."""
+        cut = [self.proxies[link] for link in partition.links if self.proxies[link].mode == OPEN]
+        for proxy in cut:
+            proxy.turn(DEAF)
+
+        def heal() -> None:
+            for proxy in cut:
+                proxy.turn(OPEN)
+
+        return heal
+
+    def close(self) -> None:
+        for proxy in self.proxies.values():
+            proxy.close()
