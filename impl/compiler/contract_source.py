@@ -4,7 +4,10 @@ Theory of operation. An action under `environment` says when its event may come:
 client that it comes from. A running actor asks it before the commit, over the records as they are in that turn: its
 machine's own, those of the units below, and, where a quantifier ranges over the machines of a role, those of all runs
 that the actor has. What no actor knows (the machines of others, true time, messages on their way, who runs) cannot be
-asked; then nothing is refused, and `not_enforced` says which contract that is, and why.
+asked. Of a contract whose parts `and` joins the other parts are asked; `not_enforced` says what is left out, and why.
+
+That a value lies after `now` is asked of the actor's clock, to which true time has come: so nothing is refused that the
+contract allows.
 """
 
 from __future__ import annotations
@@ -25,49 +28,71 @@ OWN = "own"  # in generated source: the position of the machine itself among the
 
 
 class NotEnforced(NamedTuple):
-    """A contract that running actors do not enforce.
+    """A contract that running actors do not enforce, or not whole.
 
     Attributes:
         name: of the action under `environment`.
         role, event: of the machine that the event is for.
         reason: why not, in words that follow "as".
+        part: the part that is left out; empty: all of it.
     """
 
     name: str
     role: str
     event: str
     reason: str
+    part: str = ""
 
     def __str__(self) -> str:
-        return f"contract `{self.name}` ({self.role}, {self.event}) is not enforced, as {self.reason}"
+        but = f"enforced but for `{self.part}`" if self.part else "not enforced"
+        return f"contract `{self.name}` ({self.role}, {self.event}) is {but}, as {self.reason}"
 
 
 def not_enforced(system: System) -> tuple[NotEnforced, ...]:
     """The contracts that running actors do not enforce, in the order of the specification."""
     found = []
     for entry in system.environment.values():
-        reason = None if entry.when is None else _obstacle(system, entry)
-        if reason:
-            found.append(NotEnforced(entry.name, entry.role, entry.event, reason))
+        if entry.when is None:
+            continue
+        named = entry.name, entry.role, entry.event
+        left_out = [part for part in x.conjuncts(entry.when) if _reasons(system, entry.role, part)]
+        if reason := _obstacle(system, entry):
+            found.append(NotEnforced(*named, reason))
+        elif left_out:
+            why = dict.fromkeys(reason for part in left_out for reason in _reasons(system, entry.role, part))
+            found.append(NotEnforced(*named, ", and ".join(why), " and ".join(map(x.text, left_out))))
     return tuple(found)
 
 
 def _obstacle(system: System, entry: Outside) -> str:
-    """Why a contract cannot be enforced, or is not to be; empty: it is."""
+    """Why no part of a contract can be enforced, or is to be; empty: one is."""
     if not entry.enforced:
         return "it says `enforced: false`"
     assert entry.when is not None
-    reasons = dict.fromkeys(_unknown(system, entry.role, entry.when))
-    if reasons:
-        return ", and ".join(reasons)
+    if not _enforced(system, entry.role, entry.when):
+        return ", and ".join(dict.fromkeys(_unknown(system, entry.role, entry.when)))
     for other in _of_event(system, entry.role, entry.event):
         if other.when is None:
             return f"`{other.name}` lets the event come at any time"
         if other is not entry and not other.enforced:
             return f"`{other.name}`, which may offer the event too, says `enforced: false`"
-        if other is not entry and (why := next(_unknown(system, other.role, other.when), "")):
+        if other is not entry and not _enforced(system, other.role, other.when):
+            why = next(_unknown(system, other.role, other.when), "")
             return f"`{other.name}`, which may offer the event too, {why.removeprefix('it ')}"
     return ""
+
+
+def _enforced(system: System, role: str, when: x.Expression) -> tuple[x.Expression, ...]:
+    """The parts of a contract that an actor can hold events to."""
+    return tuple(part for part in x.conjuncts(when) if not _reasons(system, role, part))
+
+
+def _reasons(system: System, role: str, part: x.Expression) -> list[str]:
+    """Why an actor cannot hold an event to a part of its contract."""
+    match part:
+        case x.Apply(op=">" | ">=", operands=(later, x.Now())) | x.Apply(op="<" | "<=", operands=(x.Now(), later)):
+            return list(_unknown(system, role, later))
+    return list(_unknown(system, role, part))
 
 
 def _of_event(system: System, role: str, event: str) -> list[Outside]:
@@ -195,10 +220,17 @@ class _ContractLayout(SourceLayout):
         return SourceLayout.members(self, of)
 
 
+def _constants(e: x.Expression) -> Iterator[str]:
+    if isinstance(e, x.ConstantRef):
+        yield e.name
+    for child in x.children(e):
+        yield from _constants(child)
+
+
 def contract_lines(work: WorkSource) -> Iterator[str]:
     """The contracts of a role's events: a function for each, and their table."""
     system, role = work.system, work.role
-    missing = {entry.name for entry in not_enforced(system)}
+    missing = {entry.name for entry in not_enforced(system) if not entry.part}
     rows = []
     for event in role.events:
         entries = _of_event(system, role.name, event)
@@ -208,10 +240,12 @@ def contract_lines(work: WorkSource) -> Iterator[str]:
         function = work.names.function(role.name, "contract", event)
         frame = Frame(
             _ContractLayout(work), work.values, OWN, {f.name: f"event_{f.name}" for f in fields},
-            variables={"it": OWN}, state="", constant_names=work.constants, unrolled=False,
+            variables={"it": OWN}, state="", constant_names=work.constants, unrolled=False, now="now",
         )  # fmt: skip
-        allowed = " or ".join(source(entry.when, frame) for entry in entries if entry.when is not None)
-        yield f"def {function}(record: Record, fields: tuple[Any, ...], machines: ActorMachines) -> bool:"
+        kept = [_enforced(system, role.name, entry.when) for entry in entries if entry.when is not None]
+        wholes = [parts[0] if len(parts) == 1 else x.conjunction(parts) for parts in kept]
+        allowed = " or ".join(source(whole, frame) for whole in wholes)
+        yield f"def {function}(record: Record, fields: tuple[Any, ...], machines: ActorMachines, now: int) -> bool:"
         yield from work.unpacked()
         if fields:
             yield f"    ({', '.join(f'event_{f.name}' for f in fields)},) = fields"
@@ -221,6 +255,8 @@ def contract_lines(work: WorkSource) -> Iterator[str]:
         yield ""
         names = tuple(entry.name for entry in entries)
         doc = " ".join(" ".join(entry.doc.split()) for entry in entries if entry.doc)
-        rows.append(f"{event!r}: Contract({names!r}, {doc!r}, {function})")
+        values = {name: work.values[name] for whole in wholes for name in _constants(whole)}
+        text = "; ".join([" or ".join(map(x.text, wholes)), *(f"{name} is {value}" for name, value in values.items())])
+        rows.append(f"{event!r}: Contract({names!r}, {doc!r}, {text!r}, {function})")
     yield f"{work.constant('all', 'contracts')}: Mapping[str, Contract] = {{{', '.join(rows)}}}"
     yield ""

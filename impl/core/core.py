@@ -203,7 +203,7 @@ class Core:
         """The step of an event that the world outside gives, which is held to its contract."""
         stepped = self.step(record, event, now)
         contract = self.contracts.get(event[0]) if stepped[1].taken else None
-        if contract is None or contract.holds(record, event[1], machines):
+        if contract is None or contract.holds(record, event[1], machines, now):
             return stepped
         return record, Outcome("refused", event[0], reason=f"it breaks {contract}")
 

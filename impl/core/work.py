@@ -150,16 +150,18 @@ class Contract(NamedTuple):
     Attributes:
         names: of the actions under `environment` that give it.
         doc: their words.
-        holds: asks the condition of the machine's record, the event's fields, and the actor's machines.
+        text: the condition, as the language writes it, and the values of its constants.
+        holds: asks it of the machine's record, the event's fields, the actor's machines, and its clock.
     """
 
     names: tuple[str, ...]
     doc: str
-    holds: Callable[[Record, tuple[Any, ...], ActorMachines], bool]
+    text: str
+    holds: Callable[[Record, tuple[Any, ...], ActorMachines, int], bool]
 
     def __str__(self) -> str:
         names = " and ".join(f"`{name}`" for name in self.names)
-        return f"the contract {names}" + (f": {self.doc}" if self.doc else "")
+        return f"the contract {names}: {self.doc + ' ' if self.doc else ''}({self.text})"
 
 
 class Machines(dict[int, Record]):

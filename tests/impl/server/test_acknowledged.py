@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,46 @@ def test_a_name_that_a_client_chooses_does_not_spoil_the_numbers_of_others(tmp_p
     asyncio.run(story())
 
 
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        (
+            {"start": 5, "end": 5},
+            r"`demand`: Somebody wants units, until a time that is to come. \(event.end",
+        ),
+        ({"end": 3}, "breaks the contract `demand`"),
+        ({"units": 5}, "event.units <= max_units; max_units is 4"),
+        ({"end": 4}, ""),
+    ],
+)
+def test_a_first_event_outside_its_contract_is_refused_with_the_contract_s_text(
+    tmp_path: Path, how: dict[str, int], words: str
+) -> None:
+    """Also where the contract reads the time, by the actor's clock, which is at 3."""
+
+    async def story() -> None:
+        async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
+            await c.advance(3)
+            fields = {"units": 1, "start": 0, "end": 40, **how}
+            with pytest.raises(ClientError, match=words) if words else nullcontext():
+                await ask("post", "begin", machine="service_manager", event="demand", fields=fields)
+            assert bool(c.tenant.table.instances) == (words == "")
+
+    asyncio.run(story())
+
+
+def test_an_earlier_end_is_refused_with_what_ends_a_lease(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
+            lease = await c.lease(1, until=60, term=60)
+            with pytest.raises(ClientError, match=r"is wanted until 60 .*`leasehold close tenant:1`"):
+                await ask("post", "leases", lease, "prolong", until=6)
+            await c.advance(9)
+            assert c.state(lease)[0] == "active"
+
+    asyncio.run(story())
+
+
 def test_who_is_no_machine_can_be_no_peer(tmp_path: Path) -> None:
     async def story() -> None:
         async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
@@ -202,7 +243,7 @@ def test_a_policy_of_a_user_s_own_takes_a_refused_command_back(tmp_path: Path) -
         async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
             c.tenant.environment.policies["service_manager"] = policy = OwnDemand()
             c.tenant.table.pruned.add("tenant:2")
-            for wrong in ({"lease": "tenant:2"}, {"properties": {"a": 2**64}}):
+            for wrong in ({"lease": "tenant:2"}, {"units": 5}, {"properties": {"a": 2**64}}):
                 with pytest.raises(ClientError):
                     await ask("post", "demand", **{**DEMAND, "lease": "tenant:1", **wrong})
                 await c.settle()
