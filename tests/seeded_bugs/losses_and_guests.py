@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from leasehold.impl.actor import outside
+from leasehold.impl.actor import deciding, outside
 from leasehold.impl.actor.kept_values import ValueSender
 from leasehold.impl.actor.ready import Observe, Ready
 from leasehold.impl.actor.stepper import Stepper
@@ -371,4 +371,4 @@ def pages_sent_once() -> Planted:
 )  # fmt: skip
 def refused_answer_is_the_last() -> Planted:
     """A policy whose answer was refused is not asked again, and its lease waits for ever."""
-    return patched(Stepper, "_asked", lambda asked: lambda stepper, instance, decision: iter(()))
+    return patched(deciding, "_asked", lambda asked: lambda instance, decision: iter(()))
