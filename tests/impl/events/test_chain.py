@@ -190,3 +190,13 @@ def test_the_end_of_lines_needs_a_key_that_counts() -> None:
     ):
         with pytest.raises(ChainError, match=f"event 3: .*{words}"):
             verify_lines(trust, [*write_lines("site", chain.bodies, 7.0, key=key)])
+
+
+def test_the_event_that_tells_of_pruning_itself_has_to_be_sealed() -> None:
+    """A seal of before it vouches for nothing: anybody who can write the store could have appended it."""
+    chain = Chain().add(5).seal(OLD)
+    root = digest(chain.bodies[2])
+    chain.add(make=PrunedEvent, until=3, root=root)
+    with pytest.raises(ChainError, match="no seal covers event 7, which says so"):
+        chain.check(first=4)
+    assert chain.seal(OLD).check(first=4).first == 4
