@@ -205,7 +205,7 @@ class Builder(FieldBuilder):
         also = []
         for task in self._each_once(node, "also"):
             if self._known_task(role, task, tasks):
-                if not isinstance(tasks[task.text], m.Send):
+                if isinstance(tasks[task.text], m.Call):
                     self.sink.error("also_no_send", task.place, task=task.text)
                 also.append(task.text)
         return m.Transition(

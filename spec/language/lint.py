@@ -40,6 +40,7 @@ def lint(
                 _covered(system, role, state, sink, reasons, work)
             _one_message_per_neighbour(role, state, sink)
             _internal_keeps_what_was_sent(role, state, sink)
+            _drives_are_repeated(role, state, sink)
             _ticks_ask_the_clock(role, state, sink)
         if not doubt.of_role(role):
             _tasks_started(role, sink)
@@ -152,6 +153,15 @@ def _one_message_per_neighbour(role: Role, state: State, sink: Sink) -> None:
                     sends_ = {"first": first.message, "second": second.message, "receiver": first.receiver}
                     sink.error("two_messages", state.place, role=role.name, state=state.name, **sends_)
                     break
+
+
+def _drives_are_repeated(role: Role, state: State, sink: Sink) -> None:
+    """An internal transition may drive what its state drives as well, so that recovery does it again."""
+    for choices in state.on.values():
+        for transition in choices:
+            for name in transition.also:
+                if isinstance(role.tasks.get(name), Drive) and not (transition.internal and name in state.tasks):
+                    sink.error("also_drives", transition.place, task=name, state=state.name)
 
 
 def _exclusive(first: Send, second: Send) -> bool:
