@@ -10,7 +10,7 @@ from leasehold.impl.cluster import SystemCluster
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.values import to_plain
 from leasehold.impl.fleet import check_actor
-from leasehold.spec import load
+from leasehold.spec import System, load
 
 T = TypeVar("T")
 C = TypeVar("C", bound=SystemCluster)
@@ -19,9 +19,9 @@ C = TypeVar("C", bound=SystemCluster)
 class Embedded(Generic[C]):
     """Actors in the test's process, driven by a test that is no coroutine."""
 
-    def __init__(self, cluster: C) -> None:
+    def __init__(self, cluster: C, system: System) -> None:
         self._loop = asyncio.new_event_loop()
-        self.cluster = cluster
+        self.cluster, self.system = cluster, system
         self._run(cluster.__aenter__())
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -70,6 +70,10 @@ class Embedded(Generic[C]):
         """By actor, its events as the lines of a file."""
         return {name: self.cluster.log(name) for name in self.cluster.disks}
 
+    def events(self) -> dict[str, list[bytes]]:
+        """By actor, its events, unless its disk is not of the cluster."""
+        return {name: [disk.events[at] for at in sorted(disk.events)] for name, disk in self.cluster.disks.items()}
+
     def stop(self) -> None:
         """Ends all actors."""
         self._run(self.cluster.__aexit__())
@@ -86,7 +90,8 @@ class EmbeddedSystem(Embedded[SystemCluster]):
     """
 
     def __init__(self, system: str, settings: Mapping[str, Any] | None = None, **options: Any) -> None:
-        super().__init__(SystemCluster(compile_system(load(system, settings)), **options))
+        model = load(system, settings)
+        super().__init__(SystemCluster(compile_system(model), **options), model)
         self._last = self.cluster.program.only_run
 
     def begin(self, machine: str, event: str, /, **fields: Any) -> str:

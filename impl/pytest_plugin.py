@@ -15,6 +15,10 @@ The actors run in the test's own process, with a clock that the test moves, and 
 `pytest --leasehold-cluster=processes`, or for one test `@pytest.mark.leasehold_cluster(processes=True)`, the same test
 has processes with SQLite files, HTTP and units that are processes, in real time.
 
+A test of actors in its own process that has passed is judged: it fails where their events violate a property of their
+system, with the sequence of steps. `@pytest.mark.leasehold_violates("name", ...)` says which properties a test is to
+violate; without names it is not judged.
+
 With `pytest --leasehold-coverage=FOLDER` the events of each test's actors are kept, and `leasehold conform FOLDER` says
 what of the specification the tests have exercised.
 """
@@ -22,7 +26,7 @@ what of the specification the tests have exercised.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -53,6 +57,36 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "leasehold_cluster(units=4, processes=False, **options): what the fixture leasehold_cluster is"
     )
+    config.addinivalue_line(
+        "markers", "leasehold_violates(*names): the properties that the test is to violate; none: it is not judged"
+    )
+
+
+_MADE: pytest.StashKey[list[AnyCluster | AnySystem]] = pytest.StashKey()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]:
+    """A test that has passed is judged by the events of its actors, while they are there."""
+    passed = yield
+    marker = pyfuncitem.get_closest_marker("leasehold_violates")
+    if marker is not None and not marker.args:
+        return passed
+    for made in pyfuncitem.stash.get(_MADE, []):
+        if words := _judgement(made, marker.args if marker is not None else ()):
+            pytest.fail(words, pytrace=False)
+    return passed
+
+
+def _judgement(made: AnyCluster | AnySystem, expected: Sequence[str]) -> str:
+    """What is wrong with what the actors have done; of processes nothing is said."""
+    from leasehold.impl.embedded import Embedded
+
+    if not isinstance(made, Embedded):
+        return ""
+    judged: Any = import_module("leasehold.reports.judged")  # of a layer above, when it is asked for
+    words: str = judged.judgement(made.system, made.cluster.program, made.events(), expected)
+    return words
 
 
 def _make(config: pytest.Config, units: int = 4, processes: bool | None = None, **options: Any) -> AnyCluster:
@@ -90,6 +124,7 @@ def leasehold_cluster(request: pytest.FixtureRequest) -> Iterator[AnyCluster]:
     """A service manager, a broker and a site of four units; the marker of the same name says otherwise."""
     marker = request.node.get_closest_marker("leasehold_cluster")
     cluster = _make(request.config, **(marker.kwargs if marker else {}))
+    request.node.stash.setdefault(_MADE, []).append(cluster)
     yield cluster
     _stop(request, [cluster])
 
@@ -98,9 +133,11 @@ def leasehold_cluster(request: pytest.FixtureRequest) -> Iterator[AnyCluster]:
 def leasehold_cluster_of(request: pytest.FixtureRequest) -> Iterator[Callable[..., AnyCluster]]:
     """Makes clusters: `leasehold_cluster_of(units=6)`, `leasehold_cluster_of(units=2, processes=True)`."""
     made: list[AnyCluster] = []
+    judged = request.node.stash.setdefault(_MADE, [])
 
     def make(units: int, **options: Any) -> AnyCluster:
         made.append(_make(request.config, units, **options))
+        judged.append(made[-1])
         return made[-1]
 
     yield make
@@ -131,6 +168,7 @@ def leasehold_system(request: pytest.FixtureRequest) -> Iterator[Callable[..., A
     Its arguments are those of `EmbeddedSystem`, or with `processes=True` of `ProcessSystem`.
     """
     made: list[AnySystem] = []
+    judged = request.node.stash.setdefault(_MADE, [])
     marker = request.node.get_closest_marker("leasehold_cluster")
     asked = marker.kwargs.get("processes") if marker else None
 
@@ -145,6 +183,7 @@ def leasehold_system(request: pytest.FixtureRequest) -> Iterator[Callable[..., A
             from leasehold.impl.process_cluster import ProcessSystem
 
             made.append(ProcessSystem(str(system), settings, **options))
+        judged.append(made[-1])
         return made[-1]
 
     yield make

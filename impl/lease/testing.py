@@ -25,7 +25,8 @@ class EmbeddedCluster(Embedded[Cluster]):
     """A service manager (`tenant`), a broker and a site."""
 
     def __init__(self, units: int = 4, **options: Any) -> None:
-        super().__init__(Cluster(units, **options))
+        cluster = Cluster(units, **options)
+        super().__init__(cluster, cluster.system)
 
     def lease(self, units: int, until: int, term: int = 10) -> str:
         """Asks for units until a time, renewed in terms of so many ticks; returns the name of the lease."""

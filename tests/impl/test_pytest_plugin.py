@@ -232,3 +232,62 @@ def test_what_tests_have_exercised_is_kept_and_conforms(pytester: pytest.Pyteste
         assert all(log["steps"] == log["by_reference"] for log in found["logs"])
         assert sum(log["messages"] for log in found["logs"]) > 3
         assert found["coverage"]["crashed_in"]["covered"] > 0
+
+
+# A test that passes is judged
+
+LATE = """
+system: late
+roles: {lamp: {}, house: {}}
+actors: {all: [lamp, house]}
+environment: {go: {to: lamp}, dusk: {to: house}}
+"""
+LAMP = """
+role: lamp
+events: {go: It is lit.}
+states: {dark: {initial: true, on: {go: {to: bright}}}, bright: {ignore: {go: it is lit}}}
+"""
+HOUSE = """
+role: house
+events: {dusk: It gets dark.}
+states: {day: {initial: true, on: {dusk: {to: night}}}, night: {ignore: {dusk: it is dark}}}
+"""
+CLAIMS = """
+properties: {lit_at_night: {always: house.state == night or lamp.state == dark, doc: No light is lit by day.}}
+"""
+TEST = """
+import pytest
+
+{marker}
+def test_it_is_lit(leasehold_system):
+    house = leasehold_system("late")
+    house.begin("lamp", "go")
+    assert house.state("lamp") == "bright"
+"""
+
+
+@pytest.mark.parametrize(
+    ("marker", "words"),
+    [
+        ("", "lit_at_night is violated in all:1, cut 1"),
+        ("@pytest.mark.leasehold_violates('lit_at_night')", ""),
+        ("@pytest.mark.leasehold_violates()", ""),
+        ("@pytest.mark.leasehold_violates('lit_at_night', 'other')", "other was to be violated, and is not"),
+    ],
+)
+def test_a_test_whose_actors_violate_a_property_fails_with_the_steps(
+    pytester: pytest.Pytester, marker: str, words: str
+) -> None:
+    for name, text in {
+        "system.yaml": LATE, "invariants.yaml": CLAIMS, "roles/lamp.yaml": LAMP, "roles/house.yaml": HOUSE,
+    }.items():  # fmt: skip
+        path = pytester.path / "late" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    pytester.makepyfile(TEST.format(marker=marker))
+    result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "--strict-markers")
+    result.assert_outcomes(failed=bool(words), passed=not words)
+    if words:
+        result.stdout.fnmatch_lines([f"*{words}*"])
+    if words and not marker:
+        result.stdout.fnmatch_lines(["*1  lamp: go  [[]dark -> bright]"])

@@ -12,7 +12,7 @@ import yaml
 from leasehold.checker.recovery.cases.steps import Script
 from leasehold.checker.recovery.lease.run import CHECKS
 from leasehold.checker.recovery.lease.runner import LeaseCaseRunner
-from leasehold.impl.actor import outside, session
+from leasehold.impl.actor import deciding, outside, session
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.calls import HandlerCalls
 from leasehold.impl.actor.kept_values import ValueSender
@@ -44,7 +44,7 @@ from tests.systems import lease_cases, load
 CHANGED = (
     Actor, Codec, Core, FirstComeFirstServed, FirstFit, FixedDemand, HandlerCalls, MemoryStore, MessageHandler, Outbox,
     OwnedStore, PolicyDesk, Program, Ready, RowCodec, Stepper, Upcalls, SimulatedUnits, session, MachineTable,
-    TicketCredentials, ValueSender, authority, broker, credentials, handler, outside,
+    TicketCredentials, ValueSender, authority, broker, credentials, deciding, handler, outside,
 )  # fmt: skip
 
 

@@ -1,0 +1,44 @@
+"""The judgement of a test's actors: the properties of their system are asked of their events."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from leasehold.checker.verify.causal import UNDECIDED
+from leasehold.checker.verify.cuts import CutsOfSystem
+from leasehold.checker.verify.history import HistoryVerification
+from leasehold.impl.core.core import Program
+from leasehold.impl.events.event import read
+from leasehold.impl.words import counted
+from leasehold.reports.verification import violation_text
+from leasehold.spec import System
+
+
+def judgement(
+    system: System, program: Program, events: Mapping[str, Sequence[bytes]], expected: Collection[str] = ()
+) -> str:
+    """Says what is wrong with a run that goes on; empty: nothing is.
+
+    Args:
+        system: of the actors.
+        program: the same, compiled.
+        events: by actor, all of its events.
+        expected: the properties that are to be violated; a test may be about that.
+    """
+    chains = {actor: [*map(read, bodies)] for actor, bodies in events.items() if bodies}
+    if not chains:
+        return ""
+    verification = HistoryVerification(CutsOfSystem(system, program), chains, whole=True)
+    try:
+        for actor, chain in chains.items():
+            verification.add(actor, chain)
+        result = verification.end()
+    finally:
+        verification.close()
+    violations = [violation for violation in result.violations if violation.of not in expected]
+    faults = [str(fault) for fault in result.faults if fault.kind != UNDECIDED]
+    missed = sorted({*expected} - {violation.of for violation in result.violations})
+    found = [*map(violation_text, violations), *faults]
+    found += [f"{name} was to be violated, and is not" for name in missed]
+    head = f"{system.name}: {counted(len(found), 'finding')} in the events of the test"
+    return "\n".join([head, *found]) if found else ""
