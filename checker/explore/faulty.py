@@ -129,15 +129,15 @@ class FaultyReference(Reference):
         consumed = action.lane if action.position != FORGED else None
         if consumed is not None:
             self._unacknowledged(base, consumed, action.position)
-        self._commit(base, machine, move, action.fields, action.sender)
-        work = [w for w in move.work if w.wanted(base, (), -1)]
+        passed = self._commit(base, machine, move, action.fields, action.sender)
+        work = [w for w in move.work if w.wanted(base, passed, -1)]
         for done in product((False, True), repeat=len(work)):
             if all(done) and consumed is None:
                 continue  # everything was done: the same as a crash between two steps
             new = opened(base)
             try:
                 for w, d in zip(work, done, strict=True):
-                    self._do_or_number(new, w, d)
+                    self._do_or_number(new, w, d, passed)
             except channels.LaneFull:
                 continue
             where, tasks = (ACKNOWLEDGE, ()) if all(done) else (AFTER, _tasks(work, done))
@@ -160,12 +160,12 @@ class FaultyReference(Reference):
         kind = lane.channel.kind
         new[lane.cell] = channels.take(kind, new[lane.cell], position, keep_copy=kind != "fifo")
 
-    def _do_or_number(self, new: list[Any], work: GroundPiece, done: bool) -> None:
+    def _do_or_number(self, new: list[Any], work: GroundPiece, done: bool, passed: tuple[Any, ...]) -> None:
         """Does a piece of work, or only what the commit has done of it: give the message its number."""
         if done:
-            self._do(new, work, None)
+            self._do(new, work, None, passed=passed)
         elif (lane := work.lane) is not None and not self._to_traitor(lane):
-            fields, channel = work.fields(new, (), -1), lane.channel
+            fields, channel = work.fields(new, passed, -1), lane.channel
             new[lane.cell] = channels.number(channel.kind, channel.capacity, new[lane.cell], work.piece.event, fields)
 
     def _crash_unmoved(self, s: State, action: Action, which: Sequence[bool]) -> Steps:
@@ -343,18 +343,18 @@ class FaultyReference(Reference):
             return log
         assert action.role is not None
         machine = self.by_name[action.role, action.instance]
-        new = opened(s)
+        new, passed = opened(s), ()
         if action.transition is not None:
             move = machine.move(s, action.event, action.transition)
-            self._commit(new, machine, move, action.fields, action.sender)
-            work = [w for w in move.work if w.wanted(new, (), -1)]
+            passed = self._commit(new, machine, move, action.fields, action.sender)
+            work = [w for w in move.work if w.wanted(new, passed, -1)]
         elif action.kind == "retry":
             work = [w for w in machine.work[s[machine.cell]] if w.wanted(s, (), -1)]
         else:
             work = self._recovering(s, self.machines_of[self.layout.of[action.role, action.instance].name])
         for w, d in zip(work, action.done, strict=True):
             if d:
-                self._do(new, w, log, again=action.transition is None)
+                self._do(new, w, log, again=action.transition is None, passed=passed)
         return log
 
 

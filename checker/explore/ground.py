@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 
@@ -51,12 +51,13 @@ class GroundPiece:
 
 @dataclass(slots=True)
 class Move:
-    """A choice of one machine."""
+    """A choice of one machine; `passed` are the values that its work reads in the place of an event's fields."""
 
     transition: Transition
     guard: Function
     assignments: list[Assignment]
     work: list[GroundPiece]
+    passed: Function | None
 
 
 @dataclass(slots=True)
@@ -151,7 +152,8 @@ class GroundMachine:
         frame = self._frame(fields)
         guard = _all([] if choice.guard is None else [source(choice.guard, frame)])
         assignments = [self._assignment(u, frame) for u in choice.updates]
-        return Move(choice.transition, guard, assignments, self._work(choice.work))
+        passed = function(_tuple([source(u.value, frame) for u in choice.passes])) if choice.passes else None
+        return Move(choice.transition, guard, assignments, self._work(choice.work, choice.passes), passed)
 
     def _assignment(self, u: Update, frame: Frame) -> Assignment:
         holder = u.holder(self.role.name)
@@ -161,8 +163,9 @@ class GroundMachine:
             self.system.holders[holder].data[u.name].type, u.target,
         )  # fmt: skip
 
-    def _work(self, pieces: tuple[Piece, ...]) -> list[GroundPiece]:
+    def _work(self, pieces: tuple[Piece, ...], passes: tuple[Update, ...] = ()) -> list[GroundPiece]:
         found = []
+        arguments = {u.name: f"e[{i}]" for i, u in enumerate(passes)}
         for piece in pieces:
             for it in range(piece.target.count):
                 lane = None
@@ -170,9 +173,9 @@ class GroundMachine:
                     lane = self.layout.lane_between(self.role.name, self.instance, piece.target.name, it)
                     if lane is None:
                         continue  # the channel does not join these two
-                frame = self._frame(it=it)
+                frame = replace(self._frame(it=it), arguments=arguments)
                 wanted = _all([source(e, frame) for e in piece.conditions])
-                fields = function("(" + "".join(source(e, frame) + ", " for e in piece.fields) + ")")
+                fields = function(_tuple([source(e, frame) for e in piece.fields]))
                 given = self.system.fields_of(piece.target.name, piece.event)
                 bounded = tuple((n, field) for n, field in enumerate(given) if t.has_bounds(field.type))
                 found.append(GroundPiece(piece, it, lane, wanted, fields, bounded))
@@ -221,6 +224,10 @@ def cells_read(words: str, states: str = "s") -> frozenset[int] | None:
 def _all(parts: list[str]) -> Function:
     """Whether all of these hold."""
     return function(" and ".join(parts) or "True")
+
+
+def _tuple(parts: list[str]) -> str:
+    return "(" + "".join(part + ", " for part in parts) + ")"
 
 
 def _position(key: x.Expression, frame: Frame) -> str:

@@ -135,12 +135,16 @@ class Reference(States):
         log: list[Any] | None,
     ) -> None:  # fmt: skip
         """Takes a transition in place: commits the record, then does the work."""
-        self._commit(new, machine, move, e, sender)
+        passed = self._commit(new, machine, move, e, sender)
         for piece in move.work:
-            if piece.wanted(new, (), -1):
-                self._do(new, piece, log)
+            if piece.wanted(new, passed, -1):
+                self._do(new, piece, log, passed=passed)
 
-    def _commit(self, new: list[Any], machine: GroundMachine, move: Move, e: tuple[Any, ...], sender: int) -> None:
+    def _commit(
+        self, new: list[Any], machine: GroundMachine, move: Move, e: tuple[Any, ...], sender: int
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """Commits the record; returns what the step passes to its work."""
+        passed: tuple[Any, ...] = () if move.passed is None else move.passed(new, e, sender)
         values = [
             (a, a.value(new, e, sender), None if a.key is None else a.key(new, e, sender)) for a in move.assignments
         ]
@@ -153,10 +157,14 @@ class Reference(States):
                 raise SpecFault("range", f"{move.transition.name} sets `{a.name}` to {shown}, outside its type's range")
             new[a.cell] = value
         new[machine.cell] = move.transition.target
+        return passed
 
-    def _do(self, new: list[Any], work: GroundPiece, log: list[Any] | None, again: bool = False) -> None:
+    def _do(
+        self, new: list[Any], work: GroundPiece, log: list[Any] | None, again: bool = False,
+        passed: tuple[Any, ...] = (),
+    ) -> None:  # fmt: skip
         """Does a piece of work: sends, or drives a subsidiary machine."""
-        fields = work.fields(new, (), -1)
+        fields = work.fields(new, passed, -1)
         for at, field in work.bounded:
             if not t.in_range(field.type, fields[at]):
                 given = f"`{field.name}` of `{work.piece.event}` the value {t.show(field.type, fields[at])}"

@@ -112,6 +112,10 @@ class Influence:
             for u in t.updates:
                 written = f"{u.holder(role.name)}.{u.name}"
                 self.of[written] |= {state, *causes, *self._reads((u.value, u.key), role.name, t.event)}
+            for p in t.passes:  # under the name of a field, where another transition keeps it
+                causes_of = {state, *causes, *self._reads((p.value,), role.name, t.event)}
+                self.of[f"{_event(role.name, '')}.{p.name}"] |= causes_of
+                self.of[f"{role.name}.{p.name}"] |= causes_of
 
     def _tasks(self, role: Role) -> None:
         state = f"{role.name}.state"

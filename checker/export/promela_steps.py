@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from types import MappingProxyType
 from typing import Any
 
 from leasehold.checker.explore.layout import Lane
@@ -22,6 +23,7 @@ from leasehold.checker.export.promela_layout import (
     flat,
     opposite,
     same,
+    shaped,
 )
 from leasehold.checker.export.promela_terms import PromelaBindings, term, word
 from leasehold.checker.export.shared import (
@@ -36,7 +38,8 @@ from leasehold.checker.export.shared import (
 )
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
-from leasehold.spec.language.lower import Choice, Offer, Piece, Receive
+from leasehold.spec.language.lint import exclusive
+from leasehold.spec.language.lower import Choice, Offer, Piece, Receive, reads_step
 from leasehold.spec.language.model import Drive, Message, Role, Send, machine_name
 
 MOST_ALTERNATIVES = 20_000
@@ -163,7 +166,17 @@ class PromelaSteps:
 
     def _carry_out(self, choice: Choice, f: PromelaBindings) -> list[str]:
         """The updates and the work of a choice."""
-        return [*self._commit(choice, f), *(self._start(f, piece) for piece in choice.work)]
+        passed, first = self._passed(choice, f), list[str]()
+        for name, words in passed.items():
+            places = [self._hide(f"Passed_{f.role}_{name}_{n}") for n in range(len(flat(words)))]
+            first += assigned(places, flat(words))
+            passed[name] = shaped(next(u.value.type for u in choice.passes if u.name == name), places)
+        work = [self._start(f, piece, passed) for piece in choice.work]
+        return [*first, *self._commit(choice, f), *work]
+
+    def _passed(self, choice: Choice, f: PromelaBindings) -> dict[str, Words]:
+        """What a choice passes to its work, by name; read in the state before it."""
+        return {u.name: term(u.value, f, u.value.type) for u in choice.passes}
 
     def _asserted(self, name: str, test: str) -> list[str]:
         return [] if test == "true" else [f"{self._hide(name)} = {test}; assert({name})"]
@@ -206,13 +219,16 @@ class PromelaSteps:
 
     # Work
 
-    def _start(self, f: PromelaBindings, piece: Piece) -> str:
+    def _start(self, f: PromelaBindings, piece: Piece, passed: Mapping[str, Words]) -> str:
         """A call of the inline that does a piece of work."""
         role, task = self.system.roles[f.role], piece.task
         number = f"_{f.me}" if role.indexed else ""
-        name = self.names.names.name(("task", role.name, task.name, number), f"Start_{role.name}_{task.name}{number}")
+        key = "task", role.name, task.name, number, "passed" if reads_step(piece) else ""
+        name = self.names.names.name(key, f"Start_{role.name}_{task.name}{number}")
         if name not in self.definitions:
-            body = [line for it, lane in self._targets(f, piece) for line in self._do(f, piece, it, lane)]
+            body = [
+                line for it, lane in self._targets(f, piece) for line in self._do(f, piece, it, lane, passed=passed)
+            ]
             what = "sends" if isinstance(task, Send) else f"drives {piece.target.name} by"
             comment = wrapped(f"{task.name}: {what} {piece.event}. {task.doc}", "/* ", " * ", " */")
             self.definitions[name] = inline(name, body, comment)
@@ -225,8 +241,11 @@ class PromelaSteps:
             if piece.channel is None or lane is not None:
                 yield it, lane
 
-    def _do(self, f: PromelaBindings, piece: Piece, it: int, lane: Lane | None, again: bool = False) -> list[str]:
-        f = PromelaBindings(self.names, f.role, f.me, variables={"it": str(it)})
+    def _do(
+        self, f: PromelaBindings, piece: Piece, it: int, lane: Lane | None, again: bool = False,
+        passed: Mapping[str, Words] = MappingProxyType({}),
+    ) -> list[str]:  # fmt: skip
+        f = PromelaBindings(self.names, f.role, f.me, passed, variables={"it": str(it)})
         fields = self.system.fields_of(piece.target.name, piece.event)
         given = zip(piece.fields, fields, strict=True)
         words = [w for e, d in given for w in flat(term(e, f, d.type))]
@@ -272,7 +291,17 @@ class PromelaSteps:
             if channel is None or channel.kind in ("mailbox", "set") or channel.capacity is None:
                 continue
             self._refuse_reading_others(choice, piece)
-            after = PromelaBindings(self.names, f.role, f.me, committed=self._committed(choice, f))
+            before = (p.task for p in choice.work[: choice.work.index(piece)] if p.channel is channel)
+            if any(
+                isinstance(s, Send) and not exclusive(s, piece.task) for s in before if isinstance(piece.task, Send)
+            ):
+                raise ExportError(
+                    f"{choice.transition.name} sends two messages into {channel.name}, which has a capacity",
+                    "leave the capacity out, or add a state between the two", piece.task.place,
+                )  # fmt: skip
+            after = PromelaBindings(
+                self.names, f.role, f.me, self._passed(choice, f), committed=self._committed(choice, f)
+            )
             for it, lane in self._targets(f, piece):
                 assert lane is not None
                 wanted = both([word(e, replace(after, variables={"it": str(it)})) for e in piece.conditions])

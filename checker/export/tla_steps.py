@@ -7,8 +7,9 @@ it changes, and reads the newest one; in the end the primed variables are the ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from leasehold.checker.export.shared import ExportError, begins_below_zero, described, low_high, moving, wrapped
 from leasehold.checker.export.tla_terms import TlaBindings, TlaNames, term
@@ -157,6 +158,7 @@ class TlaActions:
 
     def _fire(self, w: Writing, role: Role, choice: Choice, f: TlaBindings) -> None:
         """A transition, within an action."""
+        passed = {u.name: f"({term(u.value, f)})" for u in choice.passes}
         for holder in (role, *(h for h in self.system.holders.values() if not h.states)):
             own = f.machine(holder.name, f.me)
             record = self._record(holder, choice.transition, f, own)
@@ -165,28 +167,32 @@ class TlaActions:
                 w.change(holder.name, f"[{word} EXCEPT ![{f.me}] = {record}]" if holder.indexed else record)
         for piece in choice.work:
             if piece.channel is not None:
-                self._send(w, role, piece, piece.channel, f.me)
+                self._send(w, role, piece, piece.channel, f.me, passed)
             else:
                 self._drive(w, role, piece, f.me)
 
-    def _here(self, w: Writing, role: Role, me: str, it: str) -> TlaBindings:
-        return TlaBindings(self.layout, role.name, me, variables={"it": it}, now=dict(w.now))
+    def _here(
+        self, w: Writing, role: Role, me: str, it: str, passed: Mapping[str, str] = MappingProxyType({})
+    ) -> TlaBindings:  # fmt: skip
+        return TlaBindings(self.layout, role.name, me, arguments=passed, variables={"it": it}, now=dict(w.now))
 
     def _wanted(self, f: TlaBindings, piece: Piece) -> str:
         return both(term(e, f) for e in piece.conditions)
 
-    def _send(self, w: Writing, role: Role, piece: Piece, channel: Channel, me: str) -> None:
+    def _send(
+        self, w: Writing, role: Role, piece: Piece, channel: Channel, me: str, passed: Mapping[str, str]
+    ) -> None:  # fmt: skip
         receiver = piece.target
         by_sender, by_receiver = self.layout.pairs(channel)
         it = ("J[2]" if by_sender else "J") if by_receiver else me if channel.same_index and by_sender else "0"
-        f = self._here(w, role, me, it)
+        f = self._here(w, role, me, it, passed)
         word = f.read(channel.name)
         tests = [f"J[1] = {me}"] if by_sender and by_receiver else []
         if channel.same_index and by_sender and receiver.count < role.count:
             tests.append(f"{me} < {receiver.count}")
         tests += [wanted] if (wanted := self._wanted(f, piece)) else []
         if channel.capacity is not None and channel.kind in ("fifo", "bag", "multiset"):
-            w.tests.append(self._room(w, role, piece, channel, me))
+            w.tests.append(self._room(w, role, piece, channel, me, passed))
         index = "[J]" if by_receiver else f"[{me}]" if by_sender else ""
         value = f"{self._put(channel)}({word}{index}, {self._message(piece, f)})"
         value = f"IF {both(tests)} THEN {value} ELSE {word}{index}" if tests else value
@@ -196,11 +202,14 @@ class TlaActions:
             value = f"[{word} EXCEPT ![{me}] = {value}]"
         w.change(channel.name, value)
 
-    def _room(self, w: Writing, role: Role, piece: Piece, channel: Channel, me: str) -> str:
+    def _room(
+        self, w: Writing, role: Role, piece: Piece, channel: Channel, me: str, passed: Mapping[str, str]
+    ) -> str:  # fmt: skip
         """A step that would send into a full channel is not possible."""
         length = "BagCardinality" if channel.unordered else "Len"
         by_sender, by_receiver = self.layout.pairs(channel)
-        f = self._here(w, role, me, "To" if by_receiver else me if channel.same_index and by_sender else "0")
+        it = "To" if by_receiver else me if channel.same_index and by_sender else "0"
+        f = self._here(w, role, me, it, passed)
         test = f"{length}({f.read(channel.name)}{self.layout.joint(channel, me, 'To')}) < {channel.capacity}"
         test = f"({wanted}) => {test}" if (wanted := self._wanted(f, piece)) else test
         everyone = self.layout.members(piece.target.instance)

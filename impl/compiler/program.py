@@ -19,6 +19,8 @@ from leasehold.impl.core.core import Program
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.diagnostics import Place, Sink, SpecError
+from leasehold.spec.language.lint import sent_together
+from leasehold.spec.language.lower import work_of
 from leasehold.spec.language.model import CHANNEL_FAULTS, Call, Datum, Drive, Role, Send, System
 from leasehold.spec.language.parts import expressions
 
@@ -114,6 +116,20 @@ class _Checker:
                 self.sink.error("subsidiary_sends", task.place, task=task.name, role=role.name, parent=parent.name)
             if isinstance(task, Send) and not self._names_receivers(task):
                 self.sink.error("sends_to_all_members", task.place, task=task.name, role=task.receiver)
+
+        self._one_message_per_neighbour()
+
+    def _one_message_per_neighbour(self) -> None:
+        """A step gives one number to each neighbour."""
+        role, told = self.role, set[tuple[str, str]]()
+        for transition in role.transitions():
+            sends = [task for name in work_of(role, transition) if isinstance(task := role.tasks[name], Send)]
+            for first, second in sent_together(sends):
+                pair = first.message, second.message
+                if pair not in told:
+                    told.add(pair)
+                    words = {"first": pair[0], "second": pair[1], "receiver": first.receiver}
+                    self.sink.error("two_in_one_step", transition.place, transition=transition.name, **words)
 
     def _has_actor(self, role: str) -> bool:
         """Whether one actor plays all machines of a role, so that they share a store."""

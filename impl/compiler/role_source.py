@@ -17,7 +17,8 @@ from functools import partial
 from leasehold.impl.compiler.work_source import WorkSource, bare, tuple_lines
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
-from leasehold.spec.language.lower import Offer, work_of
+from leasehold.spec.language.captures import first_value
+from leasehold.spec.language.lower import Offer
 from leasehold.spec.language.model import Datum, Drive, Send, State, Transition
 
 ACT = "(record: Record, fields: tuple[Any, ...], neighbour: int, number: int, now: int) -> Stepped:"
@@ -51,8 +52,8 @@ class RoleSource(WorkSource):
         yield f"# {self.role.name}: {self.role.doc}" if self.role.doc else f"# {self.role.name}"
         yield f"# record: {', '.join(self.shape.fields)}"
         yield ""
-        for task in self.role.tasks.values():
-            yield from self._task(task)
+        for name in self.tasks:
+            yield from self._task(name)
         for state in self.role.states.values():
             yield from self._work(state)
         for state in self.role.states.values():
@@ -71,8 +72,8 @@ class RoleSource(WorkSource):
         fields = self.system.fields_of(self.role.name, event)
         kind = "msg" if heard else "event"
         for choice in choices:
-            if not self._fixed(work_of(self.role, choice)) and self._alone(choice):
-                yield from self._work_function(self._work_after_name(choice), work_of(self.role, choice))
+            if not self._fixed(self.after(choice)) and self._alone(choice):
+                yield from self._work_function(self._work_after_name(choice), self.after(choice))
             yield self._outcome(choice)
         function = self._function(state.name, event)
         yield f"def {function}{ACT}"
@@ -151,11 +152,11 @@ class RoleSource(WorkSource):
 
     def _alone(self, choice: Transition) -> bool:
         """Whether the work after a transition is its own, not that of its target."""
-        return bool(choice.also) or choice.internal
+        return bool(choice.also) or choice.internal or bool(self.passed_to(self.after(choice)))
 
     def _outcome(self, choice: Transition) -> str:
         """A constant, or what makes it of the fields that its work depends on."""
-        tasks, name = work_of(self.role, choice), self._outcome_name(choice)
+        tasks, name = self.after(choice), self._outcome_name(choice)
         if self._fixed(tasks):
             work = f", {self._work_source(tasks)}" if tasks else ""
             return f"{name} = Outcome('taken', {choice.event!r}, {choice.name!r}{work})"
@@ -184,9 +185,9 @@ class RoleSource(WorkSource):
             for task, field in self.shape.since.items():
                 if task in target.tasks and task not in target.remembers:
                     changed[field] = "entry + 1"
-        tasks = work_of(self.role, choice)
+        tasks = self.after(choice)
         outcome = self._outcome_name(choice)
-        sends = [piece for name in tasks if isinstance(piece := self.role.tasks[name], Send)]
+        sends = [piece for name in tasks if isinstance(piece := self.tasks[name], Send)]
         if self._fixed(tasks):
             if sends:
                 changed["sent"] = self._numbered([slot for s in sends for slot in self._slots(s)])
@@ -199,7 +200,10 @@ class RoleSource(WorkSource):
                 name = self._next_name(update.name, shared.values())
                 yield f"{name} = {changed[field]}"
                 changed[field] = name
-        outcome = f"{outcome}({', '.join(changed.get(field, field) for field in read)})"
+        values = {u.name: u.value for u in choice.passes}
+        given = (values.get(n) or first_value(of, choice.place) for n, of in self.passed_to(tasks).items())
+        passed = (self._source(e, fields, kind) for e in given)
+        outcome = f"{outcome}({', '.join((*(changed.get(field, field) for field in read), *passed))})"
         if sends:
             yield from tuple_lines("return numbered((", self._cells(changed), f"), {self.shape.at('sent')}, {outcome})")
         else:
@@ -290,10 +294,11 @@ class RoleSource(WorkSource):
         yield "}"
         yield f"{self.constant('all', 'work')}: WorkOf = {{"
         for state in self.role.states.values():
-            if self._fixed(state.tasks):
-                work = self._work_source(state.tasks)
+            tasks = self.again(state)
+            if self._fixed(tasks):
+                work = self._work_source(tasks)
             else:
-                read = ", ".join(f"record[{self.shape.at(field)}]" for field in self._read_by(state.tasks))
+                read = ", ".join(f"record[{self.shape.at(field)}]" for field in self._read_by(tasks))
                 work = f"{self._function('work_of', state.name)}({read})"
             yield f"    {state.name!r}: lambda record: {work},"
         yield "}"
@@ -302,12 +307,12 @@ class RoleSource(WorkSource):
 
 def _mentions(choice: Transition, name: str) -> bool:
     """Whether a transition reads a field of its event."""
-    inside = (choice.guard, *(u.value for u in choice.updates), *(u.key for u in choice.updates))
+    inside = (choice.guard, *(e for u in (*choice.updates, *choice.passes) for e in (u.value, u.key)))
     return any(x.mentions(e, lambda n: isinstance(n, x.Argument) and n.name == name) for e in inside)
 
 
 def _asks_sender(choice: Transition) -> bool:
-    inside = (choice.guard, *(u.value for u in choice.updates), *(u.key for u in choice.updates))
+    inside = (choice.guard, *(e for u in (*choice.updates, *choice.passes) for e in (u.value, u.key)))
     return any(x.mentions(e, lambda n: isinstance(n, x.Sender)) for e in inside)
 
 

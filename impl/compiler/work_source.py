@@ -8,11 +8,12 @@ from __future__ import annotations
 import builtins
 import keyword
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
-from leasehold.spec.language.lower import lower
+from leasehold.spec.language.captures import passed, read_of_step, reads_kept
+from leasehold.spec.language.lower import lower, work_of
 from leasehold.spec.language.model import Call, Datum, Drive, Role, Send, State, System, Transition
 from leasehold.spec.language.python_source import Frame, SourceLayout, source
 
@@ -28,8 +29,8 @@ TAKEN = frozenset(
 
 def safe(name: str) -> str:
     """A name that means nothing else within a generated function."""
-    if name.startswith(("msg_", "event_")):
-        return f"own_{name}"  # the others are fields of what is being consumed
+    if name.startswith(("msg_", "event_", "passed_")):
+        return f"own_{name}"  # the others are fields of what is being consumed, or passed to work
     return f"{name}_" if keyword.iskeyword(name) or hasattr(builtins, name) or name in TAKEN else name
 
 
@@ -203,6 +204,14 @@ class WorkSource:
         self.layout = RecordLayout(system, role, self.shape)
         self.values = system.values()
         self.constants = {name: names.constant("", name) for name in self.values}
+        self.tasks: dict[str, Send | Call | Drive] = dict(role.tasks)
+        for name in (name for transition in role.transitions() for name in transition.also):
+            if (other := self._passing(name)) not in self.tasks:
+                task = role.tasks[name]
+                assert not isinstance(task, Call)
+                only, when = (None if e is None else passed(e, role) for e in (task.only, task.when))
+                fields = {field: passed(e, role) for field, e in task.fields.items()}
+                self.tasks[other] = replace(task, fields=fields, only=only, when=when)
 
     # Expressions
 
@@ -212,6 +221,9 @@ class WorkSource:
 
     def _operand(self, e: x.Expression, fields: tuple[Datum, ...] = (), kind: str = "", it: str = "it") -> str:
         arguments = {f.name: f"{kind}_{f.name}" for f in fields}
+        if not fields:
+            passed = (n for n in x.walk(e) if isinstance(n, x.Argument))
+            arguments = {n.name: f"passed_{n.name}" for n in passed}
         frame = Frame(
             self.layout, self.values, "instance" if self.role.indexed else 0, arguments, "sender", {"it": it},
             state="", constant_names=self.constants, unrolled=False,
@@ -225,8 +237,22 @@ class WorkSource:
 
     # Tasks
 
-    def _task(self, task: Send | Call | Drive) -> Iterator[str]:
-        name = self.constant("", task.name)
+    def _passing(self, name: str) -> str:
+        """The name of a task that `also` starts: another one than its own, where what it reads of the step is kept."""
+        return f"{name}__passed" if reads_kept(self.role.tasks[name], self.role) else name
+
+    def after(self, transition: Transition) -> tuple[str, ...]:
+        """The tasks of a transition, which may read what it passes along."""
+        repeated = self.role.states[transition.target].tasks
+        also = tuple(name if name in repeated else self._passing(name) for name in transition.also)
+        return (*work_of(self.role, replace(transition, also=())), *also)
+
+    def again(self, state: State) -> tuple[str, ...]:
+        """The tasks of a state that are done again."""
+        return tuple(name for name in state.tasks if not read_of_step(self.tasks[name]))
+
+    def _task(self, key: str) -> Iterator[str]:
+        task, name = self.tasks[key], self.constant("", key)
         if isinstance(task, Call):
             machine = ", outlives=True" if task.outlives else ""
             yield f"{name} = CallWork({task.name!r}, {task.target!r}, {task.answers!r}{machine})"
@@ -234,26 +260,32 @@ class WorkSource:
         fields = self._fields_of(task)
         one = self._one_receiver(task)
         values = [self._source(task.fields[f.name], it=self._it(task)) for f in fields]
-        names = f"def {self._function('fields_of', task.name)}(record: Record"
-        yield names + ("" if one else ", it: int") + ") -> tuple[Any, ...]:"
+        names = f"def {self._function('fields_of', key)}(record: Record" + ("" if one else ", it: int")
+        names += "".join(f", passed_{name}: {python_type(kind)}" for name, kind in read_of_step(task).items())
+        yield f"{names}) -> tuple[Any, ...]:"
         if values and any(self._uses_record(task.fields[f.name], self._it(task)) for f in fields):
             yield from self.unpacked()
         yield f"    return ({''.join(v + ', ' for v in values).rstrip()})" if values else "    return ()"
         yield ""
+        if read_of_step(task):
+            return  # it is made with what is passed to it
         if one:
-            yield f"{name} = {self._piece(task, '0')}"
+            yield f"{name} = {self._piece(key, '0')}"
         elif self._is_dynamic(task):
-            yield f"{name} = Pieces(lambda it: {self._piece(task, 'it')})"
+            yield f"{name} = Pieces(lambda it: {self._piece(key, 'it')})"
         else:
             yield f"{name} = tuple("
-            yield f"    {self._piece(task, 'it')}"
+            yield f"    {self._piece(key, 'it')}"
             yield f"    for it in range({self._receiver(task).count})"
             yield ")"
 
-    def _piece(self, task: Send | Drive, it: str) -> str:
+    def _piece(self, key: str, it: str) -> str:
         """A constructor of the work for one receiver."""
-        fields = self._function("fields_of", task.name)
-        build = fields if self._one_receiver(task) else f"partial({fields}, it={it})"
+        task, build = self.tasks[key], self._function("fields_of", key)
+        assert not isinstance(task, Call)
+        bound = [] if self._one_receiver(task) else [f"it={it}"]
+        bound += [f"passed_{name}=passed_{name}" for name in read_of_step(task)]
+        build = f"partial({build}, {', '.join(bound)})" if bound else build
         if isinstance(task, Drive):
             return f"DriveWork({task.name!r}, {task.event!r}, ({task.role!r}, {it}), {build})"
         one = self._one_receiver(task)
@@ -292,46 +324,57 @@ class WorkSource:
 
     def _fixed(self, names: tuple[str, ...]) -> bool:
         """Whether a work list is the same for every record."""
-        return all(self._is_fixed(self.role.tasks[name]) for name in names)
+        return all(self._is_fixed(self.tasks[name]) for name in names)
 
     def _is_fixed(self, task: Send | Call | Drive) -> bool:
-        if task.when is not None:
+        if task.when is not None or read_of_step(task):
             return False
         return isinstance(task, Call) or task.only is None
 
+    def passed_to(self, names: tuple[str, ...]) -> dict[str, t.Type]:
+        """What tasks read of the step, by name."""
+        return {name: kind for task in names for name, kind in read_of_step(self.tasks[task]).items()}
+
     def _work(self, state: State) -> Iterator[str]:
         """W(x) of a state, where it depends on the record."""
-        if not self._fixed(state.tasks):
-            yield from self._work_function(self._function("work_of", state.name), state.tasks)
+        if not self._fixed(self.again(state)):
+            yield from self._work_function(self._function("work_of", state.name), self.again(state))
 
     def _work_function(self, name: str, tasks: tuple[str, ...]) -> Iterator[str]:
-        fields = ", ".join(f"{field}: {kind}" for field, kind in self._read_by(tasks).items())
+        read = self._read_by(tasks) | {f"passed_{n}": python_type(kind) for n, kind in self.passed_to(tasks).items()}
+        fields = ", ".join(f"{field}: {kind}" for field, kind in read.items())
         yield f"def {name}({fields}) -> tuple[Work, ...]:"
         yield "    work: list[Work] = []"
         asked: x.Expression | None = None
         for task_name in tasks:
-            task = self.role.tasks[task_name]
+            task = self.tasks[task_name]
             indent = "    "
             if task.when is not None:
                 if task.when != asked:
                     yield f"{indent}if {self._source(task.when)}:"
                 indent += "    "
             asked = task.when
-            constant = self.constant("", task_name)
+            constant, with_passed = self.constant("", task_name), bool(read_of_step(task))
             if isinstance(task, Call) or self._one_receiver(task):
                 if not isinstance(task, Call) and task.only is not None:
                     yield f"{indent}if {self._source(task.only, it=self._it(task))}:"
                     indent += "    "
-                yield f"{indent}work.append({constant})"
-            elif task.only is None:
+                yield f"{indent}work.append({self._piece(task_name, '0') if with_passed else constant})"
+            elif task.only is None and not with_passed:
                 yield f"{indent}work += {constant}"
-            elif (found := named_receivers(task.only)) is not None:
+            elif task.only is not None and (found := named_receivers(task.only)) is not None:
                 among, rest = found
+                piece = self._piece(task_name, "it") if with_passed else f"{constant}[it]"
                 named = self._source(among)
                 of = f"sorted({named})" if isinstance(among.type, t.Set) else f"({named},)"
                 condition = "".join(f" if {self._operand(e)}" for e in rest)
-                yield f"{indent}work += [{constant}[it] for it in {of}{condition}]"
+                yield f"{indent}work += [{piece} for it in {of}{condition}]"
+            elif with_passed:
+                condition = "" if task.only is None else f" if {self._operand(task.only)}"
+                every = f"range({self._receiver(task).count})"
+                yield f"{indent}work += [{self._piece(task_name, 'it')} for it in {every}{condition}]"
             else:
+                assert task.only is not None
                 yield f"{indent}work += [piece for it, piece in enumerate({constant}) if {self._operand(task.only)}]"
         yield "    return tuple(work)"
         yield ""
@@ -341,7 +384,7 @@ class WorkSource:
         read = {"state": "str", "instance": "int"} | dict.fromkeys(self.shape.subsidiaries.values(), "Machines")
         read |= {self.shape.data[name]: python_type(datum.type) for name, datum in self.role.data.items()}
         found: set[str] = set()
-        own = {self._it(task) for name in tasks if not isinstance(task := self.role.tasks[name], Call)}
+        own = {self._it(task) for name in tasks if not isinstance(task := self.tasks[name], Call)}
         for node in self._deciding(tasks):
             match node:
                 case x.Self():
@@ -358,13 +401,13 @@ class WorkSource:
 
     def _deciding(self, tasks: tuple[str, ...]) -> Iterator[x.Expression]:
         for name in tasks:
-            task = self.role.tasks[name]
+            task = self.tasks[name]
             for e in (task.when, None if isinstance(task, Call) else task.only):
                 yield from x.walk(e) if e is not None else ()
 
     def _remembered(self, tasks: tuple[str, ...]) -> bool:
         """Whether work is worth remembering: it depends on nothing but fields of few values that can be hashed."""
-        return all(
+        return not self.passed_to(tasks) and all(
             not isinstance(node, x.Data | x.ControlState) or (node.role == self.role.name and few(node.type))
             for node in self._deciding(tasks)
         )
@@ -374,7 +417,7 @@ class WorkSource:
         return "(" + "".join(f"{self._many(name)}{self.constant('', name)}, " for name in tasks).rstrip() + ")"
 
     def _many(self, name: str) -> str:
-        task = self.role.tasks[name]
+        task = self.tasks[name]
         return "" if isinstance(task, Call) or self._one_receiver(task) else "*"
 
     def _slots(self, task: Send) -> list[int]:

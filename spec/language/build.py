@@ -11,7 +11,7 @@ from leasehold.spec.language import expression as x
 from leasehold.spec.language import model as m
 from leasehold.spec.language import shape
 from leasehold.spec.language.build_fields import FieldBuilder
-from leasehold.spec.language.captures import starting_events, with_captures
+from leasehold.spec.language.captures import starting_events
 from leasehold.spec.language.declare import doc_of, text_of, type_node
 from leasehold.spec.language.diagnostics import DiscardingSink, Place, a, near_miss
 from leasehold.spec.language.evaluate import Context, NoState, evaluate
@@ -68,7 +68,7 @@ class Builder(FieldBuilder):
             if first is not None:
                 states[first.name] = replace(first, initial=True)
         place = node.key_place("role")
-        built = m.Role(
+        return m.Role(
             name,
             names.instance,
             names.indexed,
@@ -83,7 +83,6 @@ class Builder(FieldBuilder):
             begin,
             text_of(node, "belongs_to") == "run",
         )
-        return with_captures(built)
 
     def _begin(self, role: str, initial: Sequence[m.State]) -> tuple[str, ...]:
         """The initial state of each machine of a role whose machines do not all start alike; empty if it is wrong."""

@@ -1,19 +1,24 @@
 """What tasks read of the step that starts them: fields of its event, its sender, and data before it.
 
 Theory of operation. A message is sent again from the record alone, after a crash as well. So what a task reads of the
-step is kept in the record: it becomes a field of the record, `tell__who`, which each transition that starts the task
-sets, and each that leaves its state sets back. All readings have ordinary data and updates.
+step is kept in the record, where its message may be sent again: as a task of a state, and not through a `fifo`. It
+becomes a field of the record, `tell__who`, which each transition that enters the state sets, and each that leaves it
+sets back. Otherwise nothing is kept: the transition passes the value to its work (`Transition.passes`), which is done
+in the same step. All readings have ordinary data, updates and arguments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Collection, Container, Mapping
 from dataclasses import replace
+from typing import TypeGuard
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import model as m
+from leasehold.spec.language import parts
+from leasehold.spec.language.diagnostics import Place
 from leasehold.spec.language.source import YamlNode
-from leasehold.spec.language.types import Map, Set, UnknownType, default
+from leasehold.spec.language.types import Map, Set, Type, UnknownType, default
 
 
 def starting_events(role: YamlNode) -> dict[str, list[str]]:
@@ -30,34 +35,88 @@ def starting_events(role: YamlNode) -> dict[str, list[str]]:
     return {task: list(events) for task, events in found.items()}
 
 
-def with_captures(role: m.Role) -> m.Role:
-    """The role whose tasks read the record alone."""
+def with_captures(role: m.Role, channels: Collection[m.Channel]) -> m.Role:
+    """The role whose tasks read the record, and what their transition passes to them."""
     data, tasks, captured = dict(role.data), {}, dict[str, dict[str, x.Expression]]()
+    kept = {name for name, task in role.tasks.items() if _may_come_again(role, task, channels)}
     for name, task in role.tasks.items():
         of: dict[str, x.Expression] = {}
-        tasks[name] = task if isinstance(task, m.Call) else _reading_the_record(role.name, task, of, data)
-        data |= {
-            field: m.Datum(field, e.type, None, default(e.type), captured=True, place=e.place)
-            for field, e in of.items()
-        }
+        tasks[name] = task
+        if not isinstance(task, m.Call):
+            tasks[name] = _reading_no_step(role.name, task, of, data, name in kept)
+        if name in kept:
+            data |= {
+                field: m.Datum(field, e.type, None, default(e.type), captured=True, place=e.place)
+                for field, e in of.items()
+            }
         if of:
             captured[name] = of
     if not captured:
         return role
-    states = {name: replace(state, on=_setting(role, state, captured)) for name, state in role.states.items()}
+    states = {name: replace(state, on=_setting(role, state, captured, kept)) for name, state in role.states.items()}
     return replace(role, data=data, tasks=tasks, states=states)
 
 
-def _reading_the_record(
-    role: str, task: m.Send | m.Drive, of: dict[str, x.Expression], taken: Container[str]
+def _may_come_again(role: m.Role, task: m.Task, channels: Collection[m.Channel]) -> bool:
+    """Whether the work of a task may be done again: a state starts it, and a channel of it repeats messages."""
+    if not any(task.name in state.tasks for state in role.states.values()):
+        return False
+    between = [c for c in channels if isinstance(task, m.Send) and (c.sender, c.receiver) == (role.name, task.receiver)]
+    return not between or any(c.repeats for c in between)
+
+
+def read_of_step(task: m.Task) -> dict[str, Type]:
+    """What a task that is not done again reads of the step: names and types, in the order of its text."""
+    return {n.name: n.type for e in parts.expressions(task) for n in x.walk(e) if isinstance(n, x.Argument)}
+
+
+def reads_kept(task: m.Task, role: m.Role) -> bool:
+    """Whether a task reads what is kept of the step that entered its state."""
+    return any(_is_kept(n, role) for e in parts.expressions(task) for n in x.walk(e))
+
+
+def passed(e: x.Expression, role: m.Role) -> x.Expression:
+    """An expression of a task over what its transition passes along, where it would read what is kept."""
+    if _is_kept(e, role):
+        return x.Argument(type=e.type, name=e.name, place=e.place)
+    return x.with_parts(e, lambda part: passed(part, role))
+
+
+def given(e: x.Expression, names: Collection[str]) -> x.Expression:
+    """The expression with a first value for each argument but those of some names."""
+    if isinstance(e, x.Argument) and e.name not in names:
+        return first_value(e.type, e.place)
+    return x.with_parts(e, lambda part: given(part, names))
+
+
+def _is_kept(e: x.Expression, role: m.Role) -> TypeGuard[x.Data]:
+    return isinstance(e, x.Data) and e.owner is None and e.role == role.name and role.data[e.name].captured
+
+
+def first_value(kind: Type, place: Place) -> x.Expression:
+    """The first value of a type."""
+    match kind:
+        case Set():
+            return x.Apply(type=kind, op="{}", operands=(), place=place)
+        case Map(key=key, of=of):
+            every, body = x.all_members(key, place), first_value(of, place)
+            return x.Quantifier(
+                type=kind, kind="map", variable="Key__0", domain=every, condition=None, body=body, place=place
+            )
+    return x.Literal_(type=kind, value=default(kind), place=place)
+
+
+def _reading_no_step(
+    role: str, task: m.Send | m.Drive, of: dict[str, x.Expression], taken: Container[str], kept: bool
 ) -> m.Send | m.Drive:
-    """A task with fields of the record for what it reads of the step.
+    """A task with a name for each value that it reads of the step.
 
     Args:
         role: whose task it is.
         task: as it was written.
         of: is given the value of each.
         taken: names that other fields of the record have.
+        kept: each is a field of the record; else it is passed along.
     """
 
     def change(e: x.Expression) -> x.Expression:
@@ -80,7 +139,9 @@ def _reading_the_record(
             field += "_"
         field = same[0] if same else field
         of[field] = value
-        return x.Data(type=value.type, role=role, name=field, place=e.place)
+        if kept:
+            return x.Data(type=value.type, role=role, name=field, place=e.place)
+        return x.Argument(type=value.type, name=field, place=e.place)
 
     return replace(
         task, fields={name: change(e) for name, e in task.fields.items()},
@@ -89,30 +150,21 @@ def _reading_the_record(
 
 
 def _setting(
-    role: m.Role, state: m.State, captured: Mapping[str, Mapping[str, x.Expression]]
+    role: m.Role, state: m.State, captured: Mapping[str, Mapping[str, x.Expression]], kept: set[str]
 ) -> dict[str, tuple[m.Transition, ...]]:
-    return {
-        event: tuple(replace(t, updates=(*t.updates, *_updates(role, t, captured))) for t in choices)
-        for event, choices in state.on.items()
-    }
+    def change(t: m.Transition) -> m.Transition:
+        begun = {*t.also} if t.internal else {*t.also, *role.states[t.target].tasks}
+        repeated = begun & {*role.states[t.target].tasks} & kept
+        left = () if t.internal else state.tasks
+        updates, passes = list(t.updates), list[m.Update]()
+        for task, fields in captured.items():
+            values = [m.Update(name, None, value, value.place) for name, value in fields.items()]
+            if task in repeated:
+                updates += values
+            elif task in left and task in kept:
+                updates += [m.Update(u.name, None, first_value(u.value.type, u.place), u.place) for u in values]
+            if task in begun - repeated:
+                passes += values
+        return replace(t, updates=tuple(updates), passes=tuple(passes))
 
-
-def _updates(
-    role: m.Role, transition: m.Transition, captured: Mapping[str, Mapping[str, x.Expression]]
-) -> Iterator[m.Update]:
-    for task, fields in captured.items():
-        starts = _starts(role, transition, task)
-        left = not starts and not transition.internal and any(
-            _starts(role, t, task) and t.target == transition.source for t in role.transitions()
-        )  # fmt: skip
-        for name, value in fields.items():
-            if starts:
-                yield m.Update(name, None, value, value.place)
-            elif left and not isinstance(value.type, Set | Map):
-                first = x.Literal_(type=value.type, value=default(value.type), place=value.place)
-                yield m.Update(name, None, first, value.place)
-
-
-def _starts(role: m.Role, transition: m.Transition, task: str) -> bool:
-    entered = () if transition.internal else role.states[transition.target].tasks
-    return task in entered or task in transition.also
+    return {event: tuple(map(change, choices)) for event, choices in state.on.items()}

@@ -201,7 +201,7 @@ class Inference:
         words: dict[str, Any] = {"name": name}
         known: list[str] = [
             *scope.variables, *scope.parameters, *names.constants, *names.types, *names.roles, *scope.definitions,
-            "now", *FUNCTIONS, *(f"{x.SHARED.name}.{word}" for word in names.shared),
+            "now", *(f"{x.SHARED.name}.{word}" for word in names.shared),
         ]  # fmt: skip
         if scope.role:
             known += [*names.roles[scope.role].data, "state", "self"]
@@ -212,7 +212,7 @@ class Inference:
         elif scope.arguments and name in scope.arguments:
             return self.error("event_field_name", tree, near=f"`event.{name}`", name=name)
         near = f"`{foreign.NAMES[name]}`" if name in foreign.NAMES else near_miss(name, known)
-        words["names"] = [w for w in known if w not in FUNCTIONS]
+        words["names"] = known
         return self.error("unknown_member" if "members" in words else "unknown_name", tree, near=near, **words)
 
     def _attribute(self, tree: ast.Attribute, scope: Scope, expected: Type | None) -> x.Expression:

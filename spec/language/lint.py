@@ -6,7 +6,7 @@ an error, and what is not found is only as good as the ranges.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from leasehold.spec.language import expression as x
@@ -15,6 +15,7 @@ from leasehold.spec.language.build import TICK
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink, listed
 from leasehold.spec.language.first_states import check_first_state
 from leasehold.spec.language.lint_guards import MAX_WORK, Combinations, check_guards
+from leasehold.spec.language.lower import work_of
 from leasehold.spec.language.model import Datum, Drive, Role, Send, State, System, Task
 from leasehold.spec.language.types import Int, Map, Opaque, finite
 from leasehold.spec.language.unbounded import reached, warn_of_unbounded
@@ -38,8 +39,8 @@ def lint(
         for state in role.states.values():
             if not doubt.of_state(role, state) and (states is None or (role.name, state.name) in states):
                 _covered(system, role, state, sink, reasons, work)
-            _one_message_per_neighbour(role, state, sink)
-            _internal_keeps_what_was_sent(role, state, sink)
+            _one_message_per_neighbour(system, role, state, sink)
+            _internal_keeps_what_was_sent(system, role, state, sink)
             _drives_are_repeated(role, state, sink)
             _ticks_ask_the_clock(role, state, sink)
         if not doubt.of_role(role):
@@ -138,21 +139,20 @@ def _sends(role: Role, names: Iterable[str]) -> list[Send]:
     return [t for t in (role.tasks.get(n) for n in names) if isinstance(t, Send)]
 
 
-def _one_message_per_neighbour(role: Role, state: State, sink: Sink) -> None:
+def _repeating(system: System, role: Role, names: Iterable[str]) -> list[Send]:
+    """The sends among tasks whose messages a channel may repeat."""
+    between = {c.receiver: c for c in system.channels.values() if c.sender == role.name}
+    return [t for t in _sends(role, names) if t.receiver not in between or between[t.receiver].repeats]
+
+
+def _one_message_per_neighbour(system: System, role: Role, state: State, sink: Sink) -> None:
     """A transition numbers one message per neighbour, so that recovery gives a resent one its number again."""
-    extras: list[tuple[str, ...]] = [()]
-    extras += [t.also for t in role.transitions() if t.target == state.name and t.also]
-    for also in extras:
-        told: set[str] = set()
-        for i, second in enumerate(sends := _sends(role, (*state.tasks, *also))):
-            if second.receiver in told:
-                continue  # the first two are enough
-            for first in sends[:i]:
-                if first.receiver == second.receiver and not _exclusive(first, second):
-                    told.add(second.receiver)
-                    sends_ = {"first": first.message, "second": second.message, "receiver": first.receiver}
-                    sink.error("two_messages", state.place, role=role.name, state=state.name, **sends_)
-                    break
+    lists: list[tuple[str, ...]] = [state.tasks]
+    lists += [work_of(role, t) for t in role.transitions() if t.target == state.name and t.also]
+    for names in lists:
+        for first, second in sent_together(_repeating(system, role, names)):
+            sends = {"first": first.message, "second": second.message, "receiver": first.receiver}
+            sink.error("two_messages", state.place, role=role.name, state=state.name, **sends)
 
 
 def _drives_are_repeated(role: Role, state: State, sink: Sink) -> None:
@@ -164,7 +164,17 @@ def _drives_are_repeated(role: Role, state: State, sink: Sink) -> None:
                     sink.error("also_drives", transition.place, task=name, state=state.name)
 
 
-def _exclusive(first: Send, second: Send) -> bool:
+def sent_together(sends: Sequence[Send]) -> Iterator[tuple[Send, Send]]:
+    """The first two messages of each receiver that is sent several in one step."""
+    told: set[str] = set()
+    for i, second in enumerate(sends):
+        for first in sends[:i]:
+            if first.receiver == second.receiver and first.receiver not in told and not exclusive(first, second):
+                told.add(second.receiver)
+                yield first, second
+
+
+def exclusive(first: Send, second: Send) -> bool:
     """Whether two conditional sends plainly exclude each other: `when: p` and `when: not p`, or so for `only`."""
     for a, b in ((first.when, second.when), (first.only, second.only)):
         if any(isinstance(q, x.Apply) and q.op == "not" and q.operands == (p,) for p, q in ((a, b), (b, a))):
@@ -177,9 +187,9 @@ def _read_by(task: Task) -> set[str]:
     return {e.name for e in inside if isinstance(e, x.Data) and e.owner is None}
 
 
-def _internal_keeps_what_was_sent(role: Role, state: State, sink: Sink) -> None:
+def _internal_keeps_what_was_sent(system: System, role: Role, state: State, sink: Sink) -> None:
     """A message that is sent again must be the one that its number was first given to."""
-    sent = {name: t.message for t in _sends(role, state.tasks) for name in _read_by(t)}
+    sent = {name: t.message for t in _repeating(system, role, state.tasks) for name in _read_by(t)}
     for choices in state.on.values():
         for transition in choices:
             if transition.internal:

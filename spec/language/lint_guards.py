@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -70,7 +71,7 @@ def check_guards(
     for values in tried.values():
         true = tried.holding(values)
         if len(true) > 1:
-            both = " and ".join(f"`{x.text(t.guard or x.TRUE)}`" for t in true[:2])
+            both = " and ".join(f"`{tried.said(x.text(t.guard or x.TRUE))}`" for t in true[:2])
             place = (true[1].guard or x.TRUE).place
             example = tried.shown(values)
             sink.error_of_values("guards_overlap", place, tried.depends, where=where, example=example, both=both)
@@ -90,7 +91,7 @@ class _GuardCases:
     """The guards of one state and event over all values, within bounds, of what they read."""
 
     def __init__(self, system: System, role: Role, event: str, choices: Iterable[Transition]) -> None:
-        self.system, self.role = system, role
+        self.system, self.role, self.event = system, role, event
         self.choices = list(choices)
         self.constants = system.values()
         self.leaves: dict[str, list[Value]] = {}
@@ -205,7 +206,13 @@ class _GuardCases:
         return [transition for transition, holds in self.guards if holds(values)]
 
     def shown(self, values: Mapping[str, Value]) -> str:
-        return "for example with " + ", ".join(f"{k} = {show(self.types[k], v)}" for k, v in values.items())
+        return "for example with " + ", ".join(f"{self.said(k)} = {show(self.types[k], v)}" for k, v in values.items())
+
+    def said(self, words: str) -> str:
+        """The words for what is read of the event, as they are written of a message where it is one."""
+        message = self.system.messages.get(self.event)
+        heard = message is not None and message.receiver == self.role.name
+        return re.sub(r"(?<![\w.])event\.", "msg.", words) if heard else words
 
 
 def _parts(kind: Type) -> Iterator[Type]:

@@ -17,6 +17,7 @@ from leasehold.spec.language import expression as x
 from leasehold.spec.language import model as m
 from leasehold.spec.language.build_claims import ClaimBuilder
 from leasehold.spec.language.build_refinement import refinement
+from leasehold.spec.language.captures import with_captures
 from leasehold.spec.language.declare import Declarer, doc_of, text_of
 from leasehold.spec.language.diagnostics import (
     NOWHERE,
@@ -238,12 +239,14 @@ def _build(files: SpecFiles, settings: Mapping[str, str], sink: Sink, trail: tup
         counting=frozenset(declarer.counting),
         bounding=frozenset(declarer.bounding),
     )
+    channels = draft.channels.values()
+    draft = replace(draft, roles={name: with_captures(role, channels) for name, role in roles.items()})
     refines = refinement(builder, draft, trail[-1], lambda place, given: _load(place, given, trail))
     draft = replace(draft, refines=refines)
-    for role in roles.values():
+    for role in draft.roles.values():
         outlive.check_outlives(role, builder.reasons, sink)
     lint(draft, sink, builder.reasons)  # of what was written: a state that remembers would only repeat what is found
-    draft = replace(draft, roles={name: outlive.with_remembering_states(role) for name, role in roles.items()})
+    draft = replace(draft, roles={name: outlive.with_remembering_states(role) for name, role in draft.roles.items()})
     draft = accepting.with_meanings(draft, sink)
     expectations = builder.expectations(draft)
     migrations = Migrations(draft.roles, declarer, sink).read(files.migrations)

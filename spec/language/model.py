@@ -162,6 +162,7 @@ class Transition:
     also: tuple[str, ...] = ()
     doc: str = ""
     place: Place = field(default=NOWHERE, compare=False)
+    passes: tuple[Update, ...] = ()  # names and values that its tasks alone read; nothing keeps them (captures.py)
 
     @property
     def name(self) -> str:
@@ -279,6 +280,11 @@ class Channel:
     def unordered(self) -> bool:
         """Whether it keeps any number of messages without an order."""
         return self.kind in ("bag", "multiset")
+
+    @property
+    def repeats(self) -> bool:
+        """Whether recovery, or a duplicate of what a message answers, sends a message of it again."""
+        return self.kind != "fifo"
 
     @property
     def waits(self) -> bool:

@@ -26,7 +26,7 @@ from tests.impl.compiler.twin import walk
 
 FOLDER = Path(__file__).resolve().parents[1] / "constructs"
 SYSTEMS = sorted(path.name for path in FOLDER.iterdir())
-RUN = ("captures", "circle", "maps")
+RUN = ("captures", "circle", "maps", "passes")
 
 
 @pytest.fixture(params=SYSTEMS)

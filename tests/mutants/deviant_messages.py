@@ -43,15 +43,15 @@ class TasksBeforeCommit(OfRoles):
         move = machine.move(s, action.event, action.transition)
         among = self._stopping(s, self.layout.of[machine.role.name, machine.instance], which)
         ahead = opened(s)
-        self._commit(ahead, machine, move, action.fields, action.sender)
-        work = [w for w in move.work if w.wanted(ahead, (), -1)]
+        passed = self._commit(ahead, machine, move, action.fields, action.sender)
+        work = [w for w in move.work if w.wanted(ahead, passed, -1)]
         for done in product((False, True), repeat=len(work)):
             if not any(done):
                 continue
             new = opened(ahead)
             for w, d in zip(work, done, strict=True):
                 if d:
-                    _do_uncounted(self, new, w)
+                    _do_uncounted(self, new, w, passed)
             for cell in range(machine.cell, machine.cell + 1 + len(machine.role.data)):
                 new[cell] = s[cell]
             tasks = work_done(tuple((w.piece.task.name, d) for w, d in zip(work, done, strict=True)))
@@ -74,11 +74,11 @@ class TasksBeforeCommit(OfRoles):
 class SentNumberNotSaved(OfRoles):
     """Roles that commit the record without the numbers of the messages that the new state sends."""
 
-    def _do_or_number(self, new: list[Any], work: GroundPiece, done: bool) -> None:
+    def _do_or_number(self, new: list[Any], work: GroundPiece, done: bool, passed: tuple[Any, ...]) -> None:
         if work.lane is None or work.lane.channel.sender not in self.roles:
-            super()._do_or_number(new, work, done)
+            super()._do_or_number(new, work, done, passed)
         elif done:
-            _do_uncounted(self, new, work)
+            _do_uncounted(self, new, work, passed)
 
 
 class ReceivedNumberNotSaved(OfRoles):
@@ -167,8 +167,8 @@ class SendNumbersFromReceived(OfRoles):
             new[lane.cell] = _settled(new[lane.cell])
             new[at] += not again
 
-    def _do_or_number(self, new: list[Any], work: GroundPiece, done: bool) -> None:
-        super()._do_or_number(new, work, done)
+    def _do_or_number(self, new: list[Any], work: GroundPiece, done: bool, passed: tuple[Any, ...]) -> None:
+        super()._do_or_number(new, work, done, passed)
         if not done and work.lane is not None and work.lane.cell in self.ahead:
             new[self.ahead[work.lane.cell]] += 1
 
@@ -189,13 +189,13 @@ class SendNumbersFromReceived(OfRoles):
             new[self.ahead[back.cell]] -= new[lane.cell][1][position][0]
 
 
-def _do_uncounted(world: FaultyReference, new: list[Any], work: GroundPiece) -> None:
+def _do_uncounted(world: FaultyReference, new: list[Any], work: GroundPiece, passed: tuple[Any, ...]) -> None:
     """Does a piece of work, and gives a message the next number without counting it as sent."""
     if work.lane is None or work.lane.channel.kind != "mailbox":
-        world._do(new, work, None)
+        world._do(new, work, None, passed=passed)
         return
     newest, queue = new[work.lane.cell]
-    message = (newest + 1, work.piece.event, work.fields(new, (), -1))
+    message = (newest + 1, work.piece.event, work.fields(new, passed, -1))
     new[work.lane.cell] = _settled((newest, queue if message in queue else (*queue, message)))
 
 

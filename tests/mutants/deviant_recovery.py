@@ -47,11 +47,14 @@ class NoRecovery(Deviant):
     def quiet(self) -> list[tuple[int, Value]]:
         return [*super().quiet, *((at, False) for at in self.idle.values())]
 
-    def _commit(self, new: list[Any], machine: GroundMachine, move: Move, e: tuple[Any, ...], sender: int) -> None:
-        super()._commit(new, machine, move, e, sender)
+    def _commit(
+        self, new: list[Any], machine: GroundMachine, move: Move, e: tuple[Any, ...], sender: int
+    ) -> tuple[Any, ...]:  # fmt: skip
+        passed = super()._commit(new, machine, move, e, sender)
         at = self.idle.get((machine.role.name, machine.instance))
         if at is not None:
             new[at] = False
+        return passed
 
     def offered(
         self, machine: GroundMachine, offer: GroundOffer, e: tuple[Any, ...], s: State, which: Sequence[bool]

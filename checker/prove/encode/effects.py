@@ -57,7 +57,7 @@ class TaskEffects:
 
     def _do(
         self, work: PartialStep, role: Role, piece: Piece, me: Term, died: Term | None, again: bool,
-        tested: tuple[SymbolicState, Term] | None = None, to: Term = None,
+        tested: tuple[SymbolicState, Term] | None = None, to: Term = None, passed: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         """A piece of work, `to` one machine or to all that are wanted. Where the actor dies, any part is not done.
 
@@ -69,7 +69,7 @@ class TaskEffects:
         tests = tested if tested is not None and any(x.mentions(e, reads_others) for e in piece.conditions) else None
 
         def conditions(s: SymbolicState, other: Term) -> Term:
-            frame = self.frame(s, me, it=other)
+            frame = self.frame(s, me, passed, it=other)
             return conjunction(*(term(e, frame) for e in piece.conditions))
 
         def wanted(other: Term) -> Term:
@@ -79,7 +79,7 @@ class TaskEffects:
             return holds if to is None else conjunction(holds, other == to)
 
         if piece.channel is not None:
-            self._send(work, role, piece, piece.channel, me, wanted, done, again)
+            self._send(work, role, piece, piece.channel, me, wanted, done, again, passed)
         else:
             self._drive(work, piece, me, lambda other: conjunction(wanted(other), done(other)))
 
@@ -116,7 +116,7 @@ class TaskEffects:
 
     def _send(
         self, work: PartialStep, role: Role, piece: Piece, channel: Channel, me: Term,
-        wanted: Done, done: Done, again: bool,
+        wanted: Done, done: Done, again: bool, passed: Mapping[str, Any] | None,
     ) -> None:  # fmt: skip
         s = work.state
         message = self.system.messages[piece.event]
@@ -130,7 +130,7 @@ class TaskEffects:
             return conjunction(mine, same, wanted(other)), other
 
         def content(name: str, *ends: Term) -> Any:
-            return term(fields[name], self.frame(s, me, it=self.schema.receiver(channel, ends)))
+            return term(fields[name], self.frame(s, me, passed, it=self.schema.receiver(channel, ends)))
 
         put = self._announce if channel.kind == "set" else self._put_in
         put(work, channel, message, lane, content, done, again)

@@ -145,6 +145,10 @@ class StateSchema:
     def _add_place(self, channel: Channel, kinds: list[Message], at: tuple[t.Type, ...]) -> None:
         """The variables of the messages of some kinds."""
         if channel.kind == "set":
+            for field in kinds[0].fields:
+                if isinstance(field.type, t.Set | t.Map | t.Option):
+                    what = f"field `{field.name}` of `{kinds[0].name}` is a {field.type}, and channel `{channel.name}`"
+                    raise Unencodable(f"{what} is a set; make that channel a `multiset`, or explore the system")
             self._add(("in", channel.name, kinds[0].name), at, t.BOOL)
             return
         self._add(("present", channel.name), at, t.BOOL)

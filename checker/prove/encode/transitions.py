@@ -214,13 +214,15 @@ class TransitionRelation(CompositeSteps):
         if choice.guard is not None:
             given = [*given, term(choice.guard, frame)]
         # The guard is of the state before, updates are of the one without the message.
-        committed = self._committed(base or s, role, choice, me, self.frame(base or s, me, arguments, sender))
+        taking = self.frame(base or s, me, arguments, sender)
+        committed = self._committed(base or s, role, choice, me, taking)
+        passed = {u.name: term(u.value, taking) for u in choice.passes}
         work = PartialStep(committed)
         died = self.sorts.constant("dies", t.BOOL) if self.scope.crash else None
         # An actor that dies may have done any part of the work that the commit calls for.
         tested = None if died is None else (committed, died)
         for piece in choice.work:
-            self._do(work, role, piece, me, died, again=False, tested=tested)
+            self._do(work, role, piece, me, died, again=False, tested=tested, passed=passed)
         state = work.state if died is None else self._down(work.state, role, me, died)
         sent_through = {piece.channel.name: piece.channel for piece in choice.work if piece.channel is not None}
         together = state

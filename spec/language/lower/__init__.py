@@ -14,7 +14,7 @@ from leasehold.spec.language.lower.form import (
     Relation,
     Variable,
 )
-from leasehold.spec.language.lower.lowering import lower, messages_of, work_of
+from leasehold.spec.language.lower.lowering import lower, messages_of, piece, reads_step, work_of
 
 __all__ = [
     "Change",
@@ -31,5 +31,7 @@ __all__ = [
     "Variable",
     "lower",
     "messages_of",
+    "piece",
+    "reads_step",
     "work_of",
 ]  # fmt: skip

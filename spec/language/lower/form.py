@@ -45,7 +45,7 @@ class Piece:
     Attributes:
         task: as the specification names it.
         target: the role whose instances `it` ranges over.
-        conditions: over the machine's own record, and `it`.
+        conditions: over the machine's own record, `it`, and what a transition passes along.
         fields: of the message or event, over the same, in their declared order.
         channel: which carries the message; None where an event is driven into a subsidiary machine.
     """
@@ -71,12 +71,14 @@ class Choice:
         guard: over the machine's own record, the event's fields and the sender; None is always.
         updates: all values are read before any is written.
         work: in its order. A crash may leave any part of it undone.
+        passes: what the work reads of the step, by the names of its arguments: values read before any update.
     """
 
     transition: Transition
     guard: Expression | None
     updates: tuple[Update, ...]
     work: tuple[Piece, ...]
+    passes: tuple[Update, ...] = ()
 
 
 Cause: TypeAlias = Literal["answer", "environment", "tick"]

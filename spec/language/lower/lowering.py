@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 
+from leasehold.spec.language import expression as x
+from leasehold.spec.language.captures import given, passed
 from leasehold.spec.language.expression import Expression
 from leasehold.spec.language.lower.form import Choice, Machine, ModelActor, Offer, Passage, Piece, Receive, Relation
 from leasehold.spec.language.model import (
@@ -39,7 +43,7 @@ def lower(system: System) -> Relation:
     if system.clock is not None:
         ticks = [o for of_state in offers.values() for o in of_state if o.cause == "tick"]
         passage = Passage(system.clock, () if system.clock.late else tuple(ticks))
-    work = {(r.name, s.name): tuple(_pieces(system, r, s.tasks)) for r in roles for s in r.states.values()}
+    work = {(r.name, s.name): tuple(_repeated(system, r, s.tasks)) for r in roles for s in r.states.values()}
     receives = tuple(_receive(system, channel, moves) for channel in system.channels.values())
     return Relation(system, offers, work, moves, receives, passage, tuple(_actors(system)))
 
@@ -51,23 +55,44 @@ def work_of(role: Role, transition: Transition) -> tuple[str, ...]:
 
 
 def choice(system: System, role: Role, transition: Transition) -> Choice:
-    work = tuple(_pieces(system, role, work_of(role, transition)))
-    return Choice(transition, transition.guard, transition.updates, work)
+    names = [p.name for p in transition.passes]
+    repeated = role.states[transition.target].tasks
+    work = []
+    for name in work_of(role, transition):
+        task = role.tasks[name]
+        if not isinstance(task, Call):
+            made = piece(system, role, task)
+            read = made if name in repeated else _changed(made, partial(passed, role=role))
+            work.append(_changed(read, partial(given, names=names)))
+    return Choice(transition, transition.guard, transition.updates, tuple(work), transition.passes)
 
 
-def _pieces(system: System, role: Role, names: tuple[str, ...]) -> Iterator[Piece]:
-    """The pieces that a list of tasks is made of; what a call begins is in no state but its own."""
+def _changed(of: Piece, change: Callable[[x.Expression], x.Expression]) -> Piece:
+    return replace(of, conditions=tuple(map(change, of.conditions)), fields=tuple(map(change, of.fields)))
+
+
+def reads_step(of: Piece) -> bool:
+    """Whether a piece of work reads what its transition passes to it: it is not done again."""
+    return any(x.mentions(e, lambda n: isinstance(n, x.Argument)) for e in (*of.conditions, *of.fields))
+
+
+def _repeated(system: System, role: Role, names: tuple[str, ...]) -> Iterator[Piece]:
+    """The pieces of a state's tasks that recovery does again; what a call begins is in no state but its own."""
     for task in (role.tasks[name] for name in names):
-        if isinstance(task, Call):
-            continue
-        conditions = tuple(e for e in (task.when, task.only) if e is not None)
-        if isinstance(task, Send):
-            order = system.messages[task.message].fields
-            target, channel = system.roles[task.receiver], system.channel_between(role.name, task.receiver)
-        else:
-            order = system.fields_of(task.role, task.event)
-            target, channel = system.roles[task.role], None
-        yield Piece(task, target, conditions, tuple(task.fields[f.name] for f in order), channel)
+        if not isinstance(task, Call) and not reads_step(made := piece(system, role, task)):
+            yield made
+
+
+def piece(system: System, role: Role, task: Send | Drive) -> Piece:
+    """The piece of work that a task is."""
+    conditions = tuple(e for e in (task.when, task.only) if e is not None)
+    if isinstance(task, Send):
+        order = system.messages[task.message].fields
+        target, channel = system.roles[task.receiver], system.channel_between(role.name, task.receiver)
+    else:
+        order = system.fields_of(task.role, task.event)
+        target, channel = system.roles[task.role], None
+    return Piece(task, target, conditions, tuple(task.fields[f.name] for f in order), channel)
 
 
 def _offers(system: System, role: Role, state: State, moves: _Moves) -> Iterator[Offer]:

@@ -49,12 +49,12 @@ def acknowledged(world: Reference, s: State, action: Action) -> Iterator[tuple[S
     move = machine.move(s, action.event, action.transition)
     base = list(s)
     base[action.lane.cell] = channels.take(action.lane.channel.kind, s[action.lane.cell], action.position, False)
-    world._commit(base, machine, move, action.fields, action.sender)
-    work = [w for w in move.work if w.wanted(base, (), -1)]
+    passed = world._commit(base, machine, move, action.fields, action.sender)
+    work = [w for w in move.work if w.wanted(base, passed, -1)]
     for done in product((False, True), repeat=len(work)):
         new = list(base)
         for w, d in zip(work, done, strict=True):
-            world._do_or_number(new, w, d)
+            world._do_or_number(new, w, d, passed)
         yield stopped(world, new, action), any(w.lane is None for w in work)
 
 

@@ -29,7 +29,9 @@ from leasehold.spec import System, shipped_folder
 from leasehold.spec.language import types as t
 from leasehold.spec.language.build_fields import constant_value
 from leasehold.spec.language.evaluate import Context, InTransit, evaluate
+from leasehold.spec.language.expression import Argument, mentions
 from leasehold.spec.language.model import Call, Drive, Role, Send, Transition
+from leasehold.spec.language.parts import expressions
 from tests.checker.explore.by_chance import by_chance, written
 from tests.checker.explore.test_faulty import ASKER, TELLER
 from tests.systems import TRUTH, load
@@ -56,6 +58,7 @@ class World:
     cut: frozenset[str]  # one side of the partition; empty without one
     lead: dict[str, int]
     left: dict[str, float]
+    passed: dict[Machine, dict[str, Any]] = field(default_factory=dict)  # what a step passes to its work, meanwhile
 
     def copy(self) -> World:
         lanes = {k: list(v) for k, v in self.way.items()}
@@ -88,7 +91,8 @@ class World:
     # The view of expressions
 
     def data(self, role: str, instance: int, name: str) -> Any:
-        return self.data_of[role, instance, name]
+        passed = self.passed.get((role, instance), {})
+        return passed[name] if name in passed else self.data_of[role, instance, name]
 
     def state(self, role: str, instance: int) -> str:
         return self.state_of[role, instance]
@@ -301,6 +305,7 @@ class Twin:
                 lane = self.lane_of(role, i, *piece)
                 if piece in pieces or (lane is not None and self.is_durable(lane)):
                     self.do(after, role, i, *piece, again=not fresh)
+            after.passed.clear()
             return after
 
         name = transition.name if transition is not None else ""
@@ -336,6 +341,7 @@ class Twin:
              self.say(seen, u.value, i, arguments, sender))
             for u in transition.updates
         ]  # fmt: skip
+        passed = {u.name: self.say(seen, u.value, i, arguments, sender) for u in transition.passes}
         for place, key, value in updates:
             if key:
                 cells = list(world.data_of[place])
@@ -343,20 +349,23 @@ class Twin:
                 value = tuple(cells)
             world.data_of[place] = value
         world.state_of[role.name, i] = transition.target
+        world.passed[role.name, i] = passed
 
     def work(self, world: World, role: Role, i: int, transition: Transition | None) -> list[tuple[str, int]]:
         """The pieces of a work list that show in the model: a task, and whom it is for. Without a transition: W(x)."""
         names = role.states[world.state_of[role.name, i]].tasks
         if transition is not None:
             names = (*(() if transition.internal else names), *transition.also)
-        found = []
+        found, passed = [], world.passed.get((role.name, i), {})
         for name in names:
             task = role.tasks[name]
-            if isinstance(task, Call) or (task.when is not None and not self.say(world, task.when, i)):
+            if transition is None and any(mentions(e, lambda n: isinstance(n, Argument)) for e in expressions(task)):
+                continue  # nothing keeps what it reads of the step
+            if isinstance(task, Call) or (task.when is not None and not self.say(world, task.when, i, passed)):
                 continue
             other = self.system.roles[task.receiver if isinstance(task, Send) else task.role]
             for j in range(other.count):
-                if task.only is None or self.say(world, task.only, i, it=j):
+                if task.only is None or self.say(world, task.only, i, passed, it=j):
                     found.append((name, j))
         return [p for p in found if not isinstance(role.tasks[p[0]], Send) or self.lane_of(role, i, *p) in world.way]
 
@@ -368,7 +377,8 @@ class Twin:
         """A piece of work; the number of a message is the last one that the record says was used."""
         task = role.tasks[name]
         assert not isinstance(task, Call)
-        values = {n: self.say(world, e, i, it=j) for n, e in task.fields.items()}
+        passed = world.passed.get((role.name, i), {})
+        values = {n: self.say(world, e, i, passed, it=j) for n, e in task.fields.items()}
         if isinstance(task, Drive):
             other = self.system.roles[task.role]
             driven = self.taken(world, other, j, task.event, values, 0)

@@ -180,6 +180,7 @@ class Twin:
              self.say(world, u.value, i, arguments, sender))
             for u in transition.updates
         ]  # fmt: skip
+        passed = {u.name: self.say(world, u.value, i, arguments, sender) for u in transition.passes}
         for place, key, value in updates:
             if key:
                 cells = list(world.data_of[place])
@@ -187,16 +188,23 @@ class Twin:
                 value = tuple(cells)
             world.data_of[place] = value
         world.state_of[role.name, i] = transition.target
+        kept = {at: world.data_of[at] for name in passed if (at := (role.name, i, name)) in world.data_of}
+        world.data_of.update({at: passed[at[2]] for at in kept})  # while the work is done
+        done = self.work(world, role, i, transition, passed)
+        world.data_of.update(kept)
+        return done
+
+    def work(self, world: World, role: Role, i: int, transition: Transition, passed: Any) -> bool:
         names = () if transition.internal else role.states[transition.target].tasks
         for name in (*names, *transition.also):
             task = role.tasks[name]
-            if isinstance(task, Call) or (task.when is not None and not self.say(world, task.when, i)):
+            if isinstance(task, Call) or (task.when is not None and not self.say(world, task.when, i, passed)):
                 continue
             other = self.system.roles[task.receiver if isinstance(task, Send) else task.role]
             for j in range(other.count):
-                if task.only is not None and not self.say(world, task.only, i, it=j):
+                if task.only is not None and not self.say(world, task.only, i, passed, it=j):
                     continue
-                values = {n: self.say(world, e, i, it=j) for n, e in task.fields.items()}
+                values = {n: self.say(world, e, i, passed, it=j) for n, e in task.fields.items()}
                 if isinstance(task, Send):
                     if not self.send(world, role, i, task, j, values):
                         return False

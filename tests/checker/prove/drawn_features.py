@@ -27,6 +27,7 @@ def features(system: System) -> Iterator[str]:
         "initial: any": any(datum.any_initial for datum in data), "shared variables": system.shared,
         "first states of machines": any(role.begin for role in system.roles.values()),
         "tasks that read their step": any(datum.captured for datum in data),
+        "tasks to which their step is passed": any(t.passes for r in system.roles.values() for t in r.transitions()),
         "computed instances": any(x.mentions(e, lambda node: isinstance(node, x.InstanceAt)) for e in all_of),
         "least and greatest": any(x.mentions(e, _is_extreme) for e in all_of),
         "maps as a whole": any(x.mentions(e, lambda node: getattr(node, "kind", "") == "map") for e in all_of),

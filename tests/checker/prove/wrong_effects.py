@@ -97,7 +97,7 @@ class _ReadsTheOldRecord(TransitionRelation):
         self.old = None
 
     def _send(self, work: PartialStep, role: Role, piece: Piece, channel: Channel, me: Term, *rest: Any) -> None:
-        self.piece = piece, me
+        self.piece, self.passed = (piece, me), rest[-1]
         super()._send(work, role, piece, channel, me, *rest)
 
 
@@ -113,7 +113,7 @@ class FieldsAreOfTheOldRecord(_ReadsTheOldRecord):
             fields = {f.name: e for f, e in zip(message.fields, piece.fields, strict=True)}
 
             def content(name: str, *ends: Term) -> Any:
-                return term(fields[name], self.frame(old, me, it=self.schema.receiver(channel, ends)))
+                return term(fields[name], self.frame(old, me, self.passed, it=self.schema.receiver(channel, ends)))
 
         super()._put_in(work, channel, message, lane, content, *rest)
 
@@ -128,7 +128,7 @@ class ReceiversAreOfTheOldRecord(_ReadsTheOldRecord):
         if (old := self.old) is not None:
 
             def wanted(other: Term) -> Term:
-                return conjunction(*(term(e, self.frame(old, me, it=other)) for e in piece.conditions))
+                return conjunction(*(term(e, self.frame(old, me, rest[-1], it=other)) for e in piece.conditions))
 
         super()._send(work, role, piece, channel, me, wanted, *rest)
 

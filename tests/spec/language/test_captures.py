@@ -1,4 +1,4 @@
-"""What a task reads of the step that starts it is kept in the record."""
+"""What a task reads of the step that starts it is kept in the record, where its message may be sent again."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from leasehold.checker.explore import explore
 from leasehold.spec import SpecError, load
 from tests.checker.explore.by_chance import written
+from tests.checker.explore.test_engines import assert_alike
 
 FOLDER = Path(__file__).parents[2] / "constructs" / "captures"
 
@@ -65,3 +66,114 @@ def test_what_not_all_events_have_is_an_error(changed: dict[str, tuple[str, str]
         written(tmp_path, files(**changed))
     assert words in str(raised.value)
     assert "roles/" in str(raised.value)
+
+
+ONCE = {
+    "system.yaml": (
+        "system: once\nroles: {server: {}, client: {instances: 2}}\nenvironment: {go: {to: client}}\n"
+        "channels:\n  asks: {from: client, to: server, kind: fifo}\n  answers: {from: server, to: client, kind: KIND}\n"
+    ),
+    "messages.yaml": (
+        "messages:\n  ask: {from: client, to: server}\n  answer: {from: server, to: client, answer: true}\n"
+    ),
+    "roles/server.yaml": (
+        "role: server\nstates:\n  up: {initial: true, on: {ask: {to: up, also: answer}}}\n"
+        "tasks: {answer: {send: answer, to: msg.sender}}\n"
+    ),
+    "roles/client.yaml": (
+        "role: client\nevents: {go: Ask.}\nstates:\n"
+        "  idle: {initial: true, on: {go: {to: waiting, also: ask}}, ignore: {answer: nothing was asked}}\n"
+        "  waiting: {on: {answer: {to: done}}, ignore: {go: once}}\n  done: {ignore: {go: once, answer: once}}\n"
+        "tasks: {ask: {send: ask, to: server}}\n"
+    ),
+    "invariants.yaml": "properties: {done: {sometimes: all(c.state == done for c in client)}}\n",
+}  # fmt: skip
+AS_TASK = (
+    "up: {initial: true, on: {ask: {to: up, also: answer}}}",
+    "up: {initial: true, tasks: [answer], on: {ask: {to: up}}}",
+)
+
+
+@pytest.mark.parametrize("also", [True, False], ids=["also", "task of a state"])
+@pytest.mark.parametrize("kind", ["fifo", "mailbox", "bag", "multiset", "set"])
+def test_what_is_never_sent_again_is_not_kept(kind: str, also: bool, tmp_path: Path) -> None:
+    """Each client is in one of four states: it has not asked, has asked, is answered, is done."""
+    files_ = {name: text.replace("KIND", kind) for name, text in ONCE.items()}
+    if not also:
+        files_["roles/server.yaml"] = files_["roles/server.yaml"].replace(*AS_TASK)
+    system = written(tmp_path, files_)
+    kept = not also and kind != "fifo"
+    assert [*system.roles["server"].data] == (["answer__sender"] if kept else [])
+    assert_alike(system)
+    if not kept and kind not in ("set", "mailbox"):  # a set is never consumed, a mailbox says what was heard
+        assert explore(system).distinct == 16
+
+
+def test_a_task_that_a_state_and_also_start_is_kept_of_the_state(tmp_path: Path) -> None:
+    files_ = {name: text.replace("KIND", "bag") for name, text in ONCE.items()}
+    files_["roles/server.yaml"] = (
+        "role: server\nstates:\n"
+        "  up:\n    initial: true\n    on:\n      ask:\n"
+        "        - {stay: true, when: 'msg.sender == client[0]', also: answer}\n"
+        "        - {to: down, when: 'msg.sender != client[0]'}\n"
+        "  down: {tasks: [answer], on: {ask: {to: up}}}\n"
+        "tasks: {answer: {send: answer, to: msg.sender}}\n"
+    )
+    system = written(tmp_path, files_)
+    first, second = system.roles["server"].states["up"].on["ask"]
+    assert ([u.name for u in first.updates], [p.name for p in first.passes]) == ([], ["answer__sender"])
+    assert ([u.name for u in second.updates], [p.name for p in second.passes]) == (["answer__sender"], [])
+    assert_alike(system)
+
+
+LEFT = {
+    "system.yaml": "system: left\nroles: {hub: {}, end: {instances: 2}}\n"
+    "environment: {go: {to: hub}, stop: {to: hub}}\nchannels: {way: {from: hub, to: end, kind: bag}}\n",
+    "messages.yaml": "messages: {tell: {from: hub, to: end, fields: {some: 'set[end]'}}}\n",
+    "roles/hub.yaml": (
+        "role: hub\nevents: {go: {fields: {some: 'set[end]'}}, stop: It ends.}\nstates:\n"
+        "  idle: {initial: true, on: {go: {to: busy}}, ignore: {stop: idle}}\n"
+        "  busy: {tasks: [tell], on: {stop: {to: idle}}, ignore: {go: busy}}\n"
+        "tasks: {tell: {send: tell, to: end, only: it in event.some, with: {some: event.some}}}\n"
+    ),
+    "roles/end.yaml": "role: end\nstates: {s: {initial: true, on: {tell: {stay: true}}}}\n",
+}
+
+
+def test_a_set_that_was_kept_is_set_back_with_the_state_that_is_left(tmp_path: Path) -> None:
+    system = written(tmp_path, LEFT)
+    (stop,) = system.roles["hub"].states["busy"].on["stop"]
+    assert [u.name for u in stop.updates] == ["tell__some"]
+
+
+TOGETHER = {
+    "system.yaml": "system: together\nroles: {one: {}, two: {}}\nenvironment: {go: {to: one}}\n"
+    "channels: {there: {from: one, to: two, kind: KIND}, back: {from: two, to: one, kind: KIND}}\n",
+    "messages.yaml": "messages:\n  ask: {from: one, to: two, fields: {n: bool}}\n  tell: {from: one, to: two}\n"
+    "  stop: {from: two, to: one, answer: true}\n",
+    "roles/one.yaml": (
+        "role: one\ndata: {n: bool}\nevents: {go: Go on.}\nstates:\n"
+        "  start: {initial: true, on: {go: {to: asking}}, ignore: {stop: no}}\n"
+        "  asking: {tasks: [ask], on: {stop: {stay: true, SET also: tell}}, ignore: {go: done}}\n"
+        "tasks: {ask: {send: ask, to: two, with: {n: n}}, tell: {send: tell, to: two}}\n"
+    ),
+    "roles/two.yaml": (
+        "role: two\nstates:\n  idle: {initial: true, on: {ask: {to: busy}}, ignore: {tell: no}}\n"
+        "  busy: {tasks: [stop], ignore: {ask: no, tell: no}}\n"
+        "tasks: {stop: {send: stop, to: one}}\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ["fifo", "mailbox", "bag", "multiset", "set"])
+@pytest.mark.parametrize(("more", "code"), [("", ""), ("set: {n: not n},", "LH410"), ("to: asking", "LH409")])
+def test_what_may_not_go_together_is_what_may_be_sent_again(kind: str, more: str, code: str, tmp_path: Path) -> None:
+    """An internal transition sends its own messages alone, and through a fifo nothing is sent again."""
+    files_ = {name: text.replace("KIND", kind) for name, text in TOGETHER.items()}
+    one = files_["roles/one.yaml"].replace("SET", more if code == "LH410" else "")
+    files_["roles/one.yaml"] = one.replace("stay: true", more) if code == "LH409" else one
+    if code and kind != "fifo":
+        with pytest.raises(SpecError, match=code):
+            written(tmp_path, files_)
+    else:
+        assert_alike(written(tmp_path, files_))
