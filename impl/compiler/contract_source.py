@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from leasehold.impl.compiler.work_source import WorkSource, bare, record_shape
+from leasehold.impl.compiler.lines import bare
+from leasehold.impl.compiler.work_source import WorkSource, record_shape
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import Outside, System

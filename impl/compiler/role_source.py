@@ -14,7 +14,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 
-from leasehold.impl.compiler.work_source import WorkSource, bare, tuple_lines
+from leasehold.impl.compiler.lines import bare, tuple_lines
+from leasehold.impl.compiler.work_source import WorkSource
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.captures import first_value

@@ -10,6 +10,7 @@ import keyword
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from leasehold.impl.compiler.lines import bare, tuple_lines
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.captures import passed, read_of_step, reads_kept
@@ -170,7 +171,6 @@ def record_shape(system: System, role: Role) -> Shape:
     return Shape(role.indexed, data, since, below, role.parent is not None)
 
 
-WIDTH = 100
 UNROLLED = 3  # up to so many neighbours, what is counted of them is written out
 
 
@@ -490,33 +490,3 @@ def python_type(kind: t.Type) -> str:
         case t.Option(of=of) if of is not None:
             return f"{python_type(of)} | None"
     return "Any"
-
-
-def bare(words: str) -> str:
-    """Without parentheses round the whole, unless they make a tuple."""
-    if not (words.startswith("(") and words.endswith(")")):
-        return words
-    depth = 0
-    for i, character in enumerate(words):
-        depth += character in "([{"
-        depth -= character in ")]}"
-        if (depth == 0 and i < len(words) - 1) or (depth == 1 and character == ","):
-            return words
-    return words[1:-1]
-
-
-def tuple_lines(before: str, items: list[str], after: str) -> Iterator[str]:
-    """A tuple on one line, or on several where it is long."""
-    line = before + ", ".join(items) + after
-    if len(line) <= WIDTH:
-        yield line
-        return
-    yield before
-    row = "   "
-    for item in items:
-        if len(row) + len(item) + 2 > WIDTH:
-            yield row
-            row = "   "
-        row += f" {item},"
-    yield row
-    yield after
