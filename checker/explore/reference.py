@@ -340,7 +340,7 @@ class Reference(States):
         assert clock is not None
         now = f"now {s[clock] + 1}"
         after = with_cell(s, clock, s[clock] + 1)
-        yield Action("clock", None, 0, now, group=("clock",)), after
+        yield Action("clock", None, 0, now, group=("clock",), passes=True), after
 
     # For paths and reports
 

@@ -26,6 +26,7 @@ class Action(NamedTuple):
     group: tuple[Any, ...] | None = None  # of fairness (fairness.py); None: it need never happen
     point: str = ""  # of a crash within a step: its name
     done: tuple[bool, ...] = ()  # of a crash or recovery: which pieces of work were done
+    passes: bool = False  # `now` is one more after it, whatever clocks stand still
     fault: bool = False  # the step is a fault, or has one in it: it stops when faults do
     cost: tuple[int, ...] = ()  # what of the budget of faults it takes: positions in `Reference.budgeted`
 

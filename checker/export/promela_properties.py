@@ -185,7 +185,7 @@ class PromelaProperties:
                 states = {
                     f"since_{now}": [
                         f"{owed} && clock <= {now + p.within}",
-                        f"{owed} && clock > {now + p.within} -> goto late",
+                        f"clock > {now + p.within} -> goto late",
                     ]
                     for now in starts
                 }

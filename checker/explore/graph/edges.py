@@ -34,7 +34,7 @@ class EdgeKind(NamedTuple):
     """The kind of step that an edge is, as far as liveness and recovery ask."""
 
     group: int  # of fairness: index into `Graph.names`; -1: it is of none
-    clock: bool  # the clock ticks
+    clock: bool  # `now` ticks, also where the clock of an actor stands still meanwhile
     received: bool  # a message is received
     fault: bool  # the step is a fault, or has one in it
     cost: tuple[int, ...]  # what it takes of the budget of faults
@@ -104,7 +104,7 @@ class Graph:
             point = self.points.setdefault((action.point, action.role, action.instance), len(self.points))
         row = EdgeKind(
             -1 if action.group is None else self.names.setdefault(action.group, len(self.names)),
-            action.kind == "clock", action.kind in ("deliver", "duplicate"), action.fault, action.cost, point,
+            action.passes, action.kind in ("deliver", "duplicate"), action.fault, action.cost, point,
         )  # fmt: skip
         number = self._numbers.setdefault(row, len(self.kinds))
         if number == len(self.kinds):

@@ -17,7 +17,8 @@ component that is fair among some states, in which it visits certain states agai
 `always_possible` asks less: that some run leads to the claim. Its counterexample is a shortest path to a state from
 which none does.
 
-`within: n` needs no fairness: no run may tick the clock more than n times between `when` and the claim.
+`within: n` needs no fairness: no run may tick the clock more than n times between `when` and the claim. The ticks are
+those of `now`, whichever clocks of actors stand still meanwhile; what holds only after tick n + 1 comes too late.
 
 A step out of the bounds of the search may be taken, and nothing is known of the run after it. A counterexample is fair
 to such steps too, so that it is a run of the system. Where a claim fails only as if they were impossible, it is open.
@@ -32,11 +33,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leasehold.checker.explore.graph.arrays import reached_by
+from leasehold.checker.explore.graph.arrays import leading_to, reached_by
 from leasehold.checker.explore.graph.cycles import fair_cycle
 from leasehold.checker.explore.graph.edges import Graph
 from leasehold.checker.explore.graph.fairness import Demands, Fairness, demands
-from leasehold.checker.explore.graph.scc import fair_components, leading
+from leasehold.checker.explore.graph.scc import fair_components
 from leasehold.checker.explore.graph.shortest import MOST_LABELS, CycleEntry, Cycles, FairRun, shortest_of
 from leasehold.checker.explore.graph.unfair import Cycle, why_unfair
 from leasehold.checker.explore.labels import Left, dominates
@@ -70,11 +71,14 @@ def decide(
 
     def may_fail(n: int) -> bool:
         within = of_runs[n].of.within
-        if within is not None and _ticks_more(within, failures[n], graph):
+        if within is not None and _ticks_more(within, failures[n], graph)[0]:
             return True
         return complete and reachable_fair_components(failures[n], graph, asked) is not None
 
     def only_cut_off(n: int) -> bool:
+        within = of_runs[n].of.within
+        if complete and within is not None and _ticks_more(within, failures[n], graph)[1]:
+            return True
         return complete and inner is not None and reachable_fair_components(failures[n], inner, asked) is not None
 
     failing = side_by_side(may_fail, range(len(of_runs)))
@@ -173,11 +177,17 @@ def _decide_possible(claim: WatchedClaim, graph: Graph, paths: Paths, complete: 
     p = claim.of
     if not complete:
         return verdict_on(p, "bounded", None, why)
-    able = leading(paths.where(claim.of.claim), graph)
+    without = ~graph.column("fault")  # also of those that a channel declares: nobody may count on them
+
+    def leading(ends: Marks) -> Marks:
+        return leading_to(ends, graph.first, graph.targets, without)
+
+    able = leading(paths.where(claim.of.claim))
     asked = paths.where(claim.of.when or TRUE)
     out = np.zeros_like(able)
-    out[graph.leaving] = True
-    unable = (~leading(able | out, graph) & asked).nonzero()[0]
+    faults = np.array([row.fault for row in graph.kinds], dtype=bool)
+    out[graph.leaving[~faults[graph.leaving_rows]]] = True
+    unable = (~leading(able | out) & asked).nonzero()[0]
     if len(unable):  # states are numbered breadth first, so that the first is a nearest one
         path = paths.to(int(unable[0]))
         return verdict_on(p, "violated", path, "from here it never can")
@@ -205,8 +215,13 @@ class _StateOnRun:
         return [*paths.labels.chain(self.label)[:-1], *found[::-1]]
 
 
-def _runs(failure: FailingRuns, graph: Graph, paths: Paths, timed: bool = False) -> Iterator[_StateOnRun]:
-    """Where runs from the starts come to on their way, with as many faults as are left; nearest first."""
+def _runs(
+    failure: FailingRuns, graph: Graph, paths: Paths, within: int | None = None
+) -> Iterator[_StateOnRun]:  # fmt: skip
+    """Where runs from the starts come to on their way, with as many faults as are left; nearest first.
+
+    Given `within`, ticks are counted, and the one after so many may lead off the way.
+    """
     labels = paths.labels
     came: dict[tuple[int, int], list[Left]] = {}
     waiting: dict[int, list[_StateOnRun]] = {}
@@ -225,39 +240,45 @@ def _runs(failure: FailingRuns, graph: Graph, paths: Paths, timed: bool = False)
             yield stop
             for e in graph.out(stop.state):
                 target, row = int(graph.targets[e]), graph.row_of(e)
-                if failure.way is None or failure.way[target]:
+                ticks = 0 if within is None else stop.ticks + row.clock
+                if failure.way is None or failure.way[target] or (within is not None and ticks > within):
                     left = faults_left(stop.left, row.cost) if row.cost else stop.left
                     if left is not None:
-                        ticks = stop.ticks + row.clock if timed else 0
                         on = _StateOnRun(target, left, ticks, stop.label, depth + 1, stop)
                         waiting.setdefault(depth + 1, []).append(on)
 
 
 def _too_late(within: int, failure: FailingRuns, graph: Graph, paths: Paths) -> list[int] | None:
     """A shortest run from a start that ticks more than `within` times without the claim."""
-    if not _ticks_more(within, failure, graph):
+    if not _ticks_more(within, failure, graph)[0]:
         return None
-    for stop in _runs(failure, graph, paths, timed=True):
+    for stop in _runs(failure, graph, paths, within):
         if stop.ticks > within:
             return stop.run(paths)
     return None
 
 
-def _ticks_more(within: int, failure: FailingRuns, graph: Graph) -> bool:
-    """Whether steps from a start tick more than `within` times without the claim, whatever they cost in faults."""
+def _ticks_more(within: int, failure: FailingRuns, graph: Graph) -> tuple[bool, bool]:
+    """Whether steps from a start tick more than `within` times without the claim, whatever they cost in faults.
+
+    Returns:
+        Whether they do within the bounds of the search, and whether the last of these ticks leads out of them.
+    """
     starts, missing = failure.starts, failure.among
     if not starts.any():
-        return False
+        return False, False
     inside = graph.beginning(missing) & missing[graph.targets]
-    ticking = graph.column("clock") & inside
-    still = inside & ~ticking
-    now = starts
-    for _ in range(within + 1):
-        now = reached_by(now, graph.first, graph.targets, still)
+    clock = graph.column("clock")
+    ticking, still = clock & inside, ~clock & inside
+    now = reached_by(starts, graph.first, graph.targets, still)
+    for _ in range(within):
         later = graph.targets[ticking & graph.beginning(now)]
-        now = now & False
+        now = np.zeros_like(now)
         now[later] = True
-    return bool(now.any())
+        now = reached_by(now, graph.first, graph.targets, still)
+    ticks = np.array([row.clock for row in graph.kinds], dtype=bool)
+    out = bool((now[graph.leaving] & ticks[graph.leaving_rows]).any())
+    return bool((clock & graph.beginning(now)).any()), out
 
 
 def fair_run(

@@ -169,7 +169,7 @@ class PackedModel:
 
     def change(self, action: Action, written: tuple[tuple[int, int], ...], names: tuple[str, ...]) -> int:
         key = (
-            type(action), *action[:6], id(action.transition), id(action.lane), *action[8:15],
+            type(action), *action[:6], id(action.transition), id(action.lane), *action[8:],
             id(getattr(action, "consumed", None)), written, names,
         )  # fmt: skip
         known = self._known.get(key)
