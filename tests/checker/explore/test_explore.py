@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from leasehold.checker.explore import Exploration, Limits, explore
+from leasehold.faults import Budget
 from tests.systems import load
 
 Make = Callable[..., Path]
@@ -220,6 +222,36 @@ def test_time(made: Make, timers: str, within: int, verdict: str) -> None:
     system = f"clock: {{horizon: 5, timers: {timers}}}\nenvironment: {{start: {{to: m, when: now <= 1}}}}\n"
     found = explore(load(made(TIMER, system, claims)))
     assert verdicts(found) == {"rings": verdict}
+
+
+@pytest.mark.parametrize("engine", ["reference", "packed"])
+def test_ticks_count_while_the_clock_of_an_actor_stands_still(made: Make, engine: Any) -> None:
+    """It is ahead by a tick, starts its timer, and stands still until true time has overtaken it."""
+    claims = """properties:
+  in_two: {when: m.state == set_, leads_to: m.state == over, within: 2}
+  in_three: {when: m.state == set_, leads_to: m.state == over, within: 3}
+"""
+    system = load(made(TIMER, "clock: {horizon: 5}\nenvironment: {start: {to: m, when: now <= 1}}\n", claims))
+    assert verdicts(explore(system, engine=engine)) == {"in_two": "exhausted", "in_three": "exhausted"}
+    found = explore(system, engine=engine, budget=Budget(skew=1))
+    assert verdicts(found) == {"in_two": "violated", "in_three": "exhausted"}
+    path = found.properties[0].path
+    assert path is not None
+    assert sum(s.kind == "clock" or "stands still" in s.event for s in path.steps) == 3
+
+
+@pytest.mark.parametrize("engine", ["reference", "packed"])
+@pytest.mark.parametrize(("bound", "verdict"), [("", "violated"), ("constraint: now <= 2\n", "bounded")])
+def test_what_the_tick_after_the_last_brings_comes_too_late(made: Make, engine: Any, bound: str, verdict: str) -> None:
+    """The claim holds from 3 on, and is owed from 0 on. A tick that leads out of the bounds leaves it open."""
+    claims = """properties:
+  in_two: {when: now == 0, leads_to: now == 3, within: 2}
+  in_three: {when: now == 0, leads_to: now == 3, within: 3}
+"""
+    system = load(made(CYCLE, "clock: {horizon: 4}\nenvironment: {stop: {to: m, fair: true}}\n" + bound, claims))
+    found = verdicts(explore(system, engine=engine))
+    assert found["in_two"] == verdict
+    assert found["in_three"] == ("exhausted" if not bound else "bounded")
 
 
 def test_an_interrupted_search_reports_what_it_has(made: Make, monkeypatch: pytest.MonkeyPatch) -> None:

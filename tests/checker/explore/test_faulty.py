@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -248,3 +249,20 @@ def test_budgets_are_printed_as_they_are_read() -> None:
     assert str(Budget.parse("crash=2, lose=any")) == "crash=2,lose=any"
     assert Budget.parse(str(Budget.parse("default"))) == Budget.parse("default")
     assert str(Budget.parse("none")) == "none"
+
+
+@pytest.mark.parametrize("budget", [None, Budget(), Budget(crash=1)])
+@pytest.mark.parametrize("engine", ["reference", "packed"])
+def test_what_only_a_fault_brings_about_is_not_possible(conversation: Path, engine: Any, budget: Budget | None) -> None:
+    """A channel that may lose the question does not make it possible that it is lost; it may well be answered."""
+    system = conversation / "system.yaml"
+    system.write_text(system.read_text().replace("to: teller, kind: mailbox", "to: teller, kind: bag, lose: any"))
+    (conversation / "roles" / "teller.yaml").write_text(TELLER.replace(" + 1", ""))
+    (conversation / "invariants.yaml").write_text("""properties:
+  lost:
+    when: len(pending(asked)) == 1 and teller.state == idle
+    always_possible: len(pending(asked)) == 0 and teller.state == idle
+  told: {when: len(pending(asked)) == 1, always_possible: teller.state == telling}
+""")
+    found = explore(load(conversation), engine=engine, budget=budget)
+    assert verdicts(found) == {"lost": "violated", "told": "exhausted"}

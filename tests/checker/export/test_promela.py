@@ -215,6 +215,15 @@ def test_what_comes_too_late_is_found(tmp_path: Path) -> None:
     assert errors(printed) == 1
 
 
+@pytest.mark.parametrize(("within", "late"), [(1, True), (2, False)])
+def test_what_the_tick_after_the_last_brings_comes_too_late(within: int, late: bool, tmp_path: Path) -> None:
+    claims = f"properties: {{comes: {{when: now == 0, leads_to: now == 2, within: {within}}}}}\n"
+    system = written(tmp_path, {**LAMP, "invariants.yaml": claims})
+    assert [p.verdict for p in explore(system).properties] == ["violated" if late else "exhausted"]
+    printed = check(tmp_path, export_system(system, "promela").text, "-DLIVENESS", "-DCLAIM_comes_within", live=True)
+    assert errors(printed) == late
+
+
 def test_a_stop_that_is_no_end_is_found(tmp_path: Path) -> None:
     files = {**LAMP, "system.yaml": LAMP["system.yaml"].replace("lamp}}", 'lamp, when: "now < 2"}}')}
     system = written(tmp_path, {**files, "invariants.yaml": "ends: {never: now == 0}\n"})
