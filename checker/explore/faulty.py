@@ -126,7 +126,7 @@ class FaultyReference(Reference):
         base = opened(s)
         consumed = action.lane if action.position != FORGED else None
         if consumed is not None:
-            self._unacknowledged(base, consumed, action)
+            self._consume_unacknowledged(base, consumed, action)
         passed = self._commit(base, machine, move, action.fields, action.sender)
         work = [w for w in move.work if w.wanted(base, passed, -1)]
         for done in product((False, True), repeat=len(work)):
@@ -153,15 +153,16 @@ class FaultyReference(Reference):
             )  # fmt: skip
             yield crashed, self._down(new, c.actors)
 
-    def _unacknowledged(self, new: list[Any], lane: Lane, action: Action) -> None:
-        """A message was consumed, and its number committed; as it is not acknowledged, it comes again.
-
-        If it came before its turn, the channel has spent that.
-        """
-        kind = lane.channel.kind
+    def _consume_unacknowledged(self, new: list[Any], lane: Lane, action: Action) -> None:
+        """An action that crashes has consumed a message; if that came before its turn, the channel has spent it."""
         if action.fault:
             self.spend(new, lane, "reorder")
-        new[lane.cell] = channels.take(kind, new[lane.cell], action.position, keep_copy=kind != "fifo")
+        self._unacknowledged(new, lane, action.position)
+
+    def _unacknowledged(self, new: list[Any], lane: Lane, position: int) -> None:
+        """A message was consumed, and its number committed; as it is not acknowledged, it comes again."""
+        kind = lane.channel.kind
+        new[lane.cell] = channels.take(kind, new[lane.cell], position, keep_copy=kind != "fifo")
 
     def _do_or_number(self, new: list[Any], work: GroundPiece, done: bool, passed: tuple[Any, ...]) -> None:
         """Does a piece of work, or only what the commit has done of it: give the message its number."""
@@ -178,7 +179,7 @@ class FaultyReference(Reference):
         if lane.channel.kind != "mailbox" or not any(which):
             return  # nothing is committed: the same as a crash between two steps
         new = opened(s)
-        self._unacknowledged(new, lane, action)
+        self._consume_unacknowledged(new, lane, action)
         point = point_name(action.role, s[self.by_name[action.role, action.instance].cell], ACKNOWLEDGE)
         yield from self._crashed(
             new, self._stopping(s, self.layout.of[action.role, action.instance], which), action, point
