@@ -22,7 +22,7 @@ from leasehold.impl.identity.trust_file import TrustFile
 from leasehold.impl.server.event_source import open_source
 from leasehold.impl.words import counted
 from leasehold.reports.coverage import coverage_page
-from leasehold.spec import SpecError, System, load
+from leasehold.spec import SpecError, System, load, load_for_run
 
 MOST_STATES = 1_000_000  # of the exploration that the page is drawn on
 SHOWN = 20  # findings, and names of what was not exercised, that are printed
@@ -120,7 +120,9 @@ def _known(played: PlayedSystem, groups: list[dict[str, WholeLog]]) -> KnownSyst
     if not more:
         return KnownSystem(model)
     try:
-        return KnownSystem(load(played.name, {**played.constants, **{name: str(n) for name, n in more.items()}}))
+        return KnownSystem(
+            load_for_run(played.name, {**played.constants, **{name: str(n) for name, n in more.items()}})
+        )
     except SpecError:  # the specification has so many only while it runs: the compiled core alone judges the others
         return KnownSystem(model)
 

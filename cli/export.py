@@ -11,7 +11,7 @@ from leasehold.checker.export import FORMATS, SLOTS, Exported, ExportError, Expo
 from leasehold.cli.common import print_json, system_options, verb, writing
 from leasehold.impl.compiler.contract_source import not_enforced
 from leasehold.impl.compiler.program import source_of
-from leasehold.spec import System, load
+from leasehold.spec import System, load, load_for_run
 
 
 @verb("compile")
@@ -28,7 +28,7 @@ def compile_(system: str, settings: Mapping[str, str], as_json: bool, out: Path 
     Example:  leasehold compile lease --set max_units=20
               leasehold compile two_phase_commit --out core.py
     """
-    model = load(system, settings)
+    model = load_for_run(system, settings)
     source = source_of(model)
     if out is not None:
         with writing(out):

@@ -21,9 +21,12 @@ from leasehold.cli.common import (
 from leasehold.cli.crash import load_for_faults
 from leasehold.faults import Budget, BudgetError
 from leasehold.faults.lowering import lower_with_faults
+from leasehold.impl.compiler.program import NotRunnable, check_runnable
 from leasehold.reports.sarif import diagnostics_sarif
 from leasehold.spec import Diagnostic, SpecError, System, load
 from leasehold.spec.language.diagnostics import Sink
+
+OF_BOUNDS = "LH809"
 
 
 @verb()
@@ -48,7 +51,7 @@ def lint(systems: tuple[str, ...], settings: Mapping[str, str], as_json: bool, a
             found += error.diagnostics
             continue
         found += model.warnings
-        for read in (_budgets, _crash_points, _mutants):
+        for read in (_budgets, _crash_points, _mutants, _bounds):
             try:
                 read(system, settings, model)
             except SpecError as error:
@@ -78,6 +81,15 @@ def _budgets(system: str, settings: Mapping[str, str], model: System) -> None:
 
 def _crash_points(system: str, settings: Mapping[str, str], model: System) -> None:
     explanations(system, load_for_faults(system, settings)[0])
+
+
+def _bounds(system: str, settings: Mapping[str, str], model: System) -> None:
+    """What a run of a system that can run would do, or be asked, by what is explored."""
+    try:
+        check_runnable(model)
+    except NotRunnable as error:
+        if found := [d for d in error.diagnostics if d.code == OF_BOUNDS]:
+            raise SpecError(found) from None
 
 
 def _mutants(system: str, settings: Mapping[str, str], model: System) -> None:

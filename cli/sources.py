@@ -19,10 +19,10 @@ from leasehold.impl.server.client import Client, ClientError, Unreachable, socke
 from leasehold.impl.server.config import ConfigError, read_config
 from leasehold.impl.server.event_source import actors_of, open_source
 from leasehold.impl.store.store import StoreError
-from leasehold.spec import SpecError, System, load
+from leasehold.spec import SpecError, System, load_for_run
 from leasehold.spec.language.load import SHIPPED
 
-UNKNOWN_CONSTANT = "LH701"
+NOT_A_SETTING = {"LH701", "LH704"}  # codes of constants that a run of the system does not have
 RECOVERED = b'{"kind":"recovered"'
 # What reading them raises, and the exit code of each.
 SOURCE_REFUSALS: dict[type[Exception], Exit] = {
@@ -130,18 +130,18 @@ def played_system(
     words, told = next(((words, found) for words in sources if (found := _told(words)) is not None), ("", None))
     if told is None:
         name = system or "lease"
-        return PlayedSystem(name, settings, load(name, settings, more))
+        return PlayedSystem(name, settings, load_for_run(name, settings, more))
     if system is None and told[0] not in SHIPPED and not Path(told[0]).is_dir():
         what = f"{words} is of the system {told[0]}, which is not a shipped one"
         raise click.UsageError(f"{what}; name its folder with --system")
     name, constants = system or told[0], {**told[1], **settings}
     try:
-        return PlayedSystem(name, constants, load(name, constants, more))
+        return PlayedSystem(name, constants, load_for_run(name, constants, more))
     except SpecError as error:
-        if system is None or {finding.code for finding in error.diagnostics} != {UNKNOWN_CONSTANT}:
+        if not {finding.code for finding in error.diagnostics} <= NOT_A_SETTING:
             raise
-    # They are of another system, as will be said when they are judged.
-    return PlayedSystem(name, settings, load(name, settings, more))
+    # They are of another system, or another version of it, as will be said when they are judged.
+    return PlayedSystem(name, settings, load_for_run(name, settings, more))
 
 
 def _told(words: str) -> tuple[str, dict[str, str | int | bool]] | None:

@@ -10,7 +10,7 @@ from leasehold.impl.cluster import SystemCluster
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.values import to_plain
 from leasehold.impl.fleet import check_actor
-from leasehold.spec import System, load
+from leasehold.spec import System, load_for_run
 
 T = TypeVar("T")
 C = TypeVar("C", bound=SystemCluster)
@@ -90,7 +90,7 @@ class EmbeddedSystem(Embedded[SystemCluster]):
     """
 
     def __init__(self, system: str, settings: Mapping[str, Any] | None = None, **options: Any) -> None:
-        model = load(system, settings)
+        model = load_for_run(system, settings)
         super().__init__(SystemCluster(compile_system(model), **options), model)
         self._last = self.cluster.program.only_run
 

@@ -26,7 +26,7 @@ from leasehold.impl.identity.trust import Trust, add
 from leasehold.impl.server.build import verbs
 from leasehold.impl.server.client import Client, ClientError
 from leasehold.impl.words import choices
-from leasehold.spec import SHIPPED, load
+from leasehold.spec import SHIPPED, load_for_run
 from leasehold.spec.language.model import Call
 
 START_LIMIT_SECONDS = 60.0
@@ -106,7 +106,7 @@ class SystemFleet:
     ) -> None:  # fmt: skip
         self.system, self.folder, self.tick_seconds = system, folder, tick_seconds
         self.settings = dict(settings or {})
-        self.model = load(system, self.settings)
+        self.model = load_for_run(system, self.settings)
         self.program = compile_system(self.model)
         known = self._known()
         self.players = {**(players or self.program.players), **known}

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from leasehold.checker.explore.result import Exploration, Path, PropertyResult, Snapshot, Step
 from leasehold.reports.sequence import sequence_step
 from leasehold.reports.verdicts import expectations
-from leasehold.spec.language.model import Constant, System
+from leasehold.spec.language.constant import Constant
+from leasehold.spec.language.model import System
 from leasehold.spec.language.types import show
 
 if TYPE_CHECKING:  # they take a while to load

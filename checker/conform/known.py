@@ -8,6 +8,7 @@ from leasehold.faults import Budget
 from leasehold.impl.compiler.contract_source import is_known
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
+from leasehold.spec.language.bounds import as_running
 from leasehold.spec.language.model import System
 
 
@@ -19,9 +20,9 @@ class KnownSystem:
     """
 
     def __init__(self, system: System, program: Program | None = None) -> None:
-        self.system = system
+        self.system = as_running(system)
         self.program = program or compile_system(system)
-        self.world = reference_of(system, Budget(crash=1))
+        self.world = reference_of(self.system, Budget(crash=1))
 
     def asks_unknown(self, offer: GroundOffer) -> bool:
         """Whether the environment's condition for an event reads what its actor cannot know."""

@@ -6,7 +6,8 @@ does. The first event that is wrong there decides, as what follows from it may b
 
     core            a step that the specification does not allow, or a timer that was due and has ended nothing
     infrastructure  events contradict each other: a message that nobody has sent so, a record that was lost, a clock
-                    that goes back, a probe that finds another state than handlers have told
+                    that goes back, a probe that finds another state than handlers have told, a unit that died and
+                    that no handler has told to be up again
     policy          all steps are allowed, and decisions of policies led there: the last of each actor
     specification   all steps are allowed, and nobody has decided anything: whoever keeps to it comes there
     unknown         it cannot be told, and why
@@ -257,11 +258,16 @@ class Blaming:
         """All is allowed: the last decision of each actor's policies, or else the specification."""
         decisions: dict[str, tuple[Place, MachineStep]] = {}
         failures: dict[str, tuple[Place, MachineStep]] = {}
+        lost: dict[tuple[str, str], Place] = {}  # by run and machine, those that a probe has found down
         for place in past:
             for step in _steps(self.events[place]):
                 role = step.machine.partition("[")[0]
                 if step.answers is not None and not step.answers.well:
                     failures[place[0]] = place, step
+                if step.cause == "probe":
+                    lost[step.lease, step.machine] = place
+                elif step.answers is not None and step.answers.well:
+                    lost.pop((step.lease, step.machine), None)
                 if step.cause == "policy" or (not step.cause and (role, step.event) in self._policies):
                     decisions[place[0]] = place, step
         told = [f"{at[0]} has decided {self._decision(step)} (event {at[1]})" for at, step in self._latest(decisions)]
@@ -271,6 +277,9 @@ class Blaming:
         ]
         words = "each step that led there is one that the specification allows"
         shown = tuple(place for of in (decisions, failures) for place, _ in self._latest(of))
+        if lost:  # what policies have decided since, they had to decide because of it
+            died = [f"{machine} died (event {at} of {who})" for (_, machine), (who, at) in lost.items()]
+            return Blame("infrastructure", "; ".join([*died, words, *told]), (*lost.values(), *shown))
         if not decisions:
             told = ["no policy has decided anything", *told]
             return Blame("specification", "; ".join([words, *told]), shown or tuple(past[-1:]))

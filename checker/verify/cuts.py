@@ -51,6 +51,7 @@ from leasehold.impl.events.event import (
     RecoveredEvent,
     StepEvent,
 )
+from leasehold.spec.language.bounds import as_running
 from leasehold.spec.language.lower import Machine
 from leasehold.spec.language.model import System, Transition
 from leasehold.spec.language.python_source import Frame, source
@@ -76,6 +77,7 @@ class CutsOfSystem:
     """
 
     def __init__(self, system: System, program: Program | None = None) -> None:
+        system = as_running(system)
         self.system, self.program = system, program or compile_system(system)
         world = reference_of(system, CRASH)
         self.layout = world.layout

@@ -12,12 +12,14 @@ import linecache
 from collections.abc import Iterable, Iterator, Mapping
 from types import ModuleType
 
+from leasehold.impl.compiler.bounds import check_bounds
 from leasehold.impl.compiler.contract_source import contract_lines, not_enforced
 from leasehold.impl.compiler.role_source import RoleSource
 from leasehold.impl.compiler.work_source import GeneratedNames, named_receivers
 from leasehold.impl.core.core import Program
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
+from leasehold.spec.language.bounds import as_running, endless_bounds
 from leasehold.spec.language.diagnostics import Place, Sink, SpecError
 from leasehold.spec.language.lint import sent_together
 from leasehold.spec.language.lower import work_of
@@ -67,6 +69,8 @@ def check_runnable(system: System) -> None:
         _check_maps(message.fields, f"message `{message.name}`", sink)
     for role in system.roles.values():
         _Checker(system, role, sink).check()
+    if not sink.errors:
+        check_bounds(system, sink)
     if sink.errors:
         raise NotRunnable(sink.found)
 
@@ -184,7 +188,7 @@ def source_of(system: System) -> str:
         NotRunnable: it can only be explored; the message names every reason.
     """
     check_runnable(system)
-    return "\n".join(_module(system)) + "\n"
+    return "\n".join(_module(as_running(system))) + "\n"
 
 
 def compile_system(system: System) -> Program:
@@ -193,6 +197,7 @@ def compile_system(system: System) -> Program:
     Raises:
         NotRunnable: it can only be explored.
     """
+    system = as_running(system)
     source = source_of(system)
     name = f"<{system.name} {system.digest[:12]} {hashlib.sha256(source.encode()).hexdigest()[:8]}>"
     module = ModuleType(f"leasehold_core_{system.name}")
@@ -237,7 +242,7 @@ def _module(system: System) -> Iterator[str]:
     yield f'"""The core of `{system.name}`, generated from its specification, which is the text to change.'
     yield ""
     yield f"specification  {system.digest}"
-    constants = "  ".join(f"{name}={value!r}" for name, value in system.values().items())
+    constants = "  ".join(f"{name}={value!r}" for name, value in system.settings().items())
     yield f"constants      {constants or 'none'}"
     if missing := not_enforced(system):
         yield ""
@@ -246,7 +251,10 @@ def _module(system: System) -> Iterator[str]:
     yield ""
     yield _IMPORTS
     names = GeneratedNames()
+    endless = endless_bounds(system)
     for name, value in system.values().items():
+        if name in endless:
+            continue
         yield f"{names.constant('', name)}: {type(value).__name__} = {value!r}"
     below = [role for role in system.roles.values() if role.parent]
     for role in (*below, *(r for r in system.roles.values() if not r.parent)):
@@ -268,7 +276,7 @@ def _module(system: System) -> Iterator[str]:
     yield from _made(
         "PROGRAM = Program",
         {
-            "system": repr(system.name), "digest": repr(system.digest), "constants": repr(system.values()),
+            "system": repr(system.name), "digest": repr(system.digest), "constants": repr(system.settings()),
             "messages": ("{", messages, "}"), "roles": ("{", roles, "}"), "actors": repr(dict(system.actors)),
             "standing": repr(system.standing),
             "begun_by": repr(system.runs.begun_by), "relayed_by": repr(system.runs.relayed_by),

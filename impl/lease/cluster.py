@@ -20,13 +20,13 @@ from leasehold.impl.lease.service_manager import FixedDemand, LeaseDemand
 from leasehold.impl.store.store import RecordKey, Store
 from leasehold.impl.transport.memory import Hand
 from leasehold.impl.transport.transport import Transport
-from leasehold.spec import System, load
+from leasehold.spec import System, load_for_run
 
 
 @lru_cache(typed=True)
 def _compiled(**settings: int | bool) -> tuple[System, Program]:
     """The lease with these constants; neither changes, so clusters share them."""
-    system = load("lease", settings)
+    system = load_for_run("lease", settings)
     return system, compile_system(system)
 
 

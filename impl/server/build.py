@@ -33,7 +33,7 @@ from leasehold.impl.store.url import store_from_url
 from leasehold.impl.transport.open import open_transport
 from leasehold.impl.transport.transport import TransportError
 from leasehold.impl.words import choices
-from leasehold.spec import System, load
+from leasehold.spec import System, load_for_run
 from leasehold.spec.language.model import Call
 
 
@@ -67,7 +67,7 @@ def build(config: Config, roles: tuple[str, ...] = ()) -> Built:
         ConfigError: it cannot be made; with the key at fault.
         SpecError: its specification is wrong, or cannot run.
     """
-    system = load(config.system, config.settings)
+    system = load_for_run(config.system, config.settings)
     roles = tuple(dict.fromkeys(roles)) or _own_roles(config)
     for role in roles:
         _check_role(system, role)

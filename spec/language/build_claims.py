@@ -65,7 +65,7 @@ class ClaimBuilder(Builder):
             scope = replace(self.world, step=kind == "step", claim=True).bind(**variables)
             p = m.Property(
                 name, kind, parse(claim, scope, self.sink, BOOL), optional(when, scope, self.sink),
-                self.declarer.constant(within) if within is not None else None,
+                self.declarer.constant(within, reader="claims") if within is not None else None,
                 doc_of(node), text_of(node, "source"), place, variables,
             )  # fmt: skip
             if variables and len(self.sink.errors) == before:
@@ -87,7 +87,7 @@ class ClaimBuilder(Builder):
         return found
 
     def _range(self, variable: str, place: Place, node: YamlNode) -> Type:
-        ends = [self.declarer.constant(end, bounds=True) for end in node]
+        ends = [self.declarer.constant(end, bounds=True, reader="claims") for end in node]
         if len(ends) != 2:
             self.sink.error("range_ends", node.place, variable=variable, count=len(ends))
         elif isinstance(ends[0], int) and isinstance(ends[1], int):

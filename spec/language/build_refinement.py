@@ -32,7 +32,7 @@ def refinement(builder: ClaimBuilder, system: m.System, folder: Path, load: Load
         return None
     settings: dict[str, str] = {}
     for name, _, value in node.pairs_of("set"):
-        constant = builder.declarer.constant(value)
+        constant = builder.declarer.constant(value, reader="exploring")
         if constant is not None:
             settings[name] = str(constant).lower() if isinstance(constant, bool) else str(constant)
     try:

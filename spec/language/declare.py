@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from leasehold.spec.language import expression as x
+from leasehold.spec.language.constant import Constant, Reader
 from leasehold.spec.language.definitions import OWN_WORDS, Definition
 from leasehold.spec.language.definitions import read as definitions_of
 from leasehold.spec.language.diagnostics import NOWHERE, DiscardingSink, Place, Sink, near_miss
 from leasehold.spec.language.evaluate import Context, NoState, evaluate
 from leasehold.spec.language.files import SpecFiles, as_mapping, entries
 from leasehold.spec.language.infer import FUNCTIONS
-from leasehold.spec.language.model import Constant
 from leasehold.spec.language.names import DeclaredNames, RoleNames, Scope
 from leasehold.spec.language.outlive import control_of_text, name_of
 from leasehold.spec.language.parse import parse
@@ -36,6 +36,7 @@ from leasehold.spec.language.types import (
     default,
 )
 
+ANY = "any"  # of a bound that a run does not have
 MAX_INSTANCES = 10_000
 MAX_PAIRS = 250_000
 MAX_VALUE = 10**18
@@ -66,6 +67,7 @@ class Declarer:
         self.counting: set[str] = set()  # constants that were read while declaring
         # Those of them that types, first values, numbers of machines and of faults are made of.
         self.bounding: set[str] = set()
+        self.loaded_with: dict[Reader, set[str]] = {}  # those that were read while loading, by who reads them
 
     def declare(self) -> Declarations:
         self._constants(of_types=False)
@@ -122,7 +124,9 @@ class Declarer:
             self.defaults[name] = value
             if name in self.settings:
                 value = self._value(name, kind, self.settings[name], NOWHERE)
-            self.constants[name] = Constant(name, kind, value, doc_of(node), place)
+            said = node.get("running")
+            running = self._value(name, kind, said.text, said.place) if said and said.text != ANY else None
+            self.constants[name] = Constant(name, kind, value, doc_of(node), place, said is not None, running)
 
     def _value(self, name: str, kind: Type, text: str, place: Place) -> Value:
         text, known = text.strip(), ("true", "false") if isinstance(kind, Bool) else getattr(kind, "members", ())
@@ -153,13 +157,16 @@ class Declarer:
             if name not in self.constants:
                 self.sink.unknown("unknown_constant", NOWHERE, name, self.constants)
 
-    def constant(self, node: YamlNode, want: Type = INT, *, bounds: bool = False) -> Value | None:
+    def constant(
+        self, node: YamlNode, want: Type = INT, *, bounds: bool = False, reader: Reader = "machines"
+    ) -> Value | None:  # fmt: skip
         """The value of an expression over constants, or None when it is wrong (and reported).
 
         Args:
             node: the expression.
             want: its type.
             bounds: a type, a first value, a number of machines or of a channel's faults depends on the value.
+            reader: what the value is for.
         """
         names = DeclaredNames({n: c.type for n, c in self.constants.items()}, self.types, {}, {}, {})
         before = len(self.sink.errors)
@@ -168,6 +175,7 @@ class Declarer:
             return None
         read = set(_constants_of(e))
         self.counting |= read
+        self.loaded_with.setdefault(reader, set()).update(read)
         if bounds:
             self.bounding |= read
         value = evaluate(e, Context(NoState(), {n: c.value for n, c in self.constants.items()}))

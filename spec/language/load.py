@@ -15,6 +15,7 @@ from pathlib import Path
 from leasehold.spec.language import accepting, outlive
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import model as m
+from leasehold.spec.language.bounds import as_running
 from leasehold.spec.language.build_claims import ClaimBuilder
 from leasehold.spec.language.build_refinement import refinement
 from leasehold.spec.language.captures import with_captures
@@ -97,6 +98,33 @@ def load(
             any content of the files.
     """
     return _load(name_or_folder, settings or {}, (), more)
+
+
+def load_for_run(
+    name_or_folder: str | Path,
+    settings: Mapping[str, str | int | bool] | None = None,
+    more: Sequence[Path] = (),
+) -> m.System:
+    """Reads a system as actors run it: what bounds exploring is as it is in every run (bounds.py).
+
+    Args:
+        name_or_folder: as `load` takes it.
+        settings: values for those constants that are settings of a run.
+        more: as `load` takes it.
+
+    Raises:
+        SpecError: as `load`; also where a setting is a constant that bounds exploring.
+    """
+    system, sink = load(name_or_folder, settings, more), Sink()
+    known = [name for name, constant in system.constants.items() if not constant.bounds]
+    for name in settings or ():
+        if (constant := system.constants[name]).bounds:
+            words = "no run has that bound"
+            if constant.running is not None:
+                words = f"it is {_word(constant.running)} in every run"
+            sink.error("bound_for_run", NOWHERE, word=name, running=words, known=known or "none")
+    sink.raise_errors()
+    return as_running(system)
 
 
 def _load(
@@ -238,6 +266,7 @@ def _build(files: SpecFiles, settings: Mapping[str, str], sink: Sink, trail: tup
         shared=builder.shared(),
         counting=frozenset(declarer.counting),
         bounding=frozenset(declarer.bounding),
+        loaded_with={reader: frozenset(names) for reader, names in declarer.loaded_with.items()},
     )
     channels = draft.channels.values()
     draft = replace(draft, roles={name: with_captures(role, channels) for name, role in roles.items()})
@@ -307,7 +336,7 @@ class _SystemBuilder(ClaimBuilder):
             return 0
         if node.text == "any":
             return "any"
-        value = self.declarer.constant(node, bounds=True)
+        value = self.declarer.constant(node, bounds=True, reader="exploring")
         if value is not None and value < 0:
             self.sink.error("negative_budget", node.place, value=value)
         return int(value or 0)
@@ -317,7 +346,7 @@ class _SystemBuilder(ClaimBuilder):
         horizon = node.get("horizon") if node is not None else None
         if node is None or horizon is None:
             return None
-        value = self.declarer.constant(horizon)
+        value = self.declarer.constant(horizon, reader="exploring")
         timers = text_of(node, "timers") or "prompt"
         if timers not in ("prompt", "late"):
             self.sink.error("unknown_timers", (node.get("timers") or node).place, timers=timers[:40])

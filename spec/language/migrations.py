@@ -98,7 +98,7 @@ class Migrations:
         wanted = datum.type.of if isinstance(datum.type, Map) else datum.type
         if isinstance(wanted, Opaque):  # the language has no words for what it never reads
             return int(node.text) if INTEGER.match(node.text) else node.text
-        value = self.declarer.constant(node, wanted)
+        value = self.declarer.constant(node, wanted, reader="exploring")
         if value is not None and not in_range(wanted, value):
             self.sink.error("value_outside", node.place, datum=datum.name, value=value)
         return value

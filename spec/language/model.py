@@ -12,23 +12,13 @@ from enum import IntEnum
 from functools import cached_property
 from typing import Literal, TypeAlias, get_args
 
+from leasehold.spec.language.constant import Constant, Reader
 from leasehold.spec.language.definitions import Definition
 from leasehold.spec.language.diagnostics import NOWHERE, Diagnostic, Place
 from leasehold.spec.language.expectation import Expectation
 from leasehold.spec.language.expression import SHARED, Expression
 from leasehold.spec.language.migration_rules import Migration
 from leasehold.spec.language.types import Enum, Instance, Type, Value
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """A number or word that the user may set at the call (`--set NAME=VALUE`)."""
-
-    name: str
-    type: Type
-    value: Value
-    doc: str = ""
-    place: Place = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,6 +419,7 @@ class System:
     faults: Faults = field(default_factory=Faults)
     counting: frozenset[str] = frozenset()  # constants that number instances, bounds or capacities
     bounding: frozenset[str] = frozenset()  # those that types, first values, budgets and worked-out numbers are made of
+    loaded_with: Mapping[Reader, frozenset[str]] = field(default_factory=dict)  # the same, by who reads them
     migrations: tuple[Migration, ...] = ()
     lemmas: Mapping[str, Property] = field(default_factory=dict)  # what the prover proves beside the properties
     definitions: Mapping[str, Definition] = field(default_factory=dict)  # the expressions have them in place already
@@ -447,6 +438,10 @@ class System:
     def values(self) -> dict[str, Value]:
         """The constants' values by name."""
         return {name: c.value for name, c in self.constants.items()}
+
+    def settings(self) -> dict[str, Value]:
+        """The values of those constants that are settings of a run."""
+        return {name: c.value for name, c in self.constants.items() if not c.bounds}
 
     def channel_between(self, sender: str, receiver: str) -> Channel:
         return next(c for c in self.channels.values() if (c.sender, c.receiver) == (sender, receiver))
