@@ -17,7 +17,7 @@ from leasehold.cli.verify import verify
 from leasehold.impl.identity import trust_file
 from leasehold.impl.identity.trust import Trust
 from leasehold.impl.server.event_source import SQLITE
-from leasehold.spec import SpecError, load
+from leasehold.spec import SpecError, load, load_for_run
 from leasehold.spec.language.load import shipped_folder
 from tests.checker.conform.walks import walked
 from tests.cli.test_conform import files
@@ -107,7 +107,9 @@ def test_the_system_is_loaded_once_with_the_constants_of_its_actors(
     with pytest.raises(SpecError, match="LH511"):
         load(folder)
     seen: list[object] = []
-    monkeypatch.setattr("leasehold.cli.sources.load", lambda *given: seen.append(given[1]) or load(*given))
+    monkeypatch.setattr(
+        "leasehold.cli.sources.load_for_run", lambda *given: seen.append(given[1]) or load_for_run(*given)
+    )
     command, before, _ = VERBS[verb]
     logs = files(tmp_path / "logs", walked("two_phase_commit", 1))
     result = CliRunner().invoke(command, [*before, *logs, "--system", str(folder)])

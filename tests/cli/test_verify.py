@@ -25,7 +25,7 @@ from leasehold.spec import load
 from tests.checker.verify.test_histories import plan_in_two_settings
 from tests.seeded_bugs import named
 
-SETTINGS = ("max_units=2", "lazy_close=true", "losses=true", "advance=true", "handler_limit=4", "guest_limit=4")
+SETTINGS = ("max_units=2", "lazy_close=true", "handler_limit=4", "guest_limit=4")
 
 
 def _files(folder: Path, seed: int = 8, bug: str = "") -> list[Path]:
