@@ -19,6 +19,7 @@ from leasehold.spec.language.bounds import as_running
 from leasehold.spec.language.build_claims import ClaimBuilder
 from leasehold.spec.language.build_refinement import refinement
 from leasehold.spec.language.captures import with_captures
+from leasehold.spec.language.constant import Constant
 from leasehold.spec.language.declare import Declarer, doc_of, text_of
 from leasehold.spec.language.diagnostics import (
     NOWHERE,
@@ -205,7 +206,7 @@ def _of_some_values(
     return {key: ", ".join(shown[name] for name in names) for key, names in blamed.items()}
 
 
-def _other_values(constant: m.Constant) -> list[str]:
+def _other_values(constant: Constant) -> list[str]:
     """Values that a constant may have besides its own: all of a few, or numbers near it."""
     match constant.type:
         case Bool():
