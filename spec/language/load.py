@@ -15,7 +15,6 @@ from pathlib import Path
 from leasehold.spec.language import accepting, outlive
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import model as m
-from leasehold.spec.language.bounds import as_running
 from leasehold.spec.language.build_claims import ClaimBuilder
 from leasehold.spec.language.build_refinement import refinement
 from leasehold.spec.language.captures import with_captures
@@ -99,33 +98,6 @@ def load(
             any content of the files.
     """
     return _load(name_or_folder, settings or {}, (), more)
-
-
-def load_for_run(
-    name_or_folder: str | Path,
-    settings: Mapping[str, str | int | bool] | None = None,
-    more: Sequence[Path] = (),
-) -> m.System:
-    """Reads a system as actors run it: what bounds exploring is as it is in every run (bounds.py).
-
-    Args:
-        name_or_folder: as `load` takes it.
-        settings: values for those constants that are settings of a run.
-        more: as `load` takes it.
-
-    Raises:
-        SpecError: as `load`; also where a setting is a constant that bounds exploring.
-    """
-    system, sink = load(name_or_folder, settings, more), Sink()
-    known = [name for name, constant in system.constants.items() if not constant.bounds]
-    for name in settings or ():
-        if (constant := system.constants[name]).bounds:
-            words = "no run has that bound"
-            if constant.running is not None:
-                words = f"it is {_word(constant.running)} in every run"
-            sink.error("bound_for_run", NOWHERE, word=name, running=words, known=known or "none")
-    sink.raise_errors()
-    return as_running(system)
 
 
 def _load(

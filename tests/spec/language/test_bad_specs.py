@@ -15,7 +15,8 @@ import pytest
 
 from leasehold.impl.compiler.program import check_runnable
 from leasehold.spec.language.diagnostics import Diagnostic, SpecError, codes
-from leasehold.spec.language.load import load, load_for_run
+from leasehold.spec.language.load import load
+from leasehold.spec.language.running import load_for_run
 
 FOLDER = Path(__file__).resolve().parents[2] / "bad_specs"
 NAMES = sorted(path.name for path in FOLDER.iterdir() if path.is_dir())
