@@ -204,6 +204,12 @@ class Actor:
         await self.effects.close()
 
     @property
+    def low(self) -> str:
+        """Why nothing new can begin though leases can end; empty: it can."""
+        low = getattr(self.store, "low", False)
+        return f"the disk of {self.identity.name}'s store is full: leases end, and none begins" if low else ""
+
+    @property
     def outbox(self) -> Outbox:
         """The messages under way."""
         return self.effects.outbox
@@ -433,6 +439,11 @@ class Actor:
             if isinstance(message, Reply):
                 return message
             proven = message.envelope.sender
+            if (
+                self.low
+                and RecordKey(message.envelope.lease, message.envelope.receiving_machine) not in self.table.instances
+            ):
+                return Reply(Delivery.BUSY, self.low, proven)
             await self.put(message)
         except Refusal as refusal:
             self.counts["messages refused"] += 1

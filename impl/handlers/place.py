@@ -6,7 +6,7 @@ token        a random word that all of the unit's processes have in their enviro
 wanted.json  the newest action; it stays when the unit is gone, so that older ones are refused
 lease.json   the lease that the unit serves and the end of its term; the unit may read it
 process.json the unit's first process: number, start time, boot; written by that process itself
-log          the output of the unit's command
+log          the output of the unit's command; log.1 has the last of what was cut from it
 work/        the unit's own directory, which is removed with the unit
 """
 
@@ -136,6 +136,19 @@ class UnitDirectory:
                 or (lock is not None and seen.parent != me and processes.holds(seen.pid, lock.st_dev, lock.st_ino))
             )
         ]
+
+    def cut_log(self, most: int) -> None:
+        """Cuts a log that is too long: its last half goes to another file, and the unit writes on at the beginning."""
+        try:
+            size = self.log.stat().st_size
+        except FileNotFoundError:
+            return
+        if size > most:
+            with open(self.log, "rb") as file:
+                file.seek(size - most // 2)
+                tail = file.read(most // 2)
+            os.truncate(self.log, 0)  # first, as space may be what is lacking
+            files.overwrite(self.folder / "log.1", tail)
 
     def remove(self) -> None:
         """Removes the files of a lease; the folder stays, with the number of the newest action."""

@@ -54,6 +54,7 @@ PLACEHOLDERS = ("unit", "lease", "term_end", "directory", "index")
 UP, DOWN = ("setup", "modify", "join"), ("teardown", "leave")
 POINTS = ("guarded", "wanted", "locked", "started", "kept", "asked", "cleared", "removed")
 STARTER = Path(__file__).with_name("starter.py")
+FILE_BYTES, LOG_BYTES, RESERVE_BYTES = 1 << 30, 16 << 20, 32 << 20
 ASKING = 4  # probes at a time
 GUARD_LIMIT, START_LIMIT, KILL_LIMIT, BIRTH_LIMIT = 30.0, 15.0, 10.0, 1.0
 
@@ -65,8 +66,10 @@ class ProcessHandler:
         directory: of the units' folders; made with access for its owner alone.
         command: of a unit, as a list of words; `{unit}`, its number `{index}`, `{lease}`, `{term_end}` and
             `{directory}` are replaced.
-        limits: of each process of a unit: `cpu_seconds`, `memory_bytes`, `files`, `processes` (those of its user). A
-            unit's property `limits` has precedence.
+        limits: of each process of a unit: `cpu_seconds`, `memory_bytes`, `files`, `processes` (those of its user),
+            `file_bytes` (the size of each file, 1 GiB where left out). A unit's property `limits` has precedence.
+        log_bytes: of a unit's log; a longer one is cut to its last half, which goes to `log.1`.
+        reserve_bytes: of the units' disk; with less left no unit is set up, as what runs may need it to end.
         environment: variables for the command, beside PATH, HOME and those that name the unit, lease and term.
         grace: seconds between SIGTERM and SIGKILL.
         parallel: actions at a time; the others wait, and their time has not begun.
@@ -78,10 +81,15 @@ class ProcessHandler:
         self, directory: str | Path, command: Sequence[str] = IDLE, *, limits: Mapping[str, int] | None = None,
         environment: Mapping[str, str] | None = None, grace: float = 5.0, parallel: int = 16,
         at: Callable[[str], None] = lambda point: None, starter: Path = STARTER,
+        log_bytes: int = LOG_BYTES, reserve_bytes: int = RESERVE_BYTES,
     ) -> None:  # fmt: skip
         self._base = _base(Path(directory))
         self._command = _checked_command(command)
-        self._limits = _checked_limits(limits or {}, "limits")
+        self._limits = {"file_bytes": FILE_BYTES, **_checked_limits(limits or {}, "limits")}
+        for name, value in (("log_bytes", log_bytes), ("reserve_bytes", reserve_bytes)):
+            if type(value) is not int or value < 0:
+                raise HandlerError(f"`{name}` is {value!r}; it needs a number of bytes")
+        self._log_bytes, self._reserve = log_bytes, reserve_bytes
         self._environment = {"PATH": os.environ.get("PATH", os.defpath), **(environment or {})}
         self._grace, self._at, self._starter = grace, at, starter
         self.parallel = parallel
@@ -113,7 +121,11 @@ class ProcessHandler:
 
     async def is_up(self, unit: str) -> bool:
         """Whether the unit's first process runs. It waits for no action."""
-        return await asyncio.get_running_loop().run_in_executor(self._asking, self._place(unit).alive)
+        return await asyncio.get_running_loop().run_in_executor(self._asking, self._look, self._place(unit))
+
+    def _look(self, place: UnitDirectory) -> bool:
+        place.cut_log(self._log_bytes)
+        return place.alive()
 
     async def close(self) -> None:
         self._asking.shutdown(wait=False)
@@ -168,6 +180,9 @@ class ProcessHandler:
                 _limit(place, limits)
             self._point("kept", stop)
             return True
+        free = os.statvfs(self._base)
+        if (left := free.f_bavail * free.f_frsize) < self._reserve:
+            raise NotBegun(f"{self._base} has {left} bytes left, and {self._reserve} are kept (`reserve_bytes`)")
         lock = self._clear(place, stop)
         try:
             self._point("locked", stop)

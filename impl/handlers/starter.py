@@ -22,6 +22,7 @@ LIMITS = {
     "memory_bytes": resource.RLIMIT_AS,
     "files": resource.RLIMIT_NOFILE,
     "processes": resource.RLIMIT_NPROC,
+    "file_bytes": resource.RLIMIT_FSIZE,
 }
 
 

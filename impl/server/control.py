@@ -122,6 +122,7 @@ async def answered(request: web.Request, handler: Callable[[web.Request], Awaita
     return web.Response(body=msgspec.json.encode(found), content_type="application/json")
 
 
+GROWS = ("begin", "demand", "flex", "prolong")  # what is not taken while the store's disk is full
 LARGEST = 64 * 1024
 PROBE_SECONDS = 2.0
 CONTROL_LIMITS = Serving().control_limits
@@ -215,6 +216,8 @@ class ControlSocket:
     @web.middleware
     async def _acting(self, request: web.Request, handler: Callable[[web.Request], Awaitable[Any]]) -> Any:
         """While the store is broken, nothing is told of leases, and nobody is kept waiting."""
+        if self.actor.low and request.method == "POST" and request.path.rpartition("/")[2] in GROWS:
+            raise Rejected(503, f"{self.actor.low}; free some space on it")
         if not self.actor.running and request.path not in ("/about", "/metrics"):
             raise Rejected(503, f"{self.actor.identity.name} takes no steps at the moment, as its store has failed")
         return await handler(request)

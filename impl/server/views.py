@@ -47,6 +47,7 @@ class Views:
             "address": actor.codec.address,
             "epoch": actor.epoch,
             "running": actor.running,
+            "low": actor.low,
             "now": actor.clock.now(),
             "tick_seconds": self.tick_seconds,
             "machines": len(actor.table.instances),

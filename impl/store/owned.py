@@ -56,6 +56,11 @@ class OwnedStore(ABC):
         self._refusal: StoreError | None = self._not_open()
         self._last_event = 0  # its position
 
+    @property
+    def low(self) -> bool:
+        """Whether its disk is full, and what it keeps for that case is being used up."""
+        return False
+
     async def open(self, owner: str) -> int:
         check_name("the actor's name", owner)
         async with self._turn:

@@ -13,6 +13,11 @@ Opening moves the log into the file (a checkpoint) before anything is read. Afte
 again could be in the system's cache alone; moved, it is written anew. What no program can mend is a disk that lost the
 log and says that it did not.
 
+A third file (PATH.reserve) takes space and holds nothing. Where a commit finds the disk full, that file gives its space
+up, and the commit is made once more: `low` says so from then on, until the reserve can be had again. Meanwhile leases
+can end, and the actor lets none begin. A commit that found no space has written nothing that counts (its transaction is
+rolled back, and the number of commits is compared), unlike one whose fsync failed.
+
 A second file beside it (PATH.mark) says how far the store has come (impl/store/integrity.py).
 
 The file holds one actor: `actor` (its name, its epoch, the number of its commits), `record`, `word` and `event`. Its
@@ -34,6 +39,7 @@ from leasehold.impl import files
 from leasehold.impl.store.failures import error_of, failure_of
 from leasehold.impl.store.integrity import CommitPosition, HighWaterMark
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row
+from leasehold.impl.store.reserve import DiskReserve
 from leasehold.impl.store.store import Batch, EventRange, Older, RecordKey, StoreError
 
 T = TypeVar("T")
@@ -77,7 +83,13 @@ class SqliteStore(OwnedStore):
         self._connection: sqlite3.Connection | None = None
         self._file: os.stat_result | None = None  # which file it was when it was opened
         self._mark = HighWaterMark(Path(f"{self.path}.mark"))
+        self._reserve = DiskReserve(Path(f"{self.path}.reserve"))
         self._epoch = 0
+
+    @property
+    def low(self) -> bool:
+        """Whether the disk is full, and commits use up the reserve."""
+        return self._reserve.used
 
     async def _take(self, owner: str) -> int:
         if not self.path.parent.is_dir():
@@ -130,6 +142,7 @@ class SqliteStore(OwnedStore):
         connection.execute("COMMIT")
         self._epoch = found.epoch + 1
         self._mark.write(CommitPosition(self._epoch, found.commits))
+        self._reserve.take()
         return self._epoch
 
     def _remedy(self) -> str:
@@ -210,6 +223,23 @@ class SqliteStore(OwnedStore):
         return EventRange(*self._open_connection().execute(_SQL["event_range"]).fetchone())
 
     async def _commit(self, batch: Batch) -> None:
+        connection, before = self._open_connection(), self._commits()
+        try:
+            await self._try_commit(batch)
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorname", "") != "SQLITE_FULL" or not self._reserve.give_up():
+                raise
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            if self._commits() != before:
+                raise
+            await self._try_commit(batch)
+        self._reserve.take_again()
+
+    def _commits(self) -> int:
+        return int(self._open_connection().execute("SELECT commits FROM actor").fetchone()[0])
+
+    async def _try_commit(self, batch: Batch) -> None:
         connection = self._open_connection()
         self._check_file()
         await _unlocked(lambda: connection.execute("BEGIN IMMEDIATE"))

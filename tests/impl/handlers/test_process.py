@@ -936,3 +936,34 @@ def test_a_unit_has_the_limit_of_descriptors_of_before(base: Path) -> None:
     limits = Path(f"/proc/{probe(base)['pid']}/limits").read_text()
     (line,) = [line for line in limits.splitlines() if line.startswith("Max open files")]
     assert line.split()[3:5] == [str(soft), str(hard)]
+
+
+def test_a_unit_cannot_fill_its_site_s_disk(base: Path) -> None:
+    """Its files have a size at most, and its log is cut while it writes on."""
+    script = "import sys, time; print('y' * 99, flush=True); [print(n, 'x' * 1000) for n in range(2000)]; print('last')"
+    script += "; sys.stdout.flush(); open('big', 'w').write('z' * 3_000_000)"
+    settings: Any = {"command": [sys.executable, "-c", script + "; time.sleep(600)"], "log_bytes": 100_000}
+
+    async def story() -> None:
+        handler = ProcessHandler(base, grace=0.2, limits={"file_bytes": 2_500_000}, **settings)
+        await handler.act(action("setup", 1))
+        folder = base / "u-0"
+        deadline = time.monotonic() + 20
+        while await handler.is_up("u-0"):  # it is killed as it writes too large a file
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.02)
+        assert (folder / "log").stat().st_size <= 100_000
+        assert (folder / "log.1").stat().st_size <= 50_000
+        assert "last" in (folder / "log.1").read_text() + (folder / "log").read_text()
+        assert (folder / "work" / "big").stat().st_size <= 2_500_000
+        await handler.close()
+
+    asyncio.run(story())
+
+
+def test_a_unit_is_not_set_up_where_its_disk_has_only_the_reserve_left(base: Path) -> None:
+    (error,) = do(base, action("setup", 1), reserve_bytes=1 << 60)
+    assert isinstance(error, NotBegun)
+    assert "bytes left, and" in str(error)
+    (done,) = do(base, action("teardown", 2), reserve_bytes=1 << 60)
+    assert done.well

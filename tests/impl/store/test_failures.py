@@ -102,7 +102,6 @@ def injected(call: str, fault: str) -> tuple[str, ...]:
     [
         ("fdatasync", "EIO", "the disk failed to read or write (disk I/O error, SQLITE_IOERR_FSYNC)"),
         ("pwrite64", "EIO", "the disk failed to read or write (disk I/O error, SQLITE_IOERR_WRITE)"),
-        ("pwrite64", "ENOSPC", "the disk is full"),
         ("pwrite64", "EROFS", "the disk failed to read or write"),
     ],
 )
@@ -110,6 +109,18 @@ def test_system_call_that_fails_once(place: Any, call: str, error: str, reason: 
     """One that succeeds again afterwards is the worst kind: a store that went on would lose what it acknowledged."""
     before = injected(call, f"error={error}:when=150")
     check_failure(survive(place.url, "--commits", "200", before=before), reason)
+
+
+@SQLITE
+def test_space_that_is_missing_once_costs_the_reserve_and_no_commit(place: Any) -> None:
+    """A write that found no space is rolled back whole, so unlike one that was not synced it may be made again."""
+    output = survive(place.url, "--commits", "200", before=injected("pwrite64", "error=ENOSPC:when=150"))
+    assert told(output, "failed") == []
+    assert told(output, "whole") == [True]
+    assert len(told(output, "acknowledged")) == 200
+    again = survive(place.url, "--commits", "1")
+    assert told(again, "whole") == [True]
+    assert told(again, "found")[0] >= 200
 
 
 @pytest.mark.long

@@ -1,0 +1,112 @@
+"""A store whose disk is full goes on for as long as its reserve lasts, and says so; then it stops, as ever."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from leasehold.checker.recovery.processes.resources import TmpfsDisk, Unavailable
+from leasehold.impl.lease.cluster import Cluster
+from leasehold.impl.server.client import ClientError
+from leasehold.impl.store import reserve
+from leasehold.impl.store.owned import OwnedStore
+from leasehold.impl.store.reserve import DiskReserve
+from leasehold.impl.store.sqlite import SqliteStore
+from leasehold.impl.store.store import Batch, RecordKey, StoreError
+from tests.impl.server.test_control import listening
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[TmpfsDisk]:
+    try:
+        made = TmpfsDisk(tmp_path)
+    except Unavailable as missing:
+        pytest.skip(str(missing))
+    yield made
+    made.unmount()
+
+
+def batch(number: int) -> Batch:
+    return Batch({RecordKey(f"a:{number % 7}", "unit"): b"x" * 500}, events=(b"e" * 100,))
+
+
+def test_a_full_disk_leaves_commits_to_end_leases_with(
+    disk: TmpfsDisk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(reserve, "LOOK_SECONDS", 0.0)
+
+    async def story() -> None:
+        store = SqliteStore(disk.path / "a.db")
+        await store.open("site")
+        for number in range(20):
+            await store.commit(batch(number))
+        assert not store.low
+        disk.fill()
+        for number in range(30):
+            await store.commit(batch(number))
+        assert store.low
+
+        async def use_up() -> None:
+            for number in range(10_000):
+                await store.commit(batch(number))
+
+        with pytest.raises(StoreError, match="the disk is full"):
+            await use_up()
+        disk.empty()
+        await store.open("site")
+        assert (await store.event_range()).last >= 50
+        await store.commit(batch(1))
+        assert not store.low
+        await store.close()
+
+    asyncio.run(story())
+    said = [record.getMessage() for record in caplog.records]
+    assert any("the disk is full, and the reserve is used to end leases; free some space" in words for words in said)
+
+
+def test_the_reserve_comes_back_when_there_is_space_again(disk: TmpfsDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reserve, "LOOK_SECONDS", 0.0)
+    kept = DiskReserve(disk.path / "a.reserve")
+    assert kept.take()
+    size = os.stat(kept.path).st_blocks
+    assert size > 100
+    disk.fill()
+    assert kept.give_up()
+    assert not kept.give_up()
+    kept.take_again()
+    assert kept.used
+    disk.empty()
+    kept.take_again()
+    assert not kept.used
+    assert os.stat(kept.path).st_blocks >= size // 2
+
+
+def test_while_a_disk_is_full_leases_end_and_none_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
+            lease = await c.lease(1, until=50)
+            full = [c.tenant.store]
+            monkeypatch.setattr(OwnedStore, "low", property(lambda store: store in full))
+            for what, given in (
+                (("demand",), {"units": 1, "until": 50, "term": 10}),
+                (("leases", lease, "flex"), {"units": 2}), (("leases", lease, "prolong"), {"until": 70}),
+            ):  # fmt: skip
+                with pytest.raises(ClientError, match="store is full: leases end, and none begins; free some space"):
+                    await ask("post", *what, **given)
+            assert (await ask("get", "about"))["low"]
+            await ask("post", "leases", lease, "tell", event="close")
+            await c.settle()
+            assert c.state(lease)[0] == "closed"
+            full[:] = [c.site.store]
+            late = (await ask("post", "demand", units=1, until=50, term=10))["lease"]
+            await c.settle()
+            assert c.state(late)[0] != "active"
+            full.clear()
+            await c.advance(3)
+            assert c.state(late)[0] == "active"
+
+    asyncio.run(story())
