@@ -47,12 +47,18 @@ def unit_table(rows: Sequence[dict[str, Any]], abouts: Sequence[dict[str, Any]])
             for name, value in row["data"].items()
             if value
         ]
-        last = "; ".join(_step(step) for step in _last(row["history"]))
+        last = "; ".join([*_left(row, now, tick), *(_step(step) for step in _last(row["history"]))])
         actor = [row["actor"]] if several else []
         table.add_row(row["unit"], *actor, row["state"], lasted, row["lease"], ", ".join(said), last)
     if not rows:
         table.add_row("no units")
     return table
+
+
+def _left(unit: dict[str, Any], now: int, tick: float) -> Iterator[str]:
+    """What still lives of a unit that should be down."""
+    if left := unit.get("left"):
+        yield f"{left['words']}: still there, for {span(now - left['since'], tick)} though it should be down"
 
 
 def _last(history: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
@@ -136,6 +142,7 @@ def explained(machine: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> Iter
         doing = f"; its handler is at work: {', '.join(unit['handlers'])}" if unit["handlers"] else ""
         known = "".join(f", {name} {value}" for name, value in unit["facts"].items() if name in ("pid", "address"))
         yield f"  Unit {unit['unit']} is {unit['state']}{known}{doing}."
+        yield from (f"    {words}" for words in _left(unit, now, tick))
         failures = [step for step in unit["history"] if "failure" in step]
         yield from (f"    {span(now - step['at'], tick)} ago: {_step(step)}" for step in failures[-2:])
     if machine["over"]:

@@ -44,6 +44,7 @@ from leasehold.impl.actor.ready import (
     Tell,
     Tick,
 )
+from leasehold.impl.actor.remains import Remains
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import MachineTable, RowCodec
 from leasehold.impl.actor.upcalls import Upcalls
@@ -104,6 +105,7 @@ class Actor:
         self.effects = EffectRunner(self.context, self.codec, to, self.upcalls, self.put_quietly)
         self.queue = RequestQueue()
         self.probes = UnitProbes(self.context, lambda key: any(self.calls.of(key)), self.put_quietly, self._guard)
+        self.remains = Remains(self.context, self.probes, lambda: self.calls.unsure)
         self._tasks: list[asyncio.Task[None]] = []
         self._starting: asyncio.Task[None] | None = None  # carries out the rest of recovery's effects
         self._over: asyncio.Future[None] | None = None
@@ -133,7 +135,7 @@ class Actor:
             raise
         self.running = True
         make, ticks = asyncio.get_running_loop().create_task, partial(self.clock.run, self._tick)
-        self._tasks = [make(self._guard(self._turns)), make(self._guard(ticks))]
+        self._tasks = [make(self._guard(self._turns)), make(self._guard(ticks)), make(self._guard(self.remains.run))]
         self.probes.open()
         return self.codec.address
 
@@ -268,6 +270,7 @@ class Actor:
         await self._carry_out(ready)
         if rest:
             self._starting = asyncio.get_running_loop().create_task(self._guard(partial(self._start_the_rest, rest)))
+        self.remains.recovered()
         self._tell(Kind.RECOVERED, machines=len(table.instances))
 
     async def _start_the_rest(self, effects: list[Effect]) -> None:

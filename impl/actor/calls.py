@@ -47,6 +47,7 @@ class HandlerCalls:
     Attributes:
         waiting: how many of them wait, as the most tries at once are under way.
         counts: how often one could not be begun (`not begun`).
+        unsure: the machines whose last action has not ended well, or not yet.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class HandlerCalls:
         # The state epochs at which those that outlive a state began.
         self._outliving: dict[tuple[RecordKey, str], int] = {}
         self._places = asyncio.Semaphore(retry.at_once)  # it lets those that wait in, in order
+        self.unsure = set[RecordKey]()
         self._of_handler: dict[int, asyncio.Semaphore] = {}
         self.waiting = 0
         self._sparse = SparseLog(log, 1 / 60, 3)
@@ -82,6 +84,7 @@ class HandlerCalls:
                 return  # another state of the machine only remembers it
             self._outliving[slot] = began
         _cancel(before)
+        self.unsure.add(instance.key)
         task = asyncio.get_running_loop().create_task(self._run(handler, instance, call, began, action, before))
         self._runs.setdefault(slot, []).append(task)
         task.add_done_callback(lambda done: self._ended(slot, done))
@@ -137,6 +140,8 @@ class HandlerCalls:
             tried, lacked = tried + 1, 0
             if not done.well:
                 log.warning("%s of %s failed: %s", action.verb, action.unit or action.lease, done.words)
+        if done.well:
+            self.unsure.discard(instance.key)
         if not call.answers:
             return
         try:

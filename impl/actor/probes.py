@@ -70,7 +70,7 @@ class UnitProbes:
         self, context: ActorContext, at_work: Callable[[RecordKey], bool], put: Callable[[Request], None], guard: Guard
     ) -> None:
         self.context, self.table = context, context.table
-        self._at_work, self._put, self._guard = at_work, put, guard
+        self.at_work, self._put, self._guard = at_work, put, guard
         self.counts: Counter[tuple[str, str]] = Counter()
         self._places: dict[Probe, asyncio.Semaphore] = {}
         self._loops: list[asyncio.Task[None]] = []
@@ -135,7 +135,7 @@ class UnitProbes:
         for gone in [pair for pair in (*self._missed, *self._silent) if pair[1] not in self.table.instances]:
             self._missed.pop(gone, None)
             self._silent.discard(gone)
-        keys = [key for key, held in self.table.instances.items() if self._is_due(probe, held)]
+        keys = [key for key, held in self.table.instances.items() if self.is_due(probe, held)]
         began = loop.time()
         for at, key in enumerate(keys):
             ahead = began + over * at / len(keys) - loop.time()
@@ -143,18 +143,18 @@ class UnitProbes:
                 await asyncio.sleep(ahead)
             await self._places[probe].acquire()
             held = self.table.instances.get(key)  # it may have moved on while others were asked for
-            if held is None or (probe, key) in self._asking or not self._is_due(probe, held):
+            if held is None or (probe, key) in self._asking or not self.is_due(probe, held):
                 self._places[probe].release()
                 continue
             self._asking[probe, key] = loop.create_task(self._ask(probe, held, held.state_epoch))
 
-    def _is_due(self, probe: Probe, held: MachineInstance) -> bool:
+    def is_due(self, probe: Probe, held: MachineInstance) -> bool:
         """Whether the event would move a machine now, and none of its own actions may."""
         if held.core.role != probe.role:
             return False
         machines = MachinesOfActor(self.table, held)
         _, outcome = held.core.step_outside(held.record, local(probe.event), self.context.clock.now(), machines)
-        return outcome.taken and not self._at_work(held.key)
+        return outcome.taken and not self.at_work(held.key)
 
     # Answers
 
@@ -168,7 +168,7 @@ class UnitProbes:
 
     async def _result(self, probe: Probe, held: MachineInstance) -> ProbeResult:
         """What the first handler of the machine says that knows; else how they failed."""
-        name, found, words = self._name(held), ProbeResult.UNKNOWN, ""
+        name, found, words = self.name_of(held), ProbeResult.UNKNOWN, ""
         for handler in self._handlers(held):
             try:
                 async with asyncio.timeout(probe.settings.longest):
@@ -208,7 +208,7 @@ class UnitProbes:
 
     def _judge(self, probe: Probe, key: RecordKey, epoch: int, result: ProbeResult) -> None:
         held = self.table.instances.get(key)
-        if held is None or held.state_epoch != epoch or not self._is_due(probe, held):
+        if held is None or held.state_epoch != epoch or not self.is_due(probe, held):
             result = ProbeResult.STALE
         self.counts[probe.role, result] += 1
         counts_as_missed = {
@@ -221,7 +221,7 @@ class UnitProbes:
         elif counts_as_missed.get(result) and held is not None:
             before, missed = self._missed.get((probe, key), (epoch, 0))
             missed = missed + 1 if before == epoch else 1
-            patience, name = probe.settings.patience, self._name(held)
+            patience, name = probe.settings.patience, self.name_of(held)
             log.info("%s is not up, by probe %d of %d (%s)", name, missed, patience, result)
             self._missed[probe, key] = epoch, missed
             if missed >= patience:
@@ -231,7 +231,7 @@ class UnitProbes:
 
     # Machines outside
 
-    def _name(self, held: MachineInstance) -> str:
+    def name_of(self, held: MachineInstance) -> str:
         """What its handlers know a machine by: a unit by its persistent name, another by its run."""
         return self.context.environment.unit_name(held) if held.core.subsidiary else held.key.lease
 

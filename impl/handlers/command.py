@@ -120,6 +120,10 @@ class CommandHandler:
             raise HandlerError(f"probe ended with {_code(code)}; it said: {said[:500]}")
         return code == 0
 
+    async def left_of(self, unit: str) -> str:
+        """Whether the command `probe` says that a unit is up; nothing without such a command."""
+        return "it is up, by its probe" if await self.is_up(unit) else ""
+
     async def _probe(self, unit: str) -> tuple[int, str, str]:
         return await self._run(PROBE, {"verb": PROBE, "unit": unit}, {"LEASEHOLD_UNIT": unit}, None)
 

@@ -242,6 +242,15 @@ class SaysWhatIsUp(Protocol):
         ...
 
 
+@runtime_checkable
+class SaysWhatIsLeft(Protocol):
+    """A handler that can say what still lives of a unit that should be down (impl/actor/remains.py)."""
+
+    async def left_of(self, unit: str) -> str:
+        """What lives of a unit, in words for an operator; empty where nothing does. It changes nothing."""
+        ...
+
+
 class NullHandler:
     """A handler whose actions succeed and do nothing: for a service manager whose guest need not hear of its units."""
 

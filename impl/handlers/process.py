@@ -55,6 +55,7 @@ UP, DOWN = ("setup", "modify", "join"), ("teardown", "leave")
 POINTS = ("guarded", "wanted", "locked", "started", "kept", "asked", "cleared", "removed")
 STARTER = Path(__file__).with_name("starter.py")
 FILE_BYTES, LOG_BYTES, RESERVE_BYTES = 1 << 30, 16 << 20, 32 << 20
+MOST_SHOWN = 8  # processes of a unit that are named
 ASKING = 4  # probes at a time
 GUARD_LIMIT, START_LIMIT, KILL_LIMIT, BIRTH_LIMIT = 30.0, 15.0, 10.0, 1.0
 
@@ -122,6 +123,10 @@ class ProcessHandler:
     async def is_up(self, unit: str) -> bool:
         """Whether the unit's first process runs. It waits for no action."""
         return await asyncio.get_running_loop().run_in_executor(self._asking, self._look, self._place(unit))
+
+    async def left_of(self, unit: str) -> str:
+        """The processes of a unit."""
+        return await asyncio.get_running_loop().run_in_executor(self._asking, _left, self._place(unit))
 
     def _look(self, place: UnitDirectory) -> bool:
         place.cut_log(self._log_bytes)
@@ -297,6 +302,20 @@ def _facts(place: UnitDirectory) -> dict[str, Any] | None:
         "directory": str(place.work),
         "processes": len(found),
     }
+
+
+def _left(place: UnitDirectory) -> str:
+    """The processes of a unit, in words; also those that have left its session and keep its lock."""
+    if not place.folder.exists():
+        return ""
+    lock = place.try_lock()
+    if lock is not None:
+        os.close(lock)
+    found = sorted(member.pid for member in place.members(thorough=lock is None))
+    if not found:
+        return "" if lock is not None else "a process that cannot be found keeps its lock"
+    more = f" and {len(found) - MOST_SHOWN} more" if len(found) > MOST_SHOWN else ""
+    return f"{'process' if len(found) == 1 else 'processes'} {', '.join(map(str, found[:MOST_SHOWN]))}{more}"
 
 
 def _limit(place: UnitDirectory, limits: Mapping[str, int]) -> None:

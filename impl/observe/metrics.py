@@ -146,6 +146,7 @@ class Metrics(Collector):
             "unaddressed_messages": lambda: sum(map(len, actor.table.unaddressed.values())),
             "calls_under_way": lambda: actor.calls.under_way() if actor.running else 0,
             "calls_waiting": lambda: actor.calls.waiting if actor.running else 0,
+            "units_left": lambda: len(actor.remains.found),
             "policy_threads_abandoned": lambda: actor.upcalls.abandoned,
             "loop_stalled_seconds": lambda: self._watchdog.stalled_seconds,
         }.items():

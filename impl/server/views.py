@@ -97,6 +97,7 @@ class Views:
             "doc": self.machines.doc(held.core, held.state),
             "shown": self.machines.shown(held.core, held.record),
             "facts": held.metadata.get("facts", {}),
+            "left": self._left(held),
             "history": [*self.machines.steps(held.core, self.history.of(key)[-LAST:])],
         }
 
@@ -160,11 +161,16 @@ class Views:
             {
                 "unit": self._unit_name(unit), "state": unit.state, "since": unit.metadata.get("since"),
                 "facts": unit.metadata.get("facts", {}), "handlers": sorted(self.actor.calls.of(unit.key)),
-                "doc": self.machines.doc(unit.core, unit.state),
+                "doc": self.machines.doc(unit.core, unit.state), "left": self._left(unit),
                 "history": [*self.machines.steps(unit.core, self.history.of(unit.key))],
             }
             for unit in self.actor.table.driven_by(held.key.lease, held.core.role)
         ]  # fmt: skip
+
+    def _left(self, held: MachineInstance) -> dict[str, Any] | None:
+        """What still lives of a unit that should be down, and since when that is known; None where nothing does."""
+        found = self.actor.remains.found.get(held.key)
+        return None if found is None else found._asdict()
 
     def _messages(self, held: MachineInstance) -> Iterator[dict[str, Any]]:
         loop_now = time.monotonic()

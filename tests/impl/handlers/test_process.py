@@ -967,3 +967,22 @@ def test_a_unit_is_not_set_up_where_its_disk_has_only_the_reserve_left(base: Pat
     assert "bytes left, and" in str(error)
     (done,) = do(base, action("teardown", 2), reserve_bytes=1 << 60)
     assert done.well
+
+
+def test_what_is_left_of_a_unit_is_named(base: Path) -> None:
+    async def story() -> None:
+        handler = ProcessHandler(base, grace=0.2)
+        assert await handler.left_of("u-0") == ""
+        await handler.act(action("setup", 1))
+        facts = await handler.probe("u-0")
+        assert facts is not None
+        assert await handler.left_of("u-0") == f"process {facts['pid']}"
+        await handler.act(action("teardown", 2))
+        assert await handler.left_of("u-0") == ""
+        lock = files.lock(base / "u-0" / "lock")
+        assert lock is not None
+        assert await handler.left_of("u-0") == "a process that cannot be found keeps its lock"
+        os.close(lock)
+        await handler.close()
+
+    asyncio.run(story())
