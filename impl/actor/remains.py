@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from leasehold.impl.actor.environment import ActorContext
 from leasehold.impl.actor.probes import UnitProbes
@@ -94,8 +94,11 @@ class Remains:
         return held.core.subsidiary and not asked and not up and not self._probes.at_work(held.key)
 
     async def _ask(self, held: MachineInstance) -> str:
-        handlers = [self.context.environment.handler(held.core.role, target) for target in self._targets(held)]
-        able: dict[int, SaysWhatIsLeft] = {id(one): one for one in handlers if isinstance(one, SaysWhatIsLeft)}
+        able: dict[int, SaysWhatIsLeft] = {}
+        for target in self._targets(held):
+            one: Any = self.context.environment.handler(held.core.role, target)
+            if isinstance(one, SaysWhatIsLeft):
+                able[id(one)] = one
         for handler in able.values():
             if words := await handler.left_of(self._probes.name_of(held)):
                 return words

@@ -48,9 +48,11 @@ def test_a_new_file_can_be_read_by_its_owner_alone(tmp_path: Path) -> None:
         finally:
             os.umask(before)
         modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
-        assert modes == {f"site.db{end}": 0o600 for end in ("", "-wal", "-shm", ".lock", ".mark")}
+        assert modes == {f"site.db{end}": 0o600 for end in ("", "-wal", "-shm", ".lock", ".mark", ".reserve")}
         await store.close()
-        assert {path.name for path in tmp_path.iterdir()} == {"site.db", "site.db.lock", "site.db.mark"}
+        assert {path.name for path in tmp_path.iterdir()} == {
+            f"site.db{end}" for end in ("", ".lock", ".mark", ".reserve")
+        }
 
     asyncio.run(run())
 
