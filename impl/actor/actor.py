@@ -55,7 +55,7 @@ from leasehold.impl.identity.signed import Refusal
 from leasehold.impl.identity.trust import Identity
 from leasehold.impl.migrate.schema import described_by, refusal, with_command
 from leasehold.impl.notices import Kind, SimulatedCrash
-from leasehold.impl.store.store import Batch, Fenced, Older, RecordKey, Store, StoreError
+from leasehold.impl.store.store import Batch, Fenced, Older, RecordKey, Store, StoreError, low_words, words_of
 from leasehold.impl.transport.transport import Delivery, Reply, Transport
 
 log = logging.getLogger("leasehold.actor")
@@ -206,12 +206,6 @@ class Actor:
         await self.effects.close()
 
     @property
-    def low(self) -> str:
-        """Why nothing new can begin though leases can end; empty: it can."""
-        low = getattr(self.store, "low", False)
-        return f"the disk of {self.identity.name}'s store is full: leases end, and none begins" if low else ""
-
-    @property
     def outbox(self) -> Outbox:
         """The messages under way."""
         return self.effects.outbox
@@ -286,10 +280,10 @@ class Actor:
             Fenced, Older, CoreError, EnvironmentMismatch: no other try would cure it.
         """
         unknown = not isinstance(error, StoreError | CoreError)
-        log.error("%s stops taking steps: %s", self.identity.name, _words(error), exc_info=error if unknown else None)
-        self._tell(Kind.STOPPED, reason=_words(error))
+        log.error("%s stops taking steps: %s", self.identity.name, words_of(error), exc_info=error if unknown else None)
+        self._tell(Kind.STOPPED, reason=words_of(error))
         self.running = False
-        self.queue.fail_waiting(f"the store has failed: {_words(error)}")
+        self.queue.fail_waiting(f"the store has failed: {words_of(error)}")
         while not await self._came_back():
             pass
         self.running = True
@@ -358,7 +352,7 @@ class Actor:
             queue.fail_turn("another incarnation of this actor has taken over")
             raise
         except Exception as error:  # a driver may raise anything when its connection breaks
-            queue.fail_turn(f"it could not be committed: {_words(error)}")
+            queue.fail_turn(f"it could not be committed: {words_of(error)}")
             await self._reopen(error)
             return
         for queued, reply in zip(queue.turn, ready.replies, strict=True):
@@ -442,11 +436,8 @@ class Actor:
             if isinstance(message, Reply):
                 return message
             proven = message.envelope.sender
-            if (
-                self.low
-                and RecordKey(message.envelope.lease, message.envelope.receiving_machine) not in self.table.instances
-            ):
-                return Reply(Delivery.BUSY, self.low, proven)
+            if (low := low_words(self.store)) and message.key not in self.table.instances:
+                return Reply(Delivery.BUSY, low, proven)
             await self.put(message)
         except Refusal as refusal:
             self.counts["messages refused"] += 1
@@ -475,10 +466,7 @@ class Actor:
         return self.put(Begin(RecordKey(lease, machine), event, fields, peers))
 
     def tell(self, lease: str, machine: str, event: str, fields: Mapping[str, Any] | None = None) -> Any:
-        """A client's event for a machine; returns a future of the outcome.
-
-        The future raises ActorError where there is no such lease or event, or the machine refuses it.
-        """
+        """A client's event for a machine; returns a future of the outcome, or of an ActorError that says why not."""
         return self.put(Tell(RecordKey(lease, machine), event, fields or {}))
 
     def recover(self, lease: str, machine: str) -> Any:
@@ -508,7 +496,3 @@ class Actor:
                 await self.put(Tick(now))
             except ActorError as error:
                 log.warning("%s misses tick %d: %s", self.identity.name, now, error)
-
-
-def _words(error: Exception) -> str:
-    return str(error) or type(error).__name__

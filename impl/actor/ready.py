@@ -31,6 +31,11 @@ class Deliver(NamedTuple):
     envelope: Envelope
     fingerprint: str
 
+    @property
+    def key(self) -> RecordKey:
+        """The machine that it is for."""
+        return RecordKey(self.envelope.lease, self.envelope.receiving_machine)
+
 
 class Begin(NamedTuple):
     """A client begins a lease (or run).

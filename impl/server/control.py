@@ -56,7 +56,7 @@ from leasehold.impl.identity.signed import Refusal
 from leasehold.impl.server.config import ConfigError, Serving
 from leasehold.impl.server.event_feed import EventFeed
 from leasehold.impl.server.views import Views
-from leasehold.impl.store.store import RecordKey
+from leasehold.impl.store.store import RecordKey, low_words
 from leasehold.impl.transport.guard import GuardedServer, PortKeeper
 from leasehold.impl.transport.limits import LIMITS, TransportLimits
 from leasehold.impl.words import choices, did_you_mean
@@ -216,8 +216,12 @@ class ControlSocket:
     @web.middleware
     async def _acting(self, request: web.Request, handler: Callable[[web.Request], Awaitable[Any]]) -> Any:
         """While the store is broken, nothing is told of leases, and nobody is kept waiting."""
-        if self.actor.low and request.method == "POST" and request.path.rpartition("/")[2] in GROWS:
-            raise Rejected(503, f"{self.actor.low}; free some space on it")
+        if (
+            (low := low_words(self.actor.store))
+            and request.method == "POST"
+            and request.path.rpartition("/")[2] in GROWS
+        ):
+            raise Rejected(503, f"{low}; free some space on it")
         if not self.actor.running and request.path not in ("/about", "/metrics"):
             raise Rejected(503, f"{self.actor.identity.name} takes no steps at the moment, as its store has failed")
         return await handler(request)

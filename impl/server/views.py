@@ -14,7 +14,7 @@ from leasehold.impl.actor.table import BELOW, MachineInstance
 from leasehold.impl.core.work import SendWork
 from leasehold.impl.server.machine_views import MachineViews
 from leasehold.impl.server.subscribers import History
-from leasehold.impl.store.store import RecordKey
+from leasehold.impl.store.store import RecordKey, low_words
 from leasehold.spec import System
 
 LAST = 6  # of what has happened to a unit
@@ -47,7 +47,7 @@ class Views:
             "address": actor.codec.address,
             "epoch": actor.epoch,
             "running": actor.running,
-            "low": actor.low,
+            "low": low_words(actor.store),
             "now": actor.clock.now(),
             "tick_seconds": self.tick_seconds,
             "machines": len(actor.table.instances),

@@ -152,6 +152,16 @@ class Store(Protocol):
         ...
 
 
+def low_words(store: Store) -> str:
+    """Why nothing new can begin though leases can end; empty: it can."""
+    return "the disk of its store is full: leases end, and none begins" if getattr(store, "low", False) else ""
+
+
+def words_of(error: Exception) -> str:
+    """The words of an error, which may have none of its own."""
+    return str(error) or type(error).__name__
+
+
 # What fits a store
 
 
