@@ -29,7 +29,11 @@ def report(results: Sequence[Result]) -> str:
         "A service manager, a broker and a site run as processes, with signed messages and real units, under all of",
         "these faults at the same time. An observer that shares no code with them (it reads the processes of the",
         "system, the files' locks and the network) looks for a unit in two hands, for an acknowledged lease that",
-        "is lost, and for what is stuck or left over. `tox -e chaos` repeats the runs and writes this page.",
+        "is lost, and for what is stuck or left over; another asks each control socket all the time. Among the",
+        "faults are attacks: 1,000 half-open connections to the metrics' port, 400 slow requests from five addresses,",
+        "300 clients at once at the control socket, no descriptors to spare; of the actors, a third has a log that",
+        "nobody reads, and half of the units do not hear SIGTERM. `tox -e chaos` repeats the runs and",
+        "writes this page.",
         "",
     ]
     rows = {
@@ -38,6 +42,9 @@ def report(results: Sequence[Result]) -> str:
         "leases acknowledged": [f"{one.leases:,}" for one in results],
         "changes of leases": [f"{one.changes:,}" for one in results],
         "units at once, at most": [str(one.units) for one in results],
+        "longest answer of a control socket, in seconds": [f"{one.answer:.2f}" for one in results],
+        "descriptors of an actor, at most": [str(one.files) for one in results],
+        "KiB of stores and units at the end": [f"{one.kilobytes:,}" for one in results],
         "observations": [f"{one.looks:,}" for one in results],
         **{f"fault: {kind.replace('_', ' ')}": [f"{one.faults[kind]:,}" for one in results] for kind in kinds},
         "actors that ended by themselves": [f"{one.restarts:,}" for one in results],

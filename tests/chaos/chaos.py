@@ -3,7 +3,9 @@
 Theory of operation. Each fault begins at random and is mended by itself after a while, so that several are there at
 once: an actor or all are killed, paused, or have a clock that jumps; messages to it are cut off or lost; its disk is
 full or read-only, its database is killed, or the connection to it is cut. What ends by itself is started again, as an
-operator's supervisor would. Meanwhile leases are asked for, changed and closed. Then everything is mended. Each lease
+operator's supervisor would. Strangers besiege its ports and its control socket, it lacks descriptors, nobody reads its
+log, and half of its units do not hear SIGTERM (siege.py).
+Meanwhile leases are asked for, changed and closed. Then everything is mended. Each lease
 that was acknowledged has to come to its end, its units to be empty, and all units to serve a lease once more.
 """
 
@@ -33,13 +35,14 @@ from leasehold.checker.recovery.processes.servers import SERVERS, Server
 from leasehold.faults.partition import drawn_partition
 from leasehold.impl.lease.fleet import ROLES, TENANT, Fleet
 from tests.chaos.observer import ask, held_locks, open_files, tracebacks, wait
+from tests.chaos.siege import ADDRESSES, CALM_SECONDS, Clock, Crowd, bytes_in, few_descriptors, half_open
 
 UNITS, TICK = 6, 0.25
 LONGEST_LEASE = 80  # ticks
 SHORT_TERM = 5  # ticks: a partition is longer
 LONGEST_JUMP = 20  # seconds by which a clock is off
 SETTLE_SECONDS = 150.0  # after which everything has to be over
-MOST_FILES = 150
+MOST_FILES, MOST_KILOBYTES = 150, 64 << 10
 MORE = {
     # A lazy site keeps units of a lease that has expired until another one needs them: nothing would have to be empty.
     "settings": {"max_units": UNITS, "handler_limit": 120, "lazy_close": False},
@@ -60,6 +63,9 @@ class Result:
         leases: that were acknowledged.
         restarts: of actors that had ended by themselves.
         units: the most in use at once.
+        answer: seconds of the longest answer at a control socket, of an actor that was not stopped or just started.
+        files: the most descriptors that an actor had open.
+        kilobytes: what stores and units took on their disks at the end.
         left_out: faults that this machine cannot make.
     """
 
@@ -72,6 +78,9 @@ class Result:
     restarts: int = 0
     looks: int = 0
     units: int = 0
+    answer: float = 0.0
+    files: int = 0
+    kilobytes: int = 0
     left_out: list[str] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
 
@@ -89,16 +98,29 @@ class World:
         self.disks: dict[str, TmpfsDisk] = {}
         self.to_store: dict[str, TcpProxy] = {}
         urls = {name: self._url(folder, name) for name in ROLES}
-        self.fleet = Fleet(self.folder, UNITS, TICK, store=urls.__getitem__, more=MORE)
+        stubborn = 'if [ $((LEASEHOLD_INDEX % 2)) = 0 ]; then trap "" TERM; fi; while :; do sleep 600; done'
+        handler = {"name": "process", "directory": "units", "command": ["sh", "-c", stubborn], "grace": 0.5}
+        self.fleet = Fleet(self.folder, UNITS, TICK, store=urls.__getitem__, more=MORE, handler=handler)
         self.wires: dict[str, TcpProxy] = {}
+        self.ports: dict[str, int] = {}  # for messages, not through a wire
+        self.disturbed: dict[str, float] = {}  # when an actor was stopped, started or cut off last
+        self.crowds: list[Crowd] = []
         for name in ROLES:
-            port = PORTS.take()
+            port = self.ports[name] = PORTS.take()
             self.wires[name] = TcpProxy(port)
             self.ends.callback(self.wires[name].close)
             address = f"http://127.0.0.1:{self.wires[name].port}"
             self.fleet.listens[name] = {"listen": f"http://127.0.0.1:{port}", "advertise": address}
             self.fleet.addresses[name] = address
         self.links = Links(self.fleet)
+        self.metrics = {name: PORTS.take() for name in ROLES}
+        for name, port in self.metrics.items():
+            with (self.folder / f"{name}.yaml").open("a") as file:
+                file.write(f"metrics: 127.0.0.1:{port}\n")
+        # A pipe that is never read, and never closed.
+        os.mkfifo(self.folder / "unread")
+        pipe = os.open(self.folder / "unread", os.O_RDWR)
+        self.ends.callback(os.close, pipe)
         self.ends.callback(self.links.close)
         self.down: set[str] = set()
         self.hurt: set[str] = set()  # whose disk is
@@ -125,7 +147,19 @@ class World:
                 "LD_PRELOAD": str(FAKETIME[0]), "FAKETIME_TIMESTAMP_FILE": str(self._clock(name)),
                 "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1",
             }  # fmt: skip
+        if self.chance.random() < 0.3:
+            self.fleet.prefix[name] = ("sh", "-c", f'exec "$0" "$@" 2>{self.folder}/unread')
+        self.disturb(name)
         self.fleet.start(name)
+
+    def disturb(self, name: str) -> None:
+        self.disturbed[name] = time.monotonic()
+
+    def calm(self, name: str) -> bool:
+        """Whether an actor runs, and has for a while."""
+        process, since = self.fleet.processes.get(name), self.disturbed.get(name, 0.0)
+        up = name not in self.down and process is not None and process.poll() is None
+        return up and time.monotonic() - since > CALM_SECONDS
 
     def _clock(self, name: str) -> Path:
         return self.folder / f"{name}.clock"
@@ -178,8 +212,14 @@ class World:
     def pause(self, name: str) -> Callable[[], None] | None:
         if name in self.down:
             return None
+        self.disturbed[name] = float("inf")
         self.signal(name, signal.SIGSTOP)
-        return lambda: self.signal(name, signal.SIGCONT)
+
+        def go_on() -> None:
+            self.signal(name, signal.SIGCONT)
+            self.disturb(name)
+
+        return go_on
 
     def clock_jumps(self, name: str) -> Callable[[], None]:
         self.set_clock(name, self.chance.randint(-LONGEST_JUMP, LONGEST_JUMP))
@@ -234,9 +274,34 @@ class World:
             self.server.terminate()
         return lambda: None
 
+    def half_open_metrics(self, name: str) -> Callable[[], None]:
+        return half_open(self.metrics[name])
+
+    def slow_requests(self, name: str) -> Callable[[], None]:
+        return half_open(self.ports[name], 400, b"POST /parcels HTTP/1.1\r\nHo", ADDRESSES)
+
+    def crowd_at_control(self, name: str) -> Callable[[], None]:
+        crowd = Crowd(self.folder / f"{name}.sock")
+        crowd.start()
+        self.crowds.append(crowd)
+        return lambda: None
+
+    def few_descriptors(self, name: str) -> Callable[[], None] | None:
+        if name in self.down or (mend := few_descriptors(self.fleet.processes[name].pid)) is None:
+            return None
+        self.disturbed[name] = float("inf")  # it has not even its reserve, so nobody can be served
+
+        def give_back() -> None:
+            mend()
+            self.disturb(name)
+
+        return give_back
+
     def faults(self) -> list[tuple[Callable[[str], Callable[[], None] | None], float]]:
         """Those that this world has, with how likely each is."""
         found = [(self.kill_one, 4.0), (self.kill_all, 0.3), (self.pause, 2.0), (self.wire, 3.0), (self.partition, 2.0)]
+        found += [(self.half_open_metrics, 0.7), (self.slow_requests, 0.7), (self.crowd_at_control, 0.7)]
+        found.append((self.few_descriptors, 0.7))
         if FAKETIME:
             found.append((self.clock_jumps, 2.0))
         if self.store == "sqlite":
@@ -287,6 +352,8 @@ def chaos(store: str, seconds: float, seed: int, say: Callable[[str], None] = la
     result = Result(store, seed, seconds, left_out=[] if FAKETIME else ["clocks that jump: faketime is not installed"])
     world = World(base, store, seed)
     observer = Observer(world.folder)
+    sockets = {name: world.folder / f"{name}.sock" for name in ROLES}
+    clock = Clock(sockets, world.calm, lambda name: world.fleet.processes[name].pid)
     try:
         for name in ROLES:
             world.set_clock(name, 0)
@@ -294,21 +361,30 @@ def chaos(store: str, seconds: float, seed: int, say: Callable[[str], None] = la
         for name in ROLES:
             world.fleet.await_ready(name)
         observer.start()
+        clock.start()
         workload = Workload(world)
         _chaos(world, workload, result, seconds, say)
         say(f"calm after {sum(result.faults.values())} faults, {len(workload.leases)} leases")
+        clock.close()
         result.violations += _judge(world, workload)
+        folders = [world.folder / "units", *(base / f"disk-{name}" for name in ROLES)]
+        result.kilobytes = bytes_in(folders) >> 10
+        if result.kilobytes > MOST_KILOBYTES:
+            result.violations.append(f"stores and units take {result.kilobytes} KiB")
         result.leases, result.changes = len(workload.leases), workload.changes
     finally:
         if observer.is_alive():
             observer.close()
+        if clock.is_alive():
+            clock.close()
         for process in world.fleet.processes.values():
             process.kill()
             process.wait()
         world.fleet.end_units()
         world.ends.close()
     result.looks, result.units = observer.looks, observer.most
-    result.violations = [*observer.violations, *result.violations]
+    result.answer, result.files = round(clock.longest, 3), clock.files
+    result.violations = [*observer.violations, *clock.late, *result.violations]
     if result.violations:
         say(f"everything is left in {base}: {'; '.join(result.violations)}")
     else:
