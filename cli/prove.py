@@ -56,6 +56,7 @@ from leasehold.impl.words import counted
 from leasehold.reports.json_report import path_json, picked, plain
 from leasehold.spec import System, load
 from leasehold.spec.language.types import Value
+from leasehold.spec.language.unbounded import growing
 
 LAST_SECONDS = 10.0  # after its time; a process that is still at work then is ended from outside
 
@@ -258,6 +259,7 @@ def _json(found: Proof, values: Mapping[str, Value]) -> dict[str, Any]:
         "undecided": verdicts["undecided"],
         "counterexamples": verdicts["counterexample"],
         **picked(found, "helpers steps questions explored"),
+        "unbounded": growing(found.system),
         "found_lemmas": {c.name: {"when": c.when, "always": c.always} for c in found.lemmas},
         "seconds": round(found.seconds, 3),
     }
@@ -311,6 +313,8 @@ def _print(screen: Console, found: Proof, brief: bool, replay: Callable[..., str
         screen.print(
             f"[yellow]{g.kind}[/] {escape(g.where)}: {escape(g.words)}{sure}" + (f", as {values}" if values else "")
         )
+    for name in growing(system):
+        screen.print(f"nothing bounds {name}; exploring it has no end", style="dim", markup=False, soft_wrap=True)
     if found.guards_open:
         screen.print("guards: the time ended before all were checked", style="dim", soft_wrap=True)
     if found.others:

@@ -18,7 +18,7 @@ from leasehold.faults.lowering import lower_with_faults
 from leasehold.spec import System
 from leasehold.spec.language.diagnostics import listed
 from leasehold.spec.language.types import show
-from leasehold.spec.language.unbounded import unbounded
+from leasehold.spec.language.unbounded import growing as names_of_growing
 
 
 def _bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
@@ -115,7 +115,7 @@ def explore_distributed_with_progress(
 
 def search_progress(status: Status, *more: str, growing: System | None = None) -> Callable[[Progress], None]:
     """Says how far a search has come; `more` stands before it, and numbers of a system without bounds after it."""
-    endless = [".".join(name) for name in unbounded(growing)] if growing is not None else []
+    endless = names_of_growing(growing) if growing is not None else []
     end = [f"no bound on {listed(endless)}"] if endless else []
 
     def tell(p: Progress) -> None:

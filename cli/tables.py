@@ -24,7 +24,7 @@ from leasehold.reports.trace import trace_text
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.model import Property
 from leasehold.spec.language.types import show
-from leasehold.spec.language.unbounded import unbounded
+from leasehold.spec.language.unbounded import unbounded, unbounded_channels
 
 if TYPE_CHECKING:  # they take a while to load
     from leasehold.checker.crash.convergence import Convergence
@@ -77,6 +77,9 @@ def headline(screen: Console, found: Exploration) -> None:
         screen.print(f"[yellow]not complete: {escape(found.why_incomplete)}[/]")
         for (role, name), transition in unbounded(system).items():
             screen.print(f"[yellow]nothing bounds {role}.{name}: {transition.name} adds to it each time[/]")
+        for channel, (message, transition) in unbounded_channels(system).items():
+            words = f"nothing bounds channel {channel}: {transition.name} sends {message} each time"
+            screen.print(f"[yellow]{words}[/]", soft_wrap=True)
     if found.checkpoint:
         screen.print(f"--resume goes on from {escape(found.checkpoint)}", soft_wrap=True)
 

@@ -283,7 +283,11 @@ class CaseFinder:
         way, loop = self.ways.way(numbers[-1]), None
         if most == NO_RETURN.size:
             way, loop = self.ways.run(numbers[-1])
-        found: Path = self.paths.along([*numbers, *way], None if loop is None else len(numbers) + loop)
+        found: Path = self.paths.along(
+            [*numbers, *way],
+            None if loop is None else len(numbers) + loop,
+            *self.ways.graph.fair_names(self.ways.asked),
+        )
         steps = list(found.steps)
         if stop is None:  # the actor was down, and stops once more before its recovery has done anything
             own = {machine_name(self.system.roles[role], i) for role, i in actor.machines}

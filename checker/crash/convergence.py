@@ -18,7 +18,7 @@ twice. It is found exactly: cycles are few and small, and within one all ways ar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -158,7 +158,7 @@ class RecoverySteps:
         else:
             run = liveness.fair_run(liveness.staying(lasting, self.astray), graph, self.paths, self.asked)
             assert run is not None
-            path = self.paths.along(run.states, run.begin)
+            path = self.paths.along(run.states, run.begin, *graph.fair_names(self.asked))
         self.stays = leading(todo, graph, self.astray)
         return path
 
@@ -172,8 +172,9 @@ class RecoverySteps:
 
     def _resting(self, n: int) -> Path:
         """A path to a state in which a run may stay for ever: it repeats nothing but its end."""
-        path: Path = self.paths.to(n)
-        return replace(path, loop=len(path))
+        numbers = self.paths.chain(n)
+        path: Path = self.paths.along(numbers, len(numbers) - 1, *self.graph.fair_names(self.asked))
+        return path
 
     def run(self, n: int) -> tuple[list[int], int | None]:
         """The states after one from which a fair run never returns, on such a run, and where among them it repeats."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from leasehold.checker.explore.graph.arrays import numbered
+from leasehold.checker.explore.graph.fairness import Group
 from leasehold.checker.explore.labels import KnownLabels
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.reference import Reference
@@ -88,13 +89,52 @@ class Paths:
         """The states on a shortest path to a state, from the first on."""
         return self.labels.chain(self.labels.of[number][0])
 
-    def along(self, numbers: Sequence[int], loop: int | None = None) -> Path:
+    def along(
+        self, numbers: Sequence[int], loop: int | None = None, weak: Set[Group] = frozenset(),
+        strong: Set[Group] = frozenset(),
+    ) -> Path:  # fmt: skip
         """The path through these states, of which the first is an initial one.
 
-        `loop` is the index among `numbers` that an endless run returns to.
+        Where steps of several groups join two states of the loop, it goes round until it has taken a step of each group
+        to which the run has to be fair.
+
+        Args:
+            numbers: of the states.
+            loop: the index among `numbers` that an endless run returns to.
+            weak: the groups to which the run is weakly fair.
+            strong: those to which it is strongly fair.
         """
         run = self._run(numbers)
-        return Path(self.snapshot(run[0]), tuple(self.step(a, b) for a, b in pairwise(run)), loop)
+        end = len(run) if loop is None else loop + 1
+        steps = [self.step(a, b) for a, b in pairwise(run[:end])]
+        if loop is not None:
+            steps += self._rounds(run[loop:], weak, strong)
+        return Path(self.snapshot(run[0]), tuple(steps), loop)
+
+    def _rounds(self, cycle: Sequence[State], weak: Set[Group], strong: Set[Group]) -> list[Step]:
+        """The steps of a cycle, once or several times round, with one of each group that a fair run has to take."""
+        states = cycle[:-1] or cycle
+        ways = [[action for action, _ in self.world.successors(state)] for state in states]
+        possible = [{action.group for action in actions if action.group is not None} for actions in ways]
+        owed = (weak & set.intersection(*possible)) | (strong & set.union(*possible))
+        if len(cycle) == 1:  # a step that has to come may change nothing
+            cycle = [*cycle, *cycle] if owed else cycle
+        options = [
+            [action for action, after in self.world.successors(a) if after == b] for a, b in pairwise(cycle)
+        ]  # fmt: skip
+        offered = [{a.group for a in actions if a.group is not None and not a.fault} for actions in options]
+        owed &= set().union(*offered)
+        found: list[Step] = []
+        while True:
+            chosen = _matched([groups & owed for groups in offered])
+            for (before, after), actions, group in zip(pairwise(cycle), options, chosen, strict=True):
+                action = next(
+                    (a for a in actions if group is not None and a.group == group and not a.fault), actions[0]
+                )
+                found.append(self.describe(before, action, after))
+            owed -= {group for group in chosen if group is not None}
+            if not owed:
+                return found
 
     def _run(self, numbers: Sequence[int]) -> list[State]:
         """States of which each follows from the one before, and for which those with these numbers stand."""
@@ -170,6 +210,25 @@ class Paths:
         where = ((name, role.states[control[name]]) for role, _, name in layout.machines())
         titles = {name: at.title for name, at in where if at.remembers}
         return Snapshot(control, layout.data(state), layout.messages(state), now, titles)
+
+
+def _matched(wanted: Sequence[Set[Group]]) -> list[Group | None]:
+    """For each place one of the groups that are wanted there, so that as many as can be are somewhere."""
+    held: list[Group | None] = [None] * len(wanted)
+
+    def finds_place(group: Group, seen: set[int]) -> bool:
+        for place, groups in enumerate(wanted):
+            if group in groups and place not in seen:
+                seen.add(place)
+                other = held[place]
+                if other is None or finds_place(other, seen):
+                    held[place] = group
+                    return True
+        return False
+
+    for group in dict.fromkeys(g for groups in wanted for g in sorted(groups, key=repr)):
+        finds_place(group, set())
+    return held
 
 
 def _shown(fields: Sequence[Datum], values: Sequence[Any]) -> dict[str, str]:

@@ -1,18 +1,22 @@
-"""Numbers that may grow without end, of which a search of all states may not come to one either.
+"""Numbers and channels that may grow without end, of which a search of all states may not come to one either.
 
 A number grows when a transition adds to what it was, directly or by way of other data and of messages. It is bounded
 by a `max`, by a `constraint` of the system that reads it, or by a comparison of it in the transition's guard. What a
 guard bounds by other means is not seen, so that this is a warning.
+
+A channel without a capacity, whose messages are all kept, grows where its sender can send into it again and again
+without waiting for anything: round a cycle of its states whose events come from outside, as answers of tasks, or as
+messages of which there is no end themselves, and whose guards read nothing that changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import TypeAlias, TypeVar
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.diagnostics import Sink
-from leasehold.spec.language.model import Call, Drive, Send, System, Transition
+from leasehold.spec.language.model import Call, Drive, Role, Send, System, Transition
 from leasehold.spec.language.types import Int, Map, Option, Type
 
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
@@ -26,6 +30,64 @@ def warn_of_unbounded(system: System, sink: Sink) -> None:
         role, name = field
         place = system.holders[role].data[name].place
         sink.warning("unbounded_number", place, role=role, name=name, transition=transition.name)
+    for channel, (message, transition) in unbounded_channels(system).items():
+        place = system.channels[channel].place
+        sink.warning("unbounded_channel", place, channel=channel, message=message, transition=transition.name)
+
+
+def growing(system: System) -> list[str]:
+    """What may grow without end, in words."""
+    numbers = [f"{role}.{name}" for role, name in unbounded(system)]
+    return [*numbers, *(f"channel {name}" for name in unbounded_channels(system))]
+
+
+def unbounded_channels(system: System) -> dict[str, tuple[str, Transition]]:
+    """The channels that may grow without end, each with a message of it and a transition that sends it."""
+    endless: dict[str, Transition] = {}  # messages of which any number may be sent
+    while True:
+        fresh = {m: t for role in system.roles.values() for m, t in _sent_endlessly(system, role, {*endless})}
+        if fresh.keys() <= endless.keys():
+            break
+        endless = {**fresh, **endless}
+    found: dict[str, tuple[str, Transition]] = {}
+    for message, transition in endless.items():
+        channel = system.channel_of(message)
+        keeps_all = channel.capacity is None and channel.kind in ("fifo", "bag", "multiset")
+        if keeps_all and not x.mentions(system.constraint, x.reads_messages):
+            found.setdefault(channel.name, (message, transition))
+    return found
+
+
+def _sent_endlessly(system: System, role: Role, endless: Set[str]) -> Iterator[tuple[str, Transition]]:
+    """The messages that a role can send again and again, each with a transition that sends it."""
+    free = [t for t in role.transitions() if _is_free(system, role, t, endless)]
+    following: dict[str, set[str]] = {}
+    for t in free:
+        following.setdefault(t.source, set()).add(t.target)
+    for t in free:
+        if t.source not in reached(following, t.target):
+            continue
+        for name in (*t.also, *(() if t.internal else role.states[t.target].tasks)):
+            task = role.tasks[name]
+            if isinstance(task, Send) and not any(_changes(e) for e in (task.when, task.only)):
+                yield task.message, t
+
+
+def _is_free(system: System, role: Role, t: Transition, endless: Set[str]) -> bool:
+    """Whether a transition can be taken each time that its machine is in its source, whatever else has happened."""
+    offered = {o.event for o in system.environment.values() if o.role == role.name and not _changes(o.when)}
+    forever = {m.name for m in system.received_by(role.name) if system.channel_of(m.name).kind == "set"} & _sent(system)
+    return t.event in {*offered, *role.answers, *endless, *forever} and not _changes(t.guard)
+
+
+def _sent(system: System) -> set[str]:
+    """The messages that some task sends."""
+    return {t.message for role in system.roles.values() for t in role.tasks.values() if isinstance(t, Send)}
+
+
+def _changes(e: x.Expression | None) -> bool:
+    """Whether an expression reads something that may change."""
+    return x.mentions(e, lambda inner: isinstance(inner, x.Data | x.ControlState | x.Pending | x.GlobalQuery | x.Now))
 
 
 def unbounded(system: System) -> dict[_FieldRef, Transition]:

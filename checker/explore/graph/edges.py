@@ -255,6 +255,13 @@ class Graph:
             np.bitwise_or.at(found, self.leaving, by_row[self.leaving_rows])
         return found
 
+    def fair_names(self, asked: Demands) -> tuple[frozenset[tuple[Any, ...]], frozenset[tuple[Any, ...]]]:
+        """The groups to which a run must be fair weakly, and those strongly."""
+        weak, strong = (
+            frozenset(n for n, at in self.names.items() if at in which) for which in (asked.weak, asked.strong)
+        )
+        return weak, strong
+
     def prepare(self, asked: Demands) -> None:
         """Works out what every decision asks, for decisions that are then made side by side."""
         _ = self.lasting

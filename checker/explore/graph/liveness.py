@@ -162,7 +162,7 @@ def _decide(
         reason = why_unfair(paths.world.system, graph, fairness, p.kind, run.cycle, holds, fails)
         reason += "" if run.shortest else "; there may be a shorter run"
     if numbers is not None:
-        path = paths.along(numbers, begin)
+        path = paths.along(numbers, begin, *graph.fair_names(asked))
         return verdict_on(p, "violated", path, reason)
     return _holds(p, complete, why, fairness)
 

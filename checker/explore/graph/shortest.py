@@ -15,12 +15,13 @@ To find a shortest cycle is NP-hard in the number of groups (Clarke, Grumberg, M
 of counterexamples and witnesses in symbolic model checking", 1995), so there is a limit (MOST_LABELS), beyond which the
 best that is known stays, marked as such.
 
-Two states may be joined by steps of several groups. The cycle goes round for ever, so it takes each of them.
+Two states may be joined by steps of several groups. Each time that the cycle goes from one to the other it takes one of
+them, so that the cycle, as it is shown, is fair by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heappop, heappush
@@ -211,11 +212,12 @@ class Cycles:
             for m, taken in self.after[n].items():
                 if m in self.tried:
                     continue
-                then = arrived(m, done | taken | (taken & self.strong_bits) << self.owed_shift)
-                total = steps + 1 + to_go(m, then)
-                if total <= limit:
-                    came.append((m, label))
-                    heappush(waiting, (total, len(came) - 1, steps + 1, then))
+                for one in _single(taken):
+                    then = arrived(m, done | one | (one & self.strong_bits) << self.owed_shift)
+                    total = steps + 1 + to_go(m, then)
+                    if total <= limit:
+                        came.append((m, label))
+                        heappush(waiting, (total, len(came) - 1, steps + 1, then))
         return None
 
     def _way(self, came: list[tuple[int, int]], label: int) -> list[int]:
@@ -224,6 +226,15 @@ class Cycles:
             found.append(int(self.states[came[label][0]]))
             label = came[label][1]
         return found[::-1]
+
+
+def _single(bits: int) -> Iterator[int]:
+    """Each bit by itself; 0 where there is none."""
+    if not bits:
+        yield 0
+    while bits:
+        yield bits & -bits
+        bits &= bits - 1
 
 
 def _distances(seeds: Marks, near: Marks, first: Any, targets: Any) -> Any:

@@ -1,0 +1,65 @@
+"""Which channels may grow without end: those into which somebody can send again and again without waiting."""
+
+from pathlib import Path
+
+import pytest
+
+from leasehold.spec import load
+from leasehold.spec.language.unbounded import growing
+from tests.cli.conftest import write
+
+SYSTEM = """
+system: pipes
+roles: {a: {}, b: {}, c: {}}
+channels: {line: {from: a, to: b, kind: KIND}, far: {from: b, to: c, kind: fifo}, back: {from: b, to: a, kind: fifo}}
+environment: {go: {to: a}}
+MORE
+"""
+MESSAGES = "messages: {hello: {from: a, to: b}, on: {from: b, to: c}, heard: {from: b, to: a}}\n"
+FREE = """
+role: a
+events: {go: {}}
+states:
+  idle: {initial: true, on: {go: {to: said}, heard: {stay: true}}}
+  said: {tasks: [say], on: {go: {to: idle}, heard: {stay: true}}}
+tasks: {say: {send: hello, to: b}}
+"""
+WAITS = """
+role: a
+events: {go: {}}
+states:
+  idle: {initial: true, on: {go: {to: said}}, ignore: {heard: it waits for none}}
+  said: {tasks: [say], on: {heard: {to: idle}}, ignore: {go: it waits}}
+tasks: {say: {send: hello, to: b}}
+"""
+B = """
+role: b
+states: {there: {initial: true, on: {hello: {stay: true, also: [pass_on, answer]}}}}
+tasks: {pass_on: {send: on, to: c}, answer: {send: heard, to: a}}
+"""
+C = "role: c\nstates: {there: {initial: true, on: {on: {stay: true}}}}\n"
+CASES = {
+    "fifo": ("fifo", "", FREE, ["channel line", "channel far", "channel back"]),
+    "bag": ("bag", "", FREE, ["channel line", "channel far", "channel back"]),
+    "multiset": ("multiset", "", FREE, ["channel line", "channel far", "channel back"]),
+    "a capacity, which bounds nothing that is passed on": ("fifo(2)", "", FREE, ["channel far", "channel back"]),
+    "a set, whose messages are received again and again": ("set", "", WAITS, ["channel far", "channel back"]),
+    "a constraint": ("fifo", "constraint: count(True for m in pending(line)) < 3", FREE, []),
+    "a sender that waits": ("fifo", "", WAITS, []),
+}
+
+
+def files(kind: str, more: str, sender: str) -> dict[str, str]:
+    return {
+        "system.yaml": SYSTEM.replace("KIND", kind).replace("MORE", more), "messages.yaml": MESSAGES,
+        "roles/a.yaml": sender, "roles/b.yaml": B, "roles/c.yaml": C,
+        "invariants.yaml": "properties: {there: {always: b.state == there}}\n",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_which_channels_grow(name: str, tmp_path: Path) -> None:
+    kind, more, sender, wanted = CASES[name]
+    system = load(write(tmp_path / "pipes", files(kind, more, sender)))
+    assert growing(system) == wanted
+    assert [w.code for w in system.warnings if w.code == "LH419"] == ["LH419"] * len(wanted)
