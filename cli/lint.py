@@ -26,7 +26,7 @@ from leasehold.reports.sarif import diagnostics_sarif
 from leasehold.spec import Diagnostic, SpecError, System, load
 from leasehold.spec.language.diagnostics import Sink
 
-OF_BOUNDS = "LH809"
+OF_BOUNDS = "LH810"
 
 
 @verb()
