@@ -10,7 +10,14 @@ from leasehold.spec.language.expression import QueryName
 
 WORDINGS = wordings()
 ROOT = Path(__file__).resolve().parents[3]
-METHODS = {"error": (), "warning": (), "unknown": ("word", "known"), "_refuse": (), "wrong": ("name", "text")}
+METHODS = {
+    "error": (),
+    "error_of_values": (),
+    "warning": (),
+    "unknown": ("word", "known"),
+    "_refuse": (),
+    "wrong": ("name", "text"),
+}
 
 
 def reports() -> Iterator[tuple[str, str, set[str]]]:
