@@ -11,6 +11,7 @@ from leasehold.spec import SHIPPED, System
 
 TRUTH = Path(__file__).parent / "truth"
 _loaded: dict[tuple[str, str], System] = {}
+_running: dict[tuple[str, str], System] = {}
 
 
 def load(name_or_folder: str | Path, settings: Mapping[str, str | int | bool] | None = None) -> System:
@@ -21,6 +22,16 @@ def load(name_or_folder: str | Path, settings: Mapping[str, str | int | bool] | 
     if key not in _loaded:
         _loaded[key] = spec.load(name_or_folder, settings)
     return _loaded[key]
+
+
+def load_for_run(name_or_folder: str | Path, settings: Mapping[str, str | int | bool] | None = None) -> System:
+    """As `leasehold.spec.load_for_run`; shipped systems are loaded once."""
+    if name_or_folder not in SHIPPED:
+        return spec.load_for_run(name_or_folder, settings)
+    key = str(name_or_folder), repr(sorted((settings or {}).items()))
+    if key not in _running:
+        _running[key] = spec.load_for_run(name_or_folder, settings)
+    return _running[key]
 
 
 @cache

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks import page, path
+from tests.benchmarks import page
 from tests.benchmarks.measure import Missing, Row, Section, Table, Target, rounds, short
 from tests.benchmarks.run import ALL, measure
 
@@ -82,8 +82,3 @@ def test_what_is_compared_runs_in_turns() -> None:
 )
 def test_numbers_have_the_digits_that_count(number: float, words: str) -> None:
     assert short(number) == words
-
-
-def test_a_request_passes_few_changes_of_module_until_its_commit() -> None:
-    """82, and what writes its events; it passed 167 once. `python -m tests.benchmarks.path --list` shows them."""
-    assert path.measure().changes <= 104

@@ -120,6 +120,10 @@ class Connection:
         with _errors():
             return Cursor(self._connection.execute(statement, tuple(values)))
 
+    @property
+    def in_transaction(self) -> bool:
+        return not self._connection.get_autocommit()
+
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]]) -> Cursor:
         with _errors():
             return Cursor(self._connection.executemany(statement, [tuple(row) for row in rows]))

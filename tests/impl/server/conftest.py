@@ -6,7 +6,7 @@ from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.server import build
 from leasehold.spec import System
-from tests.systems import load
+from tests.systems import load_for_run
 
 _compiled: dict[int, tuple[System, Program]] = {}  # by a system's identity, which it keeps as long as it is here
 
@@ -20,5 +20,5 @@ def compiled(system: System) -> Program:
 
 @pytest.fixture(autouse=True)
 def loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "load", load)
+    monkeypatch.setattr(build, "load_for_run", load_for_run)
     monkeypatch.setattr(build, "compile_system", compiled)
