@@ -36,9 +36,16 @@ def _violated(system: System, faults: str = "") -> dict[str, int]:
     return {p.name: len(p.path) for p in found.properties if p.verdict == "violated" and p.path is not None}
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("lazy", [True, False])
-@pytest.mark.parametrize("faults", ["crash=1", "partition=1", "lose=1,duplicate=1,reorder=1", "skew=1"])
+@pytest.mark.parametrize("lazy", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "faults",
+    [
+        "partition=1",
+        pytest.param("crash=1", marks=pytest.mark.long),
+        pytest.param("skew=1", marks=pytest.mark.long),
+        pytest.param("lose=1,duplicate=1,reorder=1", marks=pytest.mark.slow),
+    ],
+)
 def test_no_guest_uses_what_is_another_s(faults: str, lazy: bool) -> None:
     behind = 2 if "skew" in faults else 1
     constants = {"max_units": 1, "lazy_close": lazy, "clock_margin": behind, "last_end": 3 + behind}
