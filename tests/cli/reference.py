@@ -346,6 +346,7 @@ UNIT_KEYS = {
     "doc": "what the specification says of its state",
     "shown": "the fields of its record, as the language writes them; of a map, cells that are as at first are counted",
     "facts": "what its handler has said of it",
+    "left": "what lives of it after its last teardown, as its handler says",
     "history": "what has happened to it last, since the actor started: `at`, `time`, and `transition`, `from`, `to`, "
     "or `failure`, `words`, or `refused`, `words`, `times`",
 }

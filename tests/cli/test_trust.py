@@ -192,7 +192,7 @@ def test_the_table_is_not_cut_and_shows_an_address_as_it_is(run: Run, tmp_path: 
         (("add-broker", "b", "x", "--trust", "none.yaml"), "is no public key"),
         (("add-broker", "a b", NEW, "--trust", "none.yaml"), "cannot be an actor's name"),
         (("add-broker", "b", NEW, "--trust", "none/trust.yaml"), "cannot be changed: No such file"),
-        (("trust", "--trust", "."), "cannot be read: Is a directory"),
+        (("trust", "--trust", "."), "cannot be read: it is no plain file"),
     ],
 )  # fmt: skip
 def test_a_fault_is_2_in_one_line_and_changes_nothing(words: tuple[str, ...], said: str, run: Run, site: Path) -> None:
