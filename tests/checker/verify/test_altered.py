@@ -88,8 +88,8 @@ def test_what_is_said_of_an_altered_log_is_the_same_if_it_goes_on_later(alterati
     other, others = judged(cuts_of(of), log, order, f"sqlite:{tmp_path / 'parts.db'}", ends)
     assert other == result
     for table, rows in tables.items():
-        if others[table] != rows and alteration in DIFFERS:
-            pytest.xfail(f"{of.system.name}: {table} is kept otherwise")
+        if others[table] != rows and alteration in DIFFERS and (of.system.name, table) == ("register", "run"):
+            pytest.xfail("a run of register is kept otherwise")
         assert others[table] == rows, (of.system.name, table)
 
 
