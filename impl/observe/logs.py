@@ -175,11 +175,23 @@ class _Shown(logging.Handler):
                     self._left_out = 0
                 self._writing = True
             with suppress(OSError, ValueError):  # the other end is closed, or the stream is
-                self.stream.write(text)
-                self.stream.flush()
+                _put(self.stream, text)
             with self._change:
                 self._writing = False
                 self._change.notify_all()
+
+
+def _put(stream: TextIO, text: str) -> None:
+    """Writes past the stream's buffer where it has a file: the interpreter waits at its end for the buffer's lock."""
+    try:
+        file = stream.fileno()
+    except OSError:  # it is in memory
+        stream.write(text)
+        stream.flush()
+        return
+    left = text.encode(stream.encoding or "utf-8", "backslashreplace")
+    while left:
+        left = left[os.write(file, left) :]
 
 
 def _note(left_out: int) -> logging.LogRecord:

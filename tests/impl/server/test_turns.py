@@ -85,7 +85,8 @@ def test_a_log_that_nobody_reads_stops_nothing_and_says_how_much_was_left_out() 
     assert lines[-1].endswith("the last line")
 
 
-def test_nobody_waits_at_the_end_for_a_log_that_nobody_reads() -> None:
+@pytest.mark.parametrize("unbuffered", [{}, {"PYTHONUNBUFFERED": "1"}], ids=["buffered", "unbuffered"])
+def test_nobody_waits_at_the_end_for_a_log_that_nobody_reads(unbuffered: dict[str, str]) -> None:
     script = """
         import logging
         from leasehold.impl.observe import logs
@@ -93,7 +94,9 @@ def test_nobody_waits_at_the_end_for_a_log_that_nobody_reads() -> None:
         for number in range(5000):
             logging.getLogger("leasehold.test").info("line %d, which is long enough to fill a pipe soon", number)
     """
-    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stderr=subprocess.PIPE)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    program = [sys.executable, "-c", textwrap.dedent(script)]
+    process = subprocess.Popen(program, stderr=subprocess.PIPE, env=environment | unbuffered)
     try:
         assert process.wait(60) == 0
     finally:
