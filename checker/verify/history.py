@@ -347,7 +347,7 @@ class HistoryVerification:
         self.cuts.touched.clear()
 
     def _recall(self, name: str) -> tuple[RunState, Sent] | None:
-        """A run that is not in memory, from its cuts."""
+        """A run that is not in memory, from its cuts and the records that were found in it."""
         if not self._forgot:
             return None
         where = f"{self._identifier('name')} = {self.database.tables.dialect.mark}"
@@ -360,6 +360,8 @@ class HistoryVerification:
         if not judged:
             return RunState(name, number, [], judged=False), _sent(self.kept.steps(self.cursor, name))
         run, made = self._again.again(name, number, self.kept.cuts(self.cursor, number))
+        for event in self.kept.found(self.cursor, name):
+            self._again.find_again(run, event)
         self.recorder.recall(number, ((cut.state, _kind(cut) == "passed") for cut in made))
         closing = self._closing.pop(name, None)
         run.over, run.ended = bool(settled), bool(ended)

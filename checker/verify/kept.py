@@ -202,10 +202,17 @@ class KeptEvents:
 
     def steps(self, cursor: Cursor, run: str) -> Iterator[MachineStep]:
         """The steps of a run that have had their turn, also where the run is not judged."""
+        return (event.step for event in self._judged(cursor, run) if isinstance(event, StepEvent))
+
+    def found(self, cursor: Cursor, run: str) -> Iterator[FoundEvent]:
+        """The events of a run that tell of a record that was found, and have had their turn."""
+        return (event for event in self._judged(cursor, run) if isinstance(event, FoundEvent))
+
+    def _judged(self, cursor: Cursor, run: str) -> Iterator[AnyEvent]:
+        """The events of a run that have had their turn, in that order."""
         where = f"run = {self.mark} AND judged IS NOT NULL ORDER BY judged"
         for (body,) in self._rows(cursor, f"SELECT body FROM event WHERE {where}", (run,)):
-            if isinstance(event := read(body.encode()), StepEvent):
-                yield event.step
+            yield read(body.encode())
 
     def known_of(self, cursor: Cursor, table: str, runs: Iterable[int]) -> set[tuple[int, str]]:
         """The run and property of what `violation` or `witness` has of some runs."""

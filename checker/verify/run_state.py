@@ -3,7 +3,8 @@
 Theory of operation. A step says the record that it has left, and the numbers of its messages; so the global state of
 the run follows from its steps alone. Which cuts stand between them (time, crashes) is decided by the order of all
 events (cuts.py), and the table of cuts has it. So a run that is not in memory is had again from its cuts and their
-events.
+events. A record that was found at a start makes no cut, but says that there is a machine, and what it is: such events
+are taken again beside the cuts.
 """
 
 from __future__ import annotations
@@ -214,6 +215,11 @@ class RunSteps:
             run.digests[event.actor, event.machine] = record_digest(event.record)
         if event.record.epoch > run.epochs.get(event.machine, 0):
             raise Missing(event.machine)
+
+    def find_again(self, run: RunState, event: FoundEvent) -> None:
+        """Takes a found record into a run that was had again from its cuts, unless its machine has stepped since."""
+        if event.position > run.positions.get((event.actor, event.machine), 0):
+            self.find(run, event)
 
     def _take(self, run: RunState, event: StepEvent, step: MachineStep) -> None:
         place = self.known.machine(step.machine)
