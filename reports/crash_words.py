@@ -96,7 +96,7 @@ def stabilises_words(after: Convergence) -> str:
     if not after.converges:
         return "does not stabilise: once faults stop, a run never returns to a legal state"
     if after.worst_steps is None:
-        return "stabilises: every fair run returns to a legal state; no bound on its length was found"
+        return "stabilises: every fair run returns; the longest was not found, as there are too many to try"
     if not after.recovery_states:
         return "stabilises: no fault leads to a state that is not legal"
     return (
@@ -123,7 +123,7 @@ def worst_words(worst: WorstCase) -> str:
     if not worst.returns:
         return "does not return"
     if worst.steps is None:
-        return "no bound"
+        return "not measured"
     return (
         "legal at once" if not worst.steps
         else f"{counted(worst.steps, 'step')}, {counted(worst.exchanges or 0, 'message')}"

@@ -31,8 +31,8 @@ class _GivenUp(Exception):
 
 def k_induction(
     encoding: Encoding, claim: Claim, proved: Collection[Claim], *, depth: int = DEPTH, seconds: float = 30.0
-) -> int:
-    """The number of steps with which a claim is inductive; 0: it was not shown.
+) -> int | None:
+    """The number of steps with which a claim is inductive; 0: it is not, with up to `depth`; None: that is not decided.
 
     Args:
         encoding: of the system.
@@ -41,15 +41,18 @@ def k_induction(
         depth: the most steps.
         seconds: for all of it, of work as `Encoding.solver` counts it; wall time has SLOWEST times as much.
     """
+    search = _Search(encoding, claim, proved, seconds)
     try:
-        return _Search(encoding, claim, proved, seconds).depth(depth)
+        found = search.depth(depth)
     except _GivenUp:
-        return 0
+        return None
+    return None if not found and search.is_unsure else found
 
 
 class _Search:
     def __init__(self, encoding: Encoding, claim: Claim, proved: Collection[Claim], seconds: float) -> None:
         self.encoding, self.claim, self.left = encoding, claim, seconds
+        self.is_unsure = False  # whether something was taken to be possible as the solver could not say
         self.until = min(time.perf_counter() + SLOWEST * seconds, inf if encoding.until is None else encoding.until)
         self.proved = [c for c in proved if not c.about_steps]
         self.first = list(encoding.relation.steps(encoding.before))  # every path begins with one of these
@@ -112,5 +115,6 @@ class _Search:
         solver.add(*self.encoding.given, *parts, *self.encoding.sorts.cardinals.facts(parts))
         began = work_seconds(solver)
         answer = solver.check()
+        self.is_unsure = self.is_unsure or answer == z3.unknown
         self.left -= max(LEAST_SECONDS, work_seconds(solver) - began)
         return bool(answer != z3.unsat)
