@@ -8,6 +8,7 @@ explored and proved like any other. Everything that stands in the way is found b
 from __future__ import annotations
 
 import hashlib
+import itertools
 import linecache
 from collections.abc import Iterable, Iterator, Mapping
 from types import ModuleType
@@ -63,6 +64,7 @@ def check_runnable(system: System) -> None:
         for role in (system.roles[channel.sender], system.roles[channel.receiver]):
             if channel.same_index and role.instance.dynamic:
                 sink.error("paired_members", channel.place, channel=channel.name, role=role.name)
+    _check_pairs(system, sink)
     for variable in system.shared.values():
         sink.error("shared_at_run_time", variable.place, name=variable.name)
     for message in system.messages.values():
@@ -73,6 +75,17 @@ def check_runnable(system: System) -> None:
         check_bounds(system, sink)
     if sink.errors:
         raise NotRunnable(sink.found)
+
+
+def _check_pairs(system: System, sink: Sink) -> None:
+    """Machines have one kind of neighbour of each role: the one of equal index, or all."""
+    for channel, other in itertools.permutations(system.channels.values(), 2):
+        if (
+            channel.same_index and not other.same_index
+            and {channel.sender, channel.receiver} == {other.sender, other.receiver}
+        ):  # fmt: skip
+            roles = f"`{channel.sender}` and `{channel.receiver}`"
+            sink.error("partly_paired", channel.place, channel=channel.name, roles=roles, other=other.name)
 
 
 def _check_maps(fields: Iterable[Datum], what: str, sink: Sink) -> None:

@@ -118,7 +118,7 @@ def neighbours(system: System, role: Role) -> Neighbours:
         if other.name == role.name:
             between = [c for c in between if c.sender == c.receiver]
         if between:
-            if all(c.same_index for c in between):
+            if between[0].same_index:  # then all of them pair machines (LH811)
                 same.add(other.name)
             dynamic = other.instance.dynamic
             first[other.name], count[other.name] = at, 1 if other.name in same else 0 if dynamic else other.count
