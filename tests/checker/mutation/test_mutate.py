@@ -241,6 +241,11 @@ def test_a_claim_that_has_lost_its_cases_is_noticed_but_kills_nothing(tap: Path)
     assert lost >= {"ignore_event tap/open#drip", "drop_update tap/open#drip level"}
 
 
+def test_a_claim_that_had_no_cases_has_lost_none(tap: Path) -> None:
+    (tap / "invariants.yaml").write_text("properties: {kept: {when: tap.level > 2, always: tap.level <= 2}}\n")
+    assert {o.noticed for o in tried(tap).survivors} == {""}
+
+
 def test_a_mutant_that_runs_away_is_cut_short(tap: Path) -> None:
     role = TAP["roles/tap.yaml"].replace("type: int, max: 2", "type: int").replace("level < 2", "level != 3")
     (tap / "roles/tap.yaml").write_text(role)

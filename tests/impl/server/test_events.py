@@ -84,6 +84,8 @@ def test_what_cannot_be_read_or_acknowledged_is_said(tmp_path: Path) -> None:
         c.site.chronicle.first = 4
         with pytest.raises(ClientError, match="the events up to 3 are dropped; read on after that one"):
             await ask("read", "events", after="2")
+        left = EventLines((await ask("read", "events", after="3")).splitlines())  # 3 is the last that is dropped
+        assert read(next(iter(left))).position == 4
 
     told(tmp_path, story)
 
