@@ -48,7 +48,7 @@ class States:
         cells: list[list[Any]] = []
         for role, instance in system.records():
             cells += [[role.first(instance).name]] if role.states else []
-            cells += [first_values(d, system.values()) for d in role.data.values()]
+            cells += [first_values(d, system.values(), instance) for d in role.data.values()]
         cells += [[channels.empty(lane.channel.kind)] for lane in self.layout.lanes]
         cells += [[getattr(system.channels[name], fault)] for name, fault in self.layout.budgets]
         cells += [] if system.clock is None else [[0]]
@@ -89,6 +89,8 @@ class States:
         roles = {m.role for m in self.layout.traitor.machines} if self.layout.traitor is not None else set()
 
         def speaks(node: x.Expression) -> bool:
+            if isinstance(node, x.MessageField) and node.name in ("sender", "receiver"):
+                return bool(self.layout.known)  # of what a traitor has received, nobody knows from whom it was
             if isinstance(node, x.Pending):
                 channel = self.system.channels.get(node.name) or self.system.channel_of(node.name)
                 return bool({channel.sender, channel.receiver} & roles) and node.name not in self.layout.known

@@ -215,7 +215,7 @@ class _Reader:
     def _first_values(self, role: Role) -> None:
         for datum in role.data.values():
             site = _Site(f"{role.name}.{datum.name}", datum.place)
-            if not datum.any_initial:
+            if not datum.any_initial and datum.begins_as is None:  # which is read as an expression
                 self._value(datum.type, datum.initial, "is at first", site, datum.place)
 
     def _order(self, role: Role, task: Task) -> None:

@@ -169,6 +169,8 @@ class Influence:
                 yield NOW
             case x.Pending(name=name):
                 yield from self._carried(name)
+            case x.MessageField(name="number" | "latest"):  # which other kinds of its channel share
+                yield from (other for m in messages for other in self._carried(self.system.channel_of(m).name))
             case x.MessageField(name=name):
                 yield from (f"{m}.{name}" for m in messages if f"{m}.{name}" in self.told)
             case x.GlobalQuery(name="heard", subjects=subjects):

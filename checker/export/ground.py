@@ -150,6 +150,7 @@ class GroundState(SymbolicState):
         return there, MessageValue(
             partial(is_name, kind.name), lambda _, name: self.read(("field", channel.name, kind.name, name), *at), rank,
             kinds, latest=self.number(channel, kind, *at) == self.sent(channel, at[:-1]),
+            ends=self._machines(channel, at),
         )  # fmt: skip
 
     def latest_messages(self, name: str, holds: Callable[[MessageValue], Term]) -> Term:

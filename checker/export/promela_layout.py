@@ -336,15 +336,18 @@ class PromelaNames:
         channel = system.channel_of(name) if name in system.messages else system.channels[name]
         kinds = [m for m in messages_of(system, channel) if name in (m.name, channel.name)]
         for lane in self.lanes[channel.name]:
+            ends = {"sender": str(lane.sender), "receiver": str(lane.receiver)}
+            fields: dict[str, Words]
             for message, words, bit in self.members(lane, old):
                 if message in kinds:
                     kind = self.kind(message.name)
-                    fields = {**self.named(message.fields, words), "kind": kind, "number": "1"}
+                    fields = {**self.named(message.fields, words), "kind": kind, "number": "1", **ends}
                     yield MessagePlace(channel.name, bit, fields, (kind, *words))
             for k in range(self.slots(channel)):
                 slot = f"{self.lane(lane, old)}.slot[{k}]"
                 number = f"{slot}.number" if self.ranked(channel) else str(k + 1 if channel.kind == "mailbox" else 1)
-                fields = {"kind": f"{slot}.kind", "number": number}
+                place = str(k + 1) if channel.kind == "fifo" else number
+                fields = {"kind": f"{slot}.kind", "number": place, **ends}
                 for m in kinds:
                     fields |= self.named(m.fields, [f"{slot}.{leaf}" for leaf, _ in self.fields(channel, m)])
                 present = f"{slot}.kind == {self.kind(name)}" if name in system.messages else f"{slot}.kind != 0"

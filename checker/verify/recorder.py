@@ -189,7 +189,8 @@ class RunRecorder:
     def _lane(self, lane: Lane, r: _Run, cut: int, state: State) -> None:
         cell, ranked = state[lane.cell], lane.channel.kind == "mailbox"
         rows = []
-        for number, kind, values in channels.entries(lane.channel.kind, cell):
+        for place, (number, kind, values) in enumerate(channels.entries(lane.channel.kind, cell), 1):
+            number = place if lane.channel.kind == "fifo" else number
             fields = self.system.messages[kind].fields
             named = {f.name: (f.type, v) for f, v in zip(fields, values, strict=True)}
             latest = ranked and number == cell[0]

@@ -41,11 +41,16 @@ class MessageShape:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of the specification in a record."""
+    """A field of the specification in a record; `begin` has the first values of machines that do not begin alike."""
 
     name: str
     type: Type
     initial: Value
+    begin: tuple[Value, ...] = ()
+
+    def first(self, instance: int) -> Value:
+        """The value with which a machine begins."""
+        return self.begin[min(instance, len(self.begin) - 1)] if self.begin else self.initial
 
 
 @dataclass(frozen=True, repr=False)
@@ -148,7 +153,7 @@ class Core:
         own = (instance,) if self.indexed else ()
         none: Any = Numbers() if self.dynamic_neighbours else (0,) * len(self.neighbours)
         numbers = () if self.subsidiary else (none, none)
-        data = tuple(f.initial for f in self.fields)
+        data = tuple(f.first(instance) for f in self.fields)
         return (
             self.first_state(instance),
             *own,

@@ -137,7 +137,7 @@ class MachineViews:
 
 def shown(field: Field, value: Value) -> str:
     """A value of a field as the language writes it; of a map, cells that are as at first are only counted."""
-    if not isinstance(field.type, Map):
+    if not isinstance(field.type, Map) or field.begin:
         return show(field.type, value)
     (first, *others), key, of = field.initial, field.type.key, field.type.of
     changed = [f"{show(key, k)}: {show(of, v)}" for k, v in zip(members(key), value, strict=True) if v != first]

@@ -128,9 +128,14 @@ class Pending(Node):
     name: str
 
 
+# What each message on its way has besides its fields: its number, its kind, whether it is the latest one of its lane,
+# and the two machines between which it is.
+OF_MESSAGES = ("number", "kind", "latest", "sender", "receiver")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageField(Node):
-    """A field of a message on its way, or its `number` or `kind`, or whether it is the `latest` one of its lane."""
+    """A field of a message on its way, or what OF_MESSAGES names."""
 
     variable: str
     name: str
@@ -255,6 +260,16 @@ def holds_all_members(e: Expression) -> bool:
 
 def is_query(e: Expression, name: QueryName) -> bool:
     return isinstance(e, GlobalQuery) and e.name == name
+
+
+def asked_of_message(e: Quantifier) -> frozenset[str]:
+    """The names in OF_MESSAGES that a quantifier over messages asks of each."""
+    inside = (part for whole in (e.body, e.condition) if whole is not None for part in walk(whole))
+    return frozenset(
+        part.name
+        for part in inside
+        if isinstance(part, MessageField) and part.variable == e.variable and part.name in OF_MESSAGES
+    )
 
 
 def reads_messages(e: Expression) -> bool:

@@ -311,10 +311,15 @@ class Inference:
             if not scope.names.numbered.issuperset(message.kinds):
                 return self.error("latest_without_numbers", tree, source=self.words(tree))
             return x.MessageField(type=BOOL, variable=variable, name=name, place=place)
+        if name in ("sender", "receiver") and message.kinds:
+            role = scope.names.ends[message.kinds[0]][name == "receiver"]
+            if role not in scope.names.roles:
+                return wrong(place)  # reported with the message
+            return x.MessageField(type=scope.names.roles[role].instance, variable=variable, name=name, place=place)
         if len(message.kinds) == 1 and name in (known := scope.names.messages[message.kinds[0]]):
             return x.MessageField(type=known[name], variable=variable, name=name, place=place)
         fields = scope.names.messages[message.kinds[0]] if len(message.kinds) == 1 else {}
-        others = [*fields, "number", "kind", "latest"]
+        others = [*fields, *x.OF_MESSAGES]
         return self.error("unknown_message_field", tree, near=near_miss(name, fields), word=name, known=others)
 
     def _subscript(self, tree: ast.Subscript, scope: Scope, expected: Type | None) -> x.Expression:

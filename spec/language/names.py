@@ -44,6 +44,7 @@ class DeclaredNames:
     definitions: Mapping[str, Definition] = field(default_factory=dict)
     shared: Mapping[str, Type] = field(default_factory=dict)  # variables of all machines
     numbered: frozenset[str] = frozenset()  # messages that mailboxes carry
+    ends: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # a message's roles: its sender's, its receiver's
 
     def remembering(self, of: Type | None) -> Mapping[str, tuple[str, ...]]:
         """The states of a role that remember tasks, by the state that they stand for; empty for any other type."""
