@@ -33,12 +33,13 @@ import msgspec
 from msgspec.structs import replace
 
 from leasehold.impl.core.values import LARGEST
-from leasehold.impl.policy.policy import Decision, Lease, Question
+from leasehold.impl.policy.policy import Decision, Lease, Question, Undecided
 
 MACHINE = "service_manager"
 _RUNS = ("active", "active_ticketed")
 _JOINED = ("active", "extending_ticket", "active_ticketed", "extending_lease")  # its guests run
 _OVER = ("closed", "failed")
+_ENDS = ("closing", *_OVER)  # nothing is wanted of the lease any more
 DOUBLINGS = 6  # of the pause after which a lease that cannot begin is tried again
 
 
@@ -229,6 +230,28 @@ class FixedDemand:
         """The demand for a lease."""
         return self._wishes.get(lease)
 
+    def undecided(self, lease: str, now: int) -> Undecided | None:
+        """What the open question of a lease waits for."""
+        question, wish = self._questions.get(lease), self._wishes.get(lease)
+        if question is None:
+            return None
+        data = self._leases[lease].data
+        if question.call == "schedule_redeem":
+            return Undecided("its ticket is for later", self._redeems(data, wish))
+        if question.call == "schedule_join":
+            missing = [other for other in self._after(lease) if not self._joined(other)]
+            return Undecided(f"its guests wait for {', '.join(missing)} to be active", data["lease_end"])
+        if lease in self._tried:
+            again = self._tried[lease][1] + self._retry_after
+            return Undecided("its site has not extended it, and is asked again", again)
+        return None
+
+    @staticmethod
+    def _redeems(data: Mapping[str, Any], wish: LeaseDemand | None) -> int:
+        """When a ticket is redeemed: when its term has begun and its units are of use."""
+        start: int = data["ticket_start"]
+        return start if wish is None else max(start, wish.start)
+
     # What lasts.
 
     def wishes(self, lease: str) -> bytes:
@@ -262,7 +285,7 @@ class FixedDemand:
 
     def recovered(self, lease: Lease) -> None:
         self._note(lease)
-        if lease.state in _OVER:
+        if lease.state in _ENDS:
             self._ended.add(lease.name)
 
     def begin(self, question: Question, now: int) -> Iterable[Decision]:
@@ -298,14 +321,16 @@ class FixedDemand:
         question = self._questions.get(lease.name)
         if question is not None and question.lease.state != lease.state:
             del self._questions[lease.name]
-        if lease.state not in _OVER:
+        if lease.state in _OVER:
+            self._leases.pop(lease.name, None)
+        else:
             self._leases[lease.name] = lease
+        if lease.state not in _ENDS:
             self._refused.pop(lease.name, None)
             if lease.state == "ticketing":
                 self._asked.pop(lease.name, None)  # the demand has come; an extension is another matter
             self._given_back(lease)
             return
-        self._leases.pop(lease.name, None)
         self._asked.pop(lease.name, None)
         self._tried.pop(lease.name, None)
         if self._wishes.pop(lease.name, None) is not None:
@@ -359,7 +384,7 @@ class FixedDemand:
     def _decisions(self, name: str, now: int) -> list[Decision]:
         lease, wish = self._leases.get(name), self._wishes.get(name)
         if wish is not None and now >= wish.until:
-            heard = name not in self._refused and (lease is None or lease.state != "closing")
+            heard = name not in self._refused
             if lease is None:  # the demand may be on its way to the machine, which takes a close in any state
                 self._drop(name)
             return [self._say(name, "close", {})] if heard else []
@@ -377,7 +402,7 @@ class FixedDemand:
             return []
         fields: dict[str, Any] = {}
         if question.call == "schedule_redeem":
-            if now < max(lease.data["ticket_start"], wish.start if wish is not None else 0):
+            if now < self._redeems(lease.data, wish):
                 return []
             event = "redeem_now"
         elif question.call == "schedule_join":

@@ -300,7 +300,9 @@ SHOWN_KEYS = {
     "shown": "the fields of its record, as the language writes them; of a map, cells that are as at first are counted",
     "peers": "who plays its neighbours",
     "wish": "what a client wants of it, or null",
-    "units": "its units: `unit`, `state`, `since`, `facts`, `handlers`, `doc`, `history`",
+    "undecided": "what its policy waits for before it decides, `words`, and `until` which tick at most, or null; null "
+    "where it does not say",
+    "units": "its units: `unit`, `state`, `since`, `facts`, `handlers`, `leaves`, `doc`, `history`",
     "messages": "what it has to say: `message`, `number`, `to`, `times`, `taken`, `reason`, `again_seconds`",
     "refused": "the message of its state that a peer has refused, and why; or null",
     "handlers": "its handler calls that are under way",

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leasehold.impl.lease.service_manager import DemandError, FixedDemand, LeaseDemand
-from leasehold.impl.policy.policy import Decision, Lease, Question
+from leasehold.impl.policy.policy import Decision, Lease, Question, Undecided
 
 DATA = {
     "requested_units": 0, "requested_start": 0, "requested_end": 0, "ticket_units": 0, "ticket_start": 0,
@@ -186,6 +186,30 @@ def test_a_ticket_for_later_is_redeemed_then() -> None:
     assert (core.now, core.state) == (3, "redeeming")
 
 
+def test_a_policy_says_what_it_waits_for() -> None:
+    """For the start of a ticket; for other leases; for another try after a site could not extend."""
+    policy = wanting(start=7)
+    ticketed = record("ticketed", ticket_start=5, ticket_end=12)
+    assert policy.undecided("l", 1) is None
+    assert [*policy.begin(Question("schedule_redeem", ticketed, ("redeem_now",), 2), 1)] == []
+    assert policy.undecided("l", 1) == Undecided("its ticket is for later", 7)
+    (redeem,) = policy.tick(7)
+    assert redeem.event == "redeem_now"
+    assert policy.undecided("l", 7) is None
+    waiting = FixedDemand(held_joins=True)
+    waiting.demand("other", 1, 50, 10, now=0)
+    waiting.demand("l", 1, 50, 10, now=0, after=["other"])
+    joining = record("joining", lease_end=10)
+    assert [*waiting.begin(Question("schedule_join", joining, ("join_now",), 4), 1)] == []
+    assert waiting.undecided("l", 1) == Undecided("its guests wait for other to be active", 10)
+    trying = wanting()
+    again = active(9, ticket_end=14)
+    (first,) = trying.begin(Question("schedule_extension", again, ("extend_now",), 5), 1)
+    assert first.event == "extend_now"
+    assert [*trying.begin(Question("schedule_extension", again, ("extend_now",), 7), 1)] == []
+    assert trying.undecided("l", 1) == Undecided("its site has not extended it, and is asked again", 2)
+
+
 def test_flex_takes_effect_at_the_next_renewal_or_at_once() -> None:
     core = Core(renew_before=1)
     core.demand(1, 100, 5)
@@ -316,7 +340,7 @@ def test_random_runs(data: st.DataObject) -> None:
                 victims = data.draw(st.sets(st.sampled_from(sorted(held)), max_size=most)) if most > 0 else ()
                 core.take(core.policy.flex("l", units, now=core.now, soon=soon, victims=victims))
         core.keep()
-        assert (core.kept.get("l", b"") != b"") == (core.state not in ("closed", "failed"))
+        assert (core.kept.get("l", b"") != b"") == (core.state not in ("closing", "closed", "failed"))
     wish = core.policy.wish("l")
     core.settle()
     while wish is not None and core.now < wish.until and core.state in RUNS:
