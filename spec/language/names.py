@@ -73,6 +73,7 @@ class Scope:
     clock: bool = True
     variables: Mapping[str, Type] = field(default_factory=dict)
     opaque: bool = False  # opaque values may be compared
+    decided: bool = True  # what is said is decided, so that it may have as many parts as checkers can write out
     outside: bool = False  # the world is looked at from outside, where it shows whether an actor is up
     parameters: Mapping[str, ParameterArgument] = field(default_factory=dict)  # of the definition whose text is read
     defining: str = ""  # the name of that definition

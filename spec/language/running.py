@@ -7,7 +7,7 @@ from pathlib import Path
 
 from leasehold.spec.language.bounds import as_running
 from leasehold.spec.language.diagnostics import NOWHERE, Sink
-from leasehold.spec.language.load import load
+from leasehold.spec.language.load import load_files
 from leasehold.spec.language.model import System
 from leasehold.spec.language.types import show
 
@@ -19,6 +19,8 @@ def load_for_run(
 ) -> System:
     """Reads a system as actors run it: what bounds exploring is as it is in every run (bounds.py).
 
+    A limit of checkers, such as the number of machines of which each a claim is made, stops no run.
+
     Args:
         name_or_folder: as `load` takes it.
         settings: values for those constants that are settings of a run.
@@ -27,7 +29,7 @@ def load_for_run(
     Raises:
         SpecError: as `load`; also where a setting is a constant that bounds exploring.
     """
-    system, sink = load(name_or_folder, settings, more), Sink()
+    system, sink = load_files(name_or_folder, settings or {}, more=more, decided=False), Sink()
     known = [name for name, constant in system.constants.items() if not constant.bounds]
     for name in settings or ():
         if (constant := system.constants[name]).bounds:
