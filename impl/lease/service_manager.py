@@ -33,6 +33,7 @@ import msgspec
 from msgspec.structs import replace
 
 from leasehold.impl.core.values import LARGEST
+from leasehold.impl.lease.demand import DemandError, LeaseDemand, check_number, property_lists
 from leasehold.impl.policy.policy import Decision, Lease, Question, Undecided
 
 MACHINE = "service_manager"
@@ -41,40 +42,6 @@ _JOINED = ("active", "extending_ticket", "active_ticketed", "extending_lease")  
 _OVER = ("closed", "failed")
 _ENDS = ("closing", *_OVER)  # nothing is wanted of the lease any more
 DOUBLINGS = 6  # of the pause after which a lease that cannot begin is tried again
-
-
-class DemandError(ValueError):
-    """A client's wish cannot be taken; nothing has changed."""
-
-
-class LeaseDemand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The demand for a lease.
-
-    Attributes:
-        units: how many.
-        until: the time at which the demand is over.
-        term: ticks of each term.
-        start: the time from which the units are of use; the first ticket is for a term that begins then.
-        soon: ask for the units now, not at the next renewal.
-        type: of the units; empty where the broker has one type only.
-        properties: for the broker's policy (request properties).
-        configuration: for the site: what the units are for.
-        local: for the holder itself, whose policies and handlers see it; no other actor does (local properties).
-        after: the guests do not join before these leases are active.
-        victims: the numbers of units that are given back where the lease shrinks next.
-    """
-
-    units: int
-    until: int
-    term: int
-    start: int = 0
-    soon: bool = False
-    type: str = ""
-    properties: dict[str, Any] = {}
-    configuration: dict[str, Any] = {}
-    local: dict[str, Any] = {}
-    after: tuple[str, ...] = ()
-    victims: tuple[int, ...] = ()
 
 
 class FixedDemand:
@@ -125,10 +92,10 @@ class FixedDemand:
             raise DemandError(
                 f"lease {lease!r} was asked for already; another demand is another lease: give it a new name"
             )
-        _number("units", units, 1, "at least one unit", self._max_units)
-        _number("until", until, now + 1, f"a time after now, which is {now}")
-        _number("term", term, 1, "at least one tick")
-        _number("start", start, 0, "a time")
+        check_number("units", units, 1, "at least one unit", self._max_units)
+        check_number("until", until, now + 1, f"a time after now, which is {now}")
+        check_number("term", term, 1, "at least one tick")
+        check_number("start", start, 0, "a time")
         if start >= until:
             raise DemandError(f"start is {start}, and the demand is over at {until}; let it start earlier")
         if after and not self._held_joins:
@@ -158,7 +125,7 @@ class FixedDemand:
             DemandError: there is no such demand, or the term cannot be extended any more.
         """
         wish = self._wish(lease)
-        _number("units", units, 1, f"at least one unit; to have none, {_closing(lease)}", self._max_units)
+        check_number("units", units, 1, f"at least one unit; to have none, {_closing(lease)}", self._max_units)
         view = self._leases.get(lease)
         if soon and view is not None and view.data["ticket_end"] >= wish.until:
             raise DemandError(
@@ -184,7 +151,7 @@ class FixedDemand:
             DemandError: there is no such demand, or the time is not later.
         """
         wish = self._wish(lease)
-        _number("until", until, now + 1, f"a time after now, which is {now}; to end it now, {_closing(lease)}")
+        check_number("until", until, now + 1, f"a time after now, which is {now}; to end it now, {_closing(lease)}")
         if until < wish.until:
             raise DemandError(
                 f"until is {until}, and lease {lease!r} is wanted until {wish.until} already: terms only get longer; "
@@ -436,7 +403,7 @@ class FixedDemand:
         self._asked[lease.name] = now
         if wish.soon:
             self._set(lease.name, replace(wish, soon=False))
-        return [self._say(lease.name, "extend", {"units": wish.units, "end": end, **_property_lists(wish)})]
+        return [self._say(lease.name, "extend", {"units": wish.units, "end": end, **property_lists(wish)})]
 
     def _early(self, lease: str, now: int) -> bool:
         """Whether it was asked for a moment ago."""
@@ -451,7 +418,7 @@ class FixedDemand:
         self._asked[lease] = now
         end = min(max(now, wish.start) + wish.term, wish.until)
         told = {"units": wish.units, "start": wish.start, "end": end, "type": wish.type}
-        return self._say(lease, "demand", told | _property_lists(wish))
+        return self._say(lease, "demand", told | property_lists(wish))
 
     @staticmethod
     def _say(lease: str, event: str, fields: dict[str, Any]) -> Decision:
@@ -474,10 +441,6 @@ class FixedDemand:
         self._dirty.add(lease)
 
 
-def _property_lists(wish: LeaseDemand) -> dict[str, Any]:
-    return {"properties": wish.properties, "configuration": wish.configuration, "local": wish.local}
-
-
 def _victims(lease: Lease, wish: LeaseDemand | None) -> frozenset[int]:
     """The units that a lease gives back: as many as its ticket is smaller by."""
     held, lost = frozenset(lease.data["lease_units"]), lease.data["lease_lost"]
@@ -495,10 +458,3 @@ def _closing(lease: str) -> str:
 
 def _listed(units: Collection[int]) -> str:
     return ", ".join(map(str, sorted(units))) or "none"
-
-
-def _number(name: str, value: object, least: int, words: str, most: int = LARGEST) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise DemandError(f"{name} is {value!r:.60}; it needs {words}")
-    if value > most:
-        raise DemandError(f"{name} is {str(value)[:30]}; {most} is the most that can ever be had")

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leasehold.impl.lease.service_manager import DemandError, FixedDemand, LeaseDemand
+from leasehold.impl.lease.demand import DemandError, LeaseDemand
+from leasehold.impl.lease.service_manager import FixedDemand
 from leasehold.impl.policy.policy import Decision, Lease, Question, Undecided
 
 DATA = {

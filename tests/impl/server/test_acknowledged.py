@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from leasehold.impl.core.values import DEEPEST, OPAQUE_BYTES, OPAQUE_DEEPEST
 from leasehold.impl.lease.cluster import Cluster
-from leasehold.impl.lease.service_manager import FixedDemand, LeaseDemand
+from leasehold.impl.lease.demand import LeaseDemand
+from leasehold.impl.lease.service_manager import FixedDemand
 from leasehold.impl.server.client import ClientError
 from leasehold.impl.server.control import DEMANDS
 from leasehold.impl.store.store import RecordKey
