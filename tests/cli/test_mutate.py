@@ -192,6 +192,7 @@ def test_ctrl_c_reports_what_is_known(tmp_path: Path) -> None:
     assert done.returncode == 130
 
 
+@pytest.mark.long
 def test_check_tells_what_no_property_misses(run: Run, lamp: Path) -> None:
     """Nothing does before mutants were tried; what was tried of another text, or of another battery, does not count."""
     env = {"LEASEHOLD_CACHE": str(lamp.parent / "cache")}

@@ -68,6 +68,7 @@ def test_a_lemma_that_is_not_inductive(run: Run, mirror: Path, words: tuple[str,
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="reads /proc")
+@pytest.mark.long
 def test_sigterm_ends_the_worker_processes(tmp_path: Path) -> None:
     """As Ctrl-C does: no child is left, and the exit code is 130."""
     command = [sys.executable, "-m", "leasehold", "prove", "lease", "--jobs", "2"]
@@ -297,6 +298,7 @@ properties:
 }
 
 
+@pytest.mark.long
 def test_what_a_constant_is_set_to(run: Run, tmp_path: Path) -> None:
     """With --set it is proved for this value, and says so; without it for any, and what breaks it shows the value."""
     write(tmp_path / "guarded", GUARDED)

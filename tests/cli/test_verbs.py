@@ -335,7 +335,9 @@ def test_a_search_that_grows_names_the_number_without_a_bound(run: Run, light: P
 # init
 
 
-@pytest.mark.parametrize("template", ["starter", "lease", "two_phase_commit", "three_phase_commit"])
+@pytest.mark.parametrize(
+    "template", ["starter", pytest.param("lease", marks=pytest.mark.long), "two_phase_commit", "three_phase_commit"]
+)
 def test_what_init_writes_is_whole(template: str, run: Run, tmp_path: Path) -> None:
     done = run("init", "mine", "--from", template)
     assert (done.returncode, done.stderr) == (0, "")
@@ -482,7 +484,9 @@ def test_a_reader_that_goes_away_is_no_trouble(words: str, tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
-@pytest.mark.parametrize("words", ["check two_phase_commit", "explore two_phase_commit --json", "lint lease --json"])
+@pytest.mark.parametrize(
+    "words", ["check two_phase_commit", "explore two_phase_commit --json", "lint two_phase_commit --json"]
+)
 def test_a_full_disk_is_said(words: str, tmp_path: Path) -> None:
     command = f"{sys.executable} -m leasehold {words} >/dev/full"
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -95,6 +95,7 @@ def test_a_unit_that_has_died_comes_back_at_its_address(balancer: Balancer) -> N
     asyncio.run(run())
 
 
+@pytest.mark.long
 def test_of_a_unit_that_hangs_it_is_not_known_whether_it_is_up(balancer: Balancer) -> None:
     """An operator says what that means (`hung_is_missed`, `failed_is_missed`); a setup ends it, and begins anew."""
     hands = Hands(balancer)

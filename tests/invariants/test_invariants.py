@@ -64,8 +64,10 @@ def test_a_stored_mutant_violates_its_property_so(system: str, name: str) -> Non
     assert again(system, name) == read(system).counterexamples[name]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("system", "name"), some(quick=False))
+@pytest.mark.parametrize(("system", "name"), [
+    pytest.param(*case, marks=pytest.mark.slow if number % 3 else pytest.mark.long)
+    for number, case in enumerate(some(quick=False))
+])  # fmt: skip
 def test_each_stored_mutant_violates_its_property_so(system: str, name: str) -> None:
     assert again(system, name) == read(system).counterexamples[name]
 

@@ -164,7 +164,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., Browser]]:
 
 
 @needs_chromium
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [390, pytest.param(1280, marks=pytest.mark.long)])
 def test_typing_finds_a_property_and_nothing_is_wider_than_the_screen(lease, opened, width):
     browser = opened(page(lease), width)
     listed = [p["name"] for p in page_data(lease)["properties"]]

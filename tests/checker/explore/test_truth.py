@@ -35,11 +35,14 @@ KNOWN = {
 }
 
 
+LONG = ("losing", "retiring")  # runs of the lease that find what shorter ones do, with more states
+
+
 def _runs(folders: list[Path]) -> list[object]:
     found = []
     for file in (folder / "expected.yaml" for folder in folders):
         for name, run in (yaml.safe_load(file.read_text())["runs"] if file.exists() else {}).items():
-            marks = [pytest.mark.slow] if run.get("slow") else []
+            marks = [pytest.mark.slow] if run.get("slow") else [pytest.mark.long] if name in LONG else []
             found.append(pytest.param(file.parent, name, marks=marks, id="-".join((*file.parts[-3:-1], name))))
     return found
 

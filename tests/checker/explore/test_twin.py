@@ -295,7 +295,9 @@ class Twin:
 @pytest.mark.parametrize(("folder", "settings"), [
     (shipped_folder("lease"), {"last_end": 1, "max_units": 1}),
     (shipped_folder("lease"), {"last_end": 2, "max_units": 2, "expiry": "false", "close_early": "false"}),
-    (shipped_folder("lease"), {"last_end": 2, "max_units": 1, "lazy_close": "false"}),
+    pytest.param(
+        shipped_folder("lease"), {"last_end": 2, "max_units": 1, "lazy_close": "false"}, marks=pytest.mark.long
+    ),
     pytest.param(
         shipped_folder("contention"), {"last_end": 1, "handler_limit": 2, "max_units": 1, "lazy_close": "false"},
         marks=pytest.mark.slow,

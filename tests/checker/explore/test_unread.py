@@ -106,7 +106,7 @@ def test_the_shipped_systems() -> None:
 @pytest.mark.parametrize(
     ("name", "settings", "budget"),
     [
-        ("lease", {"max_units": 1, "last_end": 1}, None),
+        pytest.param("lease", {"max_units": 1, "last_end": 1}, None, marks=pytest.mark.long),
         ("lease", {"max_units": 1, "last_end": 1, "expiry": False, "close_early": False}, "crash=1"),
         ("contention", {"last_end": 1, "lazy_close": False}, None),
     ],

@@ -51,7 +51,8 @@ def errors(printed: str) -> int:
 @pytest.mark.parametrize(("folder", "settings", "more"), [
     (shipped_folder("two_phase_commit"), {}, 0),
     (shipped_folder("three_phase_commit"), {}, 0),
-    (shipped_folder("lease"), {"max_units": 1, "last_end": 2}, 0),
+    (shipped_folder("lease"), {"max_units": 1, "last_end": 1}, 0),
+    pytest.param(shipped_folder("lease"), {"max_units": 1, "last_end": 2}, 0, marks=pytest.mark.long),
     pytest.param(
         shipped_folder("lease"), {"max_units": 1, "last_end": 2, "duplicates": 1, "reorders": 1}, 0,
         marks=pytest.mark.slow, id="lease-duplicates-reorders",
@@ -81,7 +82,7 @@ def chance(folder: Path, seed: int, faults: str, unordered: str = "bag", share: 
     (4, ""), (7, ""), (14, ""), (28, ""), (36, ", reorder: 1, lose: 1"), (9, ", lose: any, duplicate: 1"),
     (15, ", reorder: any, duplicate: 1"), (12, ", duplicate: any"),
 ])  # fmt: skip
-@pytest.mark.parametrize("unordered", ["bag", "multiset"])
+@pytest.mark.parametrize("unordered", ["bag", pytest.param("multiset", marks=pytest.mark.long)])
 def test_systems_by_chance(seed: int, faults: str, unordered: str, tmp_path: Path) -> None:
     system = chance(tmp_path / "system", seed, faults, unordered)
     if unordered not in {c.kind for c in system.channels.values()} | {"bag"}:

@@ -150,6 +150,7 @@ def test_a_mutant_differs_in_no_more_than_its_place() -> None:
             assert changed_states
 
 
+@pytest.mark.long
 def test_names_are_unique_and_fit_every_setting() -> None:
     system, other = load("lease"), load("lease", {"max_units": 1, "expiry": False})
     found = mutations(system, every_target=True)

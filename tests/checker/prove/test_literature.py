@@ -53,7 +53,7 @@ WRONG = [
      {"one_leader_per_term", "one_vote_per_term"}),
     ("quorum_election", "roles/node", "msg.term == term and ", "", {"terms": 2}, {"one_leader_per_term"}),
 ]  # fmt: skip
-WHEN = {"token_ring": [pytest.mark.long], "quorum_election": [pytest.mark.long]}
+WHEN = {name: [pytest.mark.long] for name in ("dining_philosophers", "token_ring", "quorum_election")}
 
 
 @pytest.mark.parametrize(

@@ -255,6 +255,7 @@ def _comes_again(before: State, action: Action) -> bool:
     return bool(before[action.lane.cell][1][action.position][0] == 0)
 
 
+@pytest.mark.long
 def test_every_deviation_has_relations() -> None:
     """No fewer than those of machines that do not deviate."""
     assert {deviation.name for deviation in MADE} == DEVIATIONS.keys()

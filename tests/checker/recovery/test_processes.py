@@ -99,7 +99,7 @@ def _forgets(case: CaseEnvironment) -> FaultScript:
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        (_unit_dies, "tenant:1 is active with 1 unit, and 0 run"),
+        pytest.param(_unit_dies, "tenant:1 is active with 1 unit, and 0 run", marks=pytest.mark.long),
         pytest.param(_leak, "unit-1 is 2 processes", marks=pytest.mark.long),
         pytest.param(_forgets, "grow is not done", marks=pytest.mark.slow),
     ],

@@ -45,8 +45,14 @@ OTHERS = {  # shared variables, the other kinds of channel, maps of sets
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.long] * (n == "lease")) for n in SYSTEMS])
+def is_long(name: str, kind: str) -> bool:
+    return name == "lease" or (kind == "mariadb" and name != "contention")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [pytest.param(n, kind, marks=[pytest.mark.long] * is_long(n, kind)) for n in SYSTEMS for kind in KINDS],
+)
 def test_queries_find_what_the_evaluator_finds(name: str, kind: str) -> None:
     settings, faults = SYSTEMS[name]
     both = compared(load(name, settings), Budget.parse(faults), kind, 250)

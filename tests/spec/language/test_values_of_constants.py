@@ -114,7 +114,9 @@ def test_a_value_without_a_system_is_named(tmp_path: Path) -> None:
     assert len([d for d in error.value.diagnostics if d.severity == "error"]) == 1
 
 
-@pytest.mark.parametrize("name", [*SHIPPED, *EXAMPLES])
+@pytest.mark.parametrize(
+    "name", [*SHIPPED, *(pytest.param(e, marks=[pytest.mark.long] * e.endswith("confirmed_end")) for e in EXAMPLES)]
+)
 def test_no_value_of_a_flag_refuses_a_system(name: str) -> None:
     system = load(name)
     for constant in system.constants.values():

@@ -55,7 +55,9 @@ def system(folder: Path, properties: str) -> System:
 NAMES = ("v", "u", "v__2", "key__1", "key__2", "key__3", "v__guard", "event__who", "event__who__guard", "some__w")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.long] * (at % 3 > 0)) for at, n in enumerate(NAMES)]
+)
 def test_a_claim_does_not_depend_on_the_name_of_its_variable(name: str, tmp_path: Path) -> None:
     texts = (
         "apart(NAME)",
