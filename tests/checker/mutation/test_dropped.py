@@ -25,6 +25,12 @@ def test_each_is_noticed(name: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["examples/ring"])
-def test_each_is_noticed_or_explained(name: str) -> None:
+def test_a_sample_of_larger_systems_is_noticed() -> None:
+    assert names_of(EXAMPLES / "ring", 8) == []
+    assert names_of("lease", 4, MOST) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["three_phase_commit_termination", "examples/ring", "examples/mutex"])
+def test_each_of_larger_systems_is_noticed(name: str) -> None:
     assert names_of(EXAMPLES.parent / name if "/" in name else name) == []
