@@ -62,7 +62,7 @@ class _Run:
 
     @property
     def cut_short(self) -> bool:
-        """Whether nothing is wrong but that not everything was explored."""
+        """Returns whether nothing is wrong but that not everything was explored."""
         return not self.found.complete and len(self.differ) == 1
 
 

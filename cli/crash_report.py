@@ -188,7 +188,7 @@ def not_met(screen: Console, missed: Sequence[Unmet] | None, named: bool = True)
 
 
 def stabilises(screen: Console, found: CrashReport, verbose: bool = True) -> None:
-    """Whether the system stabilises; if not, the run that `longest` names, else one without a crash."""
+    """Checks whether the system stabilises; if not, the run that `longest` names, else one without a crash."""
     after, case = found.convergence, crash_words.longest_case(found)
     tables.stabilises(screen, after, crash_words.convergence_words(found), verbose)
     if after is not None and after.converges is False and after.path is not None:

@@ -57,7 +57,7 @@ def why_incomplete(report: CrashReport) -> str:
 
 
 def convergence_words(report: CrashReport) -> str:
-    """Whether the system stabilises, or why that was not checked."""
+    """Returns whether the system stabilises, or why that was not checked."""
     after, budget = report.convergence, report.budget
     if after is None:
         why = (
@@ -80,7 +80,7 @@ def byzantine_name(report: CrashReport) -> str:
 
 
 def byzantine_note(report: CrashReport) -> str:
-    """How cells are to be read where an actor is Byzantine; empty where none is."""
+    """Returns how cells are to be read where an actor is Byzantine; empty where none is."""
     if report.traitor is None:
         return ""
     return (
@@ -90,7 +90,7 @@ def byzantine_note(report: CrashReport) -> str:
 
 
 def stabilises_words(after: Convergence) -> str:
-    """Whether a system stabilises by itself, as a sentence without its full stop."""
+    """Returns whether a system stabilises by itself, as a sentence without its full stop."""
     if after.converges is None:
         return "not decided whether it stabilises: the runs that do not return leave the bounds of the search"
     if not after.converges:
@@ -106,7 +106,7 @@ def stabilises_words(after: Convergence) -> str:
 
 
 def other_ends_words(after: Convergence | None) -> str:
-    """How many runs end in a state that is not legal, and why they count; empty if none does."""
+    """Returns how many runs end in a state that is not legal, and why they count; empty if none does."""
     if after is None or not after.other_ends:
         return ""
     count = "counts" if after.other_ends == 1 else "count"

@@ -73,7 +73,7 @@ class CompiledMachines:
     # Steps
 
     def takes(self, key: RecordKey, event: Event, now: int, outside: bool) -> Stepped:
-        """What the core does with an event."""
+        """Returns what the core does with an event."""
         instance = self.machine(key)
         if not outside:
             return instance.core.step(instance.record, event, now)
@@ -87,7 +87,7 @@ class CompiledMachines:
 
     def difference(self, step: MachineStep, event: Event, after: Record, driven: list[tuple[Event, Record]], now: int,
                    outside: bool) -> str:  # fmt: skip
-        """What a step has otherwise than the core; empty: nothing. The machines move as the core says.
+        """Returns what a step has otherwise than the core; empty: nothing. The machines move as the core says.
 
         Args:
             step: as the log has it.

@@ -111,7 +111,7 @@ class CrashReport:
 
     @property
     def open(self) -> bool:
-        """Whether something is not decided: a search was cut short, or it is not known whether runs return."""
+        """Returns whether something is not decided: a search was cut short, or it is not known whether runs return."""
         return not self.complete or (self.convergence is not None and self.convergence.converges is None)
 
     @property

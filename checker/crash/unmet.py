@@ -103,12 +103,12 @@ def _seen(report: CrashReport, missing: Collection[str]) -> Mapping[str, str]:
 
 
 def _takes_two(point: CrashPoint) -> bool:
-    """Whether recovery has done something there that the model sees, so that stopping is a crash of its own."""
+    """Returns whether recovery has done something there that the model sees, so that stopping is a crash of its own."""
     return all(f"#{RECOVERING}-" in effect for effect in point.effects)
 
 
 def _states_reached(report: CrashReport, asked: set[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Which of these states of roles some machine comes to that keeps to its role."""
+    """Returns which of these states of roles some machine comes to that keeps to its role."""
     world = report.faulty.paths.world
     assert world.faulty
     roles = {role for role, _ in asked}

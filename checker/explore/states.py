@@ -77,7 +77,7 @@ class States:
         return found
 
     def within_bounds(self, state: State) -> bool:
-        """Whether the state satisfies the state constraint and the explored ranges of data."""
+        """Returns whether the state satisfies the state constraint and the explored ranges of data."""
         return all(holds(state, (), -1) for holds in self._bounds)
 
     def function(self, e: x.Expression) -> Function:
@@ -85,7 +85,7 @@ class States:
         return function(source(e, Frame(self.layout, self.system.values())))
 
     def asks(self, e: x.Expression) -> bool:
-        """Whether an expression speaks only of machines that keep to their specification."""
+        """Returns whether an expression speaks only of machines that keep to their specification."""
         roles = {m.role for m in self.layout.traitor.machines} if self.layout.traitor is not None else set()
 
         def speaks(node: x.Expression) -> bool:

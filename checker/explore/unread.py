@@ -213,7 +213,7 @@ class Influence:
         return _closure(onto, {name})
 
     def is_idle(self, role: Role, t: Transition, read: frozenset[str]) -> bool:
-        """Whether a transition does nothing that a verdict depends on, and none depends on its being taken."""
+        """Returns whether a transition does nothing that a verdict depends on, and none depends on its being taken."""
         message = self.system.messages.get(t.event)
         if t.source != t.target or t.event == TICK or any(f"{u.holder(role.name)}.{u.name}" in read for u in t.updates):
             return False
@@ -228,7 +228,7 @@ class Influence:
 
 
 def _asks(part: x.Expression, role: str, event: str) -> bool:
-    """Whether it asks if machines of a role take an event, or would."""
+    """Returns whether it asks if machines of a role take an event, or would."""
     return isinstance(part, x.Took | x.Accepts) and part.role == role and part.event in (event, None)
 
 

@@ -138,7 +138,7 @@ class GroundState(SymbolicState):
         return self.read(("number", channel.name, kind.name), *at)
 
     def there(self, channel: Channel, kind: Message, *at: Term) -> Term:
-        """Whether a message that is kept is on its way."""
+        """Returns whether a message that is kept is on its way."""
         return self.read(("there", channel.name, kind.name), *at)
 
     def message_at(self, channel: Channel, kinds: list[Message], at: tuple[Term, ...]) -> tuple[Term, MessageValue]:

@@ -193,7 +193,7 @@ class _Model:
     # Before and after a step
 
     def _kept(self) -> list[Any]:
-        """What properties of steps read of the state before; all of it where steps may be taken back."""
+        """Returns what properties of steps read of the state before; all of it where steps may be taken back."""
         return [leaf for leaf in self.names.leaves() if self.bounded or leaf.owner in self.names.remembered]
 
     def _remember(self) -> list[str]:

@@ -280,7 +280,7 @@ class PromelaNames:
     # Messages
 
     def ranked(self, channel: Channel) -> bool:
-        """Whether the messages of a channel have their ranks beside them, as the order does not tell them."""
+        """Returns whether the messages of a channel have their ranks beside them, as the order does not tell them."""
         return channel.kind == "mailbox" and numbered(self.system, channel)
 
     def slots(self, channel: Channel) -> int:
@@ -299,7 +299,7 @@ class PromelaNames:
         return list(found.items())
 
     def fields(self, channel: Channel, message: Message) -> list[tuple[str, t.Type]]:
-        """Where a slot has the fields of a kind of message; equal fields of several kinds share a place."""
+        """Returns where a slot has the fields of a kind of message; equal fields of several kinds share a place."""
         found = []
         for field in message.fields:
             others = [f for m in messages_of(self.system, channel) for f in m.fields if f.name == field.name]

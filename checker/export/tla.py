@@ -155,7 +155,7 @@ class _TlaModule:
         return _all_of("Init", tests)
 
     def _first(self, role: Role) -> list[str]:
-        """What holds at first of a role's machines, or of the shared variables."""
+        """Returns what holds at first of a role's machines, or of the shared variables."""
         variable, members = self.layout.variable(role.name), self.layout.members(role.instance)
         firsts = {"state": [f'"{role.first(i).name}"' for i in range(role.count)]} if role.states else {}
         firsts |= {
@@ -218,14 +218,14 @@ class _TlaModule:
         return [*about, *_all_of("Bounds", [f"({test})" for test in tests])]
 
     def _every(self, role: Role) -> tuple[str, str]:
-        """What is said of every machine of a role: the quantifier, and the machine's record."""
+        """Returns what is said of every machine of a role: the quantifier, and the machine's record."""
         name = self.layout.variable(role.name)
         return (f"\\A Me \\in {self.layout.members(role.instance)} : ", f"{name}[Me]") if role.indexed else ("", name)
 
     # Claims
 
     def _judged(self, actions: list[TlaAction]) -> list[str]:
-        """What says that a claim holds of a step, whatever action the step is taken for."""
+        """Returns what says that a claim holds of a step, whatever action the step is taken for."""
         if not any(asks_what_was_taken(p) for p in self.system.properties.values()):
             return []
         about = comment(
@@ -236,7 +236,7 @@ class _TlaModule:
 
     @property
     def asked(self) -> list[str]:
-        """What `took` and `ignored` ask of an action."""
+        """Returns what `took` and `ignored` ask of an action."""
         return [*("Took_role", "Took_instance", "Took_event"), *["Took_ignored"] * asks_what_was_ignored(self.system)]
 
     def _claims(self) -> list[list[str]]:

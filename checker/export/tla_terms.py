@@ -87,7 +87,7 @@ class TlaNames:
         return name if alike and name != "kind" else f"{message.name}_{name}"
 
     def pairs(self, channel: Channel) -> tuple[bool, bool]:
-        """Whether a channel's joints are told apart by the sender, and by the receiver."""
+        """Returns whether a channel's joints are told apart by the sender, and by the receiver."""
         sender, receiver = self.system.roles[channel.sender], self.system.roles[channel.receiver]
         if channel.same_index:
             return sender.count > 1, False

@@ -204,7 +204,7 @@ class Strategies:
                 self._cti(name)
 
     def verdict(self, name: str, kind: Kind) -> ClaimVerdict:
-        """What is known of a claim."""
+        """Returns what is known of a claim."""
         found = ClaimVerdict(name, kind, "undecided", seconds=self.spent.get(name, 0.0))
         if name in self.proved:
             return replace(
@@ -403,7 +403,7 @@ def _require_first_state(system: System, setting: Setting) -> None:
 
 
 def _is_a_case(model: System, system: System, setting: Setting) -> bool:
-    """Whether a proof of a system is about this model of it too, whose constants may have other values."""
+    """Returns whether a proof of a system is about this model of it too, whose constants may have other values."""
     sizes, values = known_sizes(system, setting.sizes), model.values()
     same = all(values[name] == system.constants[name].value for name in {*system.bounding, *setting.values})
     return same and all(type_.count == sizes.get(type_.name, type_.count) for type_ in model.counted())

@@ -260,7 +260,7 @@ class RunRecorder:
 
 
 def _told(action: Action | None) -> tuple[Any, ...]:
-    """What the table of cuts says of a step."""
+    """Returns what the table of cuts says of a step."""
     if action is None:
         return "", "", -1, "", -1, ""
     if action.consumes and action.role is not None:

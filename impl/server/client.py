@@ -60,7 +60,7 @@ class Client:
         return self._ask("POST", place, given)
 
     def read(self, *place: str, **query: str) -> bytes:
-        """What the actor says about a place that is no JSON: `read("events", after="17")`.
+        """Returns what the actor says about a place that is no JSON: `read("events", after="17")`.
 
         Raises:
             ClientError: it says no, or does not answer.
@@ -94,7 +94,7 @@ class Client:
 
 
 def _hint(error: Exception) -> str:
-    """What may be the matter with an actor that does not answer."""
+    """Returns what may be the matter with an actor that does not answer."""
     if isinstance(error, PermissionError):
         return "its user alone may open it"
     if isinstance(error, BlockingIOError | TimeoutError):

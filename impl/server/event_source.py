@@ -60,7 +60,7 @@ class EventSource(Protocol):
         ...
 
     def moment(self) -> SourceMoment:
-        """How far the source is complete, for who reads it afterwards.
+        """Returns how far the source is complete, for who reads it afterwards.
 
         Raises:
             ClientError: it cannot be read.
@@ -232,7 +232,7 @@ def _begin(path: Path) -> bytes:
 
 
 def _is_store(words: str) -> bool:
-    """Whether a source is the URL of a store."""
+    """Returns whether a source is the URL of a store."""
     return ":" in words and not Path(words).exists()
 
 

@@ -61,7 +61,7 @@ class MachineViews:
         return {f.name: shown(f, record[at]) for at, f in self._fields(core)}
 
     def doc(self, core: Core, state: str) -> str:
-        """What the specification says of a state."""
+        """Returns what the specification says of a state."""
         return self.system.roles[core.role].states[state].doc.strip()
 
     def _fields(self, core: Core) -> list[tuple[int, Field]]:
@@ -129,7 +129,7 @@ class MachineViews:
         return "client", "here", ""
 
     def _due(self, core: Core, record: Record, now: int) -> int | None:
-        """When a timer is due, if nothing else happens; None where it waits for more than time."""
+        """Returns when a timer is due, if nothing else happens; None where it waits for more than time."""
         wake = core.wake(record)
         when = None if wake is None else max(wake, now)
         return when if when is not None and core.step(record, TICK, when)[1].taken else None

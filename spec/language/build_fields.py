@@ -123,7 +123,7 @@ class FieldBuilder:
         return values, e if depends else None
 
     def _is_whole_map(self, kind: Map, node: YamlNode, scope: Scope) -> bool:
-        """Whether a first value is that of the map, and not that of each of its cells."""
+        """Returns whether a first value is that of the map, and not that of each of its cells."""
         probe = Sink()
         return isinstance(parse(node, scope, probe, kind).type, Map) and not probe.errors
 
@@ -197,7 +197,7 @@ class FieldBuilder:
 
 
 def _depends_on_numbers(part: x.Expression) -> bool:
-    """Whether a part of a first value may be another one for another machine, or with more machines."""
+    """Returns whether a part of a first value may be another one for another machine, or with more machines."""
     return isinstance(part, x.Self | x.InstanceAt | x.Quantifier) or x.holds_all_members(part)
 
 

@@ -320,7 +320,7 @@ class Declarer:
 
 
 def type_node(decl: YamlNode) -> YamlNode:
-    """Where a field's type stands: the text itself, or its `type` key."""
+    """Returns where a field's type stands: the text itself, or its `type` key."""
     if decl.kind == "text":
         return decl
     return decl.get("type") or YamlNode("text", decl.place)

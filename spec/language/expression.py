@@ -224,7 +224,7 @@ def shared_variable(name: str, kind: Type, place: Place = NOWHERE) -> Expression
 
 
 def reads_shared(e: Expression) -> bool:
-    """Whether it is a shared variable."""
+    """Returns whether it is a shared variable."""
     return isinstance(e, Data) and e.role == SHARED.name
 
 
@@ -251,7 +251,7 @@ def all_members(of: Enum | Instance, place: Place = NOWHERE) -> Expression:
 
 
 def holds_all_members(e: Expression) -> bool:
-    """Whether it is the set of all members of a small type."""
+    """Returns whether it is the set of all members of a small type."""
     match e:
         case Literal_(type=Set(of=of), value=value) if of is not None:
             return bool(value == frozenset(members(of)))
@@ -273,7 +273,7 @@ def asked_of_message(e: Quantifier) -> frozenset[str]:
 
 
 def reads_messages(e: Expression) -> bool:
-    """Whether it looks at messages on their way."""
+    """Returns whether it looks at messages on their way."""
     return isinstance(e, Pending) or is_query(e, "heard")
 
 
@@ -283,7 +283,7 @@ def pending_count(of: Pending, place: Place = NOWHERE) -> Expression:
 
 
 def counts_pending(e: Expression) -> bool:
-    """Whether it is the number of messages on their way, as `len` says it."""
+    """Returns whether it is the number of messages on their way, as `len` says it."""
     return (
         isinstance(e, Quantifier) and e.kind == "count" and isinstance(e.domain, Pending)
         and e.variable == "_" and e.condition is None and e.body == TRUE

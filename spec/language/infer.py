@@ -117,7 +117,7 @@ class Inference:
     # Definitions
 
     def given(self, tree: ast.expr, scope: Scope) -> ParameterArgument:
-        """What stands for a parameter of a definition; anything else stands for itself."""
+        """Returns what stands for a parameter of a definition; anything else stands for itself."""
         found = ParameterArgument(self, tree, scope)
         while isinstance(name := found.tree, ast.Name) and name.id in found.scope.parameters:
             if name.id in found.scope.variables:
@@ -128,7 +128,7 @@ class Inference:
     def defined(
         self, d: Definition, tree: ast.expr, arguments: Sequence[ast.expr], scope: Scope, expected: Type | None
     ) -> x.Expression:
-        """What a definition says of its arguments."""
+        """Returns what a definition says of its arguments."""
         if len(arguments) != len(d.parameters):
             count = f"{len(d.parameters)} argument{'' if len(d.parameters) == 1 else 's'}"
             words = {"name": d.name, "count": count if d.parameters else "no arguments", "usage": d.usage}
@@ -242,7 +242,7 @@ class Inference:
         return x.Data(type=role.data[name], role=role.name, name=name, owner=owner, place=place)
 
     def _is_shared(self, tree: ast.expr, scope: Scope) -> bool:
-        """Whether it stands before the name of a shared variable."""
+        """Returns whether it stands before the name of a shared variable."""
         word = tree.id if isinstance(tree, ast.Name) else ""
         known = bool(scope.names.shared) and word not in scope.variables and word not in scope.parameters
         return word == x.SHARED.name and known

@@ -59,7 +59,7 @@ def _numbers(at: Callable[[Core], int]) -> Planted:
 
 
 def rows(change: Callable[[MachineInstance], MachineInstance]) -> Planted:
-    """What goes with a record is written as something else."""
+    """Returns what goes with a record is written as something else."""
 
     def make(write: Any) -> Any:
         return lambda rows, held: write(rows, change(held))
@@ -132,7 +132,7 @@ def sent_numbers_not_saved() -> Planted:
 
 @bug("serialization", systems=EVERY)
 def entry_not_saved() -> Planted:
-    """How many states a machine has entered is not written, so that its actions on units have old numbers."""
+    """Returns how many states a machine has entered is not written, so that its actions on units have old numbers."""
     return _written(lambda core, record: with_cell(record, core.state_epoch_at, 0))
 
 

@@ -101,7 +101,7 @@ class CounterexampleToInduction:
         return [*lines, *map(self._answer, self.looked)]
 
     def _answer(self, found: ReachabilityCheck) -> str:
-        """What one exploration says."""
+        """Returns what one exploration says."""
         none = "no state is like it" if found.complete else "no state that was looked at is like it"
         if found.contradicted is not None:
             return f"{found.where}: a run of {_steps(found.contradicted)} contradicts {self.claim}"
@@ -249,7 +249,7 @@ def _steps(path: Path) -> str:
 def explored_within(
     small: System, properties: Mapping[str, Property], budget: str, seconds: float
 ) -> tuple[Exploration, str]:
-    """What is explored of a small setting under a budget of faults, as far as time allows; also in words.
+    """Returns what is explored of a small setting under a budget of faults, as far as time allows; also in words.
 
     Args:
         small: a system with small constants.

@@ -72,14 +72,14 @@ class _Search:
         return 0
 
     def _breaks(self, path: Sequence[int]) -> bool:
-        """Whether a claim that holds along some steps may not hold after the last of them."""
+        """Returns whether a claim that holds along some steps may not hold after the last of them."""
         given = [self._known(self.encoding.before)]
         if not self.claim.about_steps:
             given.append(self.encoding.now(self.claim))
         return self._may(path, given)
 
     def _begins(self, count: int) -> bool:
-        """Whether the claim holds along the first steps of every run."""
+        """Returns whether the claim holds along the first steps of every run."""
         first = self.encoding.first(self.encoding.before)
         if not self.claim.about_steps and self._holds([first, z3.Not(self.encoding.now(self.claim))]):
             return False
@@ -108,7 +108,7 @@ class _Search:
         return conjunction(*(c.meaning(state, None, StepLabel()) for c in self.proved))
 
     def _holds(self, parts: Sequence[Term]) -> bool:
-        """Whether formulas may hold together; what the solver cannot say may be."""
+        """Returns whether formulas may hold together; what the solver cannot say may be."""
         if self.left <= 0 or time.perf_counter() > self.until:
             raise _GivenUp
         solver = self.encoding.solver(min(self.left, self.encoding.limit))

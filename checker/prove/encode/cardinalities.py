@@ -173,7 +173,7 @@ class Cardinalities:
         return [term for name, term in self._sorts.open.items() if name in names]
 
     def speaks(self, words: Term) -> bool:
-        """Whether a formula speaks of a size."""
+        """Returns whether a formula speaks of a size."""
         return bool(self._numbers(words))
 
     def _numbers(self, words: Term) -> set[str]:
@@ -189,7 +189,7 @@ class Cardinalities:
         self, mentioned: Sequence[Term], points: Sequence[tuple[t.Instance, Term]] = (),
         near: Sequence[Term] | None = None,
     ) -> Iterator[Term]:  # fmt: skip
-        """What is known of the sizes and sums that were asked for.
+        """Yields what is known of the sizes and sums that were asked for.
 
         Args:
             mentioned: formulas; there are no axioms for other sizes and sums.
@@ -264,7 +264,7 @@ class Cardinalities:
 
 
 def _has(words: Term, probe: Term) -> bool:
-    """Whether a constant stands in a formula."""
+    """Returns whether a constant stands in a formula."""
     return any(probe.eq(constant) for constant in constants(words))
 
 

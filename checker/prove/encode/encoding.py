@@ -53,7 +53,7 @@ class Claim:
 
     @property
     def written(self) -> bool:
-        """Whether somebody wrote it: a property."""
+        """Returns whether somebody wrote it: a property."""
         return self.kind in ("always", "step")
 
     @property
@@ -220,7 +220,7 @@ class Encoding:
         return self.sorts.equal(value, first_value(datum, at))
 
     def is_scalar(self, type_: t.Type) -> bool:
-        """Whether a value of a type is one term."""
+        """Returns whether a value of a type is one term."""
         return not isinstance(type_, t.Set | t.Map | t.Option)
 
     def solver(self, seconds: float | None = None) -> z3.Solver:

@@ -24,7 +24,7 @@ class MessageLane(NamedTuple):
     number: Term
 
     def is_that_of(self, other: MessageLane) -> bool:
-        """Whether both are between the same machines, in the same state, whatever their values are."""
+        """Returns whether both are between the same machines, in the same state, whatever their values are."""
         same = self.channel == other.channel and self.state is other.state
         return same and all(a.eq(b) for a, b in zip(self.ends, other.ends, strict=True))
 
@@ -80,7 +80,7 @@ def same_message(a: MessageValue, b: MessageValue, sorts: Sorts) -> Term:
 
 
 def ranks_compared(order: Callable[[Term, Term], Term], a: MessageValue, b: MessageValue, sorts: Sorts) -> Term:
-    """How the ranks of two messages compare.
+    """Returns how the ranks of two messages compare.
 
     Between other machines gaps count, and in another state others may have been received, so little is known then.
     A true rank is 0 where the number is; else it is at least 1, and at most the number.

@@ -350,7 +350,7 @@ class SymbolicState:
         )
 
     def message_at(self, channel: Channel, kinds: list[Message], at: tuple[Term, ...]) -> tuple[Term, MessageValue]:
-        """Whether a message of some kinds is on its way at a place, and that message."""
+        """Returns whether a message of some kinds is on its way at a place, and that message."""
         if channel.kind == "set":
             (kind,), values = kinds, at[len(self.schema.ends(channel)) :]
             fields = dict(zip([f.name for f in kind.fields], values, strict=True))
@@ -374,7 +374,7 @@ class SymbolicState:
         return self.schema.sorts.for_all((*self.schema.ends(channel), NUMBER), none)
 
     def pending(self, channel: Channel, ends: Sequence[Term], number: Term) -> Term:
-        """Whether a message is on its way and can still change something."""
+        """Returns whether a message is on its way and can still change something."""
         present = self.read(("present", channel.name), *ends, number)
         return conjunction(present, number >= self.received(channel, ends)) if channel.kind == "mailbox" else present
 

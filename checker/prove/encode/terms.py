@@ -408,7 +408,7 @@ def _quantifier(e: x.Quantifier, f: Bindings) -> Any:
 
 
 def _is_of_latest(e: x.Quantifier) -> bool:
-    """Whether what it says of messages is of the latest ones alone."""
+    """Returns whether what it says of messages is of the latest ones alone."""
     narrowing = [e.condition] if e.condition is not None else []
     narrowing += [e.body] if e.kind == "any" else []
     parts = [part for whole in narrowing for part in x.conjuncts(whole)]

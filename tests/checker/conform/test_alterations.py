@@ -56,7 +56,7 @@ def test_what_actors_do_conforms(name: str) -> None:
 
 
 def counted_of(events: list[AnyEvent]) -> dict[str, int]:
-    """What is said of how much was judged."""
+    """Returns what is said of how much was judged."""
     kinds = Counter(type(event) for event in events)
     steps = [step for event in events if isinstance(event, StepEvent) for step in with_driven(event.step)]
     return {

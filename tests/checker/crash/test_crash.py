@@ -167,7 +167,7 @@ def test_an_actor_restarts_while_the_term_lasts_and_after_it() -> None:
 
 @pytest.fixture(scope="module")
 def lease() -> CrashReport:
-    """What `leasehold check lease` crashes."""
+    """Returns what `leasehold check lease` crashes."""
     return crash(load("lease", load("lease").faults.settings), Budget(crash=1))
 
 

@@ -440,11 +440,11 @@ class Twin:
         queue.append(entry)
 
     def to_liar(self, lane: Way) -> bool:
-        """Whether nobody reads what is sent there: it waits in no channel."""
+        """Returns whether nobody reads what is sent there: it waits in no channel."""
         return self.liar is not None and self.actor[self.system.channels[lane[0]].receiver, lane[2]] == self.liar
 
     def is_durable(self, lane: Way) -> bool:
-        """Whether messages are sent with the commit, and are gone with the receiver's."""
+        """Returns whether messages are sent with the commit, and are gone with the receiver's."""
         return self.system.channels[lane[0]].kind == "fifo"
 
     # Messages
@@ -477,7 +477,7 @@ class Twin:
         return self.declared(world, lane, fault) or (not self.is_durable(lane) and bool(world.left[fault]))
 
     def declared(self, world: World, lane: Way, fault: str) -> bool:
-        """Whether the channel's own faults are not used up."""
+        """Returns whether the channel's own faults are not used up."""
         channel = self.system.channels[lane[0]]
         return getattr(channel, fault) == "any" or bool(world.own.get((channel.name, fault)))
 
@@ -577,7 +577,7 @@ class Twin:
             yield Step("amnesia", after, {"amnesia": 1})
 
     def retries(self, world: World) -> Iterator[Step]:
-        """Where messages may be lost, a machine asks again for as long as it is not answered."""
+        """Yields where messages may be lost, a machine asks again for as long as it is not answered."""
         if not self.budget.lose and not self.budget.amnesia:
             return
         for role, i in self.system.machines():

@@ -79,7 +79,7 @@ def assert_found_alike(plain: Exploration, found: Exploration) -> None:
 
 
 def _rows(found: Exploration) -> list[object]:
-    """What each edge is, whatever its numbers are."""
+    """Returns what each edge is, whatever its numbers are."""
     names = [*found.graph.names, None]
     kinds = [(names[row.group], row[1:5], row.point >= 0) for row in found.graph.kinds]
     return [kinds[n] for n in found.graph.rows]

@@ -236,7 +236,7 @@ def test_the_conditions_of_the_lease() -> None:
 
 
 def _missing(name: str, file: Path) -> list[str]:
-    """What an independent reader finds that the certificate of a shipped system lacks."""
+    """Returns what an independent reader finds that the certificate of a shipped system lacks."""
     index = json.loads(file.with_name(f"{file.name}.json").read_text())
     return certificate_reader.missing(shipped_folder(name), index, file.read_text())
 

@@ -77,7 +77,7 @@ def test_a_mistake_that_breaks_no_invariant_breaks_a_step(
 
 
 def strange(alter: Callable[[Notice], Notice | None]) -> list[str]:
-    """What is said of a run in which a subscriber alters what actors are about to do."""
+    """Returns what is said of a run in which a subscriber alters what actors are about to do."""
     run = RandomRun(QUIET)
     run.sim.subscribers.insert(0, alter)
     run.play()

@@ -68,7 +68,7 @@ def test_what_is_asked_in_parts_is_what_is_asked_at_once(kind: str) -> None:
 
 
 def effort(db: Database, check: IncrementalCheck) -> int:
-    """How many steps of its machine SQLite takes to ask all properties, in hundreds."""
+    """Returns how many steps of its machine SQLite takes to ask all properties, in hundreds."""
     count = 0
 
     def one_more() -> None:

@@ -318,7 +318,7 @@ def test_a_constant_alone_needs_no_rules(stage: Stage) -> None:
 
 
 def refused(stage: Stage, name: str, *words: str) -> str:
-    """What is said of a migration that must be refused; the store is afterwards as it was."""
+    """Returns what is said of a migration that must be refused; the store is afterwards as it was."""
     before = stage.contents(name)
     done = stage.migrate(name, *words)
     assert done.exit_code in (1, 2), done.output

@@ -47,7 +47,7 @@ ASKED = {"LH703_no_such_system": "leas"}  # what is asked for, where it is not t
 
 
 def diagnostics(name: str) -> tuple[Diagnostic, ...]:
-    """What loading a bad spec finds; places begin with its name."""
+    """Returns what loading a bad spec finds; places begin with its name."""
     with tempfile.TemporaryDirectory() as scratch, contextlib.chdir(scratch):
         folder = Path(name)
         shutil.copytree(FOLDER / name, folder)

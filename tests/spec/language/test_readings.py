@@ -217,7 +217,7 @@ def texts(draw: st.DrawFn, kind: str, sight: Sight, depth: int = 3) -> str:
         return draw(st.sampled_from(list(options)))
 
     def machine() -> str:
-        """What names a machine with data."""
+        """Returns what names a machine with data."""
         own = ["self"] if sight.own else []
         return pick(["hub", f"unit[{draw(st.integers(0, 2))}]", *sight.of("unit"), *sight.of("hub"), *own])
 

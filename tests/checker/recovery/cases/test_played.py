@@ -36,13 +36,13 @@ def counterexample(system: System, budget: Budget | None = None) -> PropertyResu
 
 
 def replayed(system: System, played: PlayedCounterexample) -> bool:
-    """Whether the actors' log, played again, is the same."""
+    """Returns whether the actors' log, played again, is the same."""
     chains = {actor: [read(body) for body in bodies] for actor, bodies in played.events.items()}
     return not LogPlayer(system, log_case(system, system.name, {}, chains)).play().differs
 
 
 def of_mutants(system: System, step: int, most: int, budget: Budget | None = None) -> Counter[str]:
-    """What becomes of the counterexamples of mutants: played and reported, or why not."""
+    """Returns what becomes of the counterexamples of mutants: played and reported, or why not."""
     count: Counter[str] = Counter()
     for mutation in mutations(system)[::step]:
         mutant = mutation.applied(system)
