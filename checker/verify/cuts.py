@@ -225,6 +225,9 @@ class ConsistentCuts:
             case FoundEvent():
                 yield from self._found(event)
             case ForgottenEvent() if event.lease != OF_ACTOR:
+                run = self._run(event.lease) if event.lease in self.asleep else self.runs.get(event.lease)
+                if run is not None:  # it has no record to come back with
+                    run.digests.pop((event.actor, event.machine), None)
                 yield event
             case MigratedEvent():
                 words = "records were mapped to another specification; what was before is not judged"

@@ -366,6 +366,9 @@ class HistoryVerification:
         closing = self._closing.pop(name, None)
         run.over, run.ended = bool(settled), bool(ended)
         run.forgotten = forgotten if closing is None else closing.forgotten
+        for key, position in self.kept.forgotten(self.cursor, name) if run.forgotten else ():
+            if position > run.positions.get(key, 0):
+                run.digests.pop(key, None)
         return run, _sent(cut.step for cut in made if cut.step is not None)
 
     def _changed_machines(self) -> list[tuple[str, str, str, str]]:
