@@ -380,6 +380,7 @@ class HistoryVerification:
         return {
             "checked": self.check.checked, "entry": self.recorder.entry, "judged": self.kept.judged,
             "events": self.result.events, "cuts": self.result.cuts, "runs": cuts.begun, "now": cuts.now,
+            "told": cuts.told,
             "down": cuts.down, "recovered": cuts.recovered, "starting": cuts.starting,
             "stopping": sorted(cuts.stopping),
             "broken_specs": sorted(cuts.broken_specs), "covered": self.result.covered,
@@ -393,7 +394,7 @@ class HistoryVerification:
         self._forgot = True
         self.check.checked, self.recorder.entry = progress["checked"], progress["entry"]
         self.recorder.begun = cuts.begun = progress["runs"]
-        self.kept.judged, cuts.now = progress["judged"], progress["now"]
+        self.kept.judged, cuts.now, cuts.told = progress["judged"], progress["now"], progress["told"]
         cuts.down, cuts.recovered = progress["down"], progress["recovered"]
         cuts.starting = {actor: (position, since) for actor, (position, since) in progress["starting"].items()}
         cuts.stopping = {*progress["stopping"], *(a for a in actors if a not in self.kept.followers)}
