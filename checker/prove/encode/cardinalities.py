@@ -71,8 +71,9 @@ class Cardinalities:
     """The sizes of sets of instances whose number is not known, and their members with the least or greatest number.
 
     Of finite sets it is known: a size is at least 0 and at most that of the whole; a set within another is no larger,
-    and is the other if it is as large; one more element makes it larger by one. A set that depends on the variable of
-    a quantifier has a function as its size. Of the numbers of the members of a finite set, one is the least.
+    and is the other if it is as large. That one more element makes it larger by just one is not among the axioms. A set
+    that depends on the variable of a quantifier has a function as its size. Of the numbers of the members of a
+    finite set, one is the least.
     """
 
     def __init__(self, sorts: InstanceSorts) -> None:
