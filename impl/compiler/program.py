@@ -319,7 +319,7 @@ def _core(system: System, role: Role, made: RoleSource, names: GeneratedNames) -
         names.constant(r.name, "core") + ", " for r in system.roles.values() if r.parent == role.name
     ).rstrip()
     answers = sorted(m.name for m in system.received_by(role.name) if m.answer)
-    ends = [s.name for s in role.states.values() if s.final]
+    ends = [s.name for s in role.states.values() if s.over]
     begun = any(m.name in s.on for m in system.received_by(role.name) for s in role.initial)
     fields = [
         f"Field({d.name!r}, {d.type!r}, {d.initial!r}{f', {d.begin!r}' if d.begin else ''})" for d in role.data.values()

@@ -80,7 +80,7 @@ class Core:
         answers: for each state whose subsidiaries are waited for, what has come true of them.
         wakes: for each state with a timer, the earliest time at which it may be due.
         heard_answers: the messages that it receives and does not answer.
-        ends: the final states, in which no event changes the record any more.
+        ends: the states in which a machine is over, and may be forgotten; hardly an event changes the record any more.
         begin: the initial state of each machine, where they do not all start in the same one; machines of a dynamic
             role that have higher numbers start as the last one does.
         dynamic: there may be any number of its machines; `count` is that of the beginning.

@@ -171,7 +171,7 @@ class Builder(FieldBuilder):
         return m.State(
             name, starts is not None or text_of(node, "initial") == "true", started, on,
             left_alone["ignore"], left_alone["refuse"],
-            doc=doc_of(node), place=place, starts=starts,
+            doc=doc_of(node), place=place, starts=starts, ends=text_of(node, "over") == "true",
         )  # fmt: skip
 
     def _each_once(self, node: YamlNode, key: str) -> Iterator[YamlNode]:

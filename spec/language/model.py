@@ -189,11 +189,17 @@ class State:
     doc: str = ""
     place: Place = field(default=NOWHERE, compare=False)
     starts: Expression | None = None  # of which machine it is the initial state; None: of all, if it is `initial`
+    ends: bool = False  # the machine may be forgotten here, though a message may lead out
 
     @property
     def title(self) -> str:
         """How reports call it: `ticketed`, or `ticketed + backup` while `backup` still runs."""
         return " + ".join((self.base, *self.remembers)) if self.remembers else self.name
+
+    @property
+    def over(self) -> bool:
+        """Whether a machine has come to its end here: the text says so, or nothing leads out."""
+        return self.ends or self.final
 
     @property
     def final(self) -> bool:
