@@ -21,8 +21,8 @@ class LeaseDemand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         units: how many.
-        until: the time at which the demand is over.
-        term: ticks of each term.
+        until: the time at which the demand is over, and the guests leave.
+        term: ticks of each term for which the guests may run.
         start: the time from which the units are of use; the first ticket is for a term that begins then.
         soon: ask for the units now, not at the next renewal.
         type: of the units; empty where the broker has one type only.

@@ -2,8 +2,9 @@
 
 Theory of operation. A client says what it wants of a lease: how many units, until when, and for how long a term each
 time. The policy asks for the first term, uses tickets as soon as they are there, asks for a longer one when the end
-comes near, and closes the lease when the demand is over. A client that wants another number of units says so, and the
-next renewal asks for them.
+comes near, and closes the lease when the demand is over. Guests leave a while before a lease ends (`leave_time`), so
+it asks for terms that are longer by as much: what a client has asked for it can use. A client that wants another
+number of units says so, and the next renewal asks for them.
 
 Wishes are the one thing here that is in no record, so they are handed out as bytes, by lease, to be kept among the
 actor's durable words (`changed_wishes`) in the commit that takes the client's word, and given back after a restart
@@ -48,22 +49,33 @@ class FixedDemand:
     """The policy.
 
     Args:
-        renew_before: ticks before the end of a lease at which it is renewed; shorter terms are renewed at half of them.
+        renew_before: ticks before the guests have to leave a lease at which it is renewed; shorter terms are renewed at
+            half of them.
         retry_after: ticks after which something is asked for again.
         max_units: of a lease; the constant of the specification, which the server gives.
         held_joins: whether guests wait for this policy; a constant of the specification as well.
+        leave_limit: ticks that a guest may take to leave; a constant of the specification.
+        clock_margin: ticks before the end of a lease by which its guests have left; a constant, too.
     """
 
     quick = True
 
     def __init__(
-        self, *, renew_before: int = 2, retry_after: int = 1, max_units: int = LARGEST, held_joins: bool = False
+        self,
+        *,
+        renew_before: int = 2,
+        retry_after: int = 1,
+        max_units: int = LARGEST,
+        held_joins: bool = False,
+        leave_limit: int = 0,
+        clock_margin: int = 0,
     ) -> None:
         for name, value in (("renew_before", renew_before), ("retry_after", retry_after)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise DemandError(f"{name} is {value!r}; it needs a number of ticks, 1 or more")
         self._renew_before, self._retry_after, self._max_units = renew_before, retry_after, max_units
-        self._held_joins = held_joins
+        self._held_joins, self._leave_time = held_joins, leave_limit + clock_margin
+        self._latest = LARGEST - self._leave_time
         self._wishes: dict[str, LeaseDemand] = {}
         self._leases: dict[str, Lease] = {}
         self._questions: dict[str, Question] = {}
@@ -93,7 +105,7 @@ class FixedDemand:
                 f"lease {lease!r} was asked for already; another demand is another lease: give it a new name"
             )
         check_number("units", units, 1, "at least one unit", self._max_units)
-        check_number("until", until, now + 1, f"a time after now, which is {now}")
+        check_number("until", until, now + 1, f"a time after now, which is {now}", self._latest)
         check_number("term", term, 1, "at least one tick")
         check_number("start", start, 0, "a time")
         if start >= until:
@@ -127,7 +139,7 @@ class FixedDemand:
         wish = self._wish(lease)
         check_number("units", units, 1, f"at least one unit; to have none, {_closing(lease)}", self._max_units)
         view = self._leases.get(lease)
-        if soon and view is not None and view.data["ticket_end"] >= wish.until:
+        if soon and view is not None and view.data["ticket_end"] >= wish.until + self._leave_time:
             raise DemandError(
                 f"lease {lease!r} has its ticket until {view.data['ticket_end']}, and its demand ends at {wish.until}: "
                 f"no term is left in which to change it; give the demand a later end first: `leasehold extend {lease} "
@@ -151,7 +163,9 @@ class FixedDemand:
             DemandError: there is no such demand, or the time is not later.
         """
         wish = self._wish(lease)
-        check_number("until", until, now + 1, f"a time after now, which is {now}; to end it now, {_closing(lease)}")
+        check_number(
+            "until", until, now + 1, f"a time after now, which is {now}; to end it now, {_closing(lease)}", self._latest
+        )
         if until < wish.until:
             raise DemandError(
                 f"until is {until}, and lease {lease!r} is wanted until {wish.until} already: terms only get longer; "
@@ -342,10 +356,15 @@ class FixedDemand:
             if now >= wish.until:  # the close is said until it is heard
                 yield now + 1
             if lease is not None and lease.state in _RUNS:
-                yield lease.data["lease_end"] - self._before_end(wish)
+                yield self._used_until(lease) - self._before_end(wish)
+
+    def _used_until(self, lease: Lease) -> int:
+        """The time at which the guests have to leave a lease that is as its ticket says."""
+        end: int = lease.data["ticket_end"]
+        return end - self._leave_time
 
     def _before_end(self, wish: LeaseDemand) -> int:
-        """How long before its end a lease is renewed."""
+        """How long before its guests have to leave a lease is renewed."""
         return min(self._renew_before, max(1, wish.term // 2))
 
     def _decisions(self, name: str, now: int) -> list[Decision]:
@@ -391,19 +410,19 @@ class FixedDemand:
         return lease not in self._wishes if view is None else view.state in _JOINED
 
     def _renew(self, lease: Lease, wish: LeaseDemand, now: int) -> list[Decision]:
-        data = lease.data
-        early = self._before_end(wish)
-        end = min(max(now, data["ticket_end"]) + wish.term, wish.until)
-        if lease.state not in _RUNS or now >= data["lease_end"] or end <= data["ticket_end"]:
+        used = self._used_until(lease)
+        until = min(max(now, used) + wish.term, wish.until)
+        if lease.state not in _RUNS or now >= lease.data["lease_end"] or until <= used:
             return []
-        if not wish.soon and data["lease_end"] - now > early:
+        if not wish.soon and used - now > self._before_end(wish):
             return []
         if self._early(lease.name, now):
             return []
         self._asked[lease.name] = now
         if wish.soon:
             self._set(lease.name, replace(wish, soon=False))
-        return [self._say(lease.name, "extend", {"units": wish.units, "end": end, **property_lists(wish)})]
+        told = {"units": wish.units, "end": until + self._leave_time, **property_lists(wish)}
+        return [self._say(lease.name, "extend", told)]
 
     def _early(self, lease: str, now: int) -> bool:
         """Whether it was asked for a moment ago."""
@@ -416,7 +435,7 @@ class FixedDemand:
     def _demand(self, lease: str, now: int) -> Decision:
         wish = self._wishes[lease]
         self._asked[lease] = now
-        end = min(max(now, wish.start) + wish.term, wish.until)
+        end = min(max(now, wish.start) + wish.term, wish.until) + self._leave_time
         told = {"units": wish.units, "start": wish.start, "end": end, "type": wish.type}
         return self._say(lease, "demand", told | property_lists(wish))
 
