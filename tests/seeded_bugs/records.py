@@ -40,6 +40,7 @@ def _without(role: str, *names: str) -> Planted:
     """Fields of a role are written as they were at first."""
 
     def change(core: Core, record: Record) -> Record:
+        assert core.role != role or set(names) <= {field.name for field in core.fields}
         for at, field in enumerate(core.fields, core.data_at):
             if core.role == role and field.name in names:
                 record = with_cell(record, at, field.initial)
@@ -84,8 +85,8 @@ def chosen_units_not_saved() -> Planted:
 
 @bug("serialization")
 def granted_units_not_saved() -> Planted:
-    """The site's record is written without the number of units that the lease has."""
-    return _without("authority", "units")
+    """The site's record is written without the units that the holder was last told of."""
+    return _without("authority", "told")
 
 
 @bug("serialization")

@@ -263,8 +263,8 @@ def wrong_step(folder: Path, condition: Mapping[str, Any], script: Script) -> li
         for data in re.findall(r"(?<![.\w])[a-z_]+\b(?![(.])", str(way.get("when", ""))):
             known = data in body.get("data", {})
             lacks += [f"does not look at {data}"] if known and f"s.data.{role}.{data}" not in read_of else []
-    elif kind == "ignored message":
-        event = name.rpartition(" ")[2]
+    elif kind in ("ignored message", "duplicate"):
+        event = name.removesuffix(" again").rpartition(" ")[2]
         lacks += [] if is_about(event) else [f"does not take {event}"]
     elif kind == "loss":
         channel = name.partition(" ")[0]

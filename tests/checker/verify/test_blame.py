@@ -93,7 +93,7 @@ def test_a_timer_that_ends_nothing_is_the_core_s_fault(property_: str, monkeypat
     ("bug", "seed", "culprit", "words"),
     [
         ("duplicate_executed", 13, "core", "takes update_ticket with a number that it has received before"),
-        ("unit_not_saved", 8, "infrastructure", "recovers 1 machines, and its events have 2"),
+        ("unit_not_saved", 7, "infrastructure", "recovers 1 machines, and its events have 2"),
         ("received_numbers_not_saved", 23, "infrastructure", "comes back with another record"),
     ],
 )

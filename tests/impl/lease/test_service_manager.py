@@ -523,11 +523,10 @@ def test_the_first_term_begins_now_or_when_units_are_of_use_and_ends_with_the_de
         (active(10), 12, 12),
         (active(10), 11, 11),
         (active(10), 10, None),
-        (active(10, ticket_end=14), 100, 19),
-        (active(10, ticket_end=14), 14, None),
+        (active(10, ticket_end=14), 100, None),
     ],
 )
-def test_a_renewal_is_for_a_term_more_than_the_ticket_says_but_not_beyond_the_demand(
+def test_a_renewal_is_for_a_term_more_than_the_ticket_says_when_that_ends_but_not_beyond_the_demand(
     lease: Lease, until: int, end: int | None
 ) -> None:
     policy = wanting(until=until)
@@ -594,8 +593,21 @@ def test_a_lease_is_looked_at_only_when_its_time_comes(state: str, looks: list[i
 
 
 def test_who_has_a_ticket_that_is_not_used_yet_may_renew_too() -> None:
-    lease = record("active_ticketed", lease_end=10, ticket_end=15)
-    assert words(wanting().changed(lease, 9)) == [extend(2, 20)]
+    """When that ticket comes to its end, and as long as the lease lasts."""
+    lease = record("active_ticketed", lease_end=10, ticket_end=11)
+    assert words(wanting().changed(lease, 8)) == []
+    assert words(wanting().changed(lease, 9)) == [extend(2, 16)]
+    assert words(wanting().changed(lease, 10)) == []
+
+
+def test_who_wants_units_for_a_while_asks_for_a_term_in_which_its_guests_can_leave() -> None:
+    """At the start, and when the time to leave is near; at the end of the demand no longer term is of use."""
+    policy = FixedDemand(leave_limit=2, clock_margin=1)
+    assert words(policy.demand("l", 2, 9, 5, now=0)) == [demand(2, 8)]
+    list(policy.changed(active(8), 1))
+    assert min(at for at in range(2, 6) if words(policy.tick(at)) == [extend(2, 12)]) == 3
+    assert [words(policy.changed(active(12), at)) for at in (6, 8)] == [[], []]
+    assert words(policy.tick(9)) == [("close", {})]
 
 
 def test_a_renewal_is_asked_for_again_after_a_pause_although_the_record_did_not_change() -> None:
