@@ -380,7 +380,7 @@ def tell(what: str, event: str, fields: tuple[str, ...], machine: str | None, at
 
 
 def _kind(what: str) -> str:
-    """Returns whether a word names a lease (or run), which has a colon, or a unit."""
+    """Whether a word names a lease (or run), which has a colon, or a unit."""
     return "leases" if ":" in what else "units"
 
 

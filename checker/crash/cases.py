@@ -34,8 +34,7 @@ class WorstCase:
     """The worst convergence of a case.
 
     Attributes:
-        steps: the most steps to a legal state; None where not every run returns, and where some way is longer than
-            could be measured (`RecoverySteps.steps`).
+        steps: the most steps to a legal state; None where there is no such number.
         exchanges: the most messages that are received on the way; None likewise.
         returns: whether every fair run comes back; None where that was not asked, or the runs that do not, leave the
             bounds of the search.

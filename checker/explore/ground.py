@@ -222,7 +222,7 @@ def cells_read(words: str, states: str = "s") -> frozenset[int] | None:
 
 
 def _all(parts: list[str]) -> Function:
-    """Returns whether all of these hold."""
+    """Whether all of these hold."""
     return function(" and ".join(parts) or "True")
 
 

@@ -17,7 +17,7 @@ from leasehold.impl.events.event import (
 
 
 def summary(event: AnyEvent) -> str:
-    """Returns what happened: `tenant:1 authority nascent -> priming: redeem from service_manager (1)`."""
+    """What happened: `tenant:1 authority nascent -> priming: redeem from service_manager (1)`."""
     match event:
         case StepEvent(step=step):
             return _step(step)

@@ -40,7 +40,6 @@ def _without(role: str, *names: str) -> Planted:
     """Fields of a role are written as they were at first."""
 
     def change(core: Core, record: Record) -> Record:
-        assert core.role != role or set(names) <= {field.name for field in core.fields}
         for at, field in enumerate(core.fields, core.data_at):
             if core.role == role and field.name in names:
                 record = with_cell(record, at, field.initial)
@@ -60,7 +59,7 @@ def _numbers(at: Callable[[Core], int]) -> Planted:
 
 
 def rows(change: Callable[[MachineInstance], MachineInstance]) -> Planted:
-    """Returns what goes with a record is written as something else."""
+    """What goes with a record is written as something else."""
 
     def make(write: Any) -> Any:
         return lambda rows, held: write(rows, change(held))
@@ -85,8 +84,8 @@ def chosen_units_not_saved() -> Planted:
 
 @bug("serialization")
 def granted_units_not_saved() -> Planted:
-    """The site's record is written without the units that the holder was last told of."""
-    return _without("authority", "told")
+    """The site's record is written without the number of units that the lease has."""
+    return _without("authority", "units")
 
 
 @bug("serialization")
@@ -133,7 +132,7 @@ def sent_numbers_not_saved() -> Planted:
 
 @bug("serialization", systems=EVERY)
 def entry_not_saved() -> Planted:
-    """Returns how many states a machine has entered is not written, so that its actions on units have old numbers."""
+    """How many states a machine has entered is not written, so that its actions on units have old numbers."""
     return _written(lambda core, record: with_cell(record, core.state_epoch_at, 0))
 
 

@@ -37,12 +37,12 @@ class FaultScope:
         return str(known) if known.given else "crash=1"
 
     def speaks_of(self, budget: Budget) -> bool:
-        """Returns whether a proof with these faults is about runs under a budget of faults."""
+        """Whether a proof with these faults is about runs under a budget of faults."""
         return self == FaultScope() and all(kind in OF_PROOFS for kind in budget.given)
 
     @property
     def any(self) -> bool:
-        """Returns whether there are any."""
+        """Whether there are any."""
         return self.crash or self.network
 
     @property
