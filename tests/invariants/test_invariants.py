@@ -18,6 +18,7 @@ from leasehold.spec.language.model import Send
 from tests.invariants.page import ShippedSystem, page
 from tests.invariants.search import Campaign, applied, counterexample
 from tests.invariants.stored import Change, Counterexample, drawn, drawn_by_hand, read, unviolated
+from tests.sampled import one_in
 
 CRASH = Budget(crash=1)
 QUICK = {"lease": 3, "contention": 1}  # counterexamples of a system that are asked each time; of others two
@@ -64,10 +65,9 @@ def test_a_stored_mutant_violates_its_property_so(system: str, name: str) -> Non
     assert again(system, name) == read(system).counterexamples[name]
 
 
-@pytest.mark.parametrize(("system", "name"), [
-    pytest.param(*case, marks=pytest.mark.slow if number % 3 else pytest.mark.long)
-    for number, case in enumerate(some(quick=False))
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("system", "name"), one_in(3, some(quick=False), one=[pytest.mark.long], others=pytest.mark.slow)
+)
 def test_each_stored_mutant_violates_its_property_so(system: str, name: str) -> None:
     assert again(system, name) == read(system).counterexamples[name]
 

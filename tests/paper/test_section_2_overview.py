@@ -5,6 +5,7 @@ import yaml
 
 from leasehold.faults import Budget
 from leasehold.spec import shipped_folder
+from tests.sampled import one_in
 
 # What time does to whom holds something, with the rules of each role that has a clock.
 EXPIRY = [
@@ -101,9 +102,7 @@ def test_who_is_gone_for_good_is_abandoned_with_the_term(changed, verdict, lazy)
     assert found.vacuous == ()
 
 
-@pytest.mark.parametrize(
-    ("role", "state"), [pytest.param(*t, marks=[pytest.mark.long] * (n % 3 > 0)) for n, t in enumerate(TIMERS)]
-)
+@pytest.mark.parametrize(("role", "state"), one_in(3, TIMERS))
 def test_a_timer_that_is_left_out_is_found(changed, role, state):
     """Section 2.2: each timer of each role is needed, for a rule about expiry that does not speak of timers."""
     found = changed((f"roles/{role}.yaml", f"states.{state}.on.tick", None), max_units=1, last_end=3, lazy_close=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,12 +20,7 @@ from tests.checker.conform.alterations import ALTERATIONS, altered
 from tests.checker.conform.test_alterations import logs
 from tests.checker.conform.walks import SYSTEMS, Log, known, walked
 from tests.checker.verify.test_resumed import tables_of
-
-EACH = 8  # of so many alterations one is tried in each run of the tests, the others in long ones
-
-
-def some(alterations: Iterable[str]) -> list[Any]:
-    return [pytest.param(a, marks=[pytest.mark.long] if at % EACH else []) for at, a in enumerate(sorted(alterations))]
+from tests.sampled import one_in
 
 
 @cache
@@ -73,7 +67,7 @@ def judged(of: CutsOfSystem, log: Log, order: list[tuple[str, int, int]], url: s
         verification.close()
 
 
-@pytest.mark.parametrize("alteration", some(ALTERATIONS))
+@pytest.mark.parametrize("alteration", one_in(8, sorted(ALTERATIONS)))
 def test_what_is_said_of_an_altered_log_is_the_same_if_it_goes_on_later(alteration: str, tmp_path: Path) -> None:
     chance = random.Random(alteration)
     of, log = an_altered_log(alteration, chance)
@@ -114,10 +108,9 @@ def test_a_machine_that_was_only_found_counts_where_a_verification_goes_on(tmp_p
     assert any(not any(isinstance(e, StepEvent) for e in events) for events in log.values())
     order = rounds(log, random.Random(1))
     _, tables = judged(of, log, order, f"sqlite:{tmp_path / 'parts.db'}", {*range(len(order))})
-    ((machines,),) = ((row[5],) for row in tables["run"])
-    assert int(machines) == len(
-        {(e.lease, e.machine) for events in log.values() for e in events if isinstance(e, FoundEvent)}
-    )
+    (run,) = tables["run"]
+    found = {(e.lease, e.machine) for events in log.values() for e in events if isinstance(e, FoundEvent)}
+    assert int(run[5]) == len(found)
 
 
 @pytest.mark.parametrize("name", SYSTEMS)

@@ -11,6 +11,7 @@ from leasehold.checker.prove import prove
 from leasehold.spec import System
 from tests.checker.explore.by_chance import written
 from tests.checker.explore.test_engines import assert_alike
+from tests.sampled import one_in
 
 NAMED = {
     "system.yaml": "system: named\nroles: {hub: {}, w: {instances: 2}}\n"
@@ -55,9 +56,7 @@ def system(folder: Path, properties: str) -> System:
 NAMES = ("v", "u", "v__2", "key__1", "key__2", "key__3", "v__guard", "event__who", "event__who__guard", "some__w")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.long] * (at % 3 > 0)) for at, n in enumerate(NAMES)]
-)
+@pytest.mark.parametrize("name", one_in(3, NAMES))
 def test_a_claim_does_not_depend_on_the_name_of_its_variable(name: str, tmp_path: Path) -> None:
     texts = (
         "apart(NAME)",
