@@ -124,6 +124,17 @@ def test_a_terminal_gets_colours_and_a_file_none() -> None:
     assert logs.TextLines("site").format(record).endswith("Z error   site stops")
 
 
+def test_a_character_that_the_file_s_encoding_lacks_costs_no_line(shown: Any, tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w", encoding="ascii") as file:
+        logs.configure(stream=file)
+        for word in ("caf\u00e9", "after it"):
+            logging.getLogger("leasehold.test").info("%s", word)
+        for handler in logging.getLogger().handlers:
+            handler.flush()
+    lines = (tmp_path / "log").read_bytes().splitlines()
+    assert [line.rsplit(b"info", 1)[1].strip() for line in lines] == [rb"caf\xe9", b"after it"]
+
+
 def test_the_journal_tells_a_lease_from_its_beginning_to_its_end(watched: Any, shown: Any) -> None:
     lines = shown(form="json", level="info")
     cluster = watched(Journal)
