@@ -485,7 +485,13 @@ def test_a_reader_that_goes_away_is_no_trouble(words: str, tmp_path: Path) -> No
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
 @pytest.mark.parametrize(
-    "words", ["check two_phase_commit", "explore two_phase_commit --json", "lint two_phase_commit --json"]
+    "words",
+    [
+        "check two_phase_commit",
+        "explore two_phase_commit --json",
+        "lint two_phase_commit --json",
+        pytest.param("lint lease --json", marks=pytest.mark.long),
+    ],
 )
 def test_a_full_disk_is_said(words: str, tmp_path: Path) -> None:
     command = f"{sys.executable} -m leasehold {words} >/dev/full"

@@ -24,7 +24,8 @@ MISSED = pytest.mark.xfail(strict=True, reason="no system of these seeds shows i
 
 @pytest.mark.parametrize(
     "seeds",
-    [range(1000, 1002), pytest.param(range(2000, 2015), marks=pytest.mark.long),
+    [range(1000, 1002), pytest.param(range(1002, 1004), marks=pytest.mark.long, id="2 more"),
+     pytest.param(range(2000, 2015), marks=pytest.mark.long),
      pytest.param(range(3000, 6000), marks=pytest.mark.slow)], ids=len,
 )  # fmt: skip
 def test_nothing_proved_is_violated(seeds: range) -> None:
