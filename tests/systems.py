@@ -1,8 +1,9 @@
 """Shipped systems and those of tests/truth, each loaded once for a choice of constants: they are immutable."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import TypeAlias
 
 from leasehold import spec
 from leasehold.checker.recovery.cases.campaign import scripts_of
@@ -10,28 +11,27 @@ from leasehold.checker.recovery.cases.steps import Script
 from leasehold.spec import SHIPPED, System
 
 TRUTH = Path(__file__).parent / "truth"
-_loaded: dict[tuple[str, str], System] = {}
-_running: dict[tuple[str, str], System] = {}
+Settings: TypeAlias = Mapping[str, str | int | bool]
+_loaded: dict[tuple[object, str, str], System] = {}
 
 
-def load(name_or_folder: str | Path, settings: Mapping[str, str | int | bool] | None = None) -> System:
+def load(name_or_folder: str | Path, settings: Settings | None = None) -> System:
     """As `leasehold.spec.load`; a folder that a test may write to is read again."""
+    return _once(spec.load, name_or_folder, settings)
+
+
+def load_for_run(name_or_folder: str | Path, settings: Settings | None = None) -> System:
+    """As `leasehold.spec.load_for_run`; a folder that a test may write to is read again."""
+    return _once(spec.load_for_run, name_or_folder, settings)
+
+
+def _once(loading: Callable[..., System], name_or_folder: str | Path, settings: Settings | None) -> System:
     if name_or_folder not in SHIPPED and TRUTH not in Path(name_or_folder).parents:
-        return spec.load(name_or_folder, settings)
-    key = str(name_or_folder), repr(sorted((settings or {}).items()))
+        return loading(name_or_folder, settings)
+    key = loading, str(name_or_folder), repr(sorted((settings or {}).items()))
     if key not in _loaded:
-        _loaded[key] = spec.load(name_or_folder, settings)
+        _loaded[key] = loading(name_or_folder, settings)
     return _loaded[key]
-
-
-def load_for_run(name_or_folder: str | Path, settings: Mapping[str, str | int | bool] | None = None) -> System:
-    """As `leasehold.spec.load_for_run`; shipped systems are loaded once."""
-    if name_or_folder not in SHIPPED:
-        return spec.load_for_run(name_or_folder, settings)
-    key = str(name_or_folder), repr(sorted((settings or {}).items()))
-    if key not in _running:
-        _running[key] = spec.load_for_run(name_or_folder, settings)
-    return _running[key]
 
 
 @cache
