@@ -4,6 +4,7 @@ All else is declared in pyproject.toml. The engine is a plain shared library, lo
 Python and serves every version. Where it cannot be compiled, the package is installed without it.
 """
 
+import importlib.util
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -28,6 +29,14 @@ TEXT = """#if {condition}
 typedef int none;
 #endif
 """
+
+
+def source_digest() -> str:
+    """The digest that the loader asks a library for (library.py, which is loaded alone as it needs no other module)."""
+    spec = importlib.util.spec_from_file_location("library", SOURCE.with_name("library.py"))
+    library = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(library)
+    return library.source_digest(SOURCE)
 
 
 class BuildEngine(build_ext):
@@ -82,6 +91,7 @@ setup(
             sources=[str(SOURCE / f"{name}.c") for name in ("platform", "graph", "ways")],
             depends=sorted(map(str, SOURCE.glob("*.h"))),
             include_dirs=[str(SOURCE)],
+            define_macros=[("ENGINE_SOURCE", f'"{source_digest()}"')],
             optional=True,
         )
     ],

@@ -169,7 +169,7 @@ def _print_cases(screen: Console, found: CaseCampaign) -> None:
 
 
 def _not_played(found: CaseCampaign) -> list[tuple[str, int]]:
-    """Why cases were not played, and how many each time."""
+    """Returns why cases were not played, and how many each time."""
     return sorted(Counter(outcome.skipped for outcome in found.skipped).items())
 
 
@@ -181,7 +181,7 @@ def _ends(found: CaseCampaign) -> str:
 
 
 def _broken(found: CaseCampaign) -> Iterator[str]:
-    """How many cases, passed all the same, break what the model breaks under the same faults."""
+    """Yields how many cases, passed all the same, break what the model breaks under the same faults."""
     if count := found.ends.get(AS_IN_THE_MODEL, 0):
         yield f"{counted(count, 'case')} under other faults or a crash: properties broken exactly as in the model"
 

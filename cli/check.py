@@ -62,7 +62,7 @@ class _Run:
 
     @property
     def cut_short(self) -> bool:
-        """Whether nothing is wrong but that not everything was explored."""
+        """Returns whether nothing is wrong but that not everything was explored."""
         return not self.found.complete and len(self.differ) == 1
 
 
@@ -162,7 +162,7 @@ def check(
             watch = search.search_progress(status, f"faults {budget}")
             crashed = crash_test(faulty, budget, watch, limits(), engine=engine)
         missed = unmet(crashed, known)
-        not_met = [] if settings or not crashed.complete else list(unmet_differences(missed, known))
+        not_met = [] if settings or missed is None else list(unmet_differences(missed, known))
         proof = runs[0].proof
         wrong = proof.contradicted(crashed.faulty.properties, budget) if proof is not None else []
         if not as_json:

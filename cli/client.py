@@ -380,7 +380,7 @@ def tell(what: str, event: str, fields: tuple[str, ...], machine: str | None, at
 
 
 def _kind(what: str) -> str:
-    """Whether a word names a lease (or run), which has a colon, or a unit."""
+    """Returns whether a word names a lease (or run), which has a colon, or a unit."""
     return "leases" if ":" in what else "units"
 
 

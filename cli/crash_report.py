@@ -94,7 +94,7 @@ def largest(screen: Console, found: CrashReport, tried: Sequence[Completed], bud
     screen.print(f"\nunder {found.budget}:", markup=False)
 
 
-def report(screen: Console, found: CrashReport, missed: Sequence[Unmet], system: str, every_cell: bool) -> None:
+def report(screen: Console, found: CrashReport, missed: Sequence[Unmet] | None, system: str, every_cell: bool) -> None:
     """All of it: counts, whether the system stabilises, what breaks, and the cells."""
     tables.headline(screen, found.faulty)
     counts(screen, found)
@@ -107,8 +107,8 @@ def report(screen: Console, found: CrashReport, missed: Sequence[Unmet], system:
 
 
 def brief(
-    screen: Console, found: CrashReport, missed: Sequence[Unmet], system: str, settings: Mapping[str, str], differ: int,
-    verbose: bool,
+    screen: Console, found: CrashReport, missed: Sequence[Unmet] | None, system: str, settings: Mapping[str, str],
+    differ: int, verbose: bool,
 ) -> None:  # fmt: skip
     """The verdict in a sentence, then a few lines, for `check`; `differ` crash points are not as crash.yaml says."""
     words, style = verdict(found, differ)
@@ -170,8 +170,11 @@ def counts(screen: Console, found: CrashReport) -> None:
         screen.print(Text(f"  {line}", style="dim"))
 
 
-def not_met(screen: Console, missed: Sequence[Unmet], named: bool = True) -> None:
+def not_met(screen: Console, missed: Sequence[Unmet] | None, named: bool = True) -> None:
     """How many crash points nothing stopped at, and those that nothing explains: `named`, or how many."""
+    if missed is None:
+        screen.print("[dim]not known which crash points are not met[/]")
+        return
     fresh = [u.name for u in missed if not u.reason]
     told = sum(1 for u in missed if u.pattern)
     seen = len(missed) - len(fresh) - told
@@ -185,7 +188,7 @@ def not_met(screen: Console, missed: Sequence[Unmet], named: bool = True) -> Non
 
 
 def stabilises(screen: Console, found: CrashReport, verbose: bool = True) -> None:
-    """Whether the system stabilises; if not, the run that `longest` names, else one without a crash."""
+    """Checks whether the system stabilises; if not, the run that `longest` names, else one without a crash."""
     after, case = found.convergence, crash_words.longest_case(found)
     tables.stabilises(screen, after, crash_words.convergence_words(found), verbose)
     if after is not None and after.converges is False and after.path is not None:
@@ -274,7 +277,7 @@ def _row(cell: CellVerdict, modes: Iterable[str]) -> list[str]:
 
 
 def _number(count: int | None) -> str:
-    return "no bound" if count is None else str(count)
+    return "not measured" if count is None else str(count)
 
 
 # One case
@@ -351,7 +354,7 @@ def print_case(found: CrashReport, wanted: Wanted, as_json: bool) -> None:
     elif not worst.returns:
         words = "once faults stop, a run never returns to a legal state"
     elif worst.steps is None:
-        words = "no bound is known for how long it takes"
+        words = "legal again later; the longest way was not found, as there are too many to try"
     elif not worst.steps:
         words = "legal again with the restart"
     else:

@@ -76,7 +76,7 @@ def renewed(text: str, runs: Sequence[tuple[Exploration, Expectation | None]]) -
 
 
 def difference(old: str, new: str, name: str) -> list[str]:
-    """What differs, line by line, as `diff -u` writes it."""
+    """Returns what differs, line by line, as `diff -u` writes it."""
     return [line.rstrip("\n") for line in difflib.unified_diff(old.splitlines(), new.splitlines(), name, name, n=1)]
 
 

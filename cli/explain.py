@@ -82,7 +82,7 @@ def _story(story: list[StoryEntry], whole: bool, as_json: bool) -> list[str]:
 
 
 def _of_actors(lease: str, place: Path) -> dict[str, Any]:
-    """What running actors say."""
+    """Returns what running actors say."""
     machines, abouts = everywhere(lease, place)
     actors = [
         {"name": a["name"], "now": a["now"], "tick_seconds": a["tick_seconds"], "position": None, "tick": None,
@@ -102,7 +102,7 @@ def _of_events(
     lease: str, sources: tuple[str, ...], at: str | None, system: str | None, settings: Mapping[str, str],
     trust: Path | None, unsigned: bool, draw: Path | None,
 ) -> dict[str, Any]:  # fmt: skip
-    """What events say."""
+    """Returns what events say."""
     model = played_system(system, settings, sources).model
     explainer = Explainer(model)
     chains = read_sources(sources, trust, unsigned)

@@ -139,7 +139,7 @@ def explore(
 def _convergence(
     model: System, found: Exploration, engine: Engine, limits: Limits, began: float
 ) -> tuple[Convergence | None, str]:
-    """Whether the system stabilises; or why that is not checked."""
+    """Returns whether the system stabilises; or why that is not checked."""
     from leasehold.checker.crash.convergence import convergence  # it takes a while to load, and is seldom asked for
 
     if not found.complete:

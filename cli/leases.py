@@ -130,7 +130,7 @@ def explained(machine: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> Iter
         yield f"  Its {message} was refused: {reason}."
     for asked in machine["asks"]:
         if asked["call"].startswith("policy."):
-            yield f"  It waits for its policy to decide: {asked['task']}."
+            yield f"  It waits for its policy to decide: {asked['task']}{_undecided(machine, now, tick)}."
     for task in machine["handlers"]:
         yield f"  Its handler is at work: {task}."
     if not machine["over"]:
@@ -141,7 +141,7 @@ def explained(machine: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> Iter
     for unit in machine["units"]:
         doing = f"; its handler is at work: {', '.join(unit['handlers'])}" if unit["handlers"] else ""
         known = "".join(f", {name} {value}" for name, value in unit["facts"].items() if name in ("pid", "address"))
-        yield f"  Unit {unit['unit']} is {unit['state']}{known}{doing}."
+        yield f"  Unit {unit['unit']} is {unit['state']}{known}{doing}{_unit_waits(unit, now, tick)}."
         yield from (f"    {words}" for words in _left(unit, now, tick))
         failures = [step for step in unit["history"] if "failure" in step]
         yield from (f"    {span(now - step['at'], tick)} ago: {_step(step)}" for step in failures[-2:])
@@ -149,8 +149,9 @@ def explained(machine: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> Iter
         yield f"  It is over, and will be forgotten{_why(machine, now, tick)}."
     elif machine["leaves"]:
         stays = all(one["to"] == [machine["state"]] for one in machine["leaves"])
-        yield "  It stays in this state, and takes:" if stays else "  It leaves this state by:"
-        yield from (f"    {_leave(one, now, tick)}" for one in machine["leaves"])
+        waits = f"It waits {_waits(machine, now, tick)}, for:"
+        yield f"  {'It stays in this state, and takes:' if stays else waits}"
+        yield from (f"    {_leave(one, machine['peers'], now, tick)}" for one in machine["leaves"])
 
 
 def units_of(machine: dict[str, Any]) -> list[dict[str, Any]]:
@@ -280,17 +281,50 @@ def _step(step: dict[str, Any]) -> str:
     return f"{step['transition']} ({step['from']} -> {step['to']})"
 
 
-# What brings an event that comes from here; of others it is plain.
+def _waits(waiting: dict[str, Any], now: int, tick: float) -> str:
+    """Since when a machine is in its state, and until when at most."""
+    since = waiting["since"]
+    begun = f"since tick {_time(since, now, tick)}" if since is not None else "since a tick that is not known"
+    timers = [one for one in waiting["leaves"] if one["cause"] == "timer"]
+    due = [one["due"] for one in timers if one["due"] is not None]
+    if due:
+        return f"{begun}, until tick {_time(min(due), now, tick)} at the latest"
+    return f"{begun}, and {'time alone does not end that' if timers else 'no timer ends that'}"
+
+
+def _undecided(machine: dict[str, Any], now: int, tick: float) -> str:
+    """What a policy that has not decided yet waits for, as it says: `: ...`."""
+    if (said := machine["undecided"]) is None:
+        return ""
+    end = "" if said["until"] is None else f"; until tick {_time(said['until'], now, tick)} at the latest"
+    return f": {said['words']}{end}"
+
+
+# Who brings an event that leads out of a state, by its cause.
 _BRINGS = {
-    "policy": ", as its policy decides ({task})",
-    "handler": ", as its handler says ({task})",
-    "subsidiary": ", as its units come there ({task})",
+    "policy": "as its policy decides ({task})",
+    "handler": "as its handler says ({task})",
+    "subsidiary": "as its units come there ({task})",
+    "parent": "as its parent drives it",
+    "client": "as a client or its policy says",
 }
+_BRINGER = {"policy": "its policy ({task})", "handler": "its handler ({task})", "subsidiary": "its units ({task})"}
 
 
-def _leave(one: dict[str, Any], now: int, tick: float) -> str:
-    origin = "" if one["from"] == "here" else f" of {one['from']}"
+def _unit_waits(unit: dict[str, Any], now: int, tick: float) -> str:
+    """For whom a unit waits, since when and until when at most; empty where it is at rest until it is told."""
+    bringers = (_BRINGER[one["cause"]].format(task=one["task"]) for one in unit["leaves"] if one["cause"] in _BRINGER)
+    whom = ", ".join(dict.fromkeys(bringers))
+    timed = any(one["cause"] == "timer" for one in unit["leaves"])
+    return f"; it waits {_waits(unit, now, tick)}, for {whom or 'the clock'}" if whom or timed else ""
+
+
+def _leave(one: dict[str, Any], peers: dict[str, str], now: int, tick: float) -> str:
+    whose = dict.fromkeys(peer for name, peer in peers.items() if peer and name.partition("[")[0] == one["from"])
+    known = f" ({', '.join(whose)})" if whose else ""
+    origin = "" if one["from"] == "here" else f" of {one['from']}{known}"
     words = f"{one['event']}{origin} -> {', '.join(one['to'])}"
     if one["due"] is not None:
         return f"{words}, at tick {_time(one['due'], now, tick)}"
-    return words + _BRINGS.get(one["cause"], "").format(task=one["task"])
+    brings = _BRINGS.get(one["cause"])
+    return f"{words}, {brings.format(task=one['task'])}" if brings else words

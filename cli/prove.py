@@ -168,7 +168,7 @@ def _proved(model: System, setting: Setting, small: System | None, jobs: int | N
 
 
 def _index(file: Path) -> Path:
-    """Where the index of a certificate stands."""
+    """Returns where the index of a certificate stands."""
     return file.with_name(f"{file.name}.json")
 
 

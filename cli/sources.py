@@ -145,7 +145,7 @@ def played_system(
 
 
 def _told(words: str) -> tuple[str, dict[str, str | int | bool]] | None:
-    """What a source says of its system: the name or folder, and the constants."""
+    """Returns what a source says of its system: the name or folder, and the constants."""
     path = Path(words)
     if _is_configuration(words):
         config = read_config(path)

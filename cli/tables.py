@@ -305,7 +305,7 @@ def _wrapped(screen: Console, words: str, indent: str) -> list[str]:
 
 
 def convergence(screen: Console, found: Convergence, faults: str) -> None:
-    """Whether the system stabilises by itself once faults stop, and how fast."""
+    """Checks whether the system stabilises by itself once faults stop, and how fast."""
     screen.print(
         f"\nfaults {faults}: {found.legal_states:,} legal states, {found.recovery_states:,} recovery states",
         markup=False,

@@ -50,7 +50,7 @@ def verify_seeded(name: str, as_json: bool) -> Exit:
 
 
 def _checkout() -> ModuleType:
-    """What plays the bugs, from the checkout that this package is of."""
+    """Returns what plays the bugs, from the checkout that this package is of."""
     found = (path for path in Path(leasehold.__file__).resolve().parents if (path / "tests/seeded_bugs").is_dir())
     root = next(found, None)
     if root is None:

@@ -77,7 +77,7 @@ class Budget:
 
     @property
     def passes(self) -> bool:
-        """Whether all of it is over once faults stop: nobody is gone, lies, or has another time."""
+        """Returns whether all of it is over once faults stop: nobody is gone, lies, or has another time."""
         return not any(budgeted()[name].lasts for name in self.given)
 
     @classmethod

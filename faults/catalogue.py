@@ -47,7 +47,7 @@ class Fault:
 
     @property
     def counted(self) -> bool:
-        """Whether what a budget has of it is used up."""
+        """Returns whether what a budget has of it is used up."""
         return self.unit in (BudgetUnit.COUNT, BudgetUnit.COUNT_OR_ANY)
 
     @property

@@ -56,7 +56,7 @@ def limit_child(pid: int) -> None:
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether an error says that the system lacks something at this moment."""
+    """Returns whether an error says that the system lacks something at this moment."""
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in PASSING)
 
 

@@ -132,7 +132,7 @@ def table(package: str, file: str) -> Any:
 
 
 def mark(path: Path) -> tuple[int, ...]:
-    """What differs when a file was written anew."""
+    """Returns what differs when a file was written anew."""
     try:
         found = path.stat()
     except OSError:
@@ -169,7 +169,7 @@ def read_yaml(path: Path, plain: bool = False) -> Any:
 
 
 def yaml_fault(error: yaml.YAMLError, text: str) -> str:
-    """Why a text is no YAML: the place, the parser's words, and the remedy where a text has to be quoted."""
+    """Returns why a text is no YAML: the place, the parser's words, and the remedy where a text has to be quoted."""
     mark = getattr(error, "problem_mark", None)
     if mark is None:
         return f"is no YAML: {' '.join(str(error).split())}"

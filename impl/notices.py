@@ -35,7 +35,7 @@ class Kind(Enum):
 
     @property
     def about_to(self) -> bool:
-        """Whether it has not happened yet, and may be consumed or altered."""
+        """Returns whether it has not happened yet, and may be consumed or altered."""
         return self in (Kind.RECEIVE, Kind.SEND, Kind.COMMIT, Kind.CALL, Kind.FORGET)
 
 

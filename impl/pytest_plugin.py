@@ -79,7 +79,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]
 
 
 def _judgement(made: AnyCluster | AnySystem, expected: Sequence[str]) -> str:
-    """What is wrong with what the actors have done; of processes nothing is said."""
+    """Returns what is wrong with what the actors have done; of processes nothing is said."""
     from leasehold.impl.embedded import Embedded
 
     if not isinstance(made, Embedded):

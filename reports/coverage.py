@@ -123,7 +123,7 @@ def _product(exploration: Exploration, coverage: Coverage) -> dict[str, Any]:
 
 
 def _where(system: System, control: Control) -> Where:
-    """Where the machines of each role are, as nodes of the product graph say it."""
+    """Returns where the machines of each role are, as nodes of the product graph say it."""
     found, at = [], 0
     for name in system.product:
         role = system.roles[name]

@@ -25,24 +25,24 @@ from leasehold.spec.language.types import show
 def crash_json(
     report: CrashReport, *, cells: bool = True, measured: bool = True, known: Iterable[Explanation] = ()
 ) -> dict[str, Any]:
-    """The report as JSON values; a figure is null if it was not checked or has no bound.
+    """The report as JSON values; a figure is null if it was not checked or not measured.
 
     `worst_path` is a run with the longest way back, or, if the system does not stabilise, one that never returns.
     """
     system, faulty, after = report.system, report.faulty, report.convergence
-    whole, worst = faulty.complete, crash_words.longest_case(report)
+    whole, worst, missed = faulty.complete, crash_words.longest_case(report), unmet(report, known)
     found: dict[str, Any] = {
         **system_json(system),
         "faults": str(report.budget),
         **picked(faulty, "distinct generated"),
         "crash_points": len(crash_words.points_tried(report)) if whole else None,
         "crash_points_total": len(report.points),
-        "crash_points_not_met": [_unmet(u) for u in unmet(report, known)] if report.complete else None,
+        "crash_points_not_met": None if missed is None else [_unmet(u) for u in missed],
         "scenarios": len(report.cases) if whole else None,
         **convergence_json(after),
         "worst_case": None if worst is None else case_json(report, worst),
         "worst_path": None if after is None or after.path is None else path_json(after.path),
-        "never_reached": crash_words.never_reached(report),
+        "never_reached": crash_words.never_reached(report) if report.complete else None,
         "complete": report.complete,
         "why_incomplete": crash_words.why_incomplete(report),
         "holds": report.holds,
@@ -77,7 +77,9 @@ def crash_markdown(report: CrashReport, known: Iterable[Explanation] = (), drawi
         for cell in tried:
             lines += ["", f"### {prose(crash_words.cell_name(cell.control))}", "", *_cases(report, cell)]
     missed = unmet(report, known)
-    if missed:
+    if missed is None:
+        lines += ["", "It is not known which crash points are not met: the search was cut short."]
+    elif missed:
         lines += ["", "## Crash points not met", ""]
         lines += table_rows(("crash point", "why"), ([code(u.name), prose(u.reason)] for u in missed))
     return "\n".join(lines) + "\n"

@@ -57,7 +57,7 @@ def why_incomplete(report: CrashReport) -> str:
 
 
 def convergence_words(report: CrashReport) -> str:
-    """Whether the system stabilises, or why that was not checked."""
+    """Returns whether the system stabilises, or why that was not checked."""
     after, budget = report.convergence, report.budget
     if after is None:
         why = (
@@ -80,7 +80,7 @@ def byzantine_name(report: CrashReport) -> str:
 
 
 def byzantine_note(report: CrashReport) -> str:
-    """How cells are to be read where an actor is Byzantine; empty where none is."""
+    """Returns how cells are to be read where an actor is Byzantine; empty where none is."""
     if report.traitor is None:
         return ""
     return (
@@ -90,13 +90,13 @@ def byzantine_note(report: CrashReport) -> str:
 
 
 def stabilises_words(after: Convergence) -> str:
-    """Whether a system stabilises by itself, as a sentence without its full stop."""
+    """Returns whether a system stabilises by itself, as a sentence without its full stop."""
     if after.converges is None:
         return "not decided whether it stabilises: the runs that do not return leave the bounds of the search"
     if not after.converges:
         return "does not stabilise: once faults stop, a run never returns to a legal state"
     if after.worst_steps is None:
-        return "stabilises: every fair run returns to a legal state; no bound on its length was found"
+        return "stabilises: every fair run returns; the longest was not found, as there are too many to try"
     if not after.recovery_states:
         return "stabilises: no fault leads to a state that is not legal"
     return (
@@ -106,7 +106,7 @@ def stabilises_words(after: Convergence) -> str:
 
 
 def other_ends_words(after: Convergence | None) -> str:
-    """How many runs end in a state that is not legal, and why they count; empty if none does."""
+    """Returns how many runs end in a state that is not legal, and why they count; empty if none does."""
     if after is None or not after.other_ends:
         return ""
     count = "counts" if after.other_ends == 1 else "count"
@@ -123,7 +123,7 @@ def worst_words(worst: WorstCase) -> str:
     if not worst.returns:
         return "does not return"
     if worst.steps is None:
-        return "no bound"
+        return "not measured"
     return (
         "legal at once" if not worst.steps
         else f"{counted(worst.steps, 'step')}, {counted(worst.exchanges or 0, 'message')}"

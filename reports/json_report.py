@@ -60,8 +60,10 @@ def json_report(
         report["proof"] = {"for": proof.words, "instances": "any" if proof.any_number else "as set"}
         report["proof"] |= {"any_number": proof.any_number, "faults": proof.faults, "made": proof.made}
         report["proof"]["assumptions"] = plain(proof.assumptions)
-    report["unvisited_transitions"] = list(exploration.unvisited_transitions)
-    report["vacuous"] = list(exploration.vacuous)
+    for name, found in (
+        ("unvisited_transitions", exploration.unvisited_transitions), ("vacuous", exploration.vacuous),
+    ):  # fmt: skip
+        report[name] = list(found) if exploration.complete else None
     expected = expectations(exploration)
     report["explained"] = {"violated": dict(expected.violated), "untested": dict(expected.untested)}
     if cells:

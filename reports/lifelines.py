@@ -74,7 +74,7 @@ class _Drawing:
         return list(accumulate(gaps, initial=GUTTER + max(heads[0] / 2, 50)))
 
     def _reach(self, row: DiagramRow) -> float:
-        """How far to the right a row's words go, where they stand beside a lifeline."""
+        """Returns how far to the right a row's words go, where they stand beside a lifeline."""
         at, peer = self.index.get(row.at or ""), self.index.get(row.peer or "")
         if at is None:
             return GUTTER + _width(row.text)

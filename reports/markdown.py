@@ -45,7 +45,10 @@ def markdown(exploration: Exploration, legal: Exploration | None = None, crashes
         (_property(p, exploration, expected) for p in failures_first(exploration)),
     )
     for title, names in (
-        ("Transitions never taken", exploration.unvisited_transitions),
+        (
+            "Transitions never taken" if exploration.complete else "Transitions not taken so far",
+            exploration.unvisited_transitions,
+        ),
         ("Vacuous properties", exploration.vacuous),
     ):
         if names:

@@ -80,7 +80,7 @@ class ProductTable:
 
 
 def has_faults(system: System) -> bool:
-    """Whether the system, with the constants as they are set, declares a fault."""
+    """Returns whether the system, with the constants as they are set, declares a fault."""
     return any(c.lose or c.duplicate or c.reorder for c in system.channels.values())
 
 
@@ -181,7 +181,7 @@ def _controls(exploration: Exploration) -> list[tuple[str, ...]]:
 
 
 def where_are(role: Role, states: list[str]) -> str:
-    """Where the machines of a role are: `active`, or `2 prepared, 1 working` for several machines."""
+    """Returns where the machines of a role are: `active`, or `2 prepared, 1 working` for several machines."""
     if role.count == 1:
         return role.states[states[0]].title
     count = Counter(states)
@@ -193,7 +193,7 @@ def _titles(role: Role) -> tuple[str, ...]:
 
 
 def _axis(role: Role, reached: set[str]) -> tuple[str, ...]:
-    """What `where_are` gave, in order: most machines in the earliest states first."""
+    """Returns what `where_are` gave, in order: most machines in the earliest states first."""
     titles = _titles(role)
 
     def order(where: str) -> tuple[int, ...]:

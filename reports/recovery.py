@@ -68,7 +68,7 @@ def recovery_json(found: CaseCampaign, *, measured: bool = True) -> dict[str, An
 
 
 def _ends(found: CaseCampaign) -> dict[str, Any]:
-    """How cases ended: in the ways that a plug-in tells apart, or else in which of the system's ends."""
+    """Returns how cases ended: in the ways that a plug-in tells apart, or else in which of the system's ends."""
     if ends := plugin_of(found.system).runner.ends:
         return {name: found.ends[end] for end, (name, _) in ends.items()}
     return {"counterexamples": found.cases["counterexamples"], "ends": dict(sorted(found.ends.items()))}

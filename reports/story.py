@@ -49,7 +49,7 @@ def story_lines(story: Sequence[StoryEntry], whole: bool = False) -> list[str]:
 
 
 def _alike(entry: StoryEntry) -> tuple[Any, ...]:
-    """What neighbouring entries have in common that are told in one line."""
+    """Returns what neighbouring entries have in common that are told in one line."""
     words = entry.reason, entry.words, entry.sends, entry.starts, entry.sender
     role, numbered, _ = entry.machine.partition("[")
     which = role if numbered and not entry.number else entry.machine
@@ -96,7 +96,7 @@ def what_happened(entry: StoryEntry, machines: str) -> str:
 
 
 def how_it_came(entry: StoryEntry) -> str:
-    """What a step has consumed, and where that came from."""
+    """Returns what a step has consumed, and where that came from."""
     if entry.sender:
         words = f"{entry.event} of {entry.sender}"
     elif entry.cause == "handler" and not entry.well:

@@ -55,7 +55,7 @@ def failures_first(exploration: Exploration) -> list[PropertyResult]:
 
 
 def why_bounded(exploration: Exploration, result: PropertyResult) -> str:
-    """Why a property that was not contradicted was not exhausted either."""
+    """Returns why a property that was not contradicted was not exhausted either."""
     return result.reason or exploration.why_incomplete or "the exploration was cut short"
 
 

@@ -79,7 +79,7 @@ def verification_junit(
 
 
 def violation_title(violation: Violation) -> str:
-    """What stands above the picture of a violation."""
+    """Returns what stands above the picture of a violation."""
     return f"{violation.property}, {violation.run}"
 
 

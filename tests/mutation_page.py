@@ -80,7 +80,7 @@ lost. The settings have become smaller and more, so that a trial takes about a s
 
 
 def campaign(rules: Collection[str], count: int, seed: int) -> tuple[MutationReport, Battery]:
-    """What becomes of a sample of the mutants that some rules make."""
+    """Returns what becomes of a sample of the mutants that some rules make."""
     loader = SystemLoader("lease")
     battery = battery_of(loader)
     every = mutations(loader())
@@ -98,7 +98,7 @@ def printed() -> Iterator[str]:
 
 
 def page(found: MutationReport, battery: Battery) -> Iterator[str]:
-    """What becomes of those of the earlier rules; it has no times in it, so that it is the same everywhere."""
+    """Yields what becomes of those of the earlier rules; it has no times in it, so that it is the same everywhere."""
     yield INTRODUCTION
     total, made = found.total, made_by(EARLIER)
     yield f"The rules make {made.total():,} mutants. These results are of {total.made} of them, chosen at random;"
@@ -144,7 +144,7 @@ def page(found: MutationReport, battery: Battery) -> Iterator[str]:
 
 
 def of_conditions(found: MutationReport) -> Iterator[str]:
-    """What becomes of those of the later rules, about conditions and what is exchanged."""
+    """Yields what becomes of those of the later rules, about conditions and what is exchanged."""
     total, made = found.total, made_by(LATER)
     yield "## Conditions of tasks, contracts, and what is taken for another"
     yield ""

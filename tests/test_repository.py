@@ -32,7 +32,7 @@ CITED = re.compile(r"\b[A-Z]{4,}(?:\.\w+)?, section \d|\bDESIG[N]\b")
 
 @cache
 def _files() -> tuple[str, ...]:
-    """What git tracks, or would."""
+    """Returns what git tracks, or would."""
     list_files = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(list_files, cwd=ROOT, capture_output=True, text=True)
     if listed.returncode:

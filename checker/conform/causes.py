@@ -29,7 +29,7 @@ class Causes:
         self.system, self.program, self.decoder = known.system, known.program, decoder
 
     def wrong(self, chain: JudgedChain, step: MachineStep, logged: LoggedStep) -> str:
-        """What is wrong with where the event of a step comes from; empty: nothing.
+        """Returns what is wrong with where the event of a step comes from; empty: nothing.
 
         Args:
             chain: of the actor, after the step; its `serves` as before.
@@ -54,7 +54,7 @@ class Causes:
         return ""
 
     def begins(self, chain: JudgedChain, actor: str, step: MachineStep, core: Core) -> str:
-        """What is wrong with a step that is its machine's first; empty: nothing."""
+        """Returns what is wrong with a step that is its machine's first; empty: nothing."""
         if step.lease in chain.over:
             return f"{step.lease} is over and forgotten, and {step.machine} begins again"
         if self.program.standing or core.subsidiary or step.received is not None:
@@ -82,7 +82,7 @@ class Causes:
         return found | ({"client", "probe", "policy"} if outside else set())
 
     def _is_driven_anew(self, chain: JudgedChain, step: MachineStep) -> bool:
-        """Whether a machine that recovers gives a subsidiary one, once more, what its state asks for.
+        """Returns whether a machine that recovers gives a subsidiary one, once more, what its state asks for.
 
         An actor has its machines recover when it begins, and an operator one at any time (`leasehold recover`).
         """
@@ -90,10 +90,10 @@ class Causes:
         return any(key.machine == step.machine and event[:2] == given for key, event in self._drives(chain, step))
 
     def _is_driven(self, chain: JudgedChain, step: MachineStep) -> bool:
-        """Whether the state of a machine asks for any event for a subsidiary machine of its lease."""
+        """Returns whether the state of a machine asks for any event for a subsidiary machine of its lease."""
         return any(key.machine == step.machine for key, _ in self._drives(chain, step))
 
     def _drives(self, chain: JudgedChain, step: MachineStep) -> Iterator[tuple[RecordKey, Event]]:
-        """What the states of a lease's machines give subsidiary ones."""
+        """Yields what the states of a lease's machines give subsidiary ones."""
         for parent in chain.machines.talking_in(step.serves or step.lease):
             yield from chain.machines.asked_of_below(parent)

@@ -73,7 +73,7 @@ class StepComparison:
         self.records[key] = record
 
     def is_up(self, machine: str) -> bool:
-        """Whether the actor of a machine runs."""
+        """Returns whether the actor of a machine runs."""
         raise NotImplementedError
 
     def say(self, now: int, lease: str, machine: str, words: str) -> None:
@@ -81,13 +81,13 @@ class StepComparison:
         raise NotImplementedError
 
     def may_be(self, lane: MachineLane, number: int, message: Message) -> bool:
-        """Whether a message may have been sent."""
+        """Returns whether a message may have been sent."""
         return message in self.said(lane, number)
 
     # Steps
 
     def said(self, lane: MachineLane, number: int) -> list[Message]:
-        """What steps have sent under a number."""
+        """Returns what steps have sent under a number."""
         return self.sent.get(lane, {}).get(number, [])
 
     def judge(self, step: LoggedStep) -> None:
@@ -280,7 +280,7 @@ class StepComparison:
     def again(
         self, step: LoggedStep, state: Sequence[Any], machine: GroundMachine, pieces: Sequence[GroundPiece]
     ) -> list[tuple[str, Message, list[Message]]]:  # fmt: skip
-        """What pieces of work send anew: to whom, what, and what was sent under the same number so far.
+        """Returns what pieces of work send anew: to whom, what, and what was sent under the same number so far.
 
         Nothing is sent anew where nothing was sent; a session keeps its messages itself.
         """
@@ -348,12 +348,12 @@ def _cells_of(state: Sequence[Any], machine: GroundMachine) -> tuple[Any, ...]:
 
 
 def _apart(core: Core, found: tuple[Any, ...], expected: tuple[Any, ...]) -> tuple[str, str]:
-    """What the cells of two records have otherwise, by name."""
+    """Returns what the cells of two records have otherwise, by name."""
     return _of_names(core, ("state", *(f.name for f in core.fields)), found, expected)
 
 
 def _apart_in_all(core: Core, found: Record, expected: Record) -> tuple[str, str]:
-    """What two records have otherwise, by name: also numbers of messages and epochs."""
+    """Returns what two records have otherwise, by name: also numbers of messages and epochs."""
     return _of_names(core, core.names, found, expected)
 
 
@@ -396,5 +396,5 @@ def with_fields(name: str, kinds: Named, values: Sequence[Any]) -> str:
 
 
 def shown(value: Any) -> str:
-    """What a step has, in words: of several things, each."""
+    """Returns what a step has, in words: of several things, each."""
     return (", ".join(map(str, value)) if isinstance(value, list) else show_plain(value)) or "nothing"

@@ -73,7 +73,7 @@ class CompiledMachines:
     # Steps
 
     def takes(self, key: RecordKey, event: Event, now: int, outside: bool) -> Stepped:
-        """What the core does with an event."""
+        """Returns what the core does with an event."""
         instance = self.machine(key)
         if not outside:
             return instance.core.step(instance.record, event, now)
@@ -87,7 +87,7 @@ class CompiledMachines:
 
     def difference(self, step: MachineStep, event: Event, after: Record, driven: list[tuple[Event, Record]], now: int,
                    outside: bool) -> str:  # fmt: skip
-        """What a step has otherwise than the core; empty: nothing. The machines move as the core says.
+        """Returns what a step has otherwise than the core; empty: nothing. The machines move as the core says.
 
         Args:
             step: as the log has it.
@@ -111,21 +111,32 @@ class CompiledMachines:
                 of = "the state epoch" if name == "entry" else f"`{name}`"
                 kind = next((f.type for f in core.fields if f.name == name), None)
                 return _words(f"{of} is", show_typed(kind, wanted), show_typed(kind, found))
-        sends = [self._sent(instance, piece) for piece in outcome.work if isinstance(piece, SendWork)]
+        sends: list[tuple[str, int, str, dict[str, Any]]] = []
+        if why := self._works(step, instance, outcome, driven, now, sends):
+            return why
         if (found := [(s.to, s.number, s.message, s.fields) for s in step.sends]) != sends:
             told = ([f"{n} {number} to {to} {show_plain(f)}" for to, number, n, f in all_] for all_ in (sends, found))
             return _words("it sends", *map(", ".join, told))
         starts = [StartedCall(piece.task, piece.target) for piece in outcome.work if isinstance(piece, CallWork)]
         if list(step.starts) != starts:
             return _words("it calls", *(", ".join(call.target for call in calls) for calls in (starts, step.starts)))
-        return self._drives(step, instance, outcome, driven, now)
+        return ""
 
-    def _drives(
-        self, step: MachineStep, parent: MachineInstance, outcome: Outcome, driven: list[tuple[Event, Record]], now: int
+    def _works(
+        self, step: MachineStep, parent: MachineInstance, outcome: Outcome, driven: list[tuple[Event, Record]],
+        now: int, sends: list[tuple[str, int, str, dict[str, Any]]],
     ) -> str:  # fmt: skip
-        """What the steps of subsidiary machines have otherwise."""
+        """Drives subsidiary machines, and returns what their steps have otherwise.
+
+        Messages are made between them, in the order of the work, as they may say how far those machines are.
+        """
         logged = iter(step.driven)
-        for key, event in self.driven_by(parent, outcome.work):
+        for piece in outcome.work:
+            if isinstance(piece, SendWork):
+                sends.append(self._sent(parent, piece))
+            if not isinstance(piece, DriveWork):
+                continue
+            ((key, event),) = self.driven_by(parent, (piece,))
             core = self.program.machines[key.machine][0]
             if key not in self.table.instances and core.of_run and not self._is_moved(key, event, now):
                 self.forget(key)

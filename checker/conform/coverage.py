@@ -147,7 +147,7 @@ def lasting_states(system: System) -> list[RoleState]:
 
 
 def product_size(system: System) -> int:
-    """How many control states the product has."""
+    """Returns how many control states the product has."""
     size = 1
     for name in system.product:
         size *= len(system.roles[name].states) ** system.roles[name].count
@@ -235,7 +235,7 @@ class CoverageCollector:
         return control if at is None else (*control[:at], state, *control[at + 1 :])
 
     def end(self) -> Coverage:
-        """What was exercised."""
+        """Returns what was exercised."""
         found = self.coverage
         found.runs = sum(run not in ("", "-") for run in self._runs)
         if self._others:

@@ -86,7 +86,7 @@ class StepDecoder:
             raise StepFault(f"{of}: {fault}") from None
 
     def event(self, step: MachineStep) -> Event:
-        """What a step has consumed.
+        """Returns what a step has consumed.
 
         Raises:
             StepFault: the machine consumes no such event.

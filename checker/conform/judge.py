@@ -244,7 +244,7 @@ class LogConformance:
         elif record[0] != event.state:
             self._say("record", event, f"it forgets {event.machine} in {event.state}, and it is in {record[0]}")
         elif not named[0].subsidiary and not named[0].over(event.state):
-            self._say("step", event, f"it forgets {event.machine} in {event.state}, which is not final")
+            self._say("step", event, f"it forgets {event.machine} in {event.state}, which is not its end")
         elif named[0].of_actor or (named[0].of_run and chain.machines.talking_in(event.lease)):
             of = "the actor" if named[0].of_actor else f"{event.lease}, which is not forgotten"
             self._say("step", event, f"it forgets {event.machine}, which belongs to {of}")

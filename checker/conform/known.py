@@ -25,6 +25,6 @@ class KnownSystem:
         self.world = reference_of(self.system, Budget(crash=1))
 
     def asks_unknown(self, offer: GroundOffer) -> bool:
-        """Whether the environment's condition for an event reads what its actor cannot know."""
+        """Returns whether the environment's condition for an event reads what its actor cannot know."""
         role = offer.offer.role.name
         return not all(is_known(self.system, role, when) for when in offer.offer.outside)

@@ -104,7 +104,7 @@ class Receipts:
                 self.say("message", event, f"{peer} is played by {actor or 'nobody'}, and was by {known} before", step)
 
     def received(self, event: StepEvent, step: MachineStep, logged: LoggedStep, judged: JudgedLog) -> None:
-        """Whether the message of a step was sent, by whom it says."""
+        """Checks whether the message of a step was sent, by whom it says."""
         of = step.received
         if not self.program.standing:
             self._check_players(event, step)
@@ -128,7 +128,7 @@ class Receipts:
                 self._doubtful.append((event, step, lane, of.number, received))
 
     def _began_behind(self, logged: LoggedStep, lane: MachineLane, number: int) -> bool:
-        """Whether all that came over a channel before a message can have left no event.
+        """Returns whether all that came over a channel before a message can have left no event.
 
         A machine that is not there takes a message that does not move it, and is not there afterwards either. When it
         came nobody knows, so it counts with the time of the beginning, and with that of the step.
@@ -157,7 +157,7 @@ class Receipts:
                         self.base[one.lease, one.machine, peer] = number - here[peer]
 
     def is_known(self, step: MachineStep) -> bool:
-        """Whether the events that are given tell what was sent under the number of a step's message."""
+        """Returns whether the events that are given tell what was sent under the number of a step's message."""
         of = step.received
         if of is None or of.actor not in self.actors:
             return False

@@ -111,7 +111,7 @@ class CrashReport:
 
     @property
     def open(self) -> bool:
-        """Whether something is not decided: a search was cut short, or it is not known whether runs return."""
+        """Returns whether something is not decided: a search was cut short, or it is not known whether runs return."""
         return not self.complete or (self.convergence is not None and self.convergence.converges is None)
 
     @property
@@ -120,9 +120,11 @@ class CrashReport:
         return _traitor(self.faulty)
 
     @property
-    def unmet(self) -> tuple[str, ...]:
-        """The crash points at which nothing stopped, though actors crash; empty where the search was cut short."""
-        if not self.complete or not (self.budget.crash or self.budget.power_cut):
+    def unmet(self) -> tuple[str, ...] | None:
+        """The crash points at which nothing stopped, though actors crash; None: not known, the search was cut short."""
+        if not self.complete:
+            return None
+        if not (self.budget.crash or self.budget.power_cut):
             return ()
         met = {name.partition("@")[0] for name in self.tried}
         honest = {

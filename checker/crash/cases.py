@@ -34,7 +34,8 @@ class WorstCase:
     """The worst convergence of a case.
 
     Attributes:
-        steps: the most steps to a legal state; None where there is no such number.
+        steps: the most steps to a legal state; None where not every run returns, and where some way is longer than
+            could be measured (`RecoverySteps.steps`).
         exchanges: the most messages that are received on the way; None likewise.
         returns: whether every fair run comes back; None where that was not asked, or the runs that do not, leave the
             bounds of the search.

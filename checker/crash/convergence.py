@@ -45,8 +45,8 @@ class Convergence:
         other_ends: of the recovery states, those in which nothing has to happen any more and an allowed end holds.
         converges: every fair run from a recovery state comes to a legal state, or to such an end; None: it is not
             decided, as the runs that do not, leave the bounds of the search.
-        worst_steps: the most steps that takes, of runs that go to no state twice; None where there is no such number,
-            or it was not found among MOST_WAYS.
+        worst_steps: the most steps that takes, of runs that go to no state twice; None where the system does not
+            converge, that is not decided, or there are more than MOST_WAYS ways, which are not all tried.
         worst_exchanges: the most messages that are received on the way; None likewise.
         path: where it fails, a run that never returns; else one that takes the most steps.
         ways: the worst way from each recovery state.
@@ -100,8 +100,8 @@ class RecoverySteps:
         astray: which states are recovery states.
         stays: those from which a fair run can stay among them for ever.
         cut_off: those from which one could, if no step led out of the bounds of the search.
-        steps: for each recovery state, the most steps to a legal one; -1 where there is no such number, or it is not
-            known, and for the legal states.
+        steps: for each recovery state, the most steps to a legal one; -1 for the legal states, for those that `stays`
+            and `cut_off` tell, and where it was not found among MOST_WAYS.
         exchanges: likewise, the most messages that are received.
     """
 

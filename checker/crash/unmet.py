@@ -7,7 +7,7 @@ the point takes a second crash. That is seen. Everything else needs a reason, in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,14 +54,15 @@ def explanations(name_or_folder: str | Path, system: System) -> tuple[Explanatio
     return found
 
 
-def unmet(report: CrashReport, known: Iterable[Explanation] = ()) -> tuple[Unmet, ...]:
-    """The points at which nothing stopped, each with its reason.
+def unmet(report: CrashReport, known: Iterable[Explanation] = ()) -> tuple[Unmet, ...] | None:
+    """The points at which nothing stopped, each with its reason; None: not known, the search was cut short.
 
     What keeps a state from being left after some of its tasks keeps its recovery from it too, which does them anew.
     """
-    known, seen = tuple(known), _seen(report)
-    missing = frozenset(report.unmet)
-    found = []
+    if report.unmet is None:
+        return None
+    known, missing = tuple(known), frozenset(report.unmet)
+    seen, found = _seen(report, missing), []
     for name in report.unmet:
         first = name.replace(f"#{RECOVERING}-", "#")
         names = {name, first} & missing
@@ -85,9 +86,8 @@ def differences(found: Iterable[Unmet], known: Iterable[Explanation]) -> Iterato
             yield Difference(e.pattern, "never met", "met, or the budget of faults explains it")
 
 
-def _seen(report: CrashReport) -> Mapping[str, str]:
+def _seen(report: CrashReport, missing: Collection[str]) -> Mapping[str, str]:
     """Points of which the exploration itself shows why they are not met."""
-    missing = set(report.unmet)
     found: dict[str, str] = {}
     came = _states_reached(report, {(p.role, p.state) for p in report.points if p.name in missing})
     for point in report.points:
@@ -103,12 +103,12 @@ def _seen(report: CrashReport) -> Mapping[str, str]:
 
 
 def _takes_two(point: CrashPoint) -> bool:
-    """Whether recovery has done something there that the model sees, so that stopping is a crash of its own."""
+    """Returns whether recovery has done something there that the model sees, so that stopping is a crash of its own."""
     return all(f"#{RECOVERING}-" in effect for effect in point.effects)
 
 
 def _states_reached(report: CrashReport, asked: set[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Which of these states of roles some machine comes to that keeps to its role."""
+    """Returns which of these states of roles some machine comes to that keeps to its role."""
     world = report.faulty.paths.world
     assert world.faulty
     roles = {role for role, _ in asked}

@@ -146,7 +146,7 @@ class KnownMachines:
             known.came = step_entry(event, step, step is not event.step)
 
     def plays(self, actor: str, lease: str) -> bool:
-        """Whether an actor has a machine of a lease that is not forgotten."""
+        """Returns whether an actor has a machine of a lease that is not forgotten."""
         return any(
             key.actor == actor and key.lease == lease and known.forgotten is None
             for key, known in self.machines.items()

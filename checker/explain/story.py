@@ -61,7 +61,7 @@ class StoryEntry:
 
     @property
     def matters(self) -> bool:
-        """Whether it has a place in a short story: something has changed, was decided, or has failed."""
+        """Returns whether it has a place in a short story: something has changed, was decided, or has failed."""
         if self.kind != "step":
             return True
         return bool(self.transition) or self.cause in ("policy", "client", "probe") or not self.well
@@ -76,7 +76,7 @@ def lease_of(step: MachineStep) -> str:
 
 
 def entries(event: AnyEvent, lease: str, plays: bool) -> Iterator[StoryEntry]:
-    """What an event says of a lease.
+    """Yields what an event says of a lease.
 
     Args:
         event: any.
@@ -109,7 +109,7 @@ def _steps(event: AnyEvent, step: MachineStep, lease: str, driven: bool) -> Iter
 
 
 def step_entry(event: AnyEvent, step: MachineStep, driven: bool) -> StoryEntry:
-    """What an event says of one step; `driven`: another machine's step has it."""
+    """Returns what an event says of one step; `driven`: another machine's step has it."""
     came, ended = step.received, step.answers
     return _entry(
         event, "step", machine=step.machine, source=step.source, state=step.record.state, event=step.event,

@@ -97,6 +97,7 @@ class EventViews:
             "shown": self.machines.shown(core, record),
             "peers": {name: known.peers.get(name, "") for name in self._neighbours(seen)},
             "wish": None,
+            "undecided": None,
             "units": self._units(seen),
             "messages": list(self._messages(seen)),
             "refused": None,
@@ -126,6 +127,7 @@ class EventViews:
                 {
                     "unit": key.machine, "state": unit.record[0], "since": known.since, "facts": {},
                     "handlers": _handlers(short), "doc": self.machines.doc(unit.core, unit.record[0]),
+                    "leaves": list(self.machines.leaves(unit.core, unit.record, self.now)),
                     "history": [*self.machines.steps(unit.core, known.history)],
                 }
             )  # fmt: skip

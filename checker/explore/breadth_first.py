@@ -146,7 +146,7 @@ class BreadthFirstSearch:
                 return
 
     def _out_of_time(self) -> str:
-        """Why the search ends now, if its time is over."""
+        """Returns why the search ends now, if its time is over."""
         seconds = self.limits.seconds
         over = seconds is not None and time.perf_counter() - self.started > seconds
         return self._time_words if over else ""
@@ -156,7 +156,7 @@ class BreadthFirstSearch:
         return f"stopped after {self.limits.seconds or 0:,.0f} s"
 
     def _out_of_memory(self) -> str:
-        """Why the search ends now, if it has come to its limit of memory."""
+        """Returns why the search ends now, if it has come to its limit of memory."""
         return "" if self.memory is None or held_memory() <= self.memory else memory_words(self.memory)
 
     def _report(self, distinct: int, generated: int, waiting: int, depth: int, memory: int | None = None) -> None:
@@ -245,7 +245,7 @@ class BreadthFirstSearch:
         return results
 
     def _at_fault(self) -> str:
-        """Why a search is not complete that has followed every step, or nothing."""
+        """Returns why a search is not complete that has followed every step, or nothing."""
         # Where a step shows the spec to be wrong, the other steps of that state were not followed.
         words = "; ".join(words for words, _ in self.faults.values())
         return f"the specification is at fault: {words}" if self.faults else ""
@@ -422,5 +422,5 @@ class ReferenceSearch(BreadthFirstSearch):
 
 
 def _more_kinds(left: Left, before: list[Left]) -> bool:
-    """Whether a kind of fault is left that none of the others had left."""
+    """Returns whether a kind of fault is left that none of the others had left."""
     return any(n and not any(earlier[kind] for earlier in before) for kind, n in enumerate(left))

@@ -154,7 +154,7 @@ class Canonical:
         return self._by_role([self._order(g, c, s) for g, c in zip(self.groups, self.columns, strict=True)])
 
     def size(self, s: State) -> int:
-        """How many states the orbit has: all permutations, by those that change nothing."""
+        """Returns how many states the orbit has: all permutations, by those that change nothing."""
         if self.columns is None:
             return self.permutations // self._arranged(s)[1]
         still = 1

@@ -89,13 +89,13 @@ def put_again(
 
 
 def missing(content: Content) -> bool:
-    """Whether the newest message of a mailbox is neither received nor on its way."""
+    """Returns whether the newest message of a mailbox is neither received nor on its way."""
     newest, queue = content
     return newest > 0 and (not queue or queue[-1][0] != newest)  # they lie in the order of their numbers
 
 
 def received(content: Content) -> bool:
-    """Whether the newest message of a mailbox was received, and no copy of it is on its way."""
+    """Returns whether the newest message of a mailbox was received, and no copy of it is on its way."""
     newest, queue = content
     return newest == 0 and not queue
 

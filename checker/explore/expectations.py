@@ -124,7 +124,7 @@ class Explanation:
 
 
 def fits_pattern(name: str, pattern: str) -> bool:
-    """Whether a name fits a pattern, in which `*` alone has a meaning."""
+    """Returns whether a name fits a pattern, in which `*` alone has a meaning."""
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name) is not None
 
 

@@ -287,7 +287,7 @@ class FaultyReference(Reference):
                 yield Action("retry", machine.role.name, machine.instance, name, group=group, done=done), closed(new)
 
     def _unanswered(self, s: State, lane: Lane, back: Lane) -> bool:
-        """Whether a message was received, and the answer that its receiver's state sends was lost."""
+        """Returns whether a message was received, and the answer that its receiver's state sends was lost."""
         receiver = self.by_name[lane.channel.receiver, lane.receiver]
         if back is lane or not channels.received(s[lane.cell]) or not channels.missing(s[back.cell]):
             return False
@@ -318,7 +318,7 @@ class FaultyReference(Reference):
                         yield from self._crash_in(s, action, which)
 
     def _signed(self, s: State, name: str, fields: tuple[Any, ...]) -> bool:
-        """Whether what a message shows of another's was signed by that other."""
+        """Returns whether what a message shows of another's was signed by that other."""
         message = self.system.messages[name]
         if message.carries is None:
             return True
@@ -374,5 +374,5 @@ def _tasks(work: Sequence[GroundPiece], done: Sequence[bool]) -> tuple[str, ...]
 
 
 def suffix(crash: Crash) -> str:
-    """How the name of a crash point names the actors that stop along."""
+    """Returns how the name of a crash point names the actors that stop along."""
     return "" if [a.name for a in crash.actors] == [crash.name] else f"@{crash.name}"

@@ -222,7 +222,7 @@ def cells_read(words: str, states: str = "s") -> frozenset[int] | None:
 
 
 def _all(parts: list[str]) -> Function:
-    """Whether all of these hold."""
+    """Returns whether all of these hold."""
     return function(" and ".join(parts) or "True")
 
 

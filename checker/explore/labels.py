@@ -31,7 +31,7 @@ def after(left: Left, cost: tuple[int, ...]) -> Left | None:
 
 @cache
 def dominates(one: Left, other: Left) -> bool:
-    """Whether at least as many faults of each kind are left."""
+    """Returns whether at least as many faults of each kind are left."""
     return all(a >= b for a, b in zip(one, other, strict=True))
 
 

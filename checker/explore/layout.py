@@ -141,22 +141,25 @@ class Layout(SourceLayout):
         """Source of the clock that a machine reads; `{s}` is the state. None: the one clock of all."""
         return f"{self.now()} + {{s}}[{self.lead[self.of[role, instance].name]}]" if self.lead else None
 
-    def pending(self, name: str) -> list[str]:
-        wanted = name in self.system.messages
+    def pending(self, name: str, beside: Sequence[str] = ()) -> list[str]:
+        only = f" if q[1] == {name!r}" if name in self.system.messages else ""
         sources = []
         for lane in self._carrying(name):
-            entries = f"{{s}}[{lane.cell}]" + ("[1]" if lane.channel.kind == "mailbox" else "")
-            sources.append(f"[q for q in {entries} if q[1] == {name!r}]" if wanted else entries)
-        if name in self.known:
-            sources.append(f"tuple((1, {name!r}, f) for f in {{s}}[{self.known[name]}])")
-        return sources
-
-    def with_latest(self, name: str) -> list[str]:
-        only = f" if q[1] == {name!r}" if name in self.system.messages else ""
-        cells = [f"{{s}}[{lane.cell}]" for lane in self._carrying(name)]
-        sources = [f"[(q, q[0] == {cell}[0]) for q in {cell}[1]{only}]" for cell in cells]
+            cell, kind = f"{{s}}[{lane.cell}]", lane.channel.kind
+            entries = f"{cell}[1]" if kind == "mailbox" else cell
+            if not beside:
+                sources.append(f"[q for q in {entries}{only}]" if only else entries)
+                continue
+            said = {
+                "number": "n" if kind == "fifo" else "q[0]", "latest": f"q[0] == {cell}[0]",
+                "sender": str(lane.sender), "receiver": str(lane.receiver),
+            }  # fmt: skip
+            each = f"n, q in enumerate({entries}, 1)" if kind == "fifo" and "number" in beside else f"q in {entries}"
+            sources.append(f"[({', '.join(('q', *(said[word] for word in beside)))}) for {each}{only}]")
         if name in self.known:  # what was received once is no message of a lane
-            sources.append(f"tuple(((1, {name!r}, f), False) for f in {{s}}[{self.known[name]}])")
+            said = {"number": "1", "latest": "False", "sender": "0", "receiver": "0"}
+            words = ", ".join((f"(1, {name!r}, f)", *(said[word] for word in beside)))
+            sources.append(f"tuple(({words}) for f in {{s}}[{self.known[name]}])")
         return sources
 
     def _carrying(self, name: str) -> list[Lane]:

@@ -159,12 +159,12 @@ class PropertyClaims:
 
     @property
     def need_graph(self) -> bool:
-        """Whether something is decided on the finished graph."""
+        """Returns whether something is decided on the finished graph."""
         return bool(self.graphical) or self.system.refines is not None
 
     @property
     def contradicted(self) -> bool:
-        """Whether a claim about states, steps or ends has been found to be wrong."""
+        """Returns whether a claim about states, steps or ends has been found to be wrong."""
         return self.deadlock is not None or any(c.found is not None for c in (*self.invariants, *self.steps))
 
     @property

@@ -58,7 +58,7 @@ class Reference(States):
 
     @property
     def faulty(self) -> bool:
-        """Whether actors may stop: the system was lowered with a budget of faults, though it may be empty."""
+        """Returns whether actors may stop: the system was lowered with a budget of faults, though it may be empty."""
         return bool(self.up)
 
     # Steps
@@ -73,7 +73,7 @@ class Reference(States):
             yield from part.steps(s, tuple(self.may_come(fault, left) for fault in part.faults))
 
     def may_come(self, fault: str, left: tuple[int, ...] | None) -> bool:
-        """Whether a fault of a kind with a limit is possible, and left."""
+        """Returns whether a fault of a kind with a limit is possible, and left."""
         at = self.at.get(fault)
         return at is not None and (left is None or left[at] > 0)
 
@@ -87,7 +87,7 @@ class Reference(States):
     # Machines
 
     def running(self, s: Any, machine: GroundMachine) -> bool:
-        """Whether a machine takes steps."""
+        """Returns whether a machine takes steps."""
         actor = self.layout.of[machine.role.name, machine.instance]
         return actor is not self.layout.traitor and all(s[at] not in v.stops for at, v in self._stops[actor.name])
 
@@ -193,13 +193,13 @@ class Reference(States):
         new[lane.cell] = put(lane.channel.kind, lane.channel.capacity, new[lane.cell], message, fields)
 
     def _to_traitor(self, lane: Lane) -> bool:
-        """Whether the receiver keeps to no machine: what is sent to it does not wait in a channel."""
+        """Returns whether the receiver keeps to no machine: what is sent to it does not wait in a channel."""
         return self.layout.of[lane.channel.receiver, lane.receiver] is self.layout.traitor is not None
 
     # Messages
 
     def connected(self, s: Any, lane: Lane) -> bool:
-        """Whether messages of a channel come through."""
+        """Returns whether messages of a channel come through."""
         return all(s[at] not in values for at, values in self._separates[lane.cell])
 
     def may(self, s: Any, lane: Lane, fault: str) -> bool:
@@ -214,7 +214,7 @@ class Reference(States):
         return fault in self.at or fault in self.relation.unlimited or self._declared(s, lane, fault)
 
     def _declared(self, s: Any, lane: Lane, fault: str) -> bool:
-        """Whether the channel's own budget of a fault is not used up."""
+        """Returns whether the channel's own budget of a fault is not used up."""
         at = self.layout.budgets.get((lane.channel.name, fault))
         return getattr(lane.channel, fault) == "any" or (at is not None and s[at] > 0)
 
@@ -312,20 +312,20 @@ class Reference(States):
     # Time
 
     def due(self, machine: GroundMachine, s: Any) -> bool:
-        """Whether a timer of a machine has run out."""
+        """Returns whether a timer of a machine has run out."""
         timers = machine.timers.get(s[machine.cell])
         if not timers or not self.running(s, machine):
             return False
         return any(choose(o.moves, s, (), -1) is not None for o in timers)
 
     def is_over(self, s: Any) -> bool:
-        """Whether the clock has reached its horizon."""
+        """Returns whether the clock has reached its horizon."""
         passage, clock = self.relation.passage, self.layout.clock
         assert passage is not None and clock is not None
         return bool(s[clock] >= passage.clock.horizon)
 
     def time_may_pass(self, s: Any) -> bool:
-        """Whether the system has a clock, and neither its horizon nor a timer holds it."""
+        """Returns whether the system has a clock, and neither its horizon nor a timer holds it."""
         if self.layout.clock is None or self.is_over(s):
             return False
         return not (self.prompt and any(self.due(m, s) for m in self.machines if m.timers))

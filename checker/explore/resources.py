@@ -63,7 +63,7 @@ def _left_in_group() -> int:
 
 
 def memory_words(limit: int) -> str:
-    """Why a search stopped that came to its limit."""
+    """Returns why a search stopped that came to its limit."""
     return f"stopped at its limit of {limit / 1e6:,.0f} MB of memory"
 
 

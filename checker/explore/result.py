@@ -47,7 +47,7 @@ class Snapshot:
 
     @property
     def shown(self) -> dict[str, str]:
-        """Where each machine is, as reports call it."""
+        """Returns where each machine is, as reports call it."""
         return {**self.control, **self.titles}
 
 

@@ -48,7 +48,7 @@ class States:
         cells: list[list[Any]] = []
         for role, instance in system.records():
             cells += [[role.first(instance).name]] if role.states else []
-            cells += [first_values(d, system.values()) for d in role.data.values()]
+            cells += [first_values(d, system.values(), instance) for d in role.data.values()]
         cells += [[channels.empty(lane.channel.kind)] for lane in self.layout.lanes]
         cells += [[getattr(system.channels[name], fault)] for name, fault in self.layout.budgets]
         cells += [] if system.clock is None else [[0]]
@@ -77,7 +77,7 @@ class States:
         return found
 
     def within_bounds(self, state: State) -> bool:
-        """Whether the state satisfies the state constraint and the explored ranges of data."""
+        """Returns whether the state satisfies the state constraint and the explored ranges of data."""
         return all(holds(state, (), -1) for holds in self._bounds)
 
     def function(self, e: x.Expression) -> Function:
@@ -85,10 +85,12 @@ class States:
         return function(source(e, Frame(self.layout, self.system.values())))
 
     def asks(self, e: x.Expression) -> bool:
-        """Whether an expression speaks only of machines that keep to their specification."""
+        """Returns whether an expression speaks only of machines that keep to their specification."""
         roles = {m.role for m in self.layout.traitor.machines} if self.layout.traitor is not None else set()
 
         def speaks(node: x.Expression) -> bool:
+            if isinstance(node, x.MessageField) and node.name in ("sender", "receiver"):
+                return bool(self.layout.known)  # of what a traitor has received, nobody knows from whom it was
             if isinstance(node, x.Pending):
                 channel = self.system.channels.get(node.name) or self.system.channel_of(node.name)
                 return bool({channel.sender, channel.receiver} & roles) and node.name not in self.layout.known

@@ -87,7 +87,7 @@ def distinct_bindings(system: System, p: Property, faulty: bool = False) -> list
 
 
 def _is_first(p: Property, binding: Binding, group_of: Mapping[str, tuple[str, ...]]) -> bool:
-    """Whether instances that are alike are numbered in the order in which they come."""
+    """Returns whether instances that are alike are numbered in the order in which they come."""
     used: dict[tuple[str, ...], int] = {}
     for name, number in binding.items():
         of = p.variables[name]
@@ -215,7 +215,7 @@ class _Reader:
     def _first_values(self, role: Role) -> None:
         for datum in role.data.values():
             site = _Site(f"{role.name}.{datum.name}", datum.place)
-            if not datum.any_initial:
+            if not datum.any_initial and datum.begins_as is None:  # which is read as an expression
                 self._value(datum.type, datum.initial, "is at first", site, datum.place)
 
     def _order(self, role: Role, task: Task) -> None:
@@ -292,7 +292,7 @@ class _Reader:
 
 
 def _of_others(e: x.Expression) -> bool:
-    """Whether it reads another machine than its own or the one that is driven (`it`), or messages."""
+    """Returns whether it reads another machine than its own or the one that is driven (`it`), or messages."""
     if isinstance(e, x.Quantifier):
         return e.variable == "it"  # then `it` is not always the machine that is driven
     if not isinstance(e, x.Data | x.ControlState):

@@ -169,6 +169,8 @@ class Influence:
                 yield NOW
             case x.Pending(name=name):
                 yield from self._carried(name)
+            case x.MessageField(name="number" | "latest"):  # which other kinds of its channel share
+                yield from (other for m in messages for other in self._carried(self.system.channel_of(m).name))
             case x.MessageField(name=name):
                 yield from (f"{m}.{name}" for m in messages if f"{m}.{name}" in self.told)
             case x.GlobalQuery(name="heard", subjects=subjects):
@@ -211,7 +213,7 @@ class Influence:
         return _closure(onto, {name})
 
     def is_idle(self, role: Role, t: Transition, read: frozenset[str]) -> bool:
-        """Whether a transition does nothing that a verdict depends on, and none depends on its being taken."""
+        """Returns whether a transition does nothing that a verdict depends on, and none depends on its being taken."""
         message = self.system.messages.get(t.event)
         if t.source != t.target or t.event == TICK or any(f"{u.holder(role.name)}.{u.name}" in read for u in t.updates):
             return False
@@ -226,7 +228,7 @@ class Influence:
 
 
 def _asks(part: x.Expression, role: str, event: str) -> bool:
-    """Whether it asks if machines of a role take an event, or would."""
+    """Returns whether it asks if machines of a role take an event, or would."""
     return isinstance(part, x.Took | x.Accepts) and part.role == role and part.event in (event, None)
 
 

@@ -138,7 +138,7 @@ class GroundState(SymbolicState):
         return self.read(("number", channel.name, kind.name), *at)
 
     def there(self, channel: Channel, kind: Message, *at: Term) -> Term:
-        """Whether a message that is kept is on its way."""
+        """Returns whether a message that is kept is on its way."""
         return self.read(("there", channel.name, kind.name), *at)
 
     def message_at(self, channel: Channel, kinds: list[Message], at: tuple[Term, ...]) -> tuple[Term, MessageValue]:
@@ -150,6 +150,7 @@ class GroundState(SymbolicState):
         return there, MessageValue(
             partial(is_name, kind.name), lambda _, name: self.read(("field", channel.name, kind.name, name), *at), rank,
             kinds, latest=self.number(channel, kind, *at) == self.sent(channel, at[:-1]),
+            ends=self._machines(channel, at),
         )  # fmt: skip
 
     def latest_messages(self, name: str, holds: Callable[[MessageValue], Term]) -> Term:

@@ -193,7 +193,7 @@ class _Model:
     # Before and after a step
 
     def _kept(self) -> list[Any]:
-        """What properties of steps read of the state before; all of it where steps may be taken back."""
+        """Returns what properties of steps read of the state before; all of it where steps may be taken back."""
         return [leaf for leaf in self.names.leaves() if self.bounded or leaf.owner in self.names.remembered]
 
     def _remember(self) -> list[str]:
@@ -254,7 +254,9 @@ class _Model:
         """The choice of an initial state, where there are several, or machines of a role differ in the only one."""
         world, names = reference_of(self.system), self.names
         first = [s for s in dict.fromkeys(world.initial_states()) if world.within_bounds(s)]
-        data = [(role, i, d) for role, i in self.system.records() for d in role.data.values() if d.any_initial]
+        data = [
+            (role, i, d) for role, i in self.system.records() for d in role.data.values() if d.any_initial or d.begin
+        ]
         if not first:
             raise ExportError("no initial state is within the bounds", "loosen `initially` or `constraint`")
         firsts = {
@@ -263,7 +265,7 @@ class _Model:
             }
             for role, _, d in data
         }
-        apart = any(role.begin for role in self.system.roles.values())
+        apart = any(role.begin for role in self.system.roles.values()) or any(d.begin for _, _, d in data)
         if not apart and all(len(values) == 1 for values in firsts.values()):
             self.begin = {key: value for key, (value,) in firsts.items()}
             return []

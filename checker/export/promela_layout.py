@@ -280,7 +280,7 @@ class PromelaNames:
     # Messages
 
     def ranked(self, channel: Channel) -> bool:
-        """Whether the messages of a channel have their ranks beside them, as the order does not tell them."""
+        """Returns whether the messages of a channel have their ranks beside them, as the order does not tell them."""
         return channel.kind == "mailbox" and numbered(self.system, channel)
 
     def slots(self, channel: Channel) -> int:
@@ -299,7 +299,7 @@ class PromelaNames:
         return list(found.items())
 
     def fields(self, channel: Channel, message: Message) -> list[tuple[str, t.Type]]:
-        """Where a slot has the fields of a kind of message; equal fields of several kinds share a place."""
+        """Returns where a slot has the fields of a kind of message; equal fields of several kinds share a place."""
         found = []
         for field in message.fields:
             others = [f for m in messages_of(self.system, channel) for f in m.fields if f.name == field.name]
@@ -336,15 +336,18 @@ class PromelaNames:
         channel = system.channel_of(name) if name in system.messages else system.channels[name]
         kinds = [m for m in messages_of(system, channel) if name in (m.name, channel.name)]
         for lane in self.lanes[channel.name]:
+            ends = {"sender": str(lane.sender), "receiver": str(lane.receiver)}
+            fields: dict[str, Words]
             for message, words, bit in self.members(lane, old):
                 if message in kinds:
                     kind = self.kind(message.name)
-                    fields = {**self.named(message.fields, words), "kind": kind, "number": "1"}
+                    fields = {**self.named(message.fields, words), "kind": kind, "number": "1", **ends}
                     yield MessagePlace(channel.name, bit, fields, (kind, *words))
             for k in range(self.slots(channel)):
                 slot = f"{self.lane(lane, old)}.slot[{k}]"
                 number = f"{slot}.number" if self.ranked(channel) else str(k + 1 if channel.kind == "mailbox" else 1)
-                fields = {"kind": f"{slot}.kind", "number": number}
+                place = str(k + 1) if channel.kind == "fifo" else number
+                fields = {"kind": f"{slot}.kind", "number": place, **ends}
                 for m in kinds:
                     fields |= self.named(m.fields, [f"{slot}.{leaf}" for leaf, _ in self.fields(channel, m)])
                 present = f"{slot}.kind == {self.kind(name)}" if name in system.messages else f"{slot}.kind != 0"

@@ -71,7 +71,7 @@ class PromelaProperties:
         return [p for p in self.stated if p.kind in OF_FAIR_RUNS]
 
     def usage(self) -> list[str]:
-        """What the head of the model says of properties that are asked for."""
+        """Returns what the head of the model says of properties that are asked for."""
         seek = ", ".join(p.name for p in self.of("sometimes"))
         live = ", ".join(p.name + (f", {p.name}_within" if p.within is not None else "") for p in self.live())
         lines = [f"To see a witness, give `spin -a` -DSEEK_name, of: {seek}"] if seek else []

@@ -175,14 +175,14 @@ class PromelaSteps:
         return [*first, *self._commit(choice, f), *work]
 
     def _passed(self, choice: Choice, f: PromelaBindings) -> dict[str, Words]:
-        """What a choice passes to its work, by name; read in the state before it."""
+        """Returns what a choice passes to its work, by name; read in the state before it."""
         return {u.name: term(u.value, f, u.value.type) for u in choice.passes}
 
     def _asserted(self, name: str, test: str) -> list[str]:
         return [] if test == "true" else [f"{self._hide(name)} = {test}; assert({name})"]
 
     def _committed(self, choice: Choice, f: PromelaBindings) -> dict[tuple[str, str], Words]:
-        """What a choice writes, by role (or SHARED) and name; the machine's control state has no name."""
+        """Returns what a choice writes, by role (or SHARED) and name; the machine's control state has no name."""
         found: dict[tuple[str, str], Words] = {}
         for update in choice.updates:
             at = update.holder(f.role), update.name
@@ -353,7 +353,7 @@ class PromelaSteps:
                         yield self._lost(receive, lane, k)
 
     def _sources(self, receive: Receive, lane: Lane) -> Iterator[Source]:
-        """Where a message that was not received before may be received from, and how."""
+        """Yields where a message that was not received before may be received from, and how."""
         channel, place = receive.channel, self.names.lane(lane)
         for message, words, bit in self.names.members(lane) if not receive.consumes else ():
             fields = self.names.named(message.fields, words)
@@ -450,7 +450,7 @@ class PromelaSteps:
         )  # fmt: skip
 
     def _fault(self, lane: Lane, fault: str) -> tuple[str, list[str]]:
-        """Whether a channel may still have a fault, and what that takes of its budget."""
+        """Returns whether a channel may still have a fault, and what that takes of its budget."""
         if (lane.channel.name, fault) not in self.names.layout.budgets:
             return "true", []
         left = self.names.left(lane.channel.name, fault)

@@ -128,7 +128,7 @@ def _machine(f: PromelaBindings, role: str, owner: x.Expression | None) -> str:
 
 
 def _committed(e: x.Expression, role: str, owner: x.Expression | None, f: PromelaBindings) -> Committed:
-    """What a transition commits of a record, or of shared variables, that are read after it."""
+    """Returns what a transition commits of a record, or of shared variables, that are read after it."""
     if f.committed is None or role not in (f.role, x.SHARED.name):
         return {}
     if role == x.SHARED.name or owner is None or isinstance(owner, x.Self):

@@ -87,12 +87,12 @@ def fair_group(offer: Offer, instance: int, values: tuple[t.Value, ...]) -> tupl
 
 
 def moving(field_: Datum) -> bool:
-    """Whether the values to try of a field depend on the clock."""
+    """Returns whether the values to try of a field depend on the clock."""
     return any(x.mentions(e, lambda n: isinstance(n, x.Now)) for e in field_.explore or ())
 
 
 def begins_below_zero(system: System, field_: Datum) -> bool:
-    """Whether the range to try of a field has at some time a lower end below 0, where no time is."""
+    """Returns whether the range to try of a field has at some time a lower end below 0, where no time is."""
     moments = range(system.clock.horizon + 1) if system.clock is not None and moving(field_) else [0]
     return any(constant_value(e, system.values(), now) < 0 for e in (field_.explore or ())[:1] for now in moments)
 
@@ -127,7 +127,7 @@ def field_values(system: System, fields: tuple[Datum, ...]) -> list[tuple[t.Valu
 
 
 def numbered(system: System, channel: Channel) -> bool:
-    """Whether a mailbox's numbers say more than the order of its messages.
+    """Returns whether a mailbox's numbers say more than the order of its messages.
 
     Where nothing is lost, repeated or overtaken, the ranks of n messages on their way are 1 to n, and the newest has
     the number n.
@@ -136,7 +136,7 @@ def numbered(system: System, channel: Channel) -> bool:
 
 
 def repeated(system: System, channel: Channel) -> bool:
-    """Whether a message may be received twice over a mailbox.
+    """Returns whether a message may be received twice over a mailbox.
 
     The network may duplicate it; or a duplicate of the request that it answers makes its sender send it again, under
     the number that it had.
@@ -154,7 +154,7 @@ def ranges(system: System) -> Iterator[tuple[Role, Datum, tuple[x.Expression, x.
 
 
 def bounded(system: System) -> bool:
-    """Whether there are states that are generated and not explored."""
+    """Returns whether there are states that are generated and not explored."""
     return system.constraint is not None or any(ranges(system))
 
 
@@ -214,12 +214,12 @@ def named_cases(p: Property) -> list[Property]:
 
 
 def asks_what_was_taken(p: Property) -> bool:
-    """Whether a property speaks of the event that a step consumes."""
+    """Returns whether a property speaks of the event that a step consumes."""
     return any(x.mentions(e, lambda n: isinstance(n, x.Took)) for e in (p.claim, p.when))
 
 
 def asks_what_was_ignored(system: System) -> bool:
-    """Whether a property of the system speaks of messages that a step ignores."""
+    """Returns whether a property of the system speaks of messages that a step ignores."""
     claims = [e for p in system.properties.values() for e in (p.claim, p.when)]
     return any(x.mentions(e, lambda n: isinstance(n, x.Took) and n.ignored) for e in claims)
 
@@ -264,6 +264,6 @@ class Rows:
 
 
 def heading(system: System) -> tuple[str, str]:
-    """What the head of a model says of its system, with the constants as they were set."""
+    """Returns what the head of a model says of its system, with the constants as they were set."""
     shown = ", ".join(f"{name}={t.show(c.type, c.value)}" for name, c in system.constants.items())
     return f"{system.name}. {system.doc}", f"Specification {system.digest[:12]}, {shown}".rstrip(", ")

@@ -144,7 +144,7 @@ class _TlaModule:
         return ["VARIABLES", *lines, "", f"vars == <<{', '.join(words)}>>"]
 
     def _init(self) -> list[str]:
-        tests = [f"{self.layout.variable(role.name)} {self._first(role)}" for role in self.system.holders.values()]
+        tests = [test for role in self.system.holders.values() for test in self._first(role)]
         for channel in self.system.channels.values():
             empty = "EmptyBag" if channel.unordered else "{}" if channel.kind == "set" else "<<>>"
             joints = self.layout.joints(channel)
@@ -154,24 +154,27 @@ class _TlaModule:
         tests += [] if self.system.initially is None else [term(self.system.initially, TlaBindings(self.layout))]
         return _all_of("Init", tests)
 
-    def _first(self, role: Role) -> str:
-        members, several = self.layout.members(role.instance), any(d.any_initial for d in role.data.values())
-        values = {"state": self._first_state(role)} if role.states else {}
-        values |= {d.name: self.layout.literal(d.type, d.initial) for d in role.data.values() if not d.any_initial}
-        if not several:
-            record = f"[{', '.join(f'{name} |-> {value}' for name, value in values.items())}]"
-            return f"= [Me \\in {members} |-> {record}]" if role.indexed else f"= {record}"
-        sets = {"state": f"{{{values['state']}}}"} if role.states else {}
-        sets |= {d.name: self.steps.domain(d) if d.any_initial else f"{{{values[d.name]}}}" for d in role.data.values()}
-        record = f"[{', '.join(f'{name} : {some}' for name, some in sets.items())}]"
-        return f"\\in [{members} -> {record}]" if role.indexed else f"\\in {record}"
-
-    def _first_state(self, role: Role) -> str:
-        words = f'"{role.first(role.count - 1).name}"'
-        for i in reversed(range(role.count - 1)):
-            other = f'"{role.first(i).name}"'
-            words = words if words == other else f"IF Me = {i} THEN {other} ELSE {words}"
-        return words
+    def _first(self, role: Role) -> list[str]:
+        """Returns what holds at first of a role's machines, or of the shared variables."""
+        variable, members = self.layout.variable(role.name), self.layout.members(role.instance)
+        firsts = {"state": [f'"{role.first(i).name}"' for i in range(role.count)]} if role.states else {}
+        firsts |= {
+            d.name: [self.layout.literal(d.type, d.first(i)) for i in range(role.count)]
+            for d in role.data.values()
+            if not d.any_initial
+        }
+        if len(firsts) == len(role.data) + bool(role.states):
+            record = f"[{', '.join(f'{name} |-> {_by_machine(values)}' for name, values in firsts.items())}]"
+            return [f"{variable} = [Me \\in {members} |-> {record}]" if role.indexed else f"{variable} = {record}"]
+        sets = {name: f"{{{', '.join(dict.fromkeys(values))}}}" for name, values in firsts.items()}
+        sets |= {d.name: self.steps.domain(d) for d in role.data.values() if d.any_initial}
+        record = f"[{', '.join(f'{name} : {sets[name]}' for name in ('state', *role.data) if name in sets)}]"
+        apart = [
+            f"\\A Me \\in {members} : {variable}[Me].{name} = {_by_machine(values)}"
+            for name, values in firsts.items()
+            if len(set(values)) > 1
+        ]
+        return [f"{variable} \\in [{members} -> {record}]" if role.indexed else f"{variable} \\in {record}", *apart]
 
     # Steps
 
@@ -215,14 +218,14 @@ class _TlaModule:
         return [*about, *_all_of("Bounds", [f"({test})" for test in tests])]
 
     def _every(self, role: Role) -> tuple[str, str]:
-        """What is said of every machine of a role: the quantifier, and the machine's record."""
+        """Returns what is said of every machine of a role: the quantifier, and the machine's record."""
         name = self.layout.variable(role.name)
         return (f"\\A Me \\in {self.layout.members(role.instance)} : ", f"{name}[Me]") if role.indexed else ("", name)
 
     # Claims
 
     def _judged(self, actions: list[TlaAction]) -> list[str]:
-        """What says that a claim holds of a step, whatever action the step is taken for."""
+        """Returns what says that a claim holds of a step, whatever action the step is taken for."""
         if not any(asks_what_was_taken(p) for p in self.system.properties.values()):
             return []
         about = comment(
@@ -233,7 +236,7 @@ class _TlaModule:
 
     @property
     def asked(self) -> list[str]:
-        """What `took` and `ignored` ask of an action."""
+        """Returns what `took` and `ignored` ask of an action."""
         return [*("Took_role", "Took_instance", "Took_event"), *["Took_ignored"] * asks_what_was_ignored(self.system)]
 
     def _claims(self) -> list[list[str]]:
@@ -340,3 +343,11 @@ def _remark(doc: str) -> str:
 def _all_of(name: str, tests: list[str]) -> list[str]:
     """The definition of a conjunction."""
     return [f"{name} ==", *(f"  /\\ {test}" for test in tests)]
+
+
+def _by_machine(values: list[str]) -> str:
+    """The value of a machine (`Me`), given those of all."""
+    words = values[-1]
+    for i in reversed(range(len(values) - 1)):
+        words = words if words == values[i] else f"IF Me = {i} THEN {values[i]} ELSE {words}"
+    return words

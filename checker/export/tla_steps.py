@@ -42,7 +42,7 @@ class TlaAction:
     ignored: bool = False
 
     def judged(self, ignored: bool) -> str:
-        """What says of the action that a claim about steps holds of it; with or without what it ignored."""
+        """Returns what says of the action that a claim about steps holds of it; with or without what it ignored."""
         role, instance, event = self.took
         more = f", {str(self.ignored).upper()}" if ignored else ""
         every = "".join(f"\\A {name} \\in {domain} : " for name, domain in self.witnesses)
@@ -111,7 +111,7 @@ class TlaActions:
     # Transitions
 
     def driven(self) -> Iterator[list[str]]:
-        """What subsidiary machines do when they are driven: operators from record to record."""
+        """Yields what subsidiary machines do when they are driven: operators from record to record."""
         drives = [
             task for role in self.system.roles.values() for task in role.tasks.values() if isinstance(task, Drive)
         ]

@@ -87,7 +87,7 @@ class TlaNames:
         return name if alike and name != "kind" else f"{message.name}_{name}"
 
     def pairs(self, channel: Channel) -> tuple[bool, bool]:
-        """Whether a channel's joints are told apart by the sender, and by the receiver."""
+        """Returns whether a channel's joints are told apart by the sender, and by the receiver."""
         sender, receiver = self.system.roles[channel.sender], self.system.roles[channel.receiver]
         if channel.same_index:
             return sender.count > 1, False
@@ -176,6 +176,8 @@ def _term(e: x.Expression, f: TlaBindings) -> str:
             return f"{f.variables[variable]}.kind"
         case x.MessageField(name="number" | "latest"):
             raise ExportError("the module keeps no numbers of messages", "compare the messages", e.place)
+        case x.MessageField(variable=variable, name="sender" | "receiver" as end):
+            return f.variables[f"{variable} {end}"]
         case x.MessageField(variable=variable, name=name):
             message = f.layout.system.messages[f.variables[f"{variable} kind"]]
             return f"{f.variables[variable]}.{f.layout.label(message, name)}"
@@ -301,9 +303,43 @@ def _over_messages(e: x.Quantifier, name: str, variable: str, f: TlaBindings) ->
     assert isinstance(e.domain.type, t.MessageType)
     kind = e.domain.type.kinds[0] if len(e.domain.type.kinds) == 1 else ""
     inner = replace(f, variables={**f.variables, e.variable: variable, f"{e.variable} kind": kind})
+    if x.asked_of_message(e) & {"sender", "receiver"}:
+        return _joint_by_joint(e, name, variable, f, inner)
+    test = term(e.condition, inner) if e.condition is not None else "TRUE"
+    return _said_of_messages(e, _messages(name, f), test, term(e.body, inner), variable, f)
+
+
+def _joint_by_joint(e: x.Quantifier, name: str, variable: str, f: TlaBindings, inner: TlaBindings) -> str:
+    """A quantifier over messages that asks between which machines each is."""
+    channel = _channel(name, f)
+    j, joints = f"J{len(f.variables)}", f.layout.joints(channel)
+    by_sender, by_receiver = f.layout.pairs(channel)
+    ends = {"sender": "0", "receiver": "0"}
+    if by_sender and by_receiver:
+        ends = {"sender": f"{j}[1]", "receiver": f"{j}[2]"}
+    elif channel.same_index and by_sender:
+        ends = {"sender": j, "receiver": j}
+    elif by_sender or by_receiver:
+        ends["sender" if by_sender else "receiver"] = j
+    inner = replace(inner, variables={**inner.variables, **{f"{e.variable} {end}": word for end, word in ends.items()}})
     test = term(e.condition, inner) if e.condition is not None else "TRUE"
     body = term(e.body, inner)
-    domain = _messages(name, f)
+    if e.kind in ("count", "sum") or not joints:
+        return _said_of_messages(e, _messages(name, f), test, body, variable, f)
+    here = _of_kind(name, _content(channel, f"{f.read(channel.name)}[{j}]"), variable, f)
+    match e.kind:
+        case "min" | "max":
+            values = f"UNION {{{{{body} : {variable} \\in {{{variable} \\in {here} : {test}}}}} : {j} \\in {joints}}}"
+            return _extreme(e, values, f)
+        case "union":
+            return f"(UNION {{{_said_of_messages(e, here, test, body, variable, f)} : {j} \\in {joints}}})"
+    every = "\\A" if e.kind == "all" else "\\E"
+    return f"({every} {j} \\in {joints} : {_said_of_messages(e, here, test, body, variable, f)})"
+
+
+def _said_of_messages(e: x.Quantifier, domain: str, test: str, body: str, variable: str, f: TlaBindings) -> str:
+    assert isinstance(e.domain, x.Pending)
+    name = e.domain.name
     match e.kind:
         case "all":
             return f"(\\A {variable} \\in {domain} : {test} => {body})"
@@ -328,16 +364,29 @@ def _channel(name: str, f: TlaBindings) -> Channel:
     return system.channel_of(name) if name in system.messages else system.channels[name]
 
 
+def _content(channel: Channel, word: str) -> str:
+    """The set of the messages between two machines."""
+    if channel.unordered:
+        return f"BagToSet({word})"
+    return word if channel.kind == "set" else f"Messages({word})"
+
+
+def _of_kind(name: str, messages: str, variable: str, f: TlaBindings) -> str:
+    """Those messages that have a kind, where the name is that of one."""
+    return (
+        f'{{{variable} \\in {messages} : {variable}.kind = "{name}"}}' if name in f.layout.system.messages else messages
+    )
+
+
 def _messages(name: str, f: TlaBindings) -> str:
     """The set of the messages of a kind, or of a channel, that are on their way."""
     channel = _channel(name, f)
-    content = "BagToSet({c})" if channel.unordered else "{c}" if channel.kind == "set" else "Messages({c})"
     word, joints = f.read(channel.name), f.layout.joints(channel)
     depth = len(f.variables)  # no name may be bound again within itself
-    one = content.format(c=f"{word}[J{depth}]")
-    every = f"UNION {{{one} : J{depth} \\in {joints}}}" if joints else content.format(c=word)
+    one = _content(channel, f"{word}[J{depth}]")
+    every = f"UNION {{{one} : J{depth} \\in {joints}}}" if joints else _content(channel, word)
     if name in f.layout.system.messages:
-        return f'{{M{depth} \\in {every} : M{depth}.kind = "{name}"}}'
+        return _of_kind(name, every, f"M{depth}", f)
     return f"({every})"
 
 

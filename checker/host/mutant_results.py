@@ -55,7 +55,7 @@ def keep(name_or_folder: str | Path, system: System, new: Mapping[str, str]) -> 
 
 
 def kept(name_or_folder: str | Path, system: System) -> Missed | None:
-    """What the results that are kept say of transitions; None where there are none."""
+    """Returns what the results that are kept say of transitions; None where there are none."""
     results: dict[str, str] = {}
     with contextlib.suppress(OSError, ValueError, RecursionError):
         if (file := _file(name_or_folder, system)) is not None:

@@ -41,7 +41,7 @@ class Battery:
     explanations: tuple[Explanation, ...] = ()
 
     def reason(self, name: str) -> str:
-        """Why a mutant is known to survive, or nothing."""
+        """Returns why a mutant is known to survive, or nothing."""
         return next((e.reason for e in self.explanations if e.fits(name)), "")
 
     def within(self, settings: Mapping[str, str]) -> Battery:

@@ -185,7 +185,7 @@ def _targets(role: Role, transition: Transition, every: bool) -> list[str]:
 
 
 def add_transition(system: System, role: Role, every: bool) -> Iterator[Edit]:
-    """Where an event is ignored or refused: what the next state does with it, or its own state entered again."""
+    """Yields where an event is ignored or refused: what the next state does with it, or its own state entered again."""
     for state in role.states.values():
         for event in (*state.ignore, *state.refuse):
             here = state.on.get(event, ())
@@ -212,7 +212,7 @@ def _as_elsewhere(role: Role, state: State, event: str) -> Transition | None:
 
 
 def exchange_answers(system: System, role: Role, every: bool) -> Iterator[Edit]:
-    """Where what is done after one answer of a task could be done after another, as it reads no field of it."""
+    """Yields where what is done after one answer of a task could be done after another, as it reads no field of it."""
     for state in role.states.values():
         answers = {name: role.tasks[name].answers for name in state.tasks}
         for one, other in dict.fromkeys(pair for of in answers.values() for pair in combinations(of, 2)):
@@ -310,7 +310,7 @@ def _named(e: x.Expression) -> str:
 
 
 def _alike(one: Type, other: Type) -> bool:
-    """Whether values of one type may stand for those of the other, but for their bounds."""
+    """Returns whether values of one type may stand for those of the other, but for their bounds."""
     return one == other or (isinstance(one, Int) and isinstance(other, Int))
 
 

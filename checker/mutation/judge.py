@@ -75,7 +75,7 @@ def baseline_of(system: System, trial: Trial) -> Baseline:
 
 
 def judged(mutant: System, trial: Trial, baseline: Baseline) -> Verdict:
-    """Whether a mutant is killed in a trial; of the properties, those alone count that the system satisfies."""
+    """Returns whether a mutant is killed in a trial; of the properties, those alone count that the system satisfies."""
     mutant = only_these(mutant, baseline.holds)
     found = _explored(mutant, _limits(baseline.states, stop_at_violation=True), trial)
     violated = [p for p in found.properties if p.verdict == "violated"]
@@ -134,7 +134,7 @@ class ReachableGraph:
         ]
 
     def is_of(self, mutant: System) -> bool:
-        """Whether a mutant has exactly these states and steps, up to the names of transitions.
+        """Returns whether a mutant has exactly these states and steps, up to the names of transitions.
 
         From the same first states the same steps lead to the same states, so it is enough to compare the steps from
         every state of the system. A step that changes nothing is none.
@@ -149,7 +149,7 @@ class ReachableGraph:
 
 
 def _steps(world: Reference, state: State, left: Left) -> _Steps:
-    """What machines consume in the steps from a state, and where these lead."""
+    """Returns what machines consume in the steps from a state, and where these lead."""
     return {
         (a.kind, a.role, a.instance, a.event, a.fields, a.sender, after(left, a.cost), to)
         for a, to in world.successors(state, left)

@@ -70,12 +70,12 @@ class MutantOutcome:
 
     @property
     def survives(self) -> bool:
-        """Whether it is a specification of another system, and no property says so."""
+        """Returns whether it is a specification of another system, and no property says so."""
         return not (self.kill or self.refused or self.equivalent or self.unseen)
 
     @property
     def word(self) -> str:
-        """What became of it."""
+        """Returns what became of it."""
         if self.survives:
             return "explained" if self.explanation else "survives"
         return "killed" if self.kill else "refused" if self.refused else "equivalent" if self.equivalent else "unseen"
@@ -140,11 +140,11 @@ class MutationReport:
         return {rule: _score(outcomes) for rule, outcomes in of.items() if outcomes}
 
     def by_property(self) -> dict[str, int]:
-        """How many mutants each property was the first to find, the most first."""
+        """Returns how many mutants each property was the first to find, the most first."""
         return dict(sorted(Counter(k.by for _, k in self.kills).items(), key=lambda item: (-item[1], item[0])))
 
     def refusals(self) -> dict[str, int]:
-        """How many mutants the loader refuses, by the code of the error."""
+        """Returns how many mutants the loader refuses, by the code of the error."""
         return dict(sorted(Counter(o.refused.partition(":")[0] for o in self.outcomes if o.refused).items()))
 
 
@@ -306,7 +306,7 @@ def _tried(mutation: Mutation) -> tuple[MutantOutcome, bool]:
 
 
 def _is_never_met(mutation: Mutation, trial: Trial) -> bool:
-    """Whether a mutant differs only in what a transition does that the system never takes in a trial."""
+    """Returns whether a mutant differs only in what a transition does that the system never takes in a trial."""
     return mutation.rule in EFFECTS and mutation.subject in _baselines[trial].unvisited
 
 

@@ -133,6 +133,7 @@ class Strategies:
         fixed: for each property that is proved for some numbers of instances only: for which.
         lemmas: found lemmas that prove some, for the user to keep.
         ctis: for each property that is still open: its counterexample to induction.
+        cut_off: for each property: the searches that ended at a limit; that they found nothing says nothing.
         explored: what was explored to look for runs.
         spent: seconds by property.
         vacuous: for each property that is proved, and whose antecedent is never true: why.
@@ -154,6 +155,7 @@ class Strategies:
         self.fixed: dict[str, str] = {}
         self.lemmas: list[CandidateLemma] = []
         self.ctis: dict[str, CounterexampleToInduction] = {}
+        self.cut_off: dict[str, list[str]] = {}
         self.explored: list[str] = []
         self.vacuous: dict[str, str] = {}
         self.vacuity_explored: set[str] = set()
@@ -202,7 +204,7 @@ class Strategies:
                 self._cti(name)
 
     def verdict(self, name: str, kind: Kind) -> ClaimVerdict:
-        """What is known of a claim."""
+        """Returns what is known of a claim."""
         found = ClaimVerdict(name, kind, "undecided", seconds=self.spent.get(name, 0.0))
         if name in self.proved:
             return replace(
@@ -219,7 +221,8 @@ class Strategies:
         return replace(found, fixed=fixed, reason=self._reason(name, fixed), cti=self.ctis.get(name))
 
     def _reason(self, name: str, fixed: str) -> str:
-        proved = f"; proved for {fixed}" if fixed else ""
+        ended = f"; cut short: {', '.join(self.cut_off[name])}" if name in self.cut_off else ""
+        proved = ended + (f"; proved for {fixed}" if fixed else "")
         if self.cut_short and not self._why_not(name):
             return self.cut_short + proved
         if name in self.induction.undecided:
@@ -278,8 +281,10 @@ class Strategies:
         for name, found in map_in_workers(
             run, asked, SLOWEST * limit + GRACE_SECONDS, self.jobs, until=self.setting.until
         ):
-            depth, seconds = (0, limit) if found is None else found
+            depth, seconds = (None, limit) if found is None else found
             self._spend(name, seconds)
+            if depth is None:
+                self.cut_off.setdefault(name, []).append("k-induction")
             if depth:
                 self.proved[name] = f"induction over {depth} steps"
 
@@ -299,6 +304,8 @@ class Strategies:
         some = any_number(self.system, self.setting)
         sizes = ", ".join(f"{type_.name}={type_.count}" for type_ in self.small.counted() if type_.name in some)
         self.fixed |= dict.fromkeys(found.fixed, sizes)
+        for name in found.cut_short:
+            self.cut_off.setdefault(name, []).append("the search for lemmas")
         if found.proved:
             self.lemmas, self.induction = found.lemmas, found.induction
             self.proved |= dict.fromkeys(found.proved, "induction, with lemmas from explored states")
@@ -396,7 +403,7 @@ def _require_first_state(system: System, setting: Setting) -> None:
 
 
 def _is_a_case(model: System, system: System, setting: Setting) -> bool:
-    """Whether a proof of a system is about this model of it too, whose constants may have other values."""
+    """Returns whether a proof of a system is about this model of it too, whose constants may have other values."""
     sizes, values = known_sizes(system, setting.sizes), model.values()
     same = all(values[name] == system.constants[name].value for name in {*system.bounding, *setting.values})
     return same and all(type_.count == sizes.get(type_.name, type_.count) for type_ in model.counted())
@@ -406,8 +413,8 @@ def _case(p: Property) -> str:
     return "step" if p.kind == "step" else "state"
 
 
-def _run_k_induction(system: System, setting: Setting, proved: frozenset[str], name: str) -> tuple[int, float]:
-    """In another process: with how many steps a property is inductive, and seconds."""
+def _run_k_induction(system: System, setting: Setting, proved: frozenset[str], name: str) -> tuple[int | None, float]:
+    """In another process: with how many steps a property is inductive, as `k_induction` returns it, and seconds."""
     began = time.perf_counter()
     encoding = setting.encoding(system)
     claims = {c.name: c for c in claims_of(encoding)}

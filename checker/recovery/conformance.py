@@ -115,5 +115,5 @@ class StepConformance(StepComparison):
 
 
 def _asks_messages(offer: GroundOffer) -> bool:
-    """Whether the environment's condition asks for messages on their way."""
+    """Returns whether the environment's condition asks for messages on their way."""
     return any(map(reads_messages, offer.offer.outside))

@@ -309,7 +309,7 @@ def _machines(actor: Actor) -> DurableMachines:
 
 
 def _differ(before: dict[str, Any], now: dict[str, Any]) -> str:
-    """What is not as it was, in words."""
+    """Returns what is not as it was, in words."""
     pairs = ((n, now.get(n), v) for n, v in before.items() if now.get(n) != v)
     return "; ".join(f"{n} is {_shown(is_)}, not {_shown(was)}" for n, is_, was in pairs)
 

@@ -32,7 +32,7 @@ from leasehold.spec.language.model import Call
 
 
 def owed(sim: Simulation, properties: MonitoredProperties, lease: str, state: Sequence[Any]) -> Iterator[str]:
-    """What the machines of a lease owe, in words.
+    """Yields what the machines of a lease owe, in words.
 
     Args:
         sim: the actors.

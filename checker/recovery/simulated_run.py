@@ -62,7 +62,7 @@ class SimulatedRun(Generic[S]):
         self.outcome.say(check, words)
 
     def report_steps(self) -> None:
-        """Whether each step was one of the specification; one that was not makes others strange."""
+        """Checks whether each step was one of the specification; one that was not makes others strange."""
         for words in self.steps.strange[:1]:
             self.say("step", words)
         for words in self.events.wrong[:1]:
@@ -94,6 +94,6 @@ class SimulatedRun(Generic[S]):
         self.sim.loop.call(partial(actor.tell, lease, machine, event, dict(fields or {})))
 
     def check_progress(self, monitor: PropertyMonitor) -> None:
-        """Whether the machines of a lease have left anything undone, once its actors are at rest."""
+        """Checks whether the machines of a lease have left anything undone, once its actors are at rest."""
         for words in owed(self.sim, monitor.properties, monitor.lease, monitor.state):
             self.say("progress", f"tick {self.sim.time.now}: {words}")

@@ -68,7 +68,7 @@ class TraceRecorder:
                     self._steps[last] = replace(step, sent=(*step.sent, sent))
 
     def _sends(self, step: Step, notice: Notice) -> bool:
-        """Whether a message follows from a step."""
+        """Returns whether a message follows from a step."""
         recovery = step.kind == "recover" and step.event.endswith(f":{notice.actor}")
         return step.machine == notice.machine or recovery
 

@@ -95,7 +95,7 @@ class _Stream:
 
     @property
     def is_bare(self) -> bool:
-        """Whether no event waits, and more may come."""
+        """Returns whether no event waits, and more may come."""
         return not self.events and not self.closed
 
 
@@ -171,7 +171,7 @@ class CausalMerge:
             self.causeless.add(fault.run)
 
     def _received(self, event: AnyEvent) -> Iterator[tuple[tuple[str, str, str], int]]:
-        """What an event has received over channels with a capacity: run, sender and receiver, and the number."""
+        """Yields what an event has received over channels with a capacity: run, sender and receiver, and the number."""
         for step in with_driven(event.step) if self._capacities and isinstance(event, StepEvent) else ():
             if step.received is not None and step.event in self._capacities:
                 yield (step.lease, step.received.machine, step.machine), step.received.number
@@ -211,7 +211,7 @@ class CausalMerge:
             self._expect(event)
 
     def waiting(self, actor: str) -> int:
-        """How many events of an actor wait for others."""
+        """Returns how many events of an actor wait for others."""
         return len(self._streams[actor].events)
 
     def recall(self, run: str, sent: Sent) -> None:
@@ -332,7 +332,7 @@ class CausalMerge:
             heappush(self._bare, ((now, time), stream.place))
 
     def _lacks_room(self, event: AnyEvent) -> bool:
-        """Whether an event that waits tells of a receipt without which a step would have had no room."""
+        """Returns whether an event that waits tells of a receipt without which a step would have had no room."""
         for step in with_driven(event.step) if self._awaited and isinstance(event, StepEvent) else ():
             for said in step.sends:
                 awaited = self._awaited.get((step.lease, step.machine, said.to))
@@ -341,7 +341,7 @@ class CausalMerge:
         return False
 
     def _complete(self, moment: tuple[int, float]) -> bool:
-        """Whether all that is earlier has come."""
+        """Returns whether all that is earlier has come."""
         if self._outdated:
             bare = [stream for stream in self._streams.values() if stream.is_bare]
             self._bare = [

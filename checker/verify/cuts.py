@@ -20,6 +20,7 @@ to its actors meanwhile. So it need not be in memory (`recall`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import attrgetter
 from typing import Any
 
 from leasehold.checker.explore.faulty import reference_of
@@ -133,7 +134,7 @@ class ConsistentCuts:
             its next step shows it; else right before that step.
 
     Attributes:
-        now: the latest time that an actor has told.
+        told, now: by actor, the time that it has told last; the latest of any, until a clock that was ahead goes back.
         begun: how many runs there are.
         runs: those in memory.
         down, recovered: the position of the event with which an actor that is down recovers, or has recovered last; 0:
@@ -153,6 +154,7 @@ class ConsistentCuts:
         self.merge = CausalMerge(actors, self._sent_in, capacities_of(known.system))
         self.steps = RunSteps(known, self._fault)
         self.now, self.begun = 0, 0
+        self.told: dict[str, int] = {}
         self.runs: dict[str, RunState] = {}
         self.asleep: set[str] = set()  # runs that go on, and are not in memory
         self.down: dict[str, int] = {}
@@ -206,6 +208,7 @@ class ConsistentCuts:
                 self._fault(event, "", words)
             return
         yield from self._starts(event)
+        self._corrects(event)
         yield from self._passes_time(event.now)
         match event:
             case RecoveredEvent():
@@ -225,6 +228,9 @@ class ConsistentCuts:
             case FoundEvent():
                 yield from self._found(event)
             case ForgottenEvent() if event.lease != OF_ACTOR:
+                of = self._run(event.lease) if event.lease in self.asleep else self.runs.get(event.lease)
+                if of is not None:  # it has no record to come back with
+                    of.digests.pop((event.actor, event.machine), None)
                 yield event
             case MigratedEvent():
                 words = "records were mapped to another specification; what was before is not judged"
@@ -263,6 +269,14 @@ class ConsistentCuts:
         self.recovered[actor], _ = self.starting.pop(actor, (0, 0))
         yield from self._went(actor, self.recovered[actor], UP)
 
+    def _corrects(self, event: AnyEvent) -> None:
+        """An actor whose clock goes back was ahead: what it told is no time of any run from here on."""
+        before, self.told[event.actor] = self.told.get(event.actor, event.now), event.now
+        if event.now < before - STARTING_TICKS:
+            self._fault(event, "", f"its clock goes back from tick {before} to {event.now}: it was ahead until here")
+        if event.now < before:
+            self.now = min(self.now, max(self.told.values()))
+
     def _passes_time(self, now: int) -> Iterator[Cut]:
         """It is so late; runs are told when something happens in them."""
         for actor, (_, since) in sorted(self.starting.items()):
@@ -289,7 +303,8 @@ class ConsistentCuts:
         """The runs that go on, in the order in which they began."""
         for name in sorted(self.asleep):
             self._run(name)
-        return iter(sorted((run for run in self.runs.values() if run.judged and not run.over), key=_number))
+        going = [run for run in self.runs.values() if run.judged and not run.over]
+        return iter(sorted(going, key=attrgetter("number")))
 
     def _went(self, actor: str, position: int, to: Any) -> Iterator[Cut]:
         """An actor has stopped, or runs again, in all of its runs."""
@@ -321,9 +336,8 @@ class ConsistentCuts:
             return
         for words in (*lost.words, *(() if ahead else lost.numbers)):
             self._fault(event, name, f"{step.machine} {words}")
-        if lost.cells and self._recovered_last(event.actor) > run.positions.get(
-            key, 0
-        ):  # else the step itself is wrong
+        # Where it has not recovered since, the step itself is wrong.
+        if lost.cells and self._recovered_last(event.actor) > run.positions.get(key, 0):
             yield from self._time(run)
             self.steps.loses(run, event, step.machine)
             if step.lease == OF_ACTOR:
@@ -359,7 +373,7 @@ class ConsistentCuts:
     def _time(self, run: RunState) -> Iterator[Cut]:
         """Time passes in a run, up to now."""
         clock = self.layout.clock
-        if clock is not None and run.state[clock] < self.now:
+        if clock is not None and run.state[clock] != self.now:
             run.state[clock] = self.now
             yield run.cut(Action("clock", None, 0, ""))
 
@@ -484,7 +498,3 @@ class ConsistentCuts:
         except Unjudged as why:
             run.judged = False
             self._fault(event, name, str(why), why.kind)
-
-
-def _number(run: RunState) -> int:
-    return run.number

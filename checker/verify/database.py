@@ -98,7 +98,7 @@ class VerifyDatabase:
             raise DatabaseError(f"{self._place}: {error}") from error
 
     def _is_unanswered(self, error: Exception) -> bool:
-        """Whether the driver has given up waiting for an answer."""
+        """Returns whether the driver has given up waiting for an answer."""
         if self.tables.dialect.name == "postgresql":
             from leasehold.impl.store.answered import Unanswered
 
@@ -204,7 +204,7 @@ class VerifyDatabase:
         return {"system": system.name, "digest": system.digest, **constants}
 
     def _found(self) -> dict[str, Any]:
-        """What `progress` has, by name; nothing where it is not there."""
+        """Returns what `progress` has, by name; nothing where it is not there."""
         if PROGRESS.name not in self._names():
             return {}
         name = self.tables.dialect.identifier("name")

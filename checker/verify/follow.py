@@ -213,7 +213,7 @@ class SourceVerification:
         return {kept.actor: kept.position - kept.sealed for kept in trusted if kept.position > kept.sealed}
 
     def lag(self) -> Lag:
-        """How far the verification is behind."""
+        """Returns how far the verification is behind."""
         kept, merge = self.verification.kept, self.verification.cuts.merge
         events = sum(max(0, reader.last - kept.follower(actor).judged) for actor, reader in self.readers.items())
         until = merge.complete_until() if merge.oldest() is None else merge.oldest()

@@ -366,6 +366,9 @@ class HistoryVerification:
         closing = self._closing.pop(name, None)
         run.over, run.ended = bool(settled), bool(ended)
         run.forgotten = forgotten if closing is None else closing.forgotten
+        for key, position in self.kept.forgotten(self.cursor, name) if run.forgotten else ():
+            if position > run.positions.get(key, 0):
+                run.digests.pop(key, None)
         return run, _sent(cut.step for cut in made if cut.step is not None)
 
     def _changed_machines(self) -> list[tuple[str, str, str, str]]:
@@ -377,6 +380,7 @@ class HistoryVerification:
         return {
             "checked": self.check.checked, "entry": self.recorder.entry, "judged": self.kept.judged,
             "events": self.result.events, "cuts": self.result.cuts, "runs": cuts.begun, "now": cuts.now,
+            "told": cuts.told,
             "down": cuts.down, "recovered": cuts.recovered, "starting": cuts.starting,
             "stopping": sorted(cuts.stopping),
             "broken_specs": sorted(cuts.broken_specs), "covered": self.result.covered,
@@ -390,7 +394,7 @@ class HistoryVerification:
         self._forgot = True
         self.check.checked, self.recorder.entry = progress["checked"], progress["entry"]
         self.recorder.begun = cuts.begun = progress["runs"]
-        self.kept.judged, cuts.now = progress["judged"], progress["now"]
+        self.kept.judged, cuts.now, cuts.told = progress["judged"], progress["now"], progress["told"]
         cuts.down, cuts.recovered = progress["down"], progress["recovered"]
         cuts.starting = {actor: (position, since) for actor, (position, since) in progress["starting"].items()}
         cuts.stopping = {*progress["stopping"], *(a for a in actors if a not in self.kept.followers)}

@@ -214,6 +214,13 @@ class KeptEvents:
         for (body,) in self._rows(cursor, f"SELECT body FROM event WHERE {where}", (run,)):
             yield read(body.encode())
 
+    def forgotten(self, cursor: Cursor, run: str) -> Iterator[tuple[tuple[str, str], int]]:
+        """The machines of a run that were forgotten, with their actors, and the positions of the events that say so."""
+        where = f"run = {self.mark} AND judged IS NOT NULL"
+        for (body,) in self._rows(cursor, f"SELECT body FROM event WHERE {where}", (run,)):
+            if isinstance(event := read(body.encode()), ForgottenEvent):
+                yield (event.actor, event.machine), event.position
+
     def known_of(self, cursor: Cursor, table: str, runs: Iterable[int]) -> set[tuple[int, str]]:
         """The run and property of what `violation` or `witness` has of some runs."""
         numbers, found = sorted(set(runs)), set()

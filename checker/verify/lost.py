@@ -54,7 +54,7 @@ def first_steps(event: StepEvent) -> Iterator[MachineStep]:
 
 
 def lost_record(known: CutsOfSystem, run: RunState, step: MachineStep) -> LostRecord | None:
-    """What was lost of a machine's record since its last event in a run; None: nothing that its step shows."""
+    """Returns what was lost of a machine's record since its last event in a run; None: nothing that its step shows."""
     place = known.machine(step.machine)
     if place is None or step.machine not in run.epochs:
         return None

@@ -47,7 +47,7 @@ def try_queries(queries: Iterable[PropertyQuery], database: VerifyDatabase, know
 
 
 def check_found(cursor: QueryCursor, query: PropertyQuery, run: object, cut: object) -> None:
-    """Whether what a query of a user yields is a cut.
+    """Checks whether what a query of a user yields is a cut.
 
     Raises:
         OwnQueryError: it is none.

@@ -168,7 +168,7 @@ class RunSteps:
         return run.cut(Action(row.cause, None, 0, row.event), row.actor, row.position)
 
     def played(self, run: RunState, actor: str) -> list[str]:
-        """What an actor plays in a run, as actors of the layout."""
+        """Returns what an actor plays in a run, as actors of the layout."""
         return [of for of, player in run.players.items() if player == actor]
 
     def passes(self, run: RunState, actor: str, machine: str) -> None:

@@ -243,12 +243,12 @@ class Tables:
         yield from (RUN, self.cut, *self.machine_tables.values(), *self.channel_tables.values(), LANE, SEPARATED)
 
     def insert(self, table: Table) -> str:
-        """What inserts a row."""
+        """Returns what inserts a row."""
         names = ", ".join(self.dialect.identifier(c.name) for c in table.columns)
         return f"INSERT INTO {table.name} ({names}) VALUES ({', '.join([self.dialect.mark] * len(table.columns))})"
 
     def statements(self) -> Iterator[str]:
-        """What makes the tables and views in an empty database, and fills in the members of types."""
+        """Yields what makes the tables and views in an empty database, and fills in the members of types."""
         for table in (*self.tables(), *KEPT):
             yield self._create(table)
             yield from self._indexes(table)

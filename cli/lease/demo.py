@@ -120,7 +120,7 @@ class Demo:
 
     @property
     def over(self) -> bool:
-        """Whether all that was meant to happen has happened, and is over everywhere."""
+        """Returns whether all that was meant to happen has happened, and is over everywhere."""
         quiet = not self.kills and not self._down and not self._back
         quiet = quiet and (self.partitions is None or self.partitions.over)
         return quiet and self.story.all_asked and all(self.watcher.over(lease) for lease in self.story.plans)

@@ -279,7 +279,7 @@ def _told_process(data: dict[str, Any], number: int) -> int:
 
 
 def _is_told(seen: Observation, loss: Loss) -> bool:
-    """Whether the holder knows of a loss; of a lease that is over there is nothing to know."""
+    """Returns whether the holder knows of a loss; of a lease that is over there is nothing to know."""
     row = seen.row(TENANT, loss.lease)
     if row is None:
         return seen.leases[TENANT] is not None

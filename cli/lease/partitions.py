@@ -93,7 +93,7 @@ class Partitions(AbstractContextManager["Partitions"]):
 
     @property
     def over(self) -> bool:
-        """Whether all partitions have been and healed."""
+        """Returns whether all partitions have been and healed."""
         return not self._due
 
     def at_the_end(self) -> None:

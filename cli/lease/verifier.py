@@ -44,7 +44,7 @@ class DemoVerifier:
 
     @property
     def complaints(self) -> list[str]:
-        """What is wrong, in words."""
+        """Returns what is wrong, in words."""
         found = [f"the verifier ended with an error: {self.error}"] if self.error is not None else []
         found += [
             f"{v.property} is violated in {v.run}, as events {_told(v.events)} show" for v in self.result.violations

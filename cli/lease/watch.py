@@ -34,7 +34,7 @@ class DemoMonitor(FleetMonitor):
         return seen
 
     def over(self, lease: str) -> bool:
-        """Whether a lease is, or was, over at all actors that have it."""
+        """Returns whether a lease is, or was, over at all actors that have it."""
         if lease not in self._over:
             rows = [(name, held.get(lease)) for name, held in self.last.leases.items() if held is not None]
             known = [(name, row) for name, row in rows if row is not None]
@@ -43,7 +43,7 @@ class DemoMonitor(FleetMonitor):
         return lease in self._over
 
     def _done(self, name: str, row: dict[str, Any]) -> bool:
-        """Whether a machine is at its end, or the site keeps an expired lease until its units are needed."""
+        """Returns whether a machine is at its end, or the site keeps an expired lease until its units are needed."""
         expired = max((row["data"][time] for time in row["times"]), default=0) <= self.last.now
         return bool(row["over"] or (name == SITE and expired))
 

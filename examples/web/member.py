@@ -30,7 +30,7 @@ PAUSE_SECONDS = 0.05
 QUIET_LOOKS = 2  # in a row: a request that has just been given to the server may not be counted yet
 
 
-class Cluster:
+class HaproxyMembers:
     """The members, at HAProxy and in the folder."""
 
     def __init__(self, directory: Path) -> None:
@@ -129,12 +129,12 @@ def main() -> None:
     """Does what the actor asks for."""
     action = json.load(sys.stdin)
     told, verb = action["properties"], action["verb"]
-    cluster = Cluster(Path(os.environ["WEB_DIRECTORY"]))
+    members = HaproxyMembers(Path(os.environ["WEB_DIRECTORY"]))
     name = f"{told['site']}.{told['name']}"
     if verb == "leave":
-        print(f"{name}: {cluster.leave(name, float(os.environ.get('WEB_DRAIN_SECONDS', '30')))}")
+        print(f"{name}: {members.leave(name, float(os.environ.get('WEB_DRAIN_SECONDS', '30')))}")
     else:
-        cluster.join(name, told["address"])
+        members.join(name, told["address"])
         print(f"{name} is a member at {told['address']}")
 
 

@@ -223,7 +223,7 @@ class Simulation:
         return RecordKey(BELOW if self.program.machines[machine][0].of_actor else lease, machine)
 
     def membership(self, lease: str) -> str | None:
-        """Who plays the machines of a run, signed by its origin; None: its actors need not know."""
+        """Returns who plays the machines of a run, signed by its origin; None: its actors need not know."""
         origin = origin_of(lease)
         identity = self._identities.get(origin[0]) if origin is not None else None
         if identity is None or not self.program.has_membership:
@@ -237,7 +237,7 @@ class Simulation:
         return "/".join("-" if one is None else one.state for one in held)
 
     def concerns(self, notice: Notice, lease: str) -> bool:
-        """Whether a notice is about a machine of a lease, or about a unit that serves it."""
+        """Returns whether a notice is about a machine of a lease, or about a unit that serves it."""
         if not notice.machine or not self.program.roles[notice.machine.partition("[")[0]].of_actor:
             return notice.lease == lease
         held = self.held(lease, notice.machine)

@@ -484,7 +484,7 @@ class Actor:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing waits, no handler is at work, and no message is on its way at this moment."""
+        """Returns whether nothing waits, no handler is at work, and no message is on its way at this moment."""
         starting = self._starting is not None and not self._starting.done()
         asked = self.upcalls.busy or self.calls.under_way() or self.probes.asking
         at_work = bool(self.queue) or starting or asked or self.outbox.sending

@@ -91,7 +91,7 @@ def _gather(stepper: Stepper, instance: MachineInstance, peers: Mapping[str, str
 
 
 def _check_player(stepper: Stepper, machine: str, player: object) -> None:
-    """Whether somebody may play a machine: else what is sent to it would never be taken."""
+    """Checks whether somebody may play a machine: else what is sent to it would never be taken."""
     if not isinstance(player, str):
         raise ActorError(f"who plays {machine} is a name, not {player!r:.60}")
     try:

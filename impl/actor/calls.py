@@ -104,7 +104,7 @@ class HandlerCalls:
         return (task or "action" for other, task in self._runs if other == key)
 
     def under_way(self) -> int:
-        """How many calls are under way, those that wait among them."""
+        """Returns how many calls are under way, those that wait among them."""
         return len(self._runs)
 
     async def close(self) -> None:

@@ -64,7 +64,7 @@ class Chronicle:
 
     @property
     def unsealed(self) -> int:
-        """How many events no seal vouches for."""
+        """Returns how many events no seal vouches for."""
         return self.head.position - self.head.sealed
 
     async def begin(self, ready: Ready, store: Store, epoch: int, agreement: str, commits: int) -> None:
@@ -113,7 +113,7 @@ class Chronicle:
     # Writing
 
     def asks(self, ready: Ready) -> bool:
-        """Whether a turn needs a commit for the sake of its events."""
+        """Returns whether a turn needs a commit for the sake of its events."""
         return bool(ready.seal and (self.unsealed or self._refusals)) or any(
             draft.kind is not RefusedEvent for draft in ready.events
         )

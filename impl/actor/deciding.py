@@ -99,7 +99,7 @@ def check(stepper: Stepper, decision: Decision, now: int) -> None:
 
 
 def _is_answer(stepper: Stepper, instance: MachineInstance, decision: Decision) -> bool:
-    """Whether a decision answers a question, of the present state or of one that was left."""
+    """Returns whether a decision answers a question, of the present state or of one that was left."""
     if decision.state_epoch != instance.state_epoch:
         asked = stepper.program.asked_of_policies.get(instance.core.role, ())
         return decision.state_epoch >= 0 and decision.event in asked

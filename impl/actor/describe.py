@@ -176,5 +176,5 @@ def _shapes(fields: Named) -> Shapes:
 
 
 def _is_shaped(kind: t.Type) -> bool:
-    """Whether a value may not be plain yet, or large."""
+    """Returns whether a value may not be plain yet, or large."""
     return isinstance(kind, t.Set | t.Map | t.Option | t.Opaque)

@@ -87,6 +87,6 @@ def words(text: str) -> str:
 
 
 def refused(key: RecordKey, event: str, cause: str, reason: str) -> EventDraft:
-    """What was refused before it came to a machine."""
+    """Returns what was refused before it came to a machine."""
     fields = {"lease": key.lease, "machine": key.machine, "event": event, "cause": cause, "reason": reason}
     return EventDraft(RefusedEvent, {name: words(text) for name, text in fields.items()})

@@ -109,7 +109,7 @@ class Units(Protocol):
         ...
 
     def check(self, remembered: bytes) -> None:
-        """Whether all units still have the numbers by which records know them.
+        """Checks whether all units still have the numbers by which records know them.
 
         Raises:
             EnvironmentMismatch: one does not.
@@ -266,7 +266,7 @@ class Environment:
     probes: tuple[Probe, ...] = ()
 
     def unit_name(self, machine: MachineInstance) -> str:
-        """What handlers know a subsidiary machine by: a site's unit by its persistent name, if it has one.
+        """Returns what handlers know a subsidiary machine by: a site's unit by its persistent name, if it has one.
 
         One that belongs to the run is RUN/MACHINE, as the site's units are machines of no run.
         """

@@ -133,7 +133,7 @@ class EnvelopeCodec:
         )
 
     def _body(self, message: Outgoing, request: CredentialRequest, credential: str | Refusal | None) -> SealedMessage:
-        """What is to be signed, in place of a frame."""
+        """Returns what is to be signed, in place of a frame."""
         if isinstance(credential, Refusal):
             raise credential
         instance = message.instance
@@ -278,7 +278,7 @@ class Heard(NamedTuple):
         return cls(int(epoch), store, int(began), int(commits), fingerprint)
 
     def check(self, envelope: Envelope) -> None:
-        """Whether a message is of this incarnation, or of one after it of the same store.
+        """Checks whether a message is of this incarnation, or of one after it of the same store.
 
         Raises:
             Refusal: it is of an incarnation before.

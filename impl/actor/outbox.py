@@ -93,7 +93,7 @@ class Outbox:
 
     @property
     def sending(self) -> bool:
-        """Whether a message is on its way for the first time."""
+        """Returns whether a message is on its way for the first time."""
         return bool(self._fresh)
 
     def on_their_way(self) -> Counter[str]:

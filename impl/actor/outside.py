@@ -45,7 +45,7 @@ def tell(stepper: Stepper, ready: Ready, request: Tell) -> Outcome:
 
 
 def check_origin(program: Program, instance: MachineInstance, event: str) -> None:
-    """Whether clients, operators and policies may give a machine an event.
+    """Checks whether clients, operators and policies may give a machine an event.
 
     Raises:
         ActorError: it comes from what drives the machine or from its handlers, or when its subsidiary machines have

@@ -210,7 +210,7 @@ class PolicyDesk:
                 durable.add_done_callback(partial(_pass_on, job.reply))
 
     def _refusal(self, answer: Answer) -> ActorError | None:
-        """Why what follows from a command would be refused."""
+        """Returns why what follows from a command would be refused."""
         now = self.context.clock.now()
         try:
             for decision in answer.decisions:
@@ -220,7 +220,7 @@ class PolicyDesk:
         return None
 
     async def _ask(self, told: Told) -> Answer | None:
-        """What the policy answers; None: nothing in time."""
+        """Returns what the policy answers; None: nothing in time."""
         loop = asyncio.get_running_loop()
         running = loop.run_in_executor(self._thread, answer_of, self.policy, told)
         await asyncio.wait([running], timeout=self._limits.longest)

@@ -87,7 +87,7 @@ class UnitProbes:
 
     @property
     def asking(self) -> int:
-        """How many machines are being asked for."""
+        """Returns how many machines are being asked for."""
         return len(self._asking)
 
     def open(self) -> None:
@@ -149,7 +149,7 @@ class UnitProbes:
             self._asking[probe, key] = loop.create_task(self._ask(probe, held, held.state_epoch))
 
     def is_due(self, probe: Probe, held: MachineInstance) -> bool:
-        """Whether the event would move a machine now, and none of its own actions may."""
+        """Returns whether the event would move a machine now, and none of its own actions may."""
         if held.core.role != probe.role:
             return False
         machines = MachinesOfActor(self.table, held)
@@ -167,7 +167,7 @@ class UnitProbes:
         self._judge(probe, held.key, epoch, result)
 
     async def _result(self, probe: Probe, held: MachineInstance) -> ProbeResult:
-        """What the first handler of the machine says that knows; else how they failed."""
+        """Returns what the first handler of the machine says that knows; else how they failed."""
         name, found, words = self.name_of(held), ProbeResult.UNKNOWN, ""
         for handler in self._handlers(held):
             try:
@@ -232,7 +232,7 @@ class UnitProbes:
     # Machines outside
 
     def name_of(self, held: MachineInstance) -> str:
-        """What its handlers know a machine by: a unit by its persistent name, another by its run."""
+        """Returns what its handlers know a machine by: a unit by its persistent name, another by its run."""
         return self.context.environment.unit_name(held) if held.core.subsidiary else held.key.lease
 
     def _handlers(self, held: MachineInstance) -> Iterator[SaysWhatIsUp]:

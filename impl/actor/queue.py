@@ -64,7 +64,7 @@ class RequestQueue:
         self._quiet = self._before = 0
 
     def __bool__(self) -> bool:
-        """Whether a turn is made, or something waits for one."""
+        """Returns whether a turn is made, or something waits for one."""
         return bool(self.waiting) or self.turn_began is not None or self._woken
 
     def put(self, request: Request) -> asyncio.Future[Any]:

@@ -88,7 +88,7 @@ class Remains:
                 self._note(key, held, words)
 
     def _is_down(self, held: MachineInstance) -> bool:
-        """Whether nothing of a unit should live: no action is under way or asked for, and it is not up."""
+        """Returns whether nothing of a unit should live: no action is under way or asked for, and it is not up."""
         asked = any(isinstance(piece, CallWork) for piece in held.core.work[held.state](held.record))
         up = any(self._probes.is_due(probe, held) for probe in self._probes.probes)
         return held.core.subsidiary and not asked and not up and not self._probes.at_work(held.key)

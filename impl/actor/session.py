@@ -76,7 +76,7 @@ def acknowledge(instance: MachineInstance, neighbour: int, number: int) -> bool:
 
 
 def has_room(program: Program, instance: MachineInstance, event: Event, now: int) -> bool:
-    """Whether a machine may take an event as far as the room in its channels goes."""
+    """Returns whether a machine may take an event as far as the room in its channels goes."""
     try:
         check_room(program, instance, instance.core.step(instance.record, event, now)[1].work)
     except ChannelFull:
@@ -85,7 +85,7 @@ def has_room(program: Program, instance: MachineInstance, event: Event, now: int
 
 
 def check_room(program: Program, instance: MachineInstance, work: Iterable[Work]) -> None:
-    """Whether the messages of a step have room.
+    """Checks whether the messages of a step have room.
 
     Raises:
         ChannelFull: one has not.

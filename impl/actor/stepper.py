@@ -221,7 +221,7 @@ class Stepper:
                 self.step(ready, instance, TICK)
 
     def _may_forget(self, instance: MachineInstance, below: Sequence[MachineInstance], now: int) -> bool:
-        """Whether nobody objects to forgetting a machine, and some subsidiary ones with it."""
+        """Returns whether nobody objects to forgetting a machine, and some subsidiary ones with it."""
         if session.SESSIONS in instance.metadata:
             return False  # others have not heard all yet
         if not self.notices.subscribers:
@@ -390,7 +390,7 @@ class Stepper:
             self.table.held.clear()
 
     def _is_known(self, ready: Ready, instance: MachineInstance, at: int, message: str) -> bool:
-        """Whether it is known who plays a neighbour; if not, what is sent to it is owed."""
+        """Returns whether it is known who plays a neighbour; if not, what is sent to it is owed."""
         key = instance.key
         if not instance.peers[at]:
             name = self.program.neighbour(instance.core, instance.number, at)

@@ -370,11 +370,13 @@ class MachineTable:
         self._note_end(instance, now)
 
     def _note_end(self, instance: MachineInstance, now: int) -> None:
-        """A machine is forgotten some time after its end; a subsidiary one with its run, or never."""
+        """A machine is forgotten a while after its end, unless it goes on; a subsidiary one with its run, or never."""
         core, metadata = instance.core, instance.metadata
-        if self.program.standing:
+        if self.program.standing or core.subsidiary:
             return
-        if instance.state in core.ends and not core.subsidiary and "over" not in metadata:
+        if instance.state not in core.ends:
+            metadata.pop("over", None)
+        elif "over" not in metadata:
             metadata["over"] = now
             heappush(self._ended, (now, instance.key))
 
@@ -384,11 +386,12 @@ class MachineTable:
         One that were forgotten before the others would be begun anew by a late duplicate of its first message. While a
         subsidiary machine of the lease still has something to do, all of it is remembered.
         """
-        later = []
+        later, seen = [], set[RecordKey]()
         while self._ended and self._ended[0][0] <= before:
             _, key = heappop(self._ended)
-            if (instance := self.instances.get(key)) is None:
+            if key in seen or (instance := self.instances.get(key)) is None or instance.state not in instance.core.ends:
                 continue
+            seen.add(key)
             over = all(other.metadata.get("over", before + 1) <= before for other in self._of(key.lease))
             if over and all(below.rests for below in self.below_run(key.lease)):
                 yield instance

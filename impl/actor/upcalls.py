@@ -21,11 +21,13 @@ from leasehold.impl.core.work import CallWork
 from leasehold.impl.handlers.handler import HandlerAction
 from leasehold.impl.policy.policy import (
     Decision,
+    ExplainsWaits,
     HearsRefusals,
     Lease,
     Policy,
     Question,
     TakesDemands,
+    Undecided,
     decisions_of,
     is_quick,
 )
@@ -142,6 +144,15 @@ class Upcalls:
         """The leases that are wanted and have not begun, and why not, as far as that is known."""
         wanted = (name.removeprefix(WISH) for name in self.table.metadata if name.startswith(WISH))
         return {lease: self._reasons.get(lease, "") for lease in wanted if not self.table.has(lease)}
+
+    def undecided(self, key: RecordKey, now: int) -> Undecided | None:
+        """What the policy of a machine waits for before it decides, if it is a quick one that says so."""
+        policy = self._quick(key.machine.partition("[")[0])
+        try:
+            return policy.undecided(key.lease, now) if isinstance(policy, ExplainsWaits) else None
+        except Exception:
+            self._has_failed("does not say what it waits for")
+            return None
 
     # Policies
 

@@ -75,7 +75,7 @@ def _bounding_contracts(system: System) -> set[str]:
 
 
 def _compares_time(e: x.Expression | None, constant: str) -> Place | None:
-    """Where a contract compares the time with a constant, if it does."""
+    """Returns where a contract compares the time with a constant, if it does."""
     for node in x.walk(e) if e is not None else ():
         compares = isinstance(node, x.Apply) and node.op in COMPARISONS and constant in bounds.constants_of(node)
         if compares and x.mentions(node, lambda part: isinstance(part, x.Now)):

@@ -66,7 +66,7 @@ def not_enforced(system: System) -> tuple[NotEnforced, ...]:
 
 
 def _obstacle(system: System, entry: Outside) -> str:
-    """Why no part of a contract can be enforced, or is to be; empty: one is."""
+    """Returns why no part of a contract can be enforced, or is to be; empty: one is."""
     if not entry.enforced:
         return "it says `enforced: false`"
     assert entry.when is not None
@@ -89,7 +89,7 @@ def _enforced(system: System, role: str, when: x.Expression) -> tuple[x.Expressi
 
 
 def _reasons(system: System, role: str, part: x.Expression) -> list[str]:
-    """Why an actor cannot hold an event to a part of its contract."""
+    """Returns why an actor cannot hold an event to a part of its contract."""
     match part:
         case x.Apply(op=">" | ">=", operands=(later, x.Now())) | x.Apply(op="<" | "<=", operands=(x.Now(), later)):
             return list(_unknown(system, role, later))
@@ -107,7 +107,7 @@ def _of_event(system: System, role: str, event: str) -> list[Outside]:
 
 
 def is_known(system: System, role: str, e: x.Expression) -> bool:
-    """Whether an actor with a role's machine can evaluate an expression."""
+    """Returns whether an actor with a role's machine can evaluate an expression."""
     return next(_unknown(system, role, e), None) is None
 
 
@@ -118,7 +118,7 @@ def _unknown(system: System, role: str, e: x.Expression) -> Iterator[str]:
 
 
 def _is_of_several_runs(system: System, role: str, e: x.Expression) -> bool:
-    """Whether an expression reads other machines, or the number of the machine itself.
+    """Returns whether an expression reads other machines, or the number of the machine itself.
 
     Where it does not, the machines that it names as values are all of the run of the machine itself.
     """
@@ -178,12 +178,12 @@ def _unknown_parts(system: System, role: str, e: x.Expression) -> Iterator[str]:
 
 
 def _is_own(owner: x.Expression | None) -> bool:
-    """Whether the owner of a value is the machine to which the event is offered."""
+    """Returns whether the owner of a value is the machine to which the event is offered."""
     return owner is None or isinstance(owner, x.Self) or (isinstance(owner, x.BoundVariable) and owner.name == "it")
 
 
 def _is_only(system: System, role: str, owner: x.Expression | None) -> bool:
-    """Whether the owner of a value is the one machine that its role has in a run."""
+    """Returns whether the owner of a value is the one machine that its role has in a run."""
     return not system.roles[role].indexed and isinstance(owner, x.Literal_)
 
 
@@ -192,7 +192,7 @@ def _is_machine(e: x.Expression) -> bool:
 
 
 def _names_talking(system: System, kind: object) -> bool:
-    """Whether a value names machines of a role that is no subsidiary one."""
+    """Returns whether a value names machines of a role that is no subsidiary one."""
     match kind:
         case t.Instance(name=name):
             return name in system.roles and system.roles[name].parent is None

@@ -8,6 +8,7 @@ explored and proved like any other. Everything that stands in the way is found b
 from __future__ import annotations
 
 import hashlib
+import itertools
 import linecache
 from collections.abc import Iterable, Iterator, Mapping
 from types import ModuleType
@@ -63,6 +64,7 @@ def check_runnable(system: System) -> None:
         for role in (system.roles[channel.sender], system.roles[channel.receiver]):
             if channel.same_index and role.instance.dynamic:
                 sink.error("paired_members", channel.place, channel=channel.name, role=role.name)
+    _check_pairs(system, sink)
     for variable in system.shared.values():
         sink.error("shared_at_run_time", variable.place, name=variable.name)
     for message in system.messages.values():
@@ -73,6 +75,17 @@ def check_runnable(system: System) -> None:
         check_bounds(system, sink)
     if sink.errors:
         raise NotRunnable(sink.found)
+
+
+def _check_pairs(system: System, sink: Sink) -> None:
+    """Machines have one kind of neighbour of each role: the one of equal index, or all."""
+    for channel, other in itertools.permutations(system.channels.values(), 2):
+        if (
+            channel.same_index and not other.same_index
+            and {channel.sender, channel.receiver} == {other.sender, other.receiver}
+        ):  # fmt: skip
+            roles = f"`{channel.sender}` and `{channel.receiver}`"
+            sink.error("partly_paired", channel.place, channel=channel.name, roles=roles, other=other.name)
 
 
 def _check_maps(fields: Iterable[Datum], what: str, sink: Sink) -> None:
@@ -105,9 +118,10 @@ class _Checker:
         for fields in (role.data.values(), *(event.fields for event in role.events.values())):
             _check_maps(fields, what, self.sink)
         for datum in role.data.values():
-            if isinstance(datum.type, t.Set) and _is_all_of_dynamic(datum.type, datum.initial):
-                named = {"what": f"`{datum.name}` of {what}", "role": str(datum.type.of)}
-                self.sink.error("asks_for_all_members", datum.place, **named)
+            if datum.begins_as is not None:
+                self._reads(datum.begins_as, datum.place, f"the first value of `{datum.name}` of {what}")
+                if role.instance.dynamic and not _asks_who(datum.begins_as):
+                    self.sink.error("first_value_of_members", datum.place, role=role.name, datum=datum.name)
             if datum.any_initial:
                 self.sink.error("any_first_value", datum.place, role=role.name, datum=datum.name)
         for transition in role.transitions():
@@ -173,6 +187,12 @@ class _Checker:
                     for of in (r.instance for r in self.system.roles.values()):
                         if of.dynamic and of.counted_by == name:
                             self.sink.error("asks_for_all_members", place, what=what, role=of.name)
+
+
+def _asks_who(e: x.Expression) -> bool:
+    """Whether an expression reads the machine's own name only to ask whether it is a certain machine."""
+    asked = [o for part in x.walk(e) if isinstance(part, x.Apply) and part.op in ("==", "!=") for o in part.operands]
+    return sum(isinstance(part, x.Self) for part in x.walk(e)) == sum(isinstance(part, x.Self) for part in asked)
 
 
 def _is_all_of_dynamic(kind: t.Set, value: t.Value) -> bool:
@@ -299,9 +319,11 @@ def _core(system: System, role: Role, made: RoleSource, names: GeneratedNames) -
         names.constant(r.name, "core") + ", " for r in system.roles.values() if r.parent == role.name
     ).rstrip()
     answers = sorted(m.name for m in system.received_by(role.name) if m.answer)
-    ends = [s.name for s in role.states.values() if s.final]
+    ends = [s.name for s in role.states.values() if s.over]
     begun = any(m.name in s.on for m in system.received_by(role.name) for s in role.initial)
-    fields = [f"Field({datum.name!r}, {datum.type!r}, {datum.initial!r})" for datum in role.data.values()]
+    fields = [
+        f"Field({d.name!r}, {d.type!r}, {d.initial!r}{f', {d.begin!r}' if d.begin else ''})" for d in role.data.values()
+    ]
     events = [f"{e.name!r}: {tuple((f.name, f.type) for f in e.fields)!r}" for e in role.events.values()]
     yield from _made(
         f"{names.constant(role.name, 'core')} = Core",

@@ -152,7 +152,7 @@ class RoleSource(WorkSource):
         return "unmoved", "no guard holds"
 
     def _alone(self, choice: Transition) -> bool:
-        """Whether the work after a transition is its own, not that of its target."""
+        """Returns whether the work after a transition is its own, not that of its target."""
         return bool(choice.also) or choice.internal or bool(self.passed_to(self.after(choice)))
 
     def _outcome(self, choice: Transition) -> str:
@@ -307,7 +307,7 @@ class RoleSource(WorkSource):
 
 
 def _mentions(choice: Transition, name: str) -> bool:
-    """Whether a transition reads a field of its event."""
+    """Returns whether a transition reads a field of its event."""
     inside = (choice.guard, *(e for u in (*choice.updates, *choice.passes) for e in (u.value, u.key)))
     return any(x.mentions(e, lambda n: isinstance(n, x.Argument) and n.name == name) for e in inside)
 
@@ -332,7 +332,7 @@ def _always_evaluated(e: x.Expression) -> Iterator[x.Expression]:
 
 
 def _opposite(one: x.Expression | None, other: x.Expression) -> bool:
-    """Whether one guard holds just where the other does not, as can be seen from their form."""
+    """Returns whether one guard holds just where the other does not, as can be seen from their form."""
     match one, other:
         case (x.Apply(op="not", operands=(inner,)), outer) | (outer, x.Apply(op="not", operands=(inner,))) if (
             inner == outer
@@ -346,7 +346,7 @@ def _opposite(one: x.Expression | None, other: x.Expression) -> bool:
 
 
 def _computes(e: x.Expression) -> bool:
-    """Whether a value is more than read."""
+    """Returns whether a value is more than read."""
     return not isinstance(
         e, x.Literal_ | x.ConstantRef | x.Now | x.Self | x.Data | x.ControlState | x.Argument | x.Sender
     )

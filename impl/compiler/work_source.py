@@ -76,12 +76,12 @@ class Neighbours:
 
     @property
     def size(self) -> int:
-        """How many there are that are not of a dynamic role."""
+        """Returns how many there are that are not of a dynamic role."""
         return sum(self.count.values())
 
     @property
     def unrolled(self) -> bool:
-        """Whether what is counted of them is written out."""
+        """Returns whether what is counted of them is written out."""
         return not self.dynamic and self.size <= UNROLLED
 
     def names(self) -> tuple[tuple[str, int], ...]:
@@ -118,7 +118,7 @@ def neighbours(system: System, role: Role) -> Neighbours:
         if other.name == role.name:
             between = [c for c in between if c.sender == c.receiver]
         if between:
-            if all(c.same_index for c in between):
+            if between[0].same_index:  # then all of them pair machines (LH811)
                 same.add(other.name)
             dynamic = other.instance.dynamic
             first[other.name], count[other.name] = at, 1 if other.name in same else 0 if dynamic else other.count
@@ -323,7 +323,7 @@ class WorkSource:
     # Work
 
     def _fixed(self, names: tuple[str, ...]) -> bool:
-        """Whether a work list is the same for every record."""
+        """Returns whether a work list is the same for every record."""
         return all(self._is_fixed(self.tasks[name]) for name in names)
 
     def _is_fixed(self, task: Send | Call | Drive) -> bool:
@@ -332,7 +332,7 @@ class WorkSource:
         return isinstance(task, Call) or task.only is None
 
     def passed_to(self, names: tuple[str, ...]) -> dict[str, t.Type]:
-        """What tasks read of the step, by name."""
+        """Returns what tasks read of the step, by name."""
         return {name: kind for task in names for name, kind in read_of_step(self.tasks[task]).items()}
 
     def _work(self, state: State) -> Iterator[str]:
@@ -445,7 +445,7 @@ class WorkSource:
 
 
 def is_it(e: x.Expression) -> bool:
-    """Whether it is the receiver that a task looks at."""
+    """Returns whether it is the receiver that a task looks at."""
     return isinstance(e, x.BoundVariable) and e.name == "it"
 
 
@@ -468,7 +468,7 @@ def named_receivers(only: x.Expression) -> tuple[x.Expression, list[x.Expression
 
 
 def few(kind: t.Type) -> bool:
-    """Whether a field tends to come back to values that it had, and can be hashed."""
+    """Returns whether a field tends to come back to values that it had, and can be hashed."""
     match kind:
         case t.Option(of=of):
             return of is not None and few(of)

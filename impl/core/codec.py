@@ -56,7 +56,7 @@ class Codec:
         self._encode = msgspec.msgpack.Encoder().encode
 
     def check(self, record: Record) -> None:
-        """Whether a record may be committed.
+        """Checks whether a record may be committed.
 
         Raises:
             CoreError: a number has left its type's range: the specification is at fault.
@@ -117,11 +117,11 @@ class Codec:
     # With dynamic neighbours what is kept of each is written by its name, as their number differs between actors.
 
     def by_name(self, of_neighbours: Mapping[int, Any], own: int) -> dict[str, Any]:
-        """What is kept of the neighbours of the machine of number `own`, by their names."""
+        """Returns what is kept of the neighbours of the machine of number `own`, by their names."""
         return {self.program.neighbour(self.core, own, at): value for at, value in sorted(of_neighbours.items())}
 
     def by_position(self, named: Any, own: int) -> dict[int, Any]:
-        """What `by_name` wrote, by position.
+        """Returns what `by_name` wrote, by position.
 
         Raises:
             RecordError: it is not that.

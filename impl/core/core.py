@@ -41,11 +41,16 @@ class MessageShape:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of the specification in a record."""
+    """A field of the specification in a record; `begin` has the first values of machines that do not begin alike."""
 
     name: str
     type: Type
     initial: Value
+    begin: tuple[Value, ...] = ()
+
+    def first(self, instance: int) -> Value:
+        """The value with which a machine begins."""
+        return self.begin[min(instance, len(self.begin) - 1)] if self.begin else self.initial
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,7 +80,7 @@ class Core:
         answers: for each state whose subsidiaries are waited for, what has come true of them.
         wakes: for each state with a timer, the earliest time at which it may be due.
         heard_answers: the messages that it receives and does not answer.
-        ends: the final states, in which no event changes the record any more.
+        ends: the states in which a machine is over, and may be forgotten; hardly an event changes the record any more.
         begin: the initial state of each machine, where they do not all start in the same one; machines of a dynamic
             role that have higher numbers start as the last one does.
         dynamic: there may be any number of its machines; `count` is that of the beginning.
@@ -148,7 +153,7 @@ class Core:
         own = (instance,) if self.indexed else ()
         none: Any = Numbers() if self.dynamic_neighbours else (0,) * len(self.neighbours)
         numbers = () if self.subsidiary else (none, none)
-        data = tuple(f.initial for f in self.fields)
+        data = tuple(f.first(instance) for f in self.fields)
         return (
             self.first_state(instance),
             *own,

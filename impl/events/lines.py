@@ -143,7 +143,7 @@ class EventLines:
                 yield body
 
     def check_end(self, verifier: ChainVerifier, unsigned: bool = False) -> Verified:
-        """Whether the end is that of the events that were read.
+        """Returns whether the end is that of the events that were read.
 
         Raises:
             ChainError: it is not, or nobody who could vouch for it has signed it.

@@ -17,7 +17,7 @@ from leasehold.impl.events.event import (
 
 
 def summary(event: AnyEvent) -> str:
-    """What happened: `tenant:1 authority nascent -> priming: redeem from service_manager (1)`."""
+    """Returns what happened: `tenant:1 authority nascent -> priming: redeem from service_manager (1)`."""
     match event:
         case StepEvent(step=step):
             return _step(step)

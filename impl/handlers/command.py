@@ -107,7 +107,7 @@ class CommandHandler:
         return None if code else _read(output)[0]
 
     async def is_up(self, unit: str) -> bool | None:
-        """What the exit code of the command `probe` says; None without such a command.
+        """Returns what the exit code of the command `probe` says; None without such a command.
 
         Raises:
             HandlerError: it could not be started, or has failed.
@@ -121,7 +121,7 @@ class CommandHandler:
         return code == 0
 
     async def left_of(self, unit: str) -> str:
-        """Whether the command `probe` says that a unit is up; nothing without such a command."""
+        """Returns whether the command `probe` says that a unit is up; nothing without such a command."""
         return "it is up, by its probe" if await self.is_up(unit) else ""
 
     async def _probe(self, unit: str) -> tuple[int, str, str]:

@@ -173,7 +173,7 @@ def answer_of(
 
 
 def _properties(given: object, action: HandlerAction | None) -> dict[str, Any]:
-    """What others are told of a unit.
+    """Returns what others are told of a unit.
 
     Raises:
         HandlerError: it is no mapping, or too large for a message of many units.
@@ -231,7 +231,7 @@ class SaysWhatIsUp(Protocol):
     """A handler that can say whether a unit that was set up is still up (impl/actor/probes.py)."""
 
     async def is_up(self, unit: str) -> bool | None:
-        """Whether a unit is up; None where this handler cannot say.
+        """Returns whether a unit is up; None where this handler cannot say.
 
         It may be asked at any time, often, and while it acts on other units; it changes nothing. An exception means
         that it is not known. What takes too long is cancelled.
@@ -247,7 +247,7 @@ class SaysWhatIsLeft(Protocol):
     """A handler that can say what still lives of a unit that should be down (impl/actor/remains.py)."""
 
     async def left_of(self, unit: str) -> str:
-        """What lives of a unit, in words for an operator; empty where nothing does. It changes nothing."""
+        """Returns what lives of a unit, in words for an operator; empty where nothing does. It changes nothing."""
         ...
 
 

@@ -106,7 +106,7 @@ class UnitDirectory:
         return seen if seen is not None and seen.start == birth["start"] else None
 
     def alive(self) -> bool:
-        """Whether the unit's first process runs."""
+        """Returns whether the unit's first process runs."""
         leader = self.leader()
         return leader is not None and not leader.gone
 

@@ -121,7 +121,7 @@ class ProcessHandler:
         return await asyncio.get_running_loop().run_in_executor(self._asking, _facts, place)
 
     async def is_up(self, unit: str) -> bool:
-        """Whether the unit's first process runs. It waits for no action."""
+        """Returns whether the unit's first process runs. It waits for no action."""
         return await asyncio.get_running_loop().run_in_executor(self._asking, self._look, self._place(unit))
 
     async def left_of(self, unit: str) -> str:

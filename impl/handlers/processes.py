@@ -66,7 +66,7 @@ def boot() -> str:
 
 
 def carries(pid: int, variable: bytes) -> bool:
-    """Whether a process was started with an environment variable, `NAME=value`."""
+    """Returns whether a process was started with an environment variable, `NAME=value`."""
     try:
         return variable in (PROC / str(pid) / "environ").read_bytes().split(b"\0")
     except OSError as error:
@@ -75,7 +75,7 @@ def carries(pid: int, variable: bytes) -> bool:
 
 
 def holds(pid: int, device: int, inode: int) -> bool:
-    """Whether a process has a file open."""
+    """Returns whether a process has a file open."""
     folder = PROC / str(pid) / "fd"
     try:
         names = os.listdir(folder)

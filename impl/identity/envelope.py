@@ -92,7 +92,7 @@ def seal(envelope: Envelope, key: PrivateKey) -> bytes:
 
 
 def body_of(envelope: Envelope) -> bytes:
-    """What is signed of an envelope.
+    """Returns what is signed of an envelope.
 
     Raises:
         Malformed: no receiver would accept it; this is a mistake of ours.

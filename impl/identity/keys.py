@@ -83,7 +83,7 @@ class PublicKey:
         return hashlib.sha256(self.raw).hexdigest()[:32]
 
     def verifies(self, purpose: Purpose, body: bytes, signature: bytes) -> bool:
-        """Whether a signature over a body was made for this purpose, with this key."""
+        """Returns whether a signature over a body was made for this purpose, with this key."""
         if len(signature) == _ED25519_BYTES:
             return self._signed(signature, purpose.value + body)
         signature, proof = signature[:_ED25519_BYTES], signature[_ED25519_BYTES:]
@@ -147,7 +147,7 @@ class PrivateKey:
         return signatures
 
     def _salt(self, body: bytes) -> bytes:
-        """What nobody can guess who has not the key."""
+        """Returns what nobody can guess who has not the key."""
         return hashlib.blake2b(body, key=self._secret, digest_size=merkle.SALT_BYTES).digest()
 
     @cached_property

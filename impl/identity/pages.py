@@ -89,7 +89,7 @@ def digest_of(name: str) -> bytes | None:
 
 
 def digest(owner: str, body: bytes) -> bytes:
-    """What the page of an owner is known by."""
+    """Returns what the page of an owner is known by."""
     return sha256(b"leasehold page\0%b\0%b" % (owner.encode(), body)).digest()
 
 
@@ -117,7 +117,7 @@ def open_page(frame: bytes) -> tuple[str, bytes]:
 
 
 def is_large(value: Any) -> bool:
-    """Whether a field is too large to be written into its message; what cannot be written anywhere is not."""
+    """Returns whether a field is too large to be written into its message; what cannot be written anywhere is not."""
     if type(value) in (int, bool, float, type(None)):
         return False
     try:

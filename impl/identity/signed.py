@@ -245,7 +245,7 @@ def _decode(body: bytes, decoder: msgspec.json.Decoder[_T]) -> _T:
 
 
 def _check_once(body: bytes, again: bytes) -> None:
-    """Whether no name is given twice in one mapping.
+    """Checks whether no name is given twice in one mapping.
 
     Readers differ in which of two they take. What was read, written again (`again`), has every name once, so bytes that
     are the same need no second look.

@@ -44,7 +44,7 @@ class TrustedKey:
     revoked: bool = False
 
     def valid(self, at: float) -> bool:
-        """Whether its signatures count at a time."""
+        """Returns whether its signatures count at a time."""
         return not self.revoked and (self.not_after is None or at < self.not_after)
 
 
@@ -73,7 +73,7 @@ class TrustedActor:
         return next((k for k in self.keys if k.key.fingerprint == fingerprint), None)
 
     def check_signature(self, purpose: Purpose, fingerprint: str, body: bytes, signature: bytes, at: float) -> None:
-        """Whether the actor signed a body for a purpose, with a key that counts at a time.
+        """Checks whether the actor signed a body for a purpose, with a key that counts at a time.
 
         Raises:
             Forged: it did not.
@@ -87,7 +87,7 @@ class TrustedActor:
             raise Forged(f"the signature is not that of {self.name}")
 
     def holds(self, fingerprint: str, at: float) -> bool:
-        """Whether a key is one of its keys, and counts at a time."""
+        """Returns whether a key is one of its keys, and counts at a time."""
         key = self.key(fingerprint)
         return key is not None and key.valid(at)
 

@@ -28,12 +28,14 @@ from dataclasses import dataclass, field
 
 from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.lease.ticket import properties_of
-from leasehold.impl.policy.policy import Decision, Lease, Question
+from leasehold.impl.policy.policy import Decision, Lease, Question, Undecided
+from leasehold.impl.words import counted
 
 NONE: frozenset[int] = frozenset()
 _OVER = ("nascent", "closed")
 _KEPT = ("failed", "kept")  # units that are not free, and that no lease has up
 _WAITS = {"priming", "modifying"}
+NAMED = 3  # leases that are named as those that have what another waits for
 
 
 @dataclass(slots=True)
@@ -162,6 +164,28 @@ class FirstFit:
     def tick(self, now: int) -> Iterable[Decision]:
         self._settle()
         return self._serve(now)
+
+    def undecided(self, lease: str, now: int) -> Undecided | None:
+        """What a lease that waits for units waits for: those before it, and the leases that have units of its type."""
+        type = next((type for type, queue in self._queues.items() if lease in queue), None)
+        if type is None:
+            return None
+        view = self._views[lease]
+        before = next(iter(self._queues[type]))
+        more = view.lease.data["wanted"] - len(view.chosen)
+        words = f"{counted(more, 'more unit')} of type {type} {'is' if more == 1 else 'are'} wanted and "
+        words += f"{len(self._free[type])} free"
+        if before != lease:
+            return Undecided(f"{words}, and {before} waits before it", view.lease.data["end"])
+        ours = frozenset(self.inventory.numbers(type))
+        others = sorted(
+            (other.lease.data["end"], name, len(other.held & ours))
+            for name, other in self._views.items()
+            if name != lease and other.held & ours
+        )
+        named = [f"{name} has {units}, until tick {end}" for end, name, units in others[:NAMED]]
+        more_of_them = [f"{len(others) - NAMED} more leases have others"] if len(others) > NAMED else []
+        return Undecided(", ".join([words, *named, *more_of_them]), view.lease.data["end"])
 
     def _settle(self) -> None:
         waiting = sorted(self._recovered, key=lambda name: (self._views[name].lease.data["end"], name))

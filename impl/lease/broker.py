@@ -4,8 +4,9 @@ Theory of operation. A request can be granted when as many units are free over i
 now or later (advance reservation). Those for which there is no room wait in the order in which they came, and a later
 one does not overtake an earlier one, or large requests would wait for ever. With `backfill` a later one may go first
 where that does not delay the first that waits: it ends before room comes for that one, or takes only what is to spare
-then. A request that waits is denied at its end, and at once where it could never be granted, or where none are to wait
-(`wait: false`). Whoever is denied is told why.
+then. A request that waits is denied in the last tick of its term, so that its holder hears why before its own clock
+ends it; and at once where it could never be granted, or where none are to wait (`wait: false`). Whoever is denied is
+told why, and who waits is told on request (`undecided`): who is before it, who has the units, and when room comes.
 
 An extension is answered at once, as a ticket whose term runs out while its holder waits would be lost (paper, Table 1,
 invariant 6). Its holder has the units, so they are its own before anyone's who waits: as many or fewer are granted.
@@ -28,7 +29,10 @@ from math import inf
 
 from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.lease.ticket import properties_of
-from leasehold.impl.policy.policy import Decision, Lease, Question
+from leasehold.impl.policy.policy import Decision, Lease, Question, Undecided
+from leasehold.impl.words import counted
+
+NAMED = 3  # leases that are named as those that have what a request waits for
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,18 @@ class Calendar:
         start = max(start, now)
         times = {start, *(h.start for h in self._later.values() if start < h.start < end)}
         return max(sum(h.units for h in holdings if h.start <= at and (at < h.until or h.until <= now)) for at in times)
+
+    def in_the_way(self, start: int, end: int, now: int) -> dict[str, Holding]:
+        """What is held within a term, by lease, in the order in which it ends."""
+        start = max(start, now)
+        found = [(lease, h) for lease, h in self._holdings.items() if h.start < end and not now < h.until <= start]
+        return dict(sorted(found, key=lambda item: (item[1].until, item[0])))
+
+    def room_from(self, units: int, capacity: int, start: int, end: int, now: int) -> int | None:
+        """The first time from which units fit until the end of a term, if every holding goes at its end; or none."""
+        ends = {h.until for h in self._holdings.values() if start < h.until < end}
+        times = sorted({max(start, now), *(at for at in ends if at > now)})
+        return next((at for at in times if units + self.most(at, end, now) <= capacity), None)
 
     def room_comes(self, units: int, capacity: int) -> tuple[int, int]:
         """The time at which units fit, if every holding has begun and goes at its end, and the number to spare then.
@@ -233,14 +249,43 @@ class FirstComeFirstServed:
 
     def tick(self, now: int) -> Iterable[Decision]:
         self._settle()
-        over: list[tuple[str, Question]] = []
-        if now >= self._soonest:
-            over = [(name, r.question) for name, r in self._waiting.items() if now >= r.end and r.question is not None]
-            for name, _ in over:
-                del self._waiting[name]
-            self._soonest = min((r.end for r in self._waiting.values()), default=inf)
-        late = [_deny(question, "no units came free before the end of the term") for _, question in over]
-        return [*late, *self._serve(now)]
+        served = self._serve(now)
+        if now < self._soonest - 1:
+            return served
+        over = [(r, r.question) for r in self._waiting.values() if now >= r.end - 1 and r.question is not None]
+        late = [
+            _deny(question, f"no units came free before the end of the term: {self._in_its_way(r, now)}")
+            for r, question in over
+        ]
+        for _, question in over:
+            del self._waiting[question.lease.name]
+        self._soonest = min((r.end for r in self._waiting.values()), default=inf)
+        return [*served, *late, *self._serve(now)]
+
+    def undecided(self, lease: str, now: int) -> Undecided | None:
+        """What a request that waits waits for; the end of its term is when it is denied."""
+        request = self._waiting.get(lease)
+        if request is None:
+            return None
+        before, first = next(iter(self._waiting.items()))
+        if first is not request and not self._backfill:
+            return Undecided(f"{before} came before it: {self._in_its_way(first, now)}", request.end)
+        words = self._in_its_way(request, now)
+        room = self._booked.room_from(request.units, self.capacity, request.start, request.end, now)
+        if room is None:
+            words += "; no room comes before the end of its term unless one of these ends early"
+        return Undecided(words, request.end if room is None else room)
+
+    def _in_its_way(self, request: _Request, now: int) -> str:
+        """Which leases have the units that a request waits for."""
+        held = self._booked.in_the_way(request.start, request.end, now)
+        named = [
+            f"{lease} has {h.units} {f'from tick {h.start} ' if h.start > now else ''}until tick {h.until}"
+            for lease, h in list(held.items())[:NAMED]
+        ]
+        more = [f"{len(held) - NAMED} more leases have others"] if len(held) > NAMED else []
+        wanted = f"it wants {request.units} of {counted(self.capacity, 'unit')}"
+        return ", ".join([wanted, *named, *more])
 
     def _settle(self) -> None:
         """Ends the recovery: what was told in any order gets one."""

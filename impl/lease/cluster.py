@@ -13,10 +13,11 @@ from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.handlers.handler import NullHandler
 from leasehold.impl.handlers.simulated import SimulatedHandler
+from leasehold.impl.lease.demand import LeaseDemand
 from leasehold.impl.lease.environment import lease_environment
 from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT
 from leasehold.impl.lease.inventory import Inventory
-from leasehold.impl.lease.service_manager import FixedDemand, LeaseDemand
+from leasehold.impl.lease.service_manager import FixedDemand
 from leasehold.impl.store.store import RecordKey, Store
 from leasehold.impl.transport.memory import Hand
 from leasehold.impl.transport.transport import Transport

@@ -39,7 +39,10 @@ def lease_environment(
             made = replace(made, handlers={**made.handlers, **acts}, peers=peers)
             constants = program.constants
             made.policies[role] = FixedDemand(
-                max_units=int(constants["max_units"]), held_joins=bool(constants.get("held_joins", False))
+                max_units=int(constants["max_units"]),
+                held_joins=bool(constants.get("held_joins", False)),
+                leave_limit=int(constants.get("leave_limit", 0)),
+                clock_margin=int(constants.get("clock_margin", 0)),
             )
         elif role == "broker":
             made = replace(made, peers={"authority": player["authority"]}, units=inventory)

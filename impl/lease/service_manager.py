@@ -2,8 +2,9 @@
 
 Theory of operation. A client says what it wants of a lease: how many units, until when, and for how long a term each
 time. The policy asks for the first term, uses tickets as soon as they are there, asks for a longer one when the end
-comes near, and closes the lease when the demand is over. A client that wants another number of units says so, and the
-next renewal asks for them.
+comes near, and closes the lease when the demand is over. Guests leave a while before a lease ends (`leave_time`), so
+it asks for terms that are longer by as much: what a client has asked for it can use. A client that wants another
+number of units says so, and the next renewal asks for them.
 
 Wishes are the one thing here that is in no record, so they are handed out as bytes, by lease, to be kept among the
 actor's durable words (`changed_wishes`) in the commit that takes the client's word, and given back after a restart
@@ -33,69 +34,48 @@ import msgspec
 from msgspec.structs import replace
 
 from leasehold.impl.core.values import LARGEST
-from leasehold.impl.policy.policy import Decision, Lease, Question
+from leasehold.impl.lease.demand import DemandError, LeaseDemand, check_number, property_lists
+from leasehold.impl.policy.policy import Decision, Lease, Question, Undecided
 
 MACHINE = "service_manager"
 _RUNS = ("active", "active_ticketed")
 _JOINED = ("active", "extending_ticket", "active_ticketed", "extending_lease")  # its guests run
 _OVER = ("closed", "failed")
+_ENDS = ("closing", *_OVER)  # nothing is wanted of the lease any more
 DOUBLINGS = 6  # of the pause after which a lease that cannot begin is tried again
-
-
-class DemandError(ValueError):
-    """A client's wish cannot be taken; nothing has changed."""
-
-
-class LeaseDemand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The demand for a lease.
-
-    Attributes:
-        units: how many.
-        until: the time at which the demand is over.
-        term: ticks of each term.
-        start: the time from which the units are of use; the first ticket is for a term that begins then.
-        soon: ask for the units now, not at the next renewal.
-        type: of the units; empty where the broker has one type only.
-        properties: for the broker's policy (request properties).
-        configuration: for the site: what the units are for.
-        local: for the holder itself, whose policies and handlers see it; no other actor does (local properties).
-        after: the guests do not join before these leases are active.
-        victims: the numbers of units that are given back where the lease shrinks next.
-    """
-
-    units: int
-    until: int
-    term: int
-    start: int = 0
-    soon: bool = False
-    type: str = ""
-    properties: dict[str, Any] = {}
-    configuration: dict[str, Any] = {}
-    local: dict[str, Any] = {}
-    after: tuple[str, ...] = ()
-    victims: tuple[int, ...] = ()
 
 
 class FixedDemand:
     """The policy.
 
     Args:
-        renew_before: ticks before the end of a lease at which it is renewed; shorter terms are renewed at half of them.
+        renew_before: ticks before the guests have to leave a lease at which it is renewed; shorter terms are renewed at
+            half of them.
         retry_after: ticks after which something is asked for again.
         max_units: of a lease; the constant of the specification, which the server gives.
         held_joins: whether guests wait for this policy; a constant of the specification as well.
+        leave_limit: ticks that a guest may take to leave; a constant of the specification.
+        clock_margin: ticks before the end of a lease by which its guests have left; a constant, too.
     """
 
     quick = True
 
     def __init__(
-        self, *, renew_before: int = 2, retry_after: int = 1, max_units: int = LARGEST, held_joins: bool = False
+        self,
+        *,
+        renew_before: int = 2,
+        retry_after: int = 1,
+        max_units: int = LARGEST,
+        held_joins: bool = False,
+        leave_limit: int = 0,
+        clock_margin: int = 0,
     ) -> None:
         for name, value in (("renew_before", renew_before), ("retry_after", retry_after)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise DemandError(f"{name} is {value!r}; it needs a number of ticks, 1 or more")
         self._renew_before, self._retry_after, self._max_units = renew_before, retry_after, max_units
-        self._held_joins = held_joins
+        self._held_joins, self._leave_time = held_joins, leave_limit + clock_margin
+        self._latest = LARGEST - self._leave_time
         self._wishes: dict[str, LeaseDemand] = {}
         self._leases: dict[str, Lease] = {}
         self._questions: dict[str, Question] = {}
@@ -124,10 +104,10 @@ class FixedDemand:
             raise DemandError(
                 f"lease {lease!r} was asked for already; another demand is another lease: give it a new name"
             )
-        _number("units", units, 1, "at least one unit", self._max_units)
-        _number("until", until, now + 1, f"a time after now, which is {now}")
-        _number("term", term, 1, "at least one tick")
-        _number("start", start, 0, "a time")
+        check_number("units", units, 1, "at least one unit", self._max_units)
+        check_number("until", until, now + 1, f"a time after now, which is {now}", self._latest)
+        check_number("term", term, 1, "at least one tick")
+        check_number("start", start, 0, "a time")
         if start >= until:
             raise DemandError(f"start is {start}, and the demand is over at {until}; let it start earlier")
         if after and not self._held_joins:
@@ -157,9 +137,9 @@ class FixedDemand:
             DemandError: there is no such demand, or the term cannot be extended any more.
         """
         wish = self._wish(lease)
-        _number("units", units, 1, f"at least one unit; to have none, {_closing(lease)}", self._max_units)
+        check_number("units", units, 1, f"at least one unit; to have none, {_closing(lease)}", self._max_units)
         view = self._leases.get(lease)
-        if soon and view is not None and view.data["ticket_end"] >= wish.until:
+        if soon and view is not None and view.data["ticket_end"] >= wish.until + self._leave_time:
             raise DemandError(
                 f"lease {lease!r} has its ticket until {view.data['ticket_end']}, and its demand ends at {wish.until}: "
                 f"no term is left in which to change it; give the demand a later end first: `leasehold extend {lease} "
@@ -183,7 +163,9 @@ class FixedDemand:
             DemandError: there is no such demand, or the time is not later.
         """
         wish = self._wish(lease)
-        _number("until", until, now + 1, f"a time after now, which is {now}; to end it now, {_closing(lease)}")
+        check_number(
+            "until", until, now + 1, f"a time after now, which is {now}; to end it now, {_closing(lease)}", self._latest
+        )
         if until < wish.until:
             raise DemandError(
                 f"until is {until}, and lease {lease!r} is wanted until {wish.until} already: terms only get longer; "
@@ -229,6 +211,28 @@ class FixedDemand:
         """The demand for a lease."""
         return self._wishes.get(lease)
 
+    def undecided(self, lease: str, now: int) -> Undecided | None:
+        """What the open question of a lease waits for."""
+        question, wish = self._questions.get(lease), self._wishes.get(lease)
+        if question is None:
+            return None
+        data = self._leases[lease].data
+        if question.call == "schedule_redeem":
+            return Undecided("its ticket is for later", self._redeems(data, wish))
+        if question.call == "schedule_join":
+            missing = [other for other in self._after(lease) if not self._joined(other)]
+            return Undecided(f"its guests wait for {', '.join(missing)} to be active", data["lease_end"])
+        if lease in self._tried:
+            again = self._tried[lease][1] + self._retry_after
+            return Undecided("its site has not extended it, and is asked again", again)
+        return None
+
+    @staticmethod
+    def _redeems(data: Mapping[str, Any], wish: LeaseDemand | None) -> int:
+        """When a ticket is redeemed: when its term has begun and its units are of use."""
+        start: int = data["ticket_start"]
+        return start if wish is None else max(start, wish.start)
+
     # What lasts.
 
     def wishes(self, lease: str) -> bytes:
@@ -262,7 +266,7 @@ class FixedDemand:
 
     def recovered(self, lease: Lease) -> None:
         self._note(lease)
-        if lease.state in _OVER:
+        if lease.state in _ENDS:
             self._ended.add(lease.name)
 
     def begin(self, question: Question, now: int) -> Iterable[Decision]:
@@ -298,14 +302,16 @@ class FixedDemand:
         question = self._questions.get(lease.name)
         if question is not None and question.lease.state != lease.state:
             del self._questions[lease.name]
-        if lease.state not in _OVER:
+        if lease.state in _OVER:
+            self._leases.pop(lease.name, None)
+        else:
             self._leases[lease.name] = lease
+        if lease.state not in _ENDS:
             self._refused.pop(lease.name, None)
             if lease.state == "ticketing":
                 self._asked.pop(lease.name, None)  # the demand has come; an extension is another matter
             self._given_back(lease)
             return
-        self._leases.pop(lease.name, None)
         self._asked.pop(lease.name, None)
         self._tried.pop(lease.name, None)
         if self._wishes.pop(lease.name, None) is not None:
@@ -350,16 +356,21 @@ class FixedDemand:
             if now >= wish.until:  # the close is said until it is heard
                 yield now + 1
             if lease is not None and lease.state in _RUNS:
-                yield lease.data["lease_end"] - self._before_end(wish)
+                yield self._used_until(lease) - self._before_end(wish)
+
+    def _used_until(self, lease: Lease) -> int:
+        """The time at which the guests have to leave a lease that is as its ticket says."""
+        end: int = lease.data["ticket_end"]
+        return end - self._leave_time
 
     def _before_end(self, wish: LeaseDemand) -> int:
-        """How long before its end a lease is renewed."""
+        """How long before its guests have to leave a lease is renewed."""
         return min(self._renew_before, max(1, wish.term // 2))
 
     def _decisions(self, name: str, now: int) -> list[Decision]:
         lease, wish = self._leases.get(name), self._wishes.get(name)
         if wish is not None and now >= wish.until:
-            heard = name not in self._refused and (lease is None or lease.state != "closing")
+            heard = name not in self._refused
             if lease is None:  # the demand may be on its way to the machine, which takes a close in any state
                 self._drop(name)
             return [self._say(name, "close", {})] if heard else []
@@ -377,7 +388,7 @@ class FixedDemand:
             return []
         fields: dict[str, Any] = {}
         if question.call == "schedule_redeem":
-            if now < max(lease.data["ticket_start"], wish.start if wish is not None else 0):
+            if now < self._redeems(lease.data, wish):
                 return []
             event = "redeem_now"
         elif question.call == "schedule_join":
@@ -399,19 +410,19 @@ class FixedDemand:
         return lease not in self._wishes if view is None else view.state in _JOINED
 
     def _renew(self, lease: Lease, wish: LeaseDemand, now: int) -> list[Decision]:
-        data = lease.data
-        early = self._before_end(wish)
-        end = min(max(now, data["ticket_end"]) + wish.term, wish.until)
-        if lease.state not in _RUNS or now >= data["lease_end"] or end <= data["ticket_end"]:
+        used = self._used_until(lease)
+        until = min(max(now, used) + wish.term, wish.until)
+        if lease.state not in _RUNS or now >= lease.data["lease_end"] or until <= used:
             return []
-        if not wish.soon and data["lease_end"] - now > early:
+        if not wish.soon and used - now > self._before_end(wish):
             return []
         if self._early(lease.name, now):
             return []
         self._asked[lease.name] = now
         if wish.soon:
             self._set(lease.name, replace(wish, soon=False))
-        return [self._say(lease.name, "extend", {"units": wish.units, "end": end, **_property_lists(wish)})]
+        told = {"units": wish.units, "end": until + self._leave_time, **property_lists(wish)}
+        return [self._say(lease.name, "extend", told)]
 
     def _early(self, lease: str, now: int) -> bool:
         """Whether it was asked for a moment ago."""
@@ -424,9 +435,9 @@ class FixedDemand:
     def _demand(self, lease: str, now: int) -> Decision:
         wish = self._wishes[lease]
         self._asked[lease] = now
-        end = min(max(now, wish.start) + wish.term, wish.until)
+        end = min(max(now, wish.start) + wish.term, wish.until) + self._leave_time
         told = {"units": wish.units, "start": wish.start, "end": end, "type": wish.type}
-        return self._say(lease, "demand", told | _property_lists(wish))
+        return self._say(lease, "demand", told | property_lists(wish))
 
     @staticmethod
     def _say(lease: str, event: str, fields: dict[str, Any]) -> Decision:
@@ -449,10 +460,6 @@ class FixedDemand:
         self._dirty.add(lease)
 
 
-def _property_lists(wish: LeaseDemand) -> dict[str, Any]:
-    return {"properties": wish.properties, "configuration": wish.configuration, "local": wish.local}
-
-
 def _victims(lease: Lease, wish: LeaseDemand | None) -> frozenset[int]:
     """The units that a lease gives back: as many as its ticket is smaller by."""
     held, lost = frozenset(lease.data["lease_units"]), lease.data["lease_lost"]
@@ -470,10 +477,3 @@ def _closing(lease: str) -> str:
 
 def _listed(units: Collection[int]) -> str:
     return ", ".join(map(str, sorted(units))) or "none"
-
-
-def _number(name: str, value: object, least: int, words: str, most: int = LARGEST) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise DemandError(f"{name} is {value!r:.60}; it needs {words}")
-    if value > most:
-        raise DemandError(f"{name} is {str(value)[:30]}; {most} is the most that can ever be had")

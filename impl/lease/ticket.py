@@ -81,7 +81,7 @@ def issue(key: PrivateKey, *, holder: TrustedActor, at: float | None = None, **t
 
 
 def body_of(*, holder: TrustedActor, at: float | None = None, **terms: Any) -> bytes:
-    """What is signed of a ticket, bound to the newest of its holder's keys that counts.
+    """Returns what is signed of a ticket, bound to the newest of its holder's keys that counts.
 
     Args:
         holder: who may present it.
@@ -166,13 +166,13 @@ class Redeemed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Redeemed(ticket.serial, _digest(ticket))
 
     def same(self, ticket: Ticket) -> bool:
-        """Whether this very ticket was the last redeemed: nothing is left to do for it."""
+        """Returns whether this very ticket was the last redeemed: nothing is left to do for it."""
         return ticket.serial == self.serial and _digest(ticket) == self.digest
 
     def check(
         self, ticket: Ticket, sender: TrustedActor, lease: str, authority: str, now: int, at: float
     ) -> str | None:
-        """Why a ticket (already read, so well signed) is not redeemed; None: it is good, or the same again.
+        """Returns why a ticket (already read, so well signed) is not redeemed; None: it is good, or the same again.
 
         Args:
             ticket: the ticket.

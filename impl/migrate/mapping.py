@@ -248,7 +248,7 @@ class RoleMapper:
             source = self._source(new)
             if source is not None:
                 was = "" if source == new.name else f" (from `{source}`)"
-                if gone := self._lost_cells(new, named[f"field {source}"], self.before[source].cells):
+                if gone := self._lost_cells(new, named, self.before[source]):
                     yield new.name, f"the cells {listed(gone)} are gone, and hold something{was}"
                 try:
                     from_plain(new.type, self._value(new, named))
@@ -256,18 +256,19 @@ class RoleMapper:
                     yield new.name, f"{fault}{was}"
 
     @staticmethod
-    def _lost_cells(new: Field, value: Any, before: tuple[str, ...]) -> list[str]:
+    def _lost_cells(new: Field, named: Mapping[str, Any], before: FieldSchema) -> list[str]:
         """The cells of machines that are there no more, and that are not as at first."""
+        value = named[f"field {before.name}"]
         if not _by_machine(new) or not isinstance(value, list) or not isinstance(new.type, Map):
             return []
-        cells, first = _cells_of(new), _first_cell(new)
-        return [cell for cell, kept in zip(before, value, strict=False) if cell not in cells and kept != first]
+        cells, first = _cells_of(new), _first_cell(new, named.get("instance", 0))
+        return [cell for cell, kept in zip(before.cells, value, strict=False) if cell not in cells and kept != first]
 
     def _value(self, new: Field, named: Mapping[str, Any]) -> Any:
         rule, source = self.rules.fields.get(new.name), self._source(new)
         if source is None:
             assert rule is not None
-            return to_plain(new.type, rule.value)
+            return to_plain(new.type, new.first(named.get("instance", 0)) if rule.initial else rule.value)
         value, old = named[f"field {source}"], self.before[source]
         cells = _cells_of(new)
         if not isinstance(new.type, Map) or cells == old.cells or not isinstance(value, list):
@@ -275,8 +276,11 @@ class RoleMapper:
         if len(value) != len(old.cells):
             raise ValueFault(f"it has {len(value)} cells, not {len(old.cells)}")
         cell_of = dict(zip(old.cells, value, strict=True))
-        fill = to_plain(new.type.of, rule.cells) if rule is not None and rule.filled else _first_cell(new)
-        return [cell_of.get(cell, fill) for cell in cells]
+        if rule is not None and rule.filled:
+            fill = [to_plain(new.type.of, rule.cells)] * len(cells)
+        else:
+            fill = to_plain(new.type, new.first(named.get("instance", 0)))
+        return [cell_of.get(cell, value) for cell, value in zip(cells, fill, strict=True)]
 
     def in_order(self, of_neighbours: Any) -> Any:
         """The values of the neighbours, in the new order; by their new names, where there may be any number."""
@@ -353,9 +357,9 @@ def _by_machine(new: Field) -> bool:
     return isinstance(new.type, Map) and isinstance(new.type.key, Instance)
 
 
-def _first_cell(new: Field) -> Any:
-    """The value of a cell of a new record's map, as plain data; None where that depends on the cell."""
-    first = to_plain(new.type, new.initial)
+def _first_cell(new: Field, instance: int) -> Any:
+    """The value of a cell of a machine's new map, as plain data; None where that depends on the cell."""
+    first = to_plain(new.type, new.first(instance))
     return first[0] if isinstance(first, list) and first and first.count(first[0]) == len(first) else None
 
 

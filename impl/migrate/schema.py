@@ -100,7 +100,7 @@ class RecordSchema(msgspec.Struct, frozen=True):
         return msgspec.json.encode(self)
 
     def reads_like(self, other: RecordSchema) -> bool:
-        """Whether both read records in the same way."""
+        """Returns whether both read records in the same way."""
         return (self.system, self.digest, self.constants) == (other.system, other.digest, other.constants)
 
     def against(self, other: RecordSchema) -> str:

@@ -82,13 +82,13 @@ class Watch:
 
     @property
     def health(self) -> str:
-        """Why the process should be started anew, or nothing: its loop stands still."""
+        """Returns why the process should be started anew, or nothing: its loop stands still."""
         still = self.watchdog.stalled_seconds
         return f"the loop of {self.actor.identity.name} has stood still for {still:.1f} s" if still else ""
 
     @property
     def readiness(self) -> str:
-        """Why the actor takes no requests at the moment, or nothing."""
+        """Returns why the actor takes no requests at the moment, or nothing."""
         if not self.actor.running:
             return f"{self.actor.identity.name} takes no steps, as it recovers or its store has failed"
         return self.health

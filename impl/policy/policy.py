@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,18 @@ class Decision:
                 raise TypeError(f"the `{name}` of a decision is a {kind.__name__}, not {value!r:.60}")
 
 
+class Undecided(NamedTuple):
+    """What a policy waits for before it answers a question.
+
+    Attributes:
+        words: for whom or what, in words that an operator reads.
+        until: the time at which the wait is over at the latest, as far as can be foreseen; None: it cannot.
+    """
+
+    words: str
+    until: int | None = None
+
+
 class Policy(Protocol):
     """Decides for one role of one actor."""
 
@@ -137,6 +149,15 @@ class TakesDemands(Protocol):
 
     def restore(self, lease: str, kept: bytes) -> None:
         """A wish that was kept; called after a restart, when all leases were told of."""
+        ...
+
+
+@runtime_checkable
+class ExplainsWaits(Protocol):
+    """A quick policy that says why it has not answered a question yet."""
+
+    def undecided(self, lease: str, now: int) -> Undecided | None:
+        """What the open question of a lease waits for; None where it has none."""
         ...
 
 

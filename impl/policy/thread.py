@@ -49,7 +49,7 @@ class PolicyThread(Executor):
 
     @property
     def alive(self) -> bool:
-        """Whether there is such a thread still."""
+        """Returns whether there is such a thread still."""
         return self._thread.is_alive()
 
     def _run(self) -> None:

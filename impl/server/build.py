@@ -255,7 +255,7 @@ def _probes(config: Config, system: System, program: Program, roles: tuple[str, 
 
 
 def _check_units(system: System, roles: tuple[str, ...], inventory: Inventory | None) -> None:
-    """Whether the inventory has units for the subsidiary machines of the actor, and no more than these."""
+    """Checks whether the inventory has units for the subsidiary machines of the actor, and no more than these."""
     for role in (role for role in system.roles.values() if role.parent in roles and not role.of_run):
         if inventory is None:
             raise ConfigError(f"inventory: is missing, and {role.parent} has machines for its units")

@@ -32,6 +32,10 @@ class Unreachable(ClientError):
     """Nobody answers: what was asked for may have happened or not."""
 
 
+class Silent(Unreachable):
+    """The actor's process is there and does not answer: it was stopped (SIGSTOP), hangs, or has too much to do."""
+
+
 class Client:
     """Talks to one actor.
 
@@ -60,7 +64,7 @@ class Client:
         return self._ask("POST", place, given)
 
     def read(self, *place: str, **query: str) -> bytes:
-        """What the actor says about a place that is no JSON: `read("events", after="17")`.
+        """Returns what the actor says about a place that is no JSON: `read("events", after="17")`.
 
         Raises:
             ClientError: it says no, or does not answer.
@@ -81,24 +85,25 @@ class Client:
             content = response.read()
         except (OSError, http.client.HTTPException) as error:
             words = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise Unreachable(f"no actor answers at {self.path}: {words}; {_hint(error)}") from None
+            kind = Silent if isinstance(error, BlockingIOError | TimeoutError) else Unreachable
+            raise kind(f"no actor answers at {self.path}: {words}; {_hint(error)}") from None
         finally:
             connection.close()
         plain = response.getheader("Content-Type", "").partition(";")[0] == "application/json"
         found = json.loads(content) if plain else content
         if response.status != 200:
             words = found.get("error") if isinstance(found, dict) else None
-            kind = NotFound if response.status == 404 else ClientError
-            raise kind(words or f"the actor answered with status {response.status}")
+            refusal = NotFound if response.status == 404 else ClientError
+            raise refusal(words or f"the actor answered with status {response.status}")
         return found
 
 
 def _hint(error: Exception) -> str:
-    """What may be the matter with an actor that does not answer."""
+    """Returns what may be the matter with an actor that does not answer."""
     if isinstance(error, PermissionError):
         return "its user alone may open it"
     if isinstance(error, BlockingIOError | TimeoutError):
-        return "it is there, and has too much to do"
+        return "it is there, and was stopped or has too much to do"
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
         return "this client lacks something, and has not asked"
     return "is it running?"

@@ -163,7 +163,7 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 
     @property
     def event_settings(self) -> EventSettings | None:
-        """How events are kept; None: none are written."""
+        """Returns how events are kept; None: none are written."""
         if isinstance(self.events, bool):
             return EventSettings() if self.events else None
         return self.events

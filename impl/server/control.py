@@ -379,7 +379,7 @@ class ControlSocket:
 
 
 def check_socket(path: Path) -> None:
-    """Whether a socket may be made at a path.
+    """Checks whether a socket may be made at a path.
 
     Raises:
         OSError: it may not.

@@ -61,7 +61,7 @@ class EventFeed:
     # Requests
 
     def routes(self) -> list[web.RouteDef]:
-        """What is told and taken at the control socket."""
+        """Returns what is told and taken at the control socket."""
         return [
             web.get("/events", self._read),
             web.get("/events/state", self._state),

@@ -15,7 +15,7 @@ from leasehold.impl.events.event import ROOT, digest, read
 from leasehold.impl.events.lines import write_lines
 from leasehold.impl.migrate.migration import owner_of
 from leasehold.impl.server import config
-from leasehold.impl.server.client import Client, Unreachable, near_file, sockets
+from leasehold.impl.server.client import Client, Silent, Unreachable, near_file, sockets
 from leasehold.impl.store.owned import OwnedStore
 from leasehold.impl.store.store import StoreError
 from leasehold.impl.store.url import store_from_url
@@ -60,7 +60,7 @@ class EventSource(Protocol):
         ...
 
     def moment(self) -> SourceMoment:
-        """How far the source is complete, for who reads it afterwards.
+        """Returns how far the source is complete, for who reads it afterwards.
 
         Raises:
             ClientError: it cannot be read.
@@ -188,6 +188,8 @@ class ConfiguredSource:
         lines = self.actor.lines(after)
         try:
             first = next(lines)
+        except Silent:  # it is not down, and may go on at any time
+            raise
         except Unreachable:
             lines = self.store.lines(after)
             try:
@@ -203,6 +205,8 @@ class ConfiguredSource:
     def moment(self) -> SourceMoment:
         try:
             return self.actor.moment()
+        except Silent:
+            raise
         except Unreachable:
             return self.store.moment()
 
@@ -232,7 +236,7 @@ def _begin(path: Path) -> bytes:
 
 
 def _is_store(words: str) -> bool:
-    """Whether a source is the URL of a store."""
+    """Returns whether a source is the URL of a store."""
     return ":" in words and not Path(words).exists()
 
 

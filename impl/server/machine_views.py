@@ -61,7 +61,7 @@ class MachineViews:
         return {f.name: shown(f, record[at]) for at, f in self._fields(core)}
 
     def doc(self, core: Core, state: str) -> str:
-        """What the specification says of a state."""
+        """Returns what the specification says of a state."""
         return self.system.roles[core.role].states[state].doc.strip()
 
     def _fields(self, core: Core) -> list[tuple[int, Field]]:
@@ -129,7 +129,7 @@ class MachineViews:
         return "client", "here", ""
 
     def _due(self, core: Core, record: Record, now: int) -> int | None:
-        """When a timer is due, if nothing else happens; None where it waits for more than time."""
+        """Returns when a timer is due, if nothing else happens; None where it waits for more than time."""
         wake = core.wake(record)
         when = None if wake is None else max(wake, now)
         return when if when is not None and core.step(record, TICK, when)[1].taken else None
@@ -137,7 +137,7 @@ class MachineViews:
 
 def shown(field: Field, value: Value) -> str:
     """A value of a field as the language writes it; of a map, cells that are as at first are only counted."""
-    if not isinstance(field.type, Map):
+    if not isinstance(field.type, Map) or field.begin:
         return show(field.type, value)
     (first, *others), key, of = field.initial, field.type.key, field.type.of
     changed = [f"{show(key, k)}: {show(of, v)}" for k, v in zip(members(key), value, strict=True) if v != first]

@@ -108,7 +108,7 @@ def peers_of(config: Config, system: System, identity: Identity, roles: tuple[st
 
 
 def check_peers(named: Mapping[str, str], own: str, system: System, trust: Trust, roles: tuple[str, ...]) -> None:
-    """Whether settings name trusted actors of the right roles, and in a standing system all that must be named.
+    """Checks whether settings name trusted actors of the right roles, and in a standing system all that must be named.
 
     Raises:
         ConfigError: not so.
@@ -147,7 +147,7 @@ def _check_places(named: Mapping[str, str], own: str, system: System, roles: tup
 
 
 def _is_dynamic(role: Role, machine: str) -> bool:
-    """Whether it is the name of a machine of a dynamic role."""
+    """Returns whether it is the name of a machine of a dynamic role."""
     number = machine.removeprefix(f"{role.name}[").removesuffix("]")
     known = number.isdecimal() and len(number) <= 10 and int(number) <= LARGEST_NUMBER
     return role.instance.dynamic and known and machine == machine_name(role, int(number))

@@ -148,6 +148,7 @@ class Views:
             "shown": self.machines.shown(held.core, held.record),
             "peers": {self.actor.program.neighbour(held.core, held.number, at): actor for at, actor in held.addressed},
             "wish": None if held.core.subsidiary else wish_shown(self.actor.upcalls.wish(held.key.lease)),
+            "undecided": self._undecided(held),
             "units": self._driven(held),
             "messages": list(self._messages(held)),
             "refused": self.actor.outbox.refusals.get(held.key),
@@ -162,10 +163,16 @@ class Views:
                 "unit": self._unit_name(unit), "state": unit.state, "since": unit.metadata.get("since"),
                 "facts": unit.metadata.get("facts", {}), "handlers": sorted(self.actor.calls.of(unit.key)),
                 "doc": self.machines.doc(unit.core, unit.state), "left": self._left(unit),
+                "leaves": list(self.machines.leaves(unit.core, unit.record, self.actor.clock.now())),
                 "history": [*self.machines.steps(unit.core, self.history.of(unit.key))],
             }
             for unit in self.actor.table.driven_by(held.key.lease, held.core.role)
         ]  # fmt: skip
+
+    def _undecided(self, held: MachineInstance) -> dict[str, Any] | None:
+        """What its policy waits for before it decides, and until when; None where it does not say."""
+        said = self.actor.upcalls.undecided(held.key, self.actor.clock.now())
+        return None if said is None else said._asdict()
 
     def _left(self, held: MachineInstance) -> dict[str, Any] | None:
         """What still lives of a unit that should be down, and since when that is known; None where nothing does."""

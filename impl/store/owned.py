@@ -58,7 +58,7 @@ class OwnedStore(ABC):
 
     @property
     def low(self) -> bool:
-        """Whether its disk is full, and what it keeps for that case is being used up."""
+        """Returns whether its disk is full, and what it keeps for that case is being used up."""
         return False
 
     async def open(self, owner: str) -> int:

@@ -207,6 +207,6 @@ def _settings(url: str) -> dict[str, Any]:
 
 
 def _place(settings: dict[str, Any]) -> str:
-    """Where settings lead, without the password."""
+    """Returns where settings lead, without the password."""
     where = f"{settings.get('host', 'localhost')}:{settings.get('port', 5432)}"
     return f"postgresql://{where}/{settings.get('dbname', settings.get('user', ''))}"

@@ -88,7 +88,7 @@ class SqliteStore(OwnedStore):
 
     @property
     def low(self) -> bool:
-        """Whether the disk is full, and commits use up the reserve."""
+        """Returns whether the disk is full, and commits use up the reserve."""
         return self._reserve.used
 
     async def _take(self, owner: str) -> int:

@@ -153,7 +153,7 @@ class Store(Protocol):
 
 
 def low_words(store: Store) -> str:
-    """Why nothing new can begin though leases can end; empty: it can."""
+    """Returns why nothing new can begin though leases can end; empty: it can."""
     return "the disk of its store is full: leases end, and none begins" if getattr(store, "low", False) else ""
 
 

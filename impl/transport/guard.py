@@ -132,7 +132,7 @@ class Guards:
 
 
 def _spare(transport: asyncio.Transport, reserve: int) -> bool:
-    """Whether a connection leaves the reserve of descriptors alone."""
+    """Returns whether a connection leaves the reserve of descriptors alone."""
     plug, most = transport.get_extra_info("socket"), resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return plug is None or plug.fileno() < most - min(reserve, most // 2)
 
@@ -152,7 +152,7 @@ class Guard(asyncio.Protocol):
 
     @property
     def may_go(self) -> bool:
-        """Whether it may make room for another."""
+        """Returns whether it may make room for another."""
         if self.connection.proven or self._answering:
             return False
         return asyncio.get_running_loop().time() >= self._began + self._guards.patience_seconds

@@ -204,7 +204,7 @@ def _no(status: int, reason: str) -> web.Response:
 
 
 def _place(address: str) -> str | None:
-    """Where frames for an address are posted; None where it is none."""
+    """Returns where frames for an address are posted; None where it is none."""
     try:
         parts = urlsplit(address)
         plain = parts.port != 0 and "@" not in parts.netloc and not (parts.query or parts.fragment)

@@ -114,7 +114,7 @@ class TokenBucket:
         return max(0.0, (1 - self._tokens) / self._rate)
 
     def full(self, now: float) -> bool:
-        """Whether nothing of it is used up."""
+        """Returns whether nothing of it is used up."""
         self.wait(now)
         return self._tokens >= self._burst
 

@@ -81,7 +81,7 @@ class Network:
 
     @property
     def busy(self) -> bool:
-        """Whether a copy is under way."""
+        """Returns whether a copy is under way."""
         return bool(self._under_way)
 
     async def settle(self) -> None:

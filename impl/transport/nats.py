@@ -160,7 +160,7 @@ class NatsTransport(SendingEnd):
             self._sparse.warning(time.monotonic(), "answer", "an answer could not be sent: %r", error)
 
     async def _check_free(self, client: Client) -> None:
-        """Whether nobody answers on the subject: NATS would give every request to both."""
+        """Checks whether nobody answers on the subject: NATS would give every request to both."""
         from nats.errors import NoRespondersError
 
         try:

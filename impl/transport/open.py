@@ -142,7 +142,7 @@ def _http(
 
 
 def _check_host(host: str) -> None:
-    """Whether a host's name is known, and is one of this machine."""
+    """Checks whether a host's name is known, and is one of this machine."""
     try:
         family, *_, where = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         with socket.socket(family, socket.SOCK_STREAM) as probe:
@@ -153,7 +153,7 @@ def _check_host(host: str) -> None:
 
 
 def _tls(given: Any) -> tuple[ssl.SSLContext | None, ssl.SSLContext | None]:
-    """How we show ourselves, and how we judge others: by `authority`, or as the system does."""
+    """Returns how we show ourselves, and how we judge others: by `authority`, or as the system does."""
     if given is None:
         return None, None
     settings = _known(given, "`tls`", Tls.__struct_fields__)

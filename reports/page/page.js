@@ -39,9 +39,12 @@ function gaps() {
   const list = (title, words, kind, found) => found.length ? h("div", { "data-group": "" }, h("h3", null, title), h("p", { class: "doc" }, words),
     h("ul", { class: "names" }, found.map(([name, why]) => searchable(
       h("li", null, whole(name), why ? h("span", { class: "quiet" }, ": ", prose(why)) : h("span", { class: "warn" }, ": not explained")), kind, [name, why])))) : null;
-  if (!data.unvisited.length && !data.vacuous.length) return h("p", { class: "doc" }, "Every transition was taken, and every property had a case.");
+  const open = "The search was cut short: it is not known which properties have no case.";
+  if (!data.unvisited.length && !data.vacuous.length) return h("p", { class: "doc" }, "Every transition was taken" + (data.run.complete ? ", and every property had a case." : `. ${open}`));
   return [
-    list("Transitions never taken", "No path within the explored bounds takes these transitions.", "unvisited transition", data.unvisited),
+    data.run.complete ? null : h("p", { class: "doc" }, open),
+    data.run.complete ? list("Transitions never taken", "No path within the explored bounds takes these transitions.", "unvisited transition", data.unvisited)
+      : list("Transitions not taken so far", "No path that was explored takes these transitions.", "unvisited transition", data.unvisited),
     list("Vacuous properties", "The condition of these properties never occurs, so they hold trivially.", "vacuous property", data.vacuous)];
 }
 

@@ -10,7 +10,7 @@ from typing import Any
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import model as m
 from leasehold.spec.language import shape
-from leasehold.spec.language.build_fields import FieldBuilder
+from leasehold.spec.language.build_fields import READ_AT_FIRST, FieldBuilder
 from leasehold.spec.language.captures import starting_events
 from leasehold.spec.language.declare import doc_of, text_of, type_node
 from leasehold.spec.language.diagnostics import DiscardingSink, Place, a, near_miss
@@ -24,8 +24,6 @@ from leasehold.spec.language.types import BOOL, UNKNOWN, Map, Type, UnknownType
 
 _TARGET = re.compile(rf"\s*({x.SHARED.name}\.)?([a-z][a-z0-9_]*)\s*(?:\[(.*)\]\s*)?\Z", re.S)
 TICK = "tick"
-# What the initial state of a machine may depend on: its number, and constants.
-_READ_AT_FIRST = (x.Literal_, x.ConstantRef, x.Self, x.BoundVariable, x.InstanceAt, x.Apply, x.Quantifier)
 _STATE, _TRANSITION, _TASK = (shape.record(f"a {name}").keys for name in ("state", "transition", "task"))
 
 
@@ -40,7 +38,7 @@ class Builder(FieldBuilder):
         if own != name:
             place = (node.get("role") or node).place
             self.sink.error("other_role_name", place, name=name, own=own)
-        data, events = self.data(node.get("data")), self.events(node.get("events"))
+        data, events = self.data(name, node.get("data")), self.events(node.get("events"))
         for event in events.values():
             if self._is_message_to(name, event.name) or event.name == TICK:
                 self.sink.error("event_is_message", event.place, event=event.name, name=name)
@@ -104,7 +102,7 @@ class Builder(FieldBuilder):
         if node is None or node.text in ("true", "false"):
             return None
         found = parse(node, Scope(self.names, role, clock=False), self.sink, BOOL)
-        if x.mentions(found, lambda e: not isinstance(e, _READ_AT_FIRST)):
+        if x.mentions(found, lambda e: not isinstance(e, READ_AT_FIRST)):
             self.sink.error("initial_reads", node.place)
             return x.Literal_(type=UNKNOWN, value=None, place=node.place)
         return found
@@ -173,7 +171,7 @@ class Builder(FieldBuilder):
         return m.State(
             name, starts is not None or text_of(node, "initial") == "true", started, on,
             left_alone["ignore"], left_alone["refuse"],
-            doc=doc_of(node), place=place, starts=starts,
+            doc=doc_of(node), place=place, starts=starts, ends=text_of(node, "over") == "true",
         )  # fmt: skip
 
     def _each_once(self, node: YamlNode, key: str) -> Iterator[YamlNode]:

@@ -29,7 +29,7 @@ class ClaimBuilder(Builder):
     @cached_property
     def world(self) -> Scope:
         """The scope of what looks at all machines from outside."""
-        return Scope(self.names, clock=self.timed, opaque=True, outside=True)
+        return Scope(self.names, clock=self.timed, opaque=True, outside=True, decided=self.files.decided)
 
     def properties(self) -> dict[str, m.Property]:
         return self._claims(self.files.properties)
@@ -106,10 +106,10 @@ class ClaimBuilder(Builder):
             if variable not in read:
                 self.sink.error("variable_not_read", place, name=p.name, variable=variable)
         number = count(p.variables)
-        if number > MAX_BINDINGS:
+        if self.files.decided and number > MAX_BINDINGS:
             self.sink.error("many_bindings", p.place, name=p.name, count=f"{number:,}", most=f"{MAX_BINDINGS:,}")
             return p
         p = quantified(p)
-        if (cases := x.case_count(p.claim)) > MAX_CASES:
+        if self.files.decided and (cases := x.case_count(p.claim)) > MAX_CASES:
             self.sink.error("wide_expression", p.place, count=f"{cases:,}", max_cases=f"{MAX_CASES:,}")
         return p

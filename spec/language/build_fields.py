@@ -28,10 +28,15 @@ from leasehold.spec.language.types import (
     Time,
     Type,
     UnknownType,
+    Value,
     default,
     in_range,
+    members,
     number_of,
 )
+
+# First states and first values of a machine may depend on its number, and constants.
+READ_AT_FIRST = (x.Literal_, x.ConstantRef, x.Self, x.BoundVariable, x.InstanceAt, x.Apply, x.Quantifier)
 
 
 class FieldBuilder:
@@ -48,9 +53,9 @@ class FieldBuilder:
 
     # Fields
 
-    def data(self, node: YamlNode | None) -> dict[str, m.Datum]:
-        """The data of a record."""
-        return self._data(as_mapping(node).pairs())
+    def data(self, role: str, node: YamlNode | None) -> dict[str, m.Datum]:
+        """The data of a role's records."""
+        return self._data(as_mapping(node).pairs(), role)
 
     def fields(self, node: YamlNode | None) -> dict[str, m.Datum]:
         """The fields of an event or a message; the values to try may be given for the cells of a map, too."""
@@ -60,10 +65,12 @@ class FieldBuilder:
         """The variables that all machines read and write."""
         return self._data(entries(self.files.sections["shared"]))
 
-    def _data(self, declared: Iterable[tuple[str, Place, YamlNode]]) -> dict[str, m.Datum]:
-        return {name: self._datum(name, place, decl) for name, place, decl in declared}
+    def _data(self, declared: Iterable[tuple[str, Place, YamlNode]], role: str | None = None) -> dict[str, m.Datum]:
+        return {name: self._datum(name, place, decl, role) for name, place, decl in declared}
 
-    def _datum(self, name: str, place: Place, decl: YamlNode, *, comes: bool = False) -> m.Datum:
+    def _datum(
+        self, name: str, place: Place, decl: YamlNode, role: str | None = None, *, comes: bool = False
+    ) -> m.Datum:
         kind = parse_type(type_node(decl), self.small, self.sink)
         if decl.kind == "text":
             return m.Datum(name, kind, None, default(kind), place=place)
@@ -81,14 +88,44 @@ class FieldBuilder:
             return m.Datum(name, kind, explore, default(kind), doc=doc_of(decl), place=place)
         if first.text == "any":
             return m.Datum(name, kind, explore, default(kind), True, doc_of(decl), place)
-        wanted = kind.of if isinstance(kind, Map) else kind
-        value = self.declarer.constant(first, wanted, bounds=True)
-        if value is not None and not in_range(wanted, value):
-            self.sink.error("first_outside", first.place, name=name, value=value)
-        value = default(wanted) if value is None and not isinstance(wanted, UnknownType) else value
-        if isinstance(kind, Map):
-            value = (value,) * len(kind.key.members if isinstance(kind.key, Enum) else range(kind.key.count))
-        return m.Datum(name, kind, explore, value, doc=doc_of(decl), place=place)
+        begin, begins_as = self._first(name, kind, first, role)
+        alike = all(value == begin[0] for value in begin)
+        return m.Datum(
+            name, kind, explore, begin[0], doc=doc_of(decl), place=place,
+            begin=() if alike else begin, begins_as=begins_as,
+        )  # fmt: skip
+
+    def _first(
+        self, name: str, kind: Type, node: YamlNode, role: str | None
+    ) -> tuple[tuple[Value, ...], x.Expression | None]:
+        """The first value of each machine, and what it is said to be, where the number of machines may matter."""
+        roles = {n: replace(r, data={}, definitions={}, states=Enum("", ())) for n, r in self.names.roles.items()}
+        scope = Scope(DeclaredNames(self.names.constants, self.names.types, roles, {}, {}), role, clock=False)
+        wanted = kind.of if isinstance(kind, Map) and not self._is_whole_map(kind, node, scope) else kind
+        before = len(self.sink.errors)
+        e = parse(node, scope, self.sink, wanted)
+        if len(self.sink.errors) == before and x.mentions(e, lambda part: not isinstance(part, READ_AT_FIRST)):
+            self.sink.error("first_reads", node.place, name=name)
+        machines = self.names.roles[role].instance.count if role is not None else 1
+        values: tuple[Value, ...] = (None,) * machines
+        depends = False
+        if len(self.sink.errors) == before:
+            depends = x.mentions(e, _depends_on_numbers)
+            values = self.declarer.worked_out(e, machines, bounds=not depends)
+            outside = [v for v in values if v is not None and not in_range(wanted, v)]
+            if outside:
+                self.sink.error("first_outside", node.place, name=name, value=outside[0])
+        if len(self.sink.errors) > before:
+            values = (None if isinstance(wanted, UnknownType) else default(wanted),) * machines
+        if wanted is not kind:
+            assert isinstance(kind, Map)
+            values = tuple((value,) * len(members(kind.key)) for value in values)
+        return values, e if depends else None
+
+    def _is_whole_map(self, kind: Map, node: YamlNode, scope: Scope) -> bool:
+        """Returns whether a first value is that of the map, and not that of each of its cells."""
+        probe = Sink()
+        return isinstance(parse(node, scope, probe, kind).type, Map) and not probe.errors
 
     def _explore(
         self, name: str, kind: Type, node: YamlNode | None, *, cells: bool
@@ -124,7 +161,7 @@ class FieldBuilder:
             sender = self._role(node.get("from"))
             receiver = self._role(node.get("to"))
             fields = self.fields(node.get("fields"))
-            if not fields.keys().isdisjoint(("number", "kind", "latest", "sender")):
+            if not fields.keys().isdisjoint(x.OF_MESSAGES):
                 self.sink.error("message_field_name", place, name=name)
             if sender and receiver:
                 found[name] = m.Message(
@@ -157,6 +194,11 @@ class FieldBuilder:
         if node is not None and name not in self.names.roles:
             self.sink.unknown("unknown_role", node.place, name, self.names.roles)
         return name if name in self.names.roles else None
+
+
+def _depends_on_numbers(part: x.Expression) -> bool:
+    """Returns whether a part of a first value may be another one for another machine, or with more machines."""
+    return isinstance(part, x.Self | x.InstanceAt | x.Quantifier) or x.holds_all_members(part)
 
 
 def bounded(kind: Type, ends: Int) -> Type:

@@ -19,7 +19,7 @@ Load = Callable[[Path, Mapping[str, str]], m.System]
 
 
 def refinement(builder: ClaimBuilder, system: m.System, folder: Path, load: Load) -> m.Refinement | None:
-    """What `refines` in system.yaml says; None where it says nothing, or something wrong (which is reported).
+    """Returns what `refines` in system.yaml says; None where it says nothing, or something wrong (which is reported).
 
     Args:
         builder: of the system, whose names the mapping reads.
@@ -105,7 +105,7 @@ class _Mapping:
         return value
 
     def _fits(self, kind: Type, found: Type | None) -> bool:
-        """Whether values of a type of this system are values of one of the abstract system."""
+        """Returns whether values of a type of this system are values of one of the abstract system."""
         match kind, found:
             case (_, None | UnknownType()) | (Int(), Int()):
                 return True

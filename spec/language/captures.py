@@ -58,7 +58,7 @@ def with_captures(role: m.Role, channels: Collection[m.Channel]) -> m.Role:
 
 
 def _may_come_again(role: m.Role, task: m.Task, channels: Collection[m.Channel]) -> bool:
-    """Whether the work of a task may be done again: a state starts it, and a channel of it repeats messages."""
+    """Returns whether the work of a task may be done again: a state starts it, and a channel of it repeats messages."""
     if not any(task.name in state.tasks for state in role.states.values()):
         return False
     between = [c for c in channels if isinstance(task, m.Send) and (c.sender, c.receiver) == (role.name, task.receiver)]
@@ -66,12 +66,12 @@ def _may_come_again(role: m.Role, task: m.Task, channels: Collection[m.Channel])
 
 
 def read_of_step(task: m.Task) -> dict[str, Type]:
-    """What a task that is not done again reads of the step: names and types, in the order of its text."""
+    """Returns what a task that is not done again reads of the step: names and types, in the order of its text."""
     return {n.name: n.type for e in parts.expressions(task) for n in x.walk(e) if isinstance(n, x.Argument)}
 
 
 def reads_kept(task: m.Task, role: m.Role) -> bool:
-    """Whether a task reads what is kept of the step that entered its state."""
+    """Returns whether a task reads what is kept of the step that entered its state."""
     return any(_is_kept(n, role) for e in parts.expressions(task) for n in x.walk(e))
 
 

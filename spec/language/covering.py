@@ -47,7 +47,7 @@ def named_alone(e: x.Expression, made: Remembering) -> x.Expression | None:
 
 
 def written_out(e: x.Expression) -> bool:
-    """Whether an expression is a set of states that are all named."""
+    """Returns whether an expression is a set of states that are all named."""
     return isinstance(e, x.Apply) and e.op == "{}" and all(isinstance(i, x.Literal_) for i in e.operands)
 
 

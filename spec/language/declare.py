@@ -81,19 +81,21 @@ class Declarer:
     def _names(self) -> DeclaredNames:
         small = self._small()
         messages: dict[str, Mapping[str, Type]] = {}
+        ends_of: dict[str, tuple[str, str]] = {}
         for name, _, node in entries(self.files.messages):
             messages[name] = self._fields(as_mapping(node.get("fields")), small)
+            ends_of[name] = text_of(node, "from"), text_of(node, "to")
         channels: dict[str, tuple[str, ...]] = {}
         numbered: set[str] = set()
         for name, _, node in entries(self.files.sections["channels"]):
             ends = text_of(node, "from"), text_of(node, "to")
-            kinds = (m for m, _, n in entries(self.files.messages) if (text_of(n, "from"), text_of(n, "to")) == ends)
-            channels[name] = tuple(kinds)
+            channels[name] = tuple(m for m in messages if ends_of[m] == ends)
             numbered.update(channels[name] if text_of(node, "kind") == "mailbox" else ())
         constants = {n: c.type for n, c in self.constants.items()}
         return DeclaredNames(
-            constants, self.types, self.roles, messages, channels, self.definitions, self.shared, frozenset(numbered)
-        )
+            constants, self.types, self.roles, messages, channels, self.definitions, self.shared, frozenset(numbered),
+            ends_of,
+        )  # fmt: skip
 
     def _small(self) -> dict[str, Enum | Instance]:
         return {**self.types, **{n: r.instance for n, r in self.roles.items()}}
@@ -173,16 +175,31 @@ class Declarer:
         e = parse(node, Scope(names, clock=False), self.sink, want)
         if len(self.sink.errors) > before:
             return None
+        (value,) = self.worked_out(e, bounds=bounds, reader=reader)
+        return value
+
+    def worked_out(
+        self, e: x.Expression, machines: int = 1, *, bounds: bool = False, reader: Reader = "machines"
+    ) -> tuple[Value | None, ...]:
+        """The value of an expression over constants for each machine (`self`); None where it is wrong (and reported).
+
+        Args:
+            e: the expression.
+            machines: how many there are.
+            bounds: as of `constant`.
+            reader: as of `constant`.
+        """
         read = set(_constants_of(e))
         self.counting |= read
         self.loaded_with.setdefault(reader, set()).update(read)
         if bounds:
             self.bounding |= read
-        value = evaluate(e, Context(NoState(), {n: c.value for n, c in self.constants.items()}))
-        if isinstance(value, int) and abs(value) > MAX_VALUE:
-            self.sink.error("large_value", node.place)
-            return None
-        return value
+        constants = {n: c.value for n, c in self.constants.items()}
+        values = [evaluate(e, Context(NoState(), constants, self=i)) for i in range(machines)]
+        if any(isinstance(value, int) and abs(value) > MAX_VALUE for value in values):
+            self.sink.error("large_value", e.place)
+            return (None,) * machines
+        return tuple(values)
 
     # Types and roles
 
@@ -303,7 +320,7 @@ class Declarer:
 
 
 def type_node(decl: YamlNode) -> YamlNode:
-    """Where a field's type stands: the text itself, or its `type` key."""
+    """Returns where a field's type stands: the text itself, or its `type` key."""
     if decl.kind == "text":
         return decl
     return decl.get("type") or YamlNode("text", decl.place)

@@ -42,7 +42,7 @@ class Definition:
 
     @property
     def usage(self) -> str:
-        """How it is written: `majority(s)`."""
+        """Returns how it is written: `majority(s)`."""
         return f"{self.name}({', '.join(self.parameters)})" if self.parameters else self.name
 
     @cached_property

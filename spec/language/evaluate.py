@@ -15,19 +15,35 @@ from leasehold.spec.language.operators import OPERATORS
 from leasehold.spec.language.types import Set, Value, members
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class InTransit:
     """A message on its way.
 
     Attributes:
-        number: its sequence number relative to the last one received (0: a duplicate).
+        number: in a mailbox, its sequence number relative to the last one received (0: a duplicate); in a fifo, its
+            place in the line, from 1 on; elsewhere 1.
         latest: whether it has the last number that its sender gave on its lane.
+        sender, receiver: the numbers of the machines that it is between.
+        ranked: its number tells it apart: it is in a mailbox.
     """
 
     kind: str
     fields: Mapping[str, Value]
     number: int
     latest: bool = False
+    sender: int = 0
+    receiver: int = 0
+    ranked: bool = True
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, InTransit) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self.kind)
+
+    @property
+    def _identity(self) -> tuple[str, Mapping[str, Value], int]:
+        return self.kind, self.fields, self.number if self.ranked else 1
 
 
 class StateView(Protocol):
@@ -124,7 +140,7 @@ def evaluate(e: x.Expression, c: Context) -> Value:
             return _quantifier(e, c)
         case x.MessageField(variable=variable, name=name):
             message = c.variables[variable]
-            return getattr(message, name) if name in ("number", "kind", "latest") else message.fields[name]
+            return getattr(message, name) if name in x.OF_MESSAGES else message.fields[name]
         case x.Old(operand=operand):
             assert c.before is not None
             return evaluate(operand, replace(c, view=c.before))

@@ -128,9 +128,14 @@ class Pending(Node):
     name: str
 
 
+# What each message on its way has besides its fields: its number, its kind, whether it is the latest one of its lane,
+# and the two machines between which it is.
+OF_MESSAGES = ("number", "kind", "latest", "sender", "receiver")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageField(Node):
-    """A field of a message on its way, or its `number` or `kind`, or whether it is the `latest` one of its lane."""
+    """A field of a message on its way, or what OF_MESSAGES names."""
 
     variable: str
     name: str
@@ -219,7 +224,7 @@ def shared_variable(name: str, kind: Type, place: Place = NOWHERE) -> Expression
 
 
 def reads_shared(e: Expression) -> bool:
-    """Whether it is a shared variable."""
+    """Returns whether it is a shared variable."""
     return isinstance(e, Data) and e.role == SHARED.name
 
 
@@ -246,7 +251,7 @@ def all_members(of: Enum | Instance, place: Place = NOWHERE) -> Expression:
 
 
 def holds_all_members(e: Expression) -> bool:
-    """Whether it is the set of all members of a small type."""
+    """Returns whether it is the set of all members of a small type."""
     match e:
         case Literal_(type=Set(of=of), value=value) if of is not None:
             return bool(value == frozenset(members(of)))
@@ -257,8 +262,18 @@ def is_query(e: Expression, name: QueryName) -> bool:
     return isinstance(e, GlobalQuery) and e.name == name
 
 
+def asked_of_message(e: Quantifier) -> frozenset[str]:
+    """The names in OF_MESSAGES that a quantifier over messages asks of each."""
+    inside = (part for whole in (e.body, e.condition) if whole is not None for part in walk(whole))
+    return frozenset(
+        part.name
+        for part in inside
+        if isinstance(part, MessageField) and part.variable == e.variable and part.name in OF_MESSAGES
+    )
+
+
 def reads_messages(e: Expression) -> bool:
-    """Whether it looks at messages on their way."""
+    """Returns whether it looks at messages on their way."""
     return isinstance(e, Pending) or is_query(e, "heard")
 
 
@@ -268,7 +283,7 @@ def pending_count(of: Pending, place: Place = NOWHERE) -> Expression:
 
 
 def counts_pending(e: Expression) -> bool:
-    """Whether it is the number of messages on their way, as `len` says it."""
+    """Returns whether it is the number of messages on their way, as `len` says it."""
     return (
         isinstance(e, Quantifier) and e.kind == "count" and isinstance(e.domain, Pending)
         and e.variable == "_" and e.condition is None and e.body == TRUE

@@ -51,6 +51,7 @@ class SpecFiles:
     migrations: YamlNode | None = None
     lemmas: dict[str, Item] = field(default_factory=dict)
     digested: list[YamlNode] = field(default_factory=list)
+    decided: bool = True  # properties are to be decided, so that limits of checkers count
 
     def digest(self) -> str:
         """A name for the text of the system: no places, comments, `doc`s, `faults`, nor what is beside it."""

@@ -21,10 +21,10 @@ from leasehold.spec.language.model import Datum, System
 MOST_TRIED = 20_000  # combinations that are tried when a system is loaded
 
 
-def first_values(datum: Datum, constants: Mapping[str, t.Value]) -> list[t.Value]:
-    """The values that a field or a shared variable may begin with."""
+def first_values(datum: Datum, constants: Mapping[str, t.Value], instance: int = 0) -> list[t.Value]:
+    """The values that a field of a machine, or a shared variable, may begin with."""
     if not datum.any_initial:
-        return [datum.initial]
+        return [datum.first(instance)]
     ends = datum.explore and tuple(constant_value(e, constants) for e in datum.explore)
     return list(t.domain(datum.type, ends or None))
 
@@ -35,7 +35,7 @@ def check_first_state(system: System, sink: Sink) -> None:
         return
     constants = system.values()
     fields = [(role.name, i, d) for role, i in system.records() for d in role.data.values()]
-    choices = [first_values(d, constants) for _, _, d in fields]
+    choices = [first_values(d, constants, i) for _, i, d in fields]
     names = [(role, i, d.name) for role, i, d in fields]
     for values in islice(product(*choices), MOST_TRIED):
         view = _FirstState(system, dict(zip(names, values, strict=True)))

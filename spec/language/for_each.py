@@ -24,7 +24,7 @@ Binding = Mapping[str, Value]
 
 
 def count(variables: Mapping[str, Type]) -> int:
-    """How many bindings some variables have."""
+    """Returns how many bindings some variables have."""
     return prod(size(of, None) for of in variables.values())
 
 

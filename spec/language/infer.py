@@ -117,7 +117,7 @@ class Inference:
     # Definitions
 
     def given(self, tree: ast.expr, scope: Scope) -> ParameterArgument:
-        """What stands for a parameter of a definition; anything else stands for itself."""
+        """Returns what stands for a parameter of a definition; anything else stands for itself."""
         found = ParameterArgument(self, tree, scope)
         while isinstance(name := found.tree, ast.Name) and name.id in found.scope.parameters:
             if name.id in found.scope.variables:
@@ -128,7 +128,7 @@ class Inference:
     def defined(
         self, d: Definition, tree: ast.expr, arguments: Sequence[ast.expr], scope: Scope, expected: Type | None
     ) -> x.Expression:
-        """What a definition says of its arguments."""
+        """Returns what a definition says of its arguments."""
         if len(arguments) != len(d.parameters):
             count = f"{len(d.parameters)} argument{'' if len(d.parameters) == 1 else 's'}"
             words = {"name": d.name, "count": count if d.parameters else "no arguments", "usage": d.usage}
@@ -242,7 +242,7 @@ class Inference:
         return x.Data(type=role.data[name], role=role.name, name=name, owner=owner, place=place)
 
     def _is_shared(self, tree: ast.expr, scope: Scope) -> bool:
-        """Whether it stands before the name of a shared variable."""
+        """Returns whether it stands before the name of a shared variable."""
         word = tree.id if isinstance(tree, ast.Name) else ""
         known = bool(scope.names.shared) and word not in scope.variables and word not in scope.parameters
         return word == x.SHARED.name and known
@@ -311,10 +311,15 @@ class Inference:
             if not scope.names.numbered.issuperset(message.kinds):
                 return self.error("latest_without_numbers", tree, source=self.words(tree))
             return x.MessageField(type=BOOL, variable=variable, name=name, place=place)
+        if name in ("sender", "receiver") and message.kinds:
+            role = scope.names.ends[message.kinds[0]][name == "receiver"]
+            if role not in scope.names.roles:
+                return wrong(place)  # reported with the message
+            return x.MessageField(type=scope.names.roles[role].instance, variable=variable, name=name, place=place)
         if len(message.kinds) == 1 and name in (known := scope.names.messages[message.kinds[0]]):
             return x.MessageField(type=known[name], variable=variable, name=name, place=place)
         fields = scope.names.messages[message.kinds[0]] if len(message.kinds) == 1 else {}
-        others = [*fields, "number", "kind", "latest"]
+        others = [*fields, *x.OF_MESSAGES]
         return self.error("unknown_message_field", tree, near=near_miss(name, fields), word=name, known=others)
 
     def _subscript(self, tree: ast.Subscript, scope: Scope, expected: Type | None) -> x.Expression:

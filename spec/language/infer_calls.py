@@ -74,13 +74,20 @@ class Typing(Operators):
         self, op: str, tree: ast.expr, args: Sequence[ast.expr], scope: Scope, expected: Type | None
     ) -> x.Expression:
         if op == "len":
-            (reader, arg, outer), channels = self.given(args[0], scope), scope.names.channels
-            named = isinstance(arg, ast.Name) and arg.id in channels
+            reader, arg, outer = self.given(args[0], scope)
+            named = isinstance(arg, ast.Name) and self._is_channel(arg.id, outer)
             sent = isinstance(arg, ast.Call) and isinstance(arg.func, ast.Name) and arg.func.id == "pending"
             if named or sent:
                 messages: x.Expression = reader._pending(arg, outer) if named else reader.infer(arg, outer)
                 return x.pending_count(messages, self.place(tree)) if isinstance(messages, x.Pending) else messages
         return super()._applied(op, tree, args, scope, expected)
+
+    def _is_channel(self, name: str, scope: Scope) -> bool:
+        """Whether a bare name is that of a channel: what is nearer, a field of the machine above all, goes before."""
+        own = scope.names.roles[scope.role].data if scope.role else {}
+        return name in scope.names.channels and not (
+            name in scope.variables or name in own or name in scope.definitions
+        )
 
     def _old(self, tree: ast.Call, args: list[ast.expr], scope: Scope, expected: Type | None) -> x.Expression:
         if not (scope.step or scope.before):

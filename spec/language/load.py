@@ -97,16 +97,28 @@ def load(
             be read, or is not of the shape that it must have, the findings are about that. No other error is raised for
             any content of the files.
     """
-    return _load(name_or_folder, settings or {}, (), more)
+    return load_files(name_or_folder, settings or {}, (), more)
 
 
-def _load(
+def load_files(
     name_or_folder: str | Path,
     settings: Mapping[str, str | int | bool],
-    trail: tuple[Path, ...],
+    trail: tuple[Path, ...] = (),
     more: Sequence[Path] = (),
+    decided: bool = True,
 ) -> m.System:
-    """Loads a system; `trail` has the folders of those that refine it."""
+    """Loads a system.
+
+    Args:
+        name_or_folder: as `load` takes it.
+        settings: likewise.
+        trail: the folders of those that refine it.
+        more: as `load` takes it.
+        decided: its properties are to be decided, so that limits of checkers count.
+
+    Raises:
+        SpecError: as `load`.
+    """
     folder, shown = find(name_or_folder)
     sink = Sink()
     if any(folder.resolve() == earlier.resolve() for earlier in trail):
@@ -117,6 +129,7 @@ def _load(
     if files.system is None or any(unreadable(d.code) for d in sink.errors):
         raise SpecError(sink.found)
     files.roles = {name: with_shared(name, node, sink) for name, node in files.roles.items()}
+    files.decided = decided
 
     def built(values: Mapping[str, str], excused: Mapping[tuple[str, Place], str]) -> tuple[m.System | None, Sink]:
         fresh = Sink([*sink.found], {*sink.seen}, excused)
@@ -243,7 +256,7 @@ def _build(files: SpecFiles, settings: Mapping[str, str], sink: Sink, trail: tup
     )
     channels = draft.channels.values()
     draft = replace(draft, roles={name: with_captures(role, channels) for name, role in roles.items()})
-    refines = refinement(builder, draft, trail[-1], lambda place, given: _load(place, given, trail))
+    refines = refinement(builder, draft, trail[-1], lambda place, given: load_files(place, given, trail))
     draft = replace(draft, refines=refines)
     for role in draft.roles.values():
         outlive.check_outlives(role, builder.reasons, sink)

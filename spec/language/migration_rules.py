@@ -11,11 +11,12 @@ from leasehold.spec.language.types import Value
 
 @dataclass(frozen=True, slots=True)
 class MigratedField:
-    """Where the value of a field comes from: an old field, or `value`, which is the same for every record.
+    """Where the value of a field comes from: an old field, a new record, or `value`, the same for every record.
 
     Attributes:
         source: the old field; empty where the value comes from none.
-        value: where there is no source.
+        initial: it begins as in a new record.
+        value: where there is neither.
         cells: the value of the cells that an old map does not have; `filled` says whether there is one.
     """
 
@@ -24,6 +25,7 @@ class MigratedField:
     value: Value = None
     cells: Value = None
     filled: bool = False
+    initial: bool = False
     place: Place = field(default=NOWHERE, compare=False)
 
 

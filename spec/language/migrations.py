@@ -84,11 +84,13 @@ class Migrations:
         if cells is not None and not (isinstance(datum.type, Map) and "from" in given):
             self.sink.error("cells_without_map", cells.place, datum=datum.name)
             cells = None
-        value = datum.initial
+        value = None
         if "value" in given:
             value = self._every(datum.type, self._value(datum, node.get("value")))
         filling = self._value(datum, cells) if cells is not None else None
-        return MigratedField(datum.name, text_of(node, "from"), value, filling, cells is not None, place)
+        return MigratedField(
+            datum.name, text_of(node, "from"), value, filling, cells is not None, "initial" in given, place
+        )
 
     def _every(self, kind: Type, value: Value) -> Value:
         return (value,) * len(members(kind.key)) if isinstance(kind, Map) else value

@@ -25,7 +25,11 @@ from leasehold.spec.language.types import Enum, Instance, Type, Value
 class Datum:
     """A typed field: of a machine's record, of an event or of a message.
 
-    `explore` bounds what the explorer tries, both ends included; its ends may read constants and the clock.
+    Attributes:
+        explore: bounds what the explorer tries, both ends included; its ends may read constants and the clock.
+        initial: the first value; that of the first machine, where machines differ.
+        begin: the first value of each machine, where they have not all the same.
+        begins_as: of the machine (`self`), its first value or that of each cell, where the number of machines matters.
     """
 
     name: str
@@ -36,6 +40,12 @@ class Datum:
     doc: str = ""
     place: Place = field(default=NOWHERE, compare=False)
     captured: bool = False  # what a task reads of the step that has started it, kept for the task alone
+    begin: tuple[Value, ...] = ()
+    begins_as: Expression | None = None
+
+    def first(self, instance: int) -> Value:
+        """The value with which a machine begins."""
+        return self.begin[min(instance, len(self.begin) - 1)] if self.begin else self.initial
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,11 +189,17 @@ class State:
     doc: str = ""
     place: Place = field(default=NOWHERE, compare=False)
     starts: Expression | None = None  # of which machine it is the initial state; None: of all, if it is `initial`
+    ends: bool = False  # the machine may be forgotten here, though a message may lead out
 
     @property
     def title(self) -> str:
         """How reports call it: `ticketed`, or `ticketed + backup` while `backup` still runs."""
         return " + ".join((self.base, *self.remembers)) if self.remembers else self.name
+
+    @property
+    def over(self) -> bool:
+        """Whether a machine has come to its end here: the text says so, or nothing leads out."""
+        return self.ends or self.final
 
     @property
     def final(self) -> bool:

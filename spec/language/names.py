@@ -44,6 +44,7 @@ class DeclaredNames:
     definitions: Mapping[str, Definition] = field(default_factory=dict)
     shared: Mapping[str, Type] = field(default_factory=dict)  # variables of all machines
     numbered: frozenset[str] = frozenset()  # messages that mailboxes carry
+    ends: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # a message's roles: its sender's, its receiver's
 
     def remembering(self, of: Type | None) -> Mapping[str, tuple[str, ...]]:
         """The states of a role that remember tasks, by the state that they stand for; empty for any other type."""
@@ -72,6 +73,7 @@ class Scope:
     clock: bool = True
     variables: Mapping[str, Type] = field(default_factory=dict)
     opaque: bool = False  # opaque values may be compared
+    decided: bool = True  # what is said is decided, so that it may have as many parts as checkers can write out
     outside: bool = False  # the world is looked at from outside, where it shows whether an actor is up
     parameters: Mapping[str, ParameterArgument] = field(default_factory=dict)  # of the definition whose text is read
     defining: str = ""  # the name of that definition

@@ -128,7 +128,7 @@ class Operator:
 
 
 def fits(pattern: str, type_: Type, bound: Bound) -> bool:
-    """Whether a type is as a signature has it; notes what the letters stand for."""
+    """Returns whether a type is as a signature has it; notes what the letters stand for."""
     match pattern, type_:
         case _, UnknownType():
             return True

@@ -31,7 +31,7 @@ def parse(node: YamlNode, scope: Scope, sink: Sink, expected: Type | None = None
         return wrong(node.place)
     if expected is not None:
         parser.want(result, expected, read.tree)
-    if (count := x.case_count(result)) > MAX_CASES:
+    if scope.decided and (count := x.case_count(result)) > MAX_CASES:
         sink.error("wide_expression", node.place, count=f"{count:,}", max_cases=f"{MAX_CASES:,}")
         return wrong(node.place)
     if node.comment and len(sink.found) == found:

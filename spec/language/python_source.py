@@ -13,13 +13,13 @@ from typing import Any, TypeAlias
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.operators import template
-from leasehold.spec.language.types import BOOL, Enum, Instance, MessageType, Set, Value, members
+from leasehold.spec.language.types import Enum, Instance, MessageType, Set, Value, members
 
 SHORT = 60
 
 # The functions that source may call.
 BUILTINS: Mapping[str, Callable[..., Any]] = {
-    f.__name__: f for f in (abs, all, any, bool, frozenset, len, max, min, range, sum, tuple)
+    f.__name__: f for f in (abs, all, any, bool, enumerate, frozenset, len, max, min, range, sum, tuple)
 }
 
 
@@ -50,12 +50,12 @@ class SourceLayout:
         """Source of the clock; `{s}` is the state."""
         raise NotImplementedError
 
-    def pending(self, name: str) -> list[str]:
-        """Sources of sequences that together hold the named messages, as `(number, kind, fields)`; `{s}`: the state."""
-        raise NotImplementedError
+    def pending(self, name: str, beside: Sequence[str] = ()) -> list[str]:
+        """Sources of sequences that together hold the named messages; `{s}` is the state.
 
-    def with_latest(self, name: str) -> list[str]:
-        """The same, but of pairs: a message, and whether it is the latest one of its lane."""
+        A message is `(number, kind, fields)`; with `beside`, a tuple of that and of what these names of OF_MESSAGES
+        say of it.
+        """
         raise NotImplementedError
 
     def query(self, name: str, arguments: Sequence[str]) -> str:
@@ -121,12 +121,10 @@ def source(e: x.Expression, f: Frame) -> str:
             return _over_members(e, f)
         case x.MessageField(variable=variable, name=name):
             message = f.variables[variable]
-            if name == "number":
-                return f"{message}[0]"
             if name == "kind":
                 return f"{message}[1]"
-            if name == "latest":
-                return f"{message}_latest"
+            if name in BESIDE:
+                return f"{message}_{name}"
             return f"{message}[2][{f.layout.field(f.variables[f'{variable} kind'], name)}]"
         case x.Old(operand=operand):
             assert f.before is not None
@@ -246,11 +244,8 @@ def _once(words: str, use: Callable[[str], str]) -> str:
     return f"(lambda q: {use('q')})({words})"
 
 
-def _messages(template: str, name: str, variable: str, latest: bool, f: Frame) -> str:
-    sources = f.layout.with_latest(name) if latest else f.layout.pending(name)
-    parts = [p.replace("{s}", f.state) for p in sources]
-    every = parts[0] if len(parts) == 1 else "(" + " + ".join(f"tuple({p})" for p in parts) + ")" if parts else "()"
-    return template.format(m=f"({variable}, {variable}_latest)" if latest else variable, all=every)
+# What a message does not have in itself.
+BESIDE = ("number", "latest", "sender", "receiver")
 
 
 def _over_messages(e: x.Quantifier, name: str, f: Frame) -> str:
@@ -260,9 +255,12 @@ def _over_messages(e: x.Quantifier, name: str, f: Frame) -> str:
     inner = replace(f, variables={**f.variables, e.variable: variable, f"{e.variable} kind": kind})
     tail = f" if {source(e.condition, inner)}" if e.condition is not None else ""
     template = _comprehension(e, f, _braces(source(e.body, inner)), _braces(tail))
-    asked = x.MessageField(type=BOOL, variable=e.variable, name="latest")
-    latest = any(x.mentions(part, lambda node: node == asked) for part in (e.body, e.condition) if part is not None)
-    return _messages(template, name, variable, latest, f)
+    asked = x.asked_of_message(e)
+    beside = tuple(word for word in BESIDE if word in asked)
+    parts = [p.replace("{s}", f.state) for p in f.layout.pending(name, beside)]
+    every = parts[0] if len(parts) == 1 else "(" + " + ".join(f"tuple({p})" for p in parts) + ")" if parts else "()"
+    names = ", ".join((variable, *(f"{variable}_{word}" for word in beside)))
+    return template.format(m=f"({names})" if beside else variable, all=every)
 
 
 def _comprehension(e: x.Quantifier, f: Frame, body: str, tail: str) -> str:

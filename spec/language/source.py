@@ -252,7 +252,7 @@ class _Composer:
         return YamlNode("text", place, text=str(event.value), spans=spans, comment=comment)
 
     def _spans(self, event: Any) -> tuple[tuple[int, int, int], ...]:
-        """Where the lines of a text stand in the file; none, where escapes keep the two from being compared."""
+        """Returns where the lines of a text stand in the file; none, where escapes keep the two from being compared."""
         text, start, end = str(event.value), event.start_mark, event.end_mark
         spans: list[tuple[int, int, int]] = []
         done = 0

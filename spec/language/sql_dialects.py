@@ -24,7 +24,7 @@ Kind: TypeAlias = Literal["truth", "number", "instance", "text", "opaque", "json
 
 
 def kind_of(type_: t.Type) -> Kind:
-    """How a value of a type is kept; an option is kept as its value."""
+    """Returns how a value of a type is kept; an option is kept as its value."""
     match type_:
         case t.Option(of=of) if of is not None:
             return kind_of(of)

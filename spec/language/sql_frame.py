@@ -34,7 +34,7 @@ class SqlLayout(Protocol):
         ...
 
     def several(self, role: str) -> bool:
-        """Whether a role has several machines, or may have."""
+        """Returns whether a role has several machines, or may have."""
         ...
 
     def field(self, role: str, name: str) -> str:
@@ -54,7 +54,7 @@ class SqlLayout(Protocol):
         ...
 
     def ranked(self, channel: str) -> bool:
-        """Whether the channel is a mailbox, of which the table `lane` has the last number."""
+        """Returns whether the channel is a mailbox, of which the table `lane` has the last number."""
         ...
 
     def literal(self, type_: t.Type, value: t.Value) -> str:

@@ -66,7 +66,7 @@ def conjuncts(found: Sql) -> list[Sql]:
 
 
 def has(member: x.Expression, whole: x.Expression, f: SqlFrame) -> Sql:
-    """Whether a set has a member."""
+    """Returns whether a set has a member."""
     found = has_value(f.sql(member), member, whole, f)
     if isinstance(member.type, t.Option):
         return conjunction([Words(f"{flat(within(f.sql(member), SUM))} IS NOT NULL", COMPARED), found])
@@ -125,7 +125,7 @@ def has_value(value: Sql, member: x.Expression, whole: x.Expression, f: SqlFrame
 
 
 def _moved(e: x.Expression, f: SqlFrame, then: Callable[[x.Expression, SqlFrame], Sql]) -> Sql | None:
-    """What is asked of a cell of a map that is not a field: it is asked of what the cell is made of."""
+    """Returns what is asked of a cell of a map that is not a field: it is asked of what the cell is made of."""
     if not (isinstance(e, x.Apply) and e.op == "[]"):
         return None
     return _of_cell(e.operands[0], e.operands[1], f, then)
@@ -149,7 +149,7 @@ def case(test: Sql, then: Sql, other: Sql) -> Sql:
 
 
 def _stored(e: x.Expression) -> bool:
-    """Whether a set or map stands as JSON in a column, or can be written as JSON."""
+    """Returns whether a set or map stands as JSON in a column, or can be written as JSON."""
     match e:
         case x.Data() | x.MessageField() | x.Literal_():
             return True
@@ -181,7 +181,7 @@ def equal(e: x.Apply, f: SqlFrame) -> Sql:
 
 
 def same(a: x.Expression, b: x.Expression, wanted: bool, f: SqlFrame) -> Sql:
-    """Whether two values are equal, or else whether they are not."""
+    """Returns whether two values are equal, or else whether they are not."""
     d = f.layout.dialect
     if isinstance(a.type, t.MessageType):
         one, other = (f.variables[v.name].row[0] for v in (a, b) if isinstance(v, x.BoundVariable))
@@ -290,7 +290,7 @@ def cell(e: x.Apply, f: SqlFrame) -> Sql:
 def _of_cell(
     cells: x.Expression, key: x.Expression, f: SqlFrame, then: Callable[[x.Expression, SqlFrame], Sql]
 ) -> Sql | None:
-    """What is asked of the cell of a map that is made of other values; None where the map is a field."""
+    """Returns what is asked of the cell of a map that is made of other values; None where the map is a field."""
     match cells:
         case x.Quantifier(kind="map", variable=variable, body=body):
             bound = f.variables[key.name] if isinstance(key, x.BoundVariable) else Bound(f.sql(key), f.scope)

@@ -94,7 +94,7 @@ def sql(e: x.Expression, f: SqlFrame) -> Sql:
             return _quantifier(e, f)
         case x.MessageField(variable=variable, name=name):
             row = f.variables[variable].row[0]
-            own = name in ("number", "kind", "latest")
+            own = name in x.OF_MESSAGES
             return Words(f"{row}.{name if own else _name(f.layout.message_field(name), f)}")
         case x.Old(operand=operand):
             return sql(operand, replace(f, moment=replace(f.moment, before=True)))

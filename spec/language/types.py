@@ -159,7 +159,8 @@ def numbers(type_: Int | Time | Opaque, explore: tuple[int, int] | None) -> rang
     """
     low, high = (type_.low, type_.high) if isinstance(type_, Int) else (0 if isinstance(type_, Time) else None, None)
     if explore is None:
-        return range(low or 0, (low or 0) + 1) if low is None or high is None else range(low, high + 1)
+        least = default(type_)
+        return range(least, least + 1) if low is None or high is None else range(low, high + 1)
     first, last = explore
     return range(first if low is None else max(first, low), (last if high is None else min(last, high)) + 1)
 

@@ -36,7 +36,7 @@ def warn_of_unbounded(system: System, sink: Sink) -> None:
 
 
 def growing(system: System) -> list[str]:
-    """What may grow without end, in words."""
+    """Returns what may grow without end, in words."""
     numbers = [f"{role}.{name}" for role, name in unbounded(system)]
     return [*numbers, *(f"channel {name}" for name in unbounded_channels(system))]
 
@@ -86,7 +86,7 @@ def _sent(system: System) -> set[str]:
 
 
 def _changes(e: x.Expression | None) -> bool:
-    """Whether an expression reads something that may change."""
+    """Returns whether an expression reads something that may change."""
     return x.mentions(e, lambda inner: isinstance(inner, x.Data | x.ControlState | x.Pending | x.GlobalQuery | x.Now))
 
 

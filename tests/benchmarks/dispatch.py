@@ -70,7 +70,7 @@ def flattened(system: System, life: Life) -> Flat:
 
 
 def lives() -> list[tuple[str, System, Life]]:
-    """What is measured: name, system, life."""
+    """Returns what is measured: name, system, life."""
     system, _, leases = lease_lives()
     _, commits = commit_lives()
     two_phase = load("two_phase_commit", {"participants": 3})

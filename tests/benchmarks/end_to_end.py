@@ -127,7 +127,7 @@ def _relayed(words: list[str]) -> float:
 
 
 async def _sizes() -> list[int]:
-    """How large the four messages of a set-up are, in bytes: those of a real one."""
+    """Returns how large the four messages of a set-up are, in bytes: those of a real one."""
     seen: dict[tuple[str, str], int] = {}
 
     def hand(sender: str, receiver: str, frame: bytes) -> FrameOutcome:

@@ -132,7 +132,7 @@ async def fill(store: Store, found: Patterns, role: str, count: int, units: int,
 
 
 def _wishes(count: int) -> dict[str, bytes]:
-    """What clients want of each lease, as the policy keeps it."""
+    """Returns what clients want of each lease, as the policy keeps it."""
     policy = FixedDemand()
     for number in range(count):
         policy.demand(f"{TENANT}:{number + 1}", 1, 10, 10, now=0)

@@ -87,7 +87,7 @@ def folder_of(name: str) -> Path:
 
 
 def proved(name: str) -> tuple[dict[str, Any], float]:
-    """What the command says, and its CPU seconds, with those of its processes."""
+    """Returns what the command says, and its CPU seconds, with those of its processes."""
     limit = ["--limit", str(LIMITS[name])] if name in LIMITS else []
     command = [sys.executable, "-m", "leasehold", "prove", str(folder_of(name)), "--fresh", "--json", *limit]
     before = _cpu()

@@ -45,7 +45,7 @@ def benchmark(quick: bool) -> Section:
 
 
 def section(figures: Mapping[str, Sequence[float]], leases: int) -> Section:
-    """What the seconds of each run, by its name, say."""
+    """Returns what the seconds of each run, by its name, say."""
     target = (Target(SECONDS, least=False, of_ratio=False),)
     rows = []
     for what, seconds in figures.items():

@@ -79,7 +79,7 @@ def _table(points: Sequence[Point]) -> list[str]:
 
 
 def _shortest(points: Sequence[Point], units: int) -> list[str]:
-    """What follows from the shortest measured term: all of its time is overhead."""
+    """Returns what follows from the shortest measured term: all of its time is overhead."""
     term = min(p.term_ticks for p in points)
     setups = list(dict.fromkeys(p.setup for p in points))
     lines = [

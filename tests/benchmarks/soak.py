@@ -167,7 +167,7 @@ def main() -> int:
 
 
 def _intervals(fleet: Fleet, name: str) -> int:
-    """How many bytes an actor keeps of all that it has forgotten."""
+    """Returns how many bytes an actor keeps of all that it has forgotten."""
     with sqlite3.connect(f"file:{fleet.folder / name}.db?mode=ro", uri=True) as connection:
         found = connection.execute("SELECT sum(length(body)) FROM word WHERE name LIKE 'pruned of %'").fetchone()[0]
     return int(found or 0)

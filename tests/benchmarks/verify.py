@@ -204,7 +204,7 @@ def live(
 
 
 def plain_inserts(following: Following) -> Callable[[Sequence[AnyEvent]], float]:
-    """What inserts events as they are into a table of the same database."""
+    """Returns what inserts events as they are into a table of the same database."""
     database = following.verification.database
     mark = "?" if database.tables.dialect.name == "sqlite" else "%s"
     kind = database.tables.dialect.columns

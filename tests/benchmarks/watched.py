@@ -83,7 +83,7 @@ def benchmark(quick: bool) -> Section:
 
 
 def note(followed: list[Watched]) -> str:
-    """What the verifier said, which must not be that something is wrong."""
+    """Returns what the verifier said, which must not be that something is wrong."""
     last = followed[-1].found or {}
     wrong = [w.found for w in followed if w.found is None or w.found["violations"] or w.found["faults"]]
     if wrong:

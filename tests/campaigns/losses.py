@@ -69,7 +69,7 @@ def run(kind: Kind, seed: int) -> dict[str, Any]:
 
 
 def added(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What several runs have come to."""
+    """Returns what several runs have come to."""
     found: dict[str, Any] = {"runs": len(runs), "seconds": round(sum(one["seconds"] for one in runs))}
     found |= {name: sum(one[name] for one in runs) for name in SUMS}
     found |= {name: max(one[name] for one in runs) for name in MOSTS}

@@ -187,7 +187,7 @@ def _merged(before: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 
 def _known(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What a mutant is known by, wherever its line is."""
+    """Returns what a mutant is known by, wherever its line is."""
     return tuple(row[name] for name in ("path", "function", "operator", "old", "new"))
 
 

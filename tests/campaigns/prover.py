@@ -90,7 +90,7 @@ class Totals:
 
 
 def one(seed: int) -> Judged:
-    """What becomes of the system of a seed."""
+    """Returns what becomes of the system of a seed."""
     z3.z3.Z3_DEBUG = False  # checks of the types of arguments
     return judge(Random(seed))
 
@@ -127,7 +127,7 @@ Found: TypeAlias = dict[str, str]  # errors that a system shows: kinds of steps 
 
 
 def shown(wanted: Wanted) -> tuple[Found, float]:
-    """Which errors in the relation a system shows, and the seconds that it takes."""
+    """Returns which errors in the relation a system shows, and the seconds that it takes."""
     z3.z3.Z3_DEBUG = False
     found, began = Found(), time.process_time()
     seed, names = wanted

@@ -88,7 +88,7 @@ def in_turn(sources: dict[str, Iterator[Batch]]) -> Iterator[tuple[str, Batch]]:
 
 
 def summed(log: Path) -> str:
-    """What a log has, as a table."""
+    """Returns what a log has, as a table."""
     sums: dict[str, Counter[str]] = defaultdict(Counter)
     for line in log.read_text(encoding="utf-8").splitlines():
         entry = json.loads(line)

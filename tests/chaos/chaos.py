@@ -156,7 +156,7 @@ class World:
         self.disturbed[name] = time.monotonic()
 
     def calm(self, name: str) -> bool:
-        """Whether an actor runs, and has for a while."""
+        """Returns whether an actor runs, and has for a while."""
         process, since = self.fleet.processes.get(name), self.disturbed.get(name, 0.0)
         up = name not in self.down and process is not None and process.poll() is None
         return up and time.monotonic() - since > CALM_SECONDS
@@ -420,7 +420,7 @@ def _chaos(world: World, workload: Workload, result: Result, seconds: float, say
 
 
 def _judge(world: World, workload: Workload) -> list[str]:
-    """What is wrong when nothing has gone wrong for a while."""
+    """Returns what is wrong when nothing has gone wrong for a while."""
     found: list[str] = []
     for name in ROLES:
         if not wait(lambda name=name: world.supervise() or world.fleet.about(name), 60):

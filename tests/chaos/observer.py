@@ -26,7 +26,7 @@ def held_locks(folder: Path) -> list[str]:
 
 
 def open_files(pid: int) -> int:
-    """How many files a process has open."""
+    """Returns how many files a process has open."""
     with suppress(OSError):
         return len(os.listdir(f"/proc/{pid}/fd"))
     return 0

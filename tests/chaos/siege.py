@@ -142,7 +142,7 @@ class Clock(threading.Thread):
 
 
 def bytes_in(folders: Sequence[Path]) -> int:
-    """What folders take on their disks."""
+    """Returns what folders take on their disks."""
     found = 0
     for folder in folders:
         for top, _, names in os.walk(folder):

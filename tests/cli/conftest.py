@@ -133,6 +133,6 @@ def is_alive(pid: int) -> bool:
 
 
 def as_json(done: subprocess.CompletedProcess[str]) -> Any:
-    """What a command printed, which must be one JSON value and nothing else."""
+    """Returns what a command printed, which must be one JSON value and nothing else."""
     assert done.stderr == ""
     return json.loads(done.stdout)

@@ -24,7 +24,7 @@ TIMES = ["9" * 400 + "d", "9" * 5000, "0001-01-01", "9999-12-31T23:59:59-23:59",
 
 
 def refusal(read: Callable[[], Any]) -> str:
-    """Why it refuses; empty: it does not."""
+    """Returns why it refuses; empty: it does not."""
     try:
         read()
     except click.UsageError as error:

@@ -45,7 +45,7 @@ def test_json_names_what_is_not_exported() -> None:
 
 
 @pytest.mark.parametrize(("words", "said"), [
-    (("lease", "--to", "tla", "--set", "duplicates=1"), "lease cannot be exported to tla: lease/system.yaml:42:3: "),
+    (("lease", "--to", "tla", "--set", "duplicates=1"), "lease cannot be exported to tla: lease/system.yaml:51:3: "),
     ((*SMALL,), "Missing option '--to'"),
     ((*SMALL, "--to", "tla", "--out", "no-name.tla"), "no name of a TLA+ module"),
     ((*SMALL, "--to", "tla", "--out", "name.txt"), "end in .tla"),

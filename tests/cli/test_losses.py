@@ -250,7 +250,7 @@ def test_units_that_are_being_started_are_counted(tmp_path: Path) -> None:
 
 
 def run(*words: str) -> dict[str, Any]:
-    """What the demo says in JSON, in this process; its actors are processes of their own."""
+    """Returns what the demo says in JSON, in this process; its actors are processes of their own."""
     ended = CliRunner().invoke(demo, ["--json", *words])
     found: dict[str, Any] = json.loads(ended.stdout)
     assert ended.exit_code == (1 if found["violations"] else 0)

@@ -30,7 +30,7 @@ def lamp(tmp_path: Path) -> Path:
 
 
 def found_by(done: subprocess.CompletedProcess[str]) -> Any:
-    """What a campaign printed as JSON; its progress names survivors as soon as they are known."""
+    """Returns what a campaign printed as JSON; its progress names survivors as soon as they are known."""
     assert all(line.startswith(("leasehold: survives", "leasehold: unseen")) for line in done.stderr.splitlines())
     return as_json(subprocess.CompletedProcess(done.args, done.returncode, done.stdout, ""))
 

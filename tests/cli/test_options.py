@@ -100,7 +100,7 @@ class Asked:
 
 
 def outcome(verb: str, words: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, ...]:
-    """What a command asks for, writes and prints."""
+    """Returns what a command asks for, writes and prints."""
     folder.mkdir()
     monkeypatch.chdir(folder)
     heard: list[Any] = []

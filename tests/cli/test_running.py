@@ -79,12 +79,13 @@ def test_a_lease_from_the_command_line(fleet: Fleet) -> None:
     why = leasehold(fleet, "explain", lease)
     assert f"{lease} at tenant (service_manager) is active" in why
     assert "Somebody wants 2 units for another" in why
-    assert "extend_lease of service_manager -> modifying" in why
+    assert "extend_lease of service_manager (tenant) -> modifying" in why
     assert "service_manager joining -> active: joined" in why
     leasehold(fleet, "extend", lease, "--units", "3", "--soon")
     site = fleet.client(SITE)
     wait(lambda: site.get("leases", lease)[0]["data"]["units"] == 3)
     assert "modifying" not in leasehold(fleet, "close", lease)
+    assert "Somebody wants" not in leasehold(fleet, "explain", lease)
     wait(lambda: set(states(fleet, lease).values()) == {"closed"})
     assert lease not in leasehold(fleet, "leases")
     assert "is ending already" in leasehold(fleet, "close", lease)

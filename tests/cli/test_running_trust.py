@@ -44,7 +44,7 @@ def configure(fleet: Fleet, name: str, **keys: str) -> None:
 
 
 def leasehold(*words: str) -> str:
-    """What a verb prints, in the folder of the actors."""
+    """Returns what a verb prints, in the folder of the actors."""
     ended = CliRunner().invoke(cli, words, catch_exceptions=False)
     assert ended.exit_code == 0, ended.output
     return ended.output.strip()
@@ -59,13 +59,13 @@ def wait(true: Callable[[], Any], limit_seconds: float = 20.0) -> Any:
 
 
 def machine(fleet: Fleet, name: str, lease: str) -> dict[str, Any]:
-    """What an actor has of a lease; empty where it has nothing."""
+    """Returns what an actor has of a lease; empty where it has nothing."""
     rows = [row for row in fleet.client(name).get("leases") if row["lease"] == lease]
     return dict(rows[0]) if rows else {}
 
 
 def is_active(fleet: Fleet, lease: str, units: int = 1) -> bool:
-    """Whether a lease has so many units, and nothing is under way."""
+    """Returns whether a lease has so many units, and nothing is under way."""
     tenant, site = machine(fleet, TENANT, lease), machine(fleet, SITE, lease)
     return (tenant.get("state"), site.get("state")) == ("active", "active") and site["data"]["units"] == units
 

@@ -87,7 +87,9 @@ def test_who_waits_for_a_policy_says_so(fleet: Fleet) -> None:
     wait(lambda: active(fleet, first))
     second = leasehold(fleet, "demand", "--units", "3", *TERMS).strip()
     wait(lambda: states(fleet, second).get("broker") == "ticketing")
-    assert "  It waits for its policy to decide: allocate.\n" in leasehold(fleet, "explain", second)
+    said = leasehold(fleet, "explain", second)
+    assert f"  It waits for its policy to decide: allocate: it wants 3 of 3 units, {first} has 3 until tick " in said
+    assert "  It waits since tick " in said
     for lease in (first, second):
         leasehold(fleet, "close", lease)
         wait(lambda: states(fleet, lease).get("service_manager") == "closed")  # noqa: B023

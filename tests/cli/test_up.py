@@ -277,7 +277,7 @@ def test_a_machine_of_one_state_is_asked_told_and_explained(shop: Path, tmp_path
             "leasehold: till of shop:1 does not take arrive in open: the shop is full\n"
         )
         explained = said("explain", "shop:1")
-        assert "It stays in this state, and takes:\n    arrive -> open\n" in explained
+        assert "It stays in this state, and takes:\n    arrive -> open, as a client or its policy says\n" in explained
         assert "is over" not in explained
         assert "there is no run shop:2 here: shop stands, and its run is shop:1" in said("tell", "shop:2", "arrive")
         wrong = said("tell", "shop:1", "arrive", "--machine", "tll")

@@ -180,7 +180,7 @@ def test_show_prints_a_witness(run: Run) -> None:
     done = run("explore", "lease", *ONE_UNIT, "--show", "a_lease_is_extended", "--only", "a_lease_is_extended")
     assert done.returncode == 0
     assert "a_lease_is_extended: witnessed\ninitially\n" in done.stdout
-    first = "   1  service_manager: demand units=1 start=0 end=2 type=0 properties=0 configuration=0 local=0"
+    first = "   1  service_manager: demand units=1 start=0 end=3 type=0 properties=0 configuration=0 local=0"
     assert f"{first}  (service_manager/nascent#demand)\n" in done.stdout
 
 

@@ -59,14 +59,14 @@ def test_a_history_that_holds(tmp_path: Path) -> None:
 
 def test_a_violation_is_told_and_drawn(tmp_path: Path) -> None:
     result = _verify(
-        _files(tmp_path, 8, "assigned_units_not_saved"),
+        _files(tmp_path, 7, "assigned_units_not_saved"),
         "--property",
         "units_come_free",
         "--draw",
         str(tmp_path / "drawn"),
     )
     assert result.exit_code == 1
-    assert "units_come_free is violated in service_manager:2, cut " in result.output
+    assert "units_come_free is violated in service_manager:1, cut " in result.output
     assert "led to by" in result.output
     claim = claim_text(load("lease").properties["units_come_free"])
     assert all(f"    {line}\n" in result.output for line in claim.splitlines())

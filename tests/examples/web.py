@@ -70,7 +70,7 @@ class Balancer:
         self._process.wait()
 
     def ask(self, path: str = "/") -> bytes:
-        """What a client gets.
+        """Returns what a client gets.
 
         Raises:
             OSError, http.client.HTTPException: it gets no answer, or not the whole of it.
@@ -177,7 +177,7 @@ class Hands:
             self.told[name] = {"site": "site", "name": name, "fence": self._number, "address": done.facts["address"]}
 
     async def guest(self, verb: str, name: str) -> str:
-        """What a holder does on it; returns its words."""
+        """Returns what a holder does on it; returns its words."""
         self._number += 1
         guest = f"tenant:1/guest[{name.rpartition('-')[2]}]"
         done = await self.guests.act(

@@ -168,7 +168,7 @@ class Campaign:
                 self.best[name] = fresh
 
     def judge(self, mutant: Mutant, trial: Trial, names: Collection[str] | None = None) -> Tried:
-        """What a mutant violates, of what the system satisfies there, or of some of that."""
+        """Returns what a mutant violates, of what the system satisfies there, or of some of that."""
         try:
             wrong = applied(mutant, self.system)
         except KeyError:
@@ -187,7 +187,7 @@ class Campaign:
 
 
 def counterexample(system: System, tried: Tried, p: Property) -> Counterexample:
-    """What is stored of a mutant for a property."""
+    """Returns what is stored of a mutant for a property."""
     also = [other for other in tried.violated if other != p.name]
     return Counterexample.of(system, tried.mutant, tried.trial, p, tried.violated[p.name], also)
 

@@ -162,7 +162,7 @@ class DeviantRelation(TransitionRelation):
     # Crashes and recovery
 
     def _down(self, s: SymbolicState, role: Role, me: Term, died: Term) -> SymbolicState:
-        """Who stops loses what it has not saved; all machines of an actor stop together."""
+        """Returns who stops loses what it has not saved; all machines of an actor stop together."""
         down = super()._down(s, role, me, died)
         actor = self.schema.actor_of.get(role.name)
         stopping = [role] if actor is None else [self.system.roles[name] for name in self.system.actors[actor]]
@@ -249,7 +249,7 @@ class DeviantRelation(TransitionRelation):
         return next((c for c in every if (c.sender, c.receiver) == (channel.receiver, channel.sender)), None)
 
     def _as_received(self, s: SymbolicState, channel: Channel, back: Channel, own: Term | None) -> SymbolicState:
-        """What was sent last has at most the number of what was received last.
+        """Returns what was sent last has at most the number of what was received last.
 
         It would have that number; the explorer closes the gaps that skipped numbers leave, and may have a lower one.
         """
@@ -263,10 +263,10 @@ class DeviantRelation(TransitionRelation):
 
 
 def _is(at: Sequence[Term], own: Term | None) -> Term:
-    """Whether a machine is this one; any is where none is named."""
+    """Returns whether a machine is this one; any is where none is named."""
     return z3.BoolVal(True) if own is None or not at else at[0] == own
 
 
 def relation_of(deviations: Sequence[Deviation]) -> MakesRelation:
-    """What makes the relations of machines that make these mistakes."""
+    """Returns what makes the relations of machines that make these mistakes."""
     return partial(DeviantRelation, deviations=deviations) if deviations else TransitionRelation

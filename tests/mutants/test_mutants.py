@@ -50,13 +50,13 @@ def wrong(name: str, budget: Budget) -> Exploration:
 
 
 def after_faults(mutant: Mutant, found: Exploration) -> Convergence:
-    """What becomes of a mutant once faults stop; a state is legal if it is, with its text, without faults."""
+    """Returns what becomes of a mutant once faults stop; a state is legal if it is, with its text, without faults."""
     legal = explore(found.system) if mutant.patches else right(setting(mutant), None)
     return convergence(legal, found)
 
 
 def counterexample(mutant: Mutant, name: str, budget: Budget) -> Trace | None:
-    """What shows the mistake, if it is found."""
+    """Returns what shows the mistake, if it is found."""
     found = wrong(mutant.name, budget)
     if name == CONVERGENCE:
         verdict = after_faults(mutant, found)

@@ -131,7 +131,7 @@ Words = Callable[[Callable[[ast.expr | ast.stmt], str]], str]
 
 
 def _for_people(node: ast.AST) -> bool:
-    """What only people read: words of errors and logs; and what is there for the type checker."""
+    """Returns what only people read: words of errors and logs; and what is there for the type checker."""
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
             return name in SILENT or any("overload" in ast.dump(d) for d in node.decorator_list)

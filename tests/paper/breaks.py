@@ -118,7 +118,7 @@ class Trial:
         self._copy.close()
 
     def broken(self, one: Break) -> list[Ended]:
-        """How a break's tests end while it is made.
+        """Returns how a break's tests end while it is made.
 
         Raises:
             AssertionError: its text is not exactly once in its file.
@@ -137,7 +137,7 @@ class Trial:
                 file.write_text(text, encoding="utf-8")
 
     def run(self, tests: Sequence[str]) -> list[Ended]:
-        """How tests end; those that did not, within `LIMIT_SECONDS`, are missing."""
+        """Returns how tests end; those that did not, within `LIMIT_SECONDS`, are missing."""
         with tempfile.TemporaryDirectory() as temporary:
             told = Path(temporary) / "outcomes"
             told.touch()

@@ -19,14 +19,14 @@ VARIABLE = "LEASEHOLD_OUTCOMES"
 
 
 def demanded(error: BaseException) -> bool:
-    """Whether an error says that a test's demand was not met; of a group, one error suffices."""
+    """Returns whether an error says that a test's demand was not met; of a group, one error suffices."""
     if isinstance(error, BaseExceptionGroup):
         return any(demanded(one) for one in error.exceptions)
     return isinstance(error, AssertionError | pytest.fail.Exception)
 
 
 def refused(error: BaseException) -> bool:
-    """Whether the loader refused the specification, also before the test itself began."""
+    """Returns whether the loader refused the specification, also before the test itself began."""
     return isinstance(error, SpecError)
 
 

@@ -29,7 +29,7 @@ TIMERS = [
 def test_a_lease_is_a_contract_over_units_and_a_period(systems):
     """Section 2: a lease grants a number of units of a resource for a period of time."""
     held = systems["lease"].roles["authority"].data
-    assert {"units", "end", "properties"} <= held.keys()
+    assert {"assigned", "end", "properties"} <= held.keys()
     assert str(held["end"].type) == "time"
 
 
@@ -44,7 +44,8 @@ def test_a_lease_may_be_renewed_cancelled_and_renegotiated(lease, verdict):
 def test_units_are_reclaimed_at_expiry_without_the_holder(walk, ways):
     """Section 2: a site reclaims resources unilaterally on expiry, the last line of defence."""
     w = walk()
-    w.take(*ways["active"], "now 1", "authority: reclaim", "unit[0]: down", "authority: torn_down")
+    w.take(*ways["active"], "now 1", "service_manager: tick", "guest[0]: left", "now 2", "now 3")
+    w.take("authority: reclaim", "unit[0]: down", "authority: torn_down")
     assert w.control["authority"] == "closed"
     assert not [s for s in w.steps if s.event == "close"]
 
@@ -64,14 +65,14 @@ def test_who_may_tell_whom_what(systems):
 
 def test_a_neighbour_that_is_silent_is_waited_for_while_the_ticket_lasts(walk, ways):
     """Section 2.2, "preserve service": no failure is declared before no other option is left (5.1, communication)."""
-    w = walk()
-    w.take(*ways["extension asked"], "now 1")
-    # The site has not heard of the extension, the old lease is over, and still nobody gives up.
+    w = walk(last_end=5)
+    w.take(*ways["waiting"])
+    # The site has not heard of the extension, the old lease is over, its guest has left, and still nobody gives up.
     assert not [t for t in w.possible() if "tick" in t]
-    assert w.control["service_manager"] == "extending_lease"
+    assert (w.control["service_manager"], w.control["guest[0]"]) == ("extending_lease", "idle")
     w.take("authority: extend_lease", "unit[0]: changed", "authority: modified", "service_manager: update_lease")
-    w.take("guest[0]: changed", "service_manager: joined")
-    assert (w.control["service_manager"], w.data["service_manager.lease_end"]) == ("active", "2")
+    w.take("guest[0]: joined", "service_manager: joined")
+    assert (w.control["service_manager"], w.data["service_manager.lease_end"]) == ("active", "7")
 
 
 def test_every_inconsistency_ends_with_the_term(lease, verdict):
@@ -154,6 +155,6 @@ def test_a_policy_that_grants_too_much_is_refused(systems):
 def test_ticket_properties_reach_the_site_unread(walk):
     """Sections 2, 4.3 and 4.3.1: attributes of a resource are carried, and never understood."""
     w = walk(kinds=2)
-    w.take("service_manager: demand(units=1, end=1)", "broker: ticket", "broker: granted(units=1, properties=1)")
+    w.take("service_manager: demand(units=1, end=3)", "broker: ticket", "broker: granted(units=1, properties=1)")
     w.take("service_manager: update_ticket", "service_manager: redeem_now", "authority: redeem")
     assert w.data["authority.properties"] == "1"

@@ -12,7 +12,7 @@ def test_an_undisturbed_lease(walk):
     """Section 4.1, Figure 3: demand, ticket, redeem, join, active; then an extension of both; then the close."""
     w = walk(last_end=3)
     w.take(
-        "service_manager: demand(units=2, end=1)",
+        "service_manager: demand(units=2, end=3)",
         "broker: ticket",
         "broker: granted(units=2, properties=0)",
         "service_manager: update_ticket",
@@ -39,7 +39,7 @@ def test_an_undisturbed_lease(walk):
 
     before = len(w.steps)
     w.take(
-        "service_manager: extend(units=2, end=3)",
+        "service_manager: extend(units=2, end=5)",
         "broker: extend_ticket",
         "broker: granted(units=2, properties=0)",
         "service_manager: update_ticket",
@@ -60,7 +60,7 @@ def test_an_undisturbed_lease(walk):
         (SITE, "update_lease", SM),
     ]
     assert w.control[SM] == "active"
-    assert {w.data[f] for f in ("service_manager.lease_end", "broker.term_end", "authority.end")} == {"3"}
+    assert {w.data[f] for f in ("service_manager.lease_end", "broker.term_end", "authority.end")} == {"5"}
 
     before = len(w.steps)
     w.take(
@@ -102,7 +102,7 @@ def test_a_lease_grows_and_its_guest_joins_the_new_units(walk, ways):
     w = walk()
     w.take(
         *ways["active"],
-        "service_manager: extend(units=2, end=2)",
+        "service_manager: extend(units=2, end=4)",
         "broker: extend_ticket",
         "broker: granted(units=2, properties=0)",
         "service_manager: update_ticket",
@@ -124,7 +124,7 @@ def test_a_guest_joins_whatever_units_there_are_after_an_extension(walk, ways):
     w = walk()
     w.take(
         *ways["active"],
-        "service_manager: extend(units=2, end=2)",
+        "service_manager: extend(units=2, end=4)",
         "broker: extend_ticket",
         "broker: granted(units=2, properties=0)",
         "service_manager: update_ticket",

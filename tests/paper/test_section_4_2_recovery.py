@@ -46,19 +46,19 @@ def test_a_duplicate_is_not_executed_again_but_its_reply_is(walk):
     """Section 4.2: the result is returned, whether or not the operation is executed again."""
     w = walk(**ONCE_MORE)
     w.take(
-        "service_manager: demand(units=1, end=1)",
+        "service_manager: demand(units=1, end=3)",
         "broker: ticket",
         "broker: granted",
         "service_manager: update_ticket",
         "service_manager: redeem_now",
-        "authority: redeem(units=1, end=1, properties=0) from service_manager, which comes again",
+        "authority: redeem(units=1, end=3, properties=0) from service_manager, which comes again",
         "authority: placed(units={unit[0]})",
         "unit[0]: up",
         "authority: primed",
         "service_manager: update_lease",
     )
     before, data = w.control, w.data
-    step = w.take("authority: redeem(units=1, end=1, properties=0) from service_manager (received again)")
+    step = w.take("authority: redeem(units=1, end=3, properties=0) from service_manager (received again)")
     assert (step.kind, step.transition, step.driven) == ("duplicate", None, ())
     assert (w.control, w.data) == (before, data)
     assert [(m.message, dict(m.fields)) for m in step.sent] == [
@@ -68,13 +68,13 @@ def test_a_duplicate_is_not_executed_again_but_its_reply_is(walk):
                 "units": "{unit[0]}",
                 "lost": "{}",
                 "renewed": "{}",
-                "end": "1",
+                "end": "3",
                 "properties": "{unit[0]: 0}",
                 "reason": "0",
             },
         )
     ]
-    step = w.take("service_manager: update_lease(end=1) from authority (received again)")
+    step = w.take("service_manager: update_lease(end=3) from authority (received again)")
     assert (step.transition, step.sent) == (None, ())  # the reply came before, so it is a duplicate itself
     assert (w.control, w.data) == (before, data)
 
@@ -83,10 +83,10 @@ def test_a_duplicate_is_held_back_while_the_original_is_processed(walk):
     """Section 4.2: while the machine still processes the original, a duplicate is answered with nothing."""
     w = walk(**ONCE_MORE)
     w.take(
-        "service_manager: demand(units=1, end=1)",
-        "broker: ticket(units=1, end=1) from service_manager, which comes again",
+        "service_manager: demand(units=1, end=3)",
+        "broker: ticket(units=1, end=3) from service_manager, which comes again",
     )
-    step = w.take("broker: ticket(units=1, end=1) from service_manager (received again)")
+    step = w.take("broker: ticket(units=1, end=3) from service_manager (received again)")
     assert (step.before, step.after, step.sent) == ("ticketing", "ticketing", ())
 
 
@@ -94,10 +94,10 @@ def test_a_request_that_its_cancellation_has_overtaken_is_dropped(walk, ways):
     """Section 4.2: delivery in order; a redeem behind the close that follows it has no effect."""
     w = walk(reorders=1, expiry=False)
     w.take(*ways["ticketed"], "service_manager: redeem_now", "service_manager: close")
-    assert w.under_way == ["close()", "redeem(units=1, start=0, end=1, type=0, properties=0, configuration=0)"]
+    assert w.under_way == ["close(end=3)", "redeem(units=1, start=0, end=3, type=0, properties=0, configuration=0)"]
     w.take("authority: close")
     assert w.control["authority"] == "closed"
-    told = "update_lease(units={}, lost={}, renewed={}, end=0, properties={unit[0]: 0, unit[1]: 0}, reason=0)"
+    told = "update_lease(units={}, lost={}, renewed={}, end=3, properties={unit[0]: 0, unit[1]: 0}, reason=0)"
     assert w.under_way == [told]
 
 
@@ -147,41 +147,45 @@ def test_ranks_stand_for_numbers():
 def test_a_lazy_site_keeps_an_expired_lease(walk, ways):
     """Section 4.2.1: the site does not release the units only because the term is over."""
     w = walk()
-    w.take(*ways["ticket extended"], "now 1")
-    assert (w.control["authority"], w.control["unit[0]"], w.data["authority.end"]) == ("active", "active", "1")
+    w.take(*ways["ticket extended"], "now 1", "service_manager: tick", "guest[0]: left", "now 2", "now 3")
+    assert (w.control["authority"], w.control["unit[0]"], w.data["authority.end"]) == ("active", "active", "3")
     assert "authority: tick" not in w.possible()
 
 
 def test_an_extension_that_comes_late_finds_the_lease_alive(walk, ways):
     """Section 4.2.1: the service manager has extended its ticket, and the site could not hear of it in time."""
-    w = walk()
-    w.take(*ways["extension asked"], "now 1", "authority: extend_lease")
-    assert (w.control["authority"], w.data["authority.end"]) == ("modifying", "2")
+    w = walk(last_end=5)
+    w.take(*ways["waiting"], "authority: extend_lease")
+    assert (w.control["authority"], w.data["authority.end"]) == ("modifying", "7")
     w.take("unit[0]: changed", "authority: modified", "service_manager: update_lease")
-    w.take("guest[0]: changed", "service_manager: joined")
+    w.take("guest[0]: joined", "service_manager: joined")
     assert (w.control["service_manager"], w.control["unit[0]"]) == ("active", "active")
 
 
 def test_an_eager_site_ends_it(walk, ways):
-    """Section 4.2.1: releasing at once is correct too; then a late extension finds nothing."""
-    w = walk(lazy_close=False)
-    w.take(*ways["extension asked"], "now 1", "authority: tick")
+    """Section 4.2.1: releasing at once is correct too; then a late extension finds nothing, and begins anew."""
+    w = walk(lazy_close=False, last_end=5)
+    w.take(*ways["waiting"], "authority: tick")
     assert w.control["unit[0]"] == "closing"
-    w.take("authority: extend_lease", "unit[0]: down", "authority: torn_down", "service_manager: update_lease")
-    assert w.control["service_manager"] == "closed"
+    w.take("authority: extend_lease", "unit[0]: down", "authority: torn_down")
+    assert (w.control["authority"], w.data["authority.assigned"]) == ("closed", "{}")
+    w.take("service_manager: update_lease", "authority: extend_lease", "authority: placed(units={unit[1]})")
+    w.take("unit[1]: up", "authority: primed", "service_manager: update_lease")
+    w.take("guest[1]: joined", "service_manager: joined")
+    assert (w.control["service_manager"], w.data["service_manager.lease_units"]) == ("active", "{unit[1]}")
 
 
 def test_a_kept_lease_ends_by_an_explicit_close(walk, ways):
     """Section 4.2.1: units are kept until a close comes ..."""
     w = walk()
     w.take(*ways["active"], "now 1", "service_manager: tick", "guest[0]: left", "service_manager: left")
-    w.take("authority: close", "unit[0]: down", "authority: torn_down")
+    w.take("now 2", "now 3", "authority: close", "unit[0]: down", "authority: torn_down")
     assert w.control["authority"] == "closed"
 
 
 def test_a_kept_lease_ends_when_another_request_needs_its_units(walk):
     """Section 4.2.1: ... or until another request needs them; it is then served with the very unit."""
-    w = walk("contention")
+    w = walk("contention", last_end=3)
 
     def lease(i, end):
         yield f"service_manager[{i}]: demand(units=1, end={end})"
@@ -191,11 +195,11 @@ def test_a_kept_lease_ends_when_another_request_needs_its_units(walk):
         yield f"service_manager[{i}]: redeem_now"
         yield f"authority[{i}]: redeem"
 
-    w.take(*lease(0, 1), "authority[0]: placed(units={unit[0]})", "unit[0]: up", "authority[0]: primed", "now 1")
-    w.take("broker[0]: tick")
+    w.take(*lease(0, 2), "authority[0]: placed(units={unit[0]})", "unit[0]: up", "authority[0]: primed")
+    w.take("now 1", "now 2", "broker[0]: tick")
     assert w.control["authority[0]"] == "active"
     assert not [t for t in w.possible() if "reclaim" in t]  # nobody needs the unit, so it is kept
-    w.take(*lease(1, 2))
+    w.take(*lease(1, 4))
     assert not [t for t in w.possible() if "placed" in t]  # and nobody else gets it while it is held
     w.take("authority[0]: reclaim", "unit[0]: down", "authority[0]: torn_down")
     w.take("authority[1]: placed(units={unit[0]})", "unit[0]: up", "authority[1]: primed")

@@ -35,7 +35,7 @@ def test_a_granted_request_makes_the_broker_issue_a_ticket(walk, ways):
 def test_a_denied_request_is_answered_too(walk):
     """Section 4.3.1: a broker's policy grants or denies."""
     w = walk()
-    w.take("service_manager: demand(units=1, end=1)", "broker: ticket")
+    w.take("service_manager: demand(units=1, end=3)", "broker: ticket")
     w.take("broker: denied(reason=0)", "service_manager: update_ticket")
     assert w.control["service_manager"] == "failed"
 
@@ -43,7 +43,7 @@ def test_a_denied_request_is_answered_too(walk):
 def test_an_undecided_request_stays_open(walk):
     """Section 4.3.1: a request without a recorded decision is still pending, and nothing else is known of it."""
     w = walk()
-    w.take("service_manager: demand(units=2, end=1)", "broker: ticket")
+    w.take("service_manager: demand(units=2, end=3)", "broker: ticket")
     assert w.control["broker"] == "ticketing"
     assert (w.data["broker.requested_units"], w.data["broker.units"]) == ("2", "0")
     granted = "broker: granted(units=1, later=0, longer=0, properties=0, local=0, reason=0)"
@@ -101,7 +101,7 @@ def test_the_lease_waits_for_all_its_nodes(walk):
     """Section 4.3.3: the lease polls its nodes, and moves when all have come to where they should be."""
     w = walk()
     w.take(
-        "service_manager: demand(units=2, end=1)",
+        "service_manager: demand(units=2, end=3)",
         "broker: ticket",
         "broker: granted(units=2, properties=0)",
         "service_manager: update_ticket",

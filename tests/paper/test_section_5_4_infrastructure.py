@@ -24,7 +24,7 @@ def shortened(w, ways):
     """An extension from one unit to two, of which one comes up."""
     w.take(
         *ways["active"],
-        "service_manager: extend(units=2, end=2)",
+        "service_manager: extend(units=2, end=4)",
         "broker: extend_ticket",
         "broker: granted(units=2, properties=0)",
         "service_manager: update_ticket",
@@ -41,12 +41,12 @@ def test_a_lease_that_cannot_grow_goes_on_with_what_it_has(walk, ways):
     """Section 5.4: providing continuous service in spite of a failure."""
     w = walk()
     shortened(w, ways)
-    assert (w.control["authority"], w.data["authority.end"]) == ("modifying", "2")
+    assert (w.control["authority"], w.data["authority.end"]) == ("modifying", "4")
     assert [(d.machine, d.event) for d in w.steps[-1].driven] == [("unit[0]", "modify"), ("unit[1]", "teardown")]
     w.take("unit[0]: changed", "unit[1]: down", "authority: modified", "service_manager: update_lease")
     w.take("guest[0]: changed", "service_manager: joined")
     assert w.control["service_manager"] == "active_ticketed"
-    assert (w.data["service_manager.lease_units"], w.data["service_manager.lease_end"]) == ("{unit[0]}", "2")
+    assert (w.data["service_manager.lease_units"], w.data["service_manager.lease_end"]) == ("{unit[0]}", "4")
 
 
 def test_a_lease_that_could_not_grow_may_be_extended_again(walk, ways):
@@ -57,14 +57,14 @@ def test_a_lease_that_could_not_grow_may_be_extended_again(walk, ways):
     w.take(
         "guest[0]: changed",
         "service_manager: joined",
-        "service_manager: extend(units=1, end=3)",
+        "service_manager: extend(units=1, end=5)",
         "broker: extend_ticket",
     )
     w.take("broker: granted(units=1, properties=0)", "service_manager: update_ticket", "service_manager: extend_now")
     w.take("authority: extend_lease", "unit[0]: changed", "authority: modified", "service_manager: update_lease")
     w.take("guest[0]: changed", "service_manager: joined")
     assert (w.control["service_manager"], w.control["unit[1]"]) == ("active", "failed")
-    assert (w.data["service_manager.lease_units"], w.data["service_manager.lease_end"]) == ("{unit[0]}", "3")
+    assert (w.data["service_manager.lease_units"], w.data["service_manager.lease_end"]) == ("{unit[0]}", "5")
 
 
 def test_a_unit_whose_teardown_failed_is_set_aside(walk, ways):
@@ -106,7 +106,7 @@ def test_quarantine_holds_in_every_state(lease, verdict):
 
 
 UP = (
-    "service_manager: demand(units=2, end=2)",
+    "service_manager: demand(units=2, end=4)",
     "broker: ticket",
     "broker: granted(units=2, properties=0)",
     "service_manager: update_ticket",

@@ -93,7 +93,7 @@ class Browser:
         self.call("Input.insertText", text=words)
 
     def picture(self) -> bytes:
-        """What is seen, as a PNG."""
+        """Returns what is seen, as a PNG."""
         return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
 
     def _receive(self) -> dict[str, Any]:

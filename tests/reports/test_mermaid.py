@@ -6,7 +6,7 @@ from leasehold.reports.mermaid import mermaid_text, path_mermaid, role_mermaid
 
 
 def read(words: str) -> str:
-    """What Mermaid shows for a label."""
+    """Returns what Mermaid shows for a label."""
     return re.sub(r"#(\d+);", lambda match: chr(int(match[1])), words)
 
 

@@ -23,7 +23,8 @@ from leasehold.impl.identity.signed import Early, Unauthorised
 from leasehold.impl.lease import authority, broker, credentials
 from leasehold.impl.lease.broker import FirstComeFirstServed, Holding
 from leasehold.impl.lease.credentials import TicketCredentials
-from leasehold.impl.lease.service_manager import FixedDemand, LeaseDemand
+from leasehold.impl.lease.demand import LeaseDemand
+from leasehold.impl.lease.service_manager import FixedDemand
 from leasehold.impl.policy.policy import Decision, Lease
 from leasehold.impl.transport.transport import Reply
 from tests.seeded_bugs.bug import Planted, bug, patched, together

@@ -59,7 +59,7 @@ def _actor(outbox: Outbox) -> Actor:
 
 
 def is_answer(outbox: Outbox, parcel: PendingSend) -> bool:
-    """Whether a message answers another, and is not answered itself."""
+    """Returns whether a message answers another, and is not answered itself."""
     return _actor(outbox).program.messages[parcel.message].answer
 
 

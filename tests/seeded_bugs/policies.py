@@ -118,11 +118,11 @@ def quarantine_not_rebuilt() -> Planted:
 
 @bug("policies")
 def wish_lost() -> Planted:
-    """What a client wants of a lease is not given back to the policy after a restart."""
+    """Returns what a client wants of a lease is not given back to the policy after a restart."""
     return patched(FixedDemand, "restore", lambda restore: lambda policy, lease, kept: None)
 
 
 @bug("policies")
 def wish_not_saved() -> Planted:
-    """What a client wants of a lease is not committed."""
+    """Returns what a client wants of a lease is not committed."""
     return patched(FixedDemand, "changed_wishes", lambda changed: lambda policy: {})

@@ -40,6 +40,7 @@ def _without(role: str, *names: str) -> Planted:
     """Fields of a role are written as they were at first."""
 
     def change(core: Core, record: Record) -> Record:
+        assert core.role != role or set(names) <= {field.name for field in core.fields}
         for at, field in enumerate(core.fields, core.data_at):
             if core.role == role and field.name in names:
                 record = with_cell(record, at, field.initial)
@@ -59,7 +60,7 @@ def _numbers(at: Callable[[Core], int]) -> Planted:
 
 
 def rows(change: Callable[[MachineInstance], MachineInstance]) -> Planted:
-    """What goes with a record is written as something else."""
+    """Returns what goes with a record is written as something else."""
 
     def make(write: Any) -> Any:
         return lambda rows, held: write(rows, change(held))
@@ -84,8 +85,8 @@ def chosen_units_not_saved() -> Planted:
 
 @bug("serialization")
 def granted_units_not_saved() -> Planted:
-    """The site's record is written without the number of units that the lease has."""
-    return _without("authority", "units")
+    """The site's record is written without the units that the holder was last told of."""
+    return _without("authority", "told")
 
 
 @bug("serialization")
@@ -132,7 +133,7 @@ def sent_numbers_not_saved() -> Planted:
 
 @bug("serialization", systems=EVERY)
 def entry_not_saved() -> Planted:
-    """How many states a machine has entered is not written, so that its actions on units have old numbers."""
+    """Returns how many states a machine has entered is not written, so that its actions on units have old numbers."""
     return _written(lambda core, record: with_cell(record, core.state_epoch_at, 0))
 
 

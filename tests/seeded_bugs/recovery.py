@@ -163,7 +163,7 @@ def recovery_is_one_shot() -> Planted:
 
 @bug("recovery", f"{TODAY}: a stale loop variable", systems=EVERY)
 def stale_loop_variable() -> Planted:
-    """What recovery is to do for each machine is done for the one that came last in the loop."""
+    """Returns what recovery is to do for each machine is done for the one that came last in the loop."""
     queued: list[MachineInstance] = []
     again = Stepper.start_again
 
@@ -192,7 +192,7 @@ def stale_loop_variable() -> Planted:
     tests="tests/impl/actor/test_recovery_in_parts.py::test_the_work_of_every_machine_is_begun",
 )  # fmt: skip
 def a_piece_of_much_work_left_out() -> Planted:
-    """Where there is more work than recovery begins itself, the first piece of the rest is begun by nobody."""
+    """Returns where there is more work than recovery begins itself, the first piece of the rest is begun by nobody."""
 
     def make(start: Any) -> Any:
         async def rest(actor: Actor, effects: list[Any]) -> None:
@@ -208,7 +208,7 @@ def a_piece_of_much_work_left_out() -> Planted:
     tests="tests/impl/actor/test_recovery_in_parts.py::test_nothing_is_begun_any_more_once_the_actor_has_ended",
 )  # fmt: skip
 def recovery_goes_on_after_the_end() -> Planted:
-    """What recovery begins between the turns is begun on when the actor has ended, or recovers once more."""
+    """Returns what recovery begins between the turns is begun on when the actor has ended, or recovers once more."""
 
     def make(quiet: Any) -> Any:
         async def loud(actor: Actor) -> None:

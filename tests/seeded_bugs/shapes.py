@@ -234,13 +234,13 @@ def task_identifier_changes_at_restart() -> Planted:
 
 @bug("communication", RUNTIME, systems=("ring",))
 def addressed_to_the_one_before() -> Planted:
-    """What is sent to one machine of the own role goes to the one before it."""
+    """Returns what is sent to one machine of the own role goes to the one before it."""
     return _addressing(lambda index, count: (index - 1) % count)
 
 
 @bug("communication", RUNTIME, systems=("register",))
 def addressed_to_the_first() -> Planted:
-    """What is sent to several machines of a role goes to the first of them each time."""
+    """Returns what is sent to several machines of a role goes to the first of them each time."""
     return _addressing(lambda index, count: 0)
 
 
@@ -279,7 +279,7 @@ def session_forgotten_with_its_run() -> Planted:
     "test_what_was_said_is_given_up_also_where_the_last_transition_of_the_turn_leaves_no_state",
 )  # fmt: skip
 def left_states_said_on() -> Planted:
-    """What a state has said is said again also when it was left, for as long as nobody takes it."""
+    """Returns what a state has said is said again also when it was left, for as long as nobody takes it."""
     return patched(Outbox, "keep", lambda keep: lambda *given: None)
 
 

@@ -119,7 +119,7 @@ def stale_completion_believed() -> Planted:
 
 @bug("resource handlers", f"{PAPER}; {TODAY}")
 def redo_never_called() -> Planted:
-    """What is to be done again for the units after a restart is written, and nothing calls it."""
+    """Returns what is to be done again for the units after a restart is written, and nothing calls it."""
 
     def keeps(held: MachineInstance, piece: object) -> bool:
         return not (held.core.subsidiary and isinstance(piece, CallWork))

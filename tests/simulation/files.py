@@ -315,7 +315,7 @@ class File:
         return len(self._inode.cache)
 
     def read(self, amount: int, offset: int) -> bytes:
-        """What is there, which is less than was asked for at the end of the file."""
+        """Returns what is there, which is less than was asked for at the end of the file."""
         return bytes(self._inode.cache[offset : offset + amount])
 
     def write(self, data: bytes, offset: int) -> None:

@@ -61,7 +61,7 @@ _WORDS = {
 
 
 def _translated(error: apsw.Error) -> sqlite3.Error:
-    """What the standard library would raise."""
+    """Returns what the standard library would raise."""
     code = getattr(error, "result", apsw.SQLITE_MISUSE)
     extended = getattr(error, "extendedresult", code)
     translated = _CLASSES.get(code, sqlite3.DatabaseError)(str(error) or _WORDS.get(code, "unknown error"))
@@ -198,7 +198,7 @@ class SqliteDisk:
 
     @property
     def records(self) -> dict[RecordKey, bytes]:
-        """What somebody reads who looks at the files now."""
+        """Returns what somebody reads who looks at the files now."""
         vfs = _Vfs(self.files.copy(random.Random(0)))
         vfs.seed()
         connection = Connection(vfs.name, f"{self.path.as_uri()}?mode=rw", self.checkpoint_after)

@@ -29,7 +29,7 @@ def content(files: FileSystem, name: str = "a") -> bytes:
 
 
 def left(content_before: bytes, do: Callable[[FileSystem, File], None]) -> set[bytes]:
-    """What crashes leave of the file after something was done to it."""
+    """Returns what crashes leave of the file after something was done to it."""
     found = set()
     for seed in SEEDS:
         files, file = durable(content_before, seed)

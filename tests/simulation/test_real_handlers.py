@@ -100,12 +100,12 @@ def words(outcome: CaseOutcome) -> str:
 
 
 def said(outcome: CaseOutcome) -> dict[str, str]:
-    """What each check has said first."""
+    """Returns what each check has said first."""
     return {f.check: f.words for f in reversed(outcome.findings)}
 
 
 def before(stage: LeaseCaseRunner, worlds: Worlds, script: Script) -> int:
-    """Which action is under way when the actor of a case crashes, counted from 1."""
+    """Returns which action is under way when the actor of a case crashes, counted from 1."""
     plain = stage.play(script)
     assert plain.passed, words(plain)
     which = worlds.last.before

@@ -65,7 +65,7 @@ class Machine:
         raise ValueError(command.line)
 
     def _fields(self, shape: Any, values: dict[str, Any]) -> tuple[Any, ...]:
-        """What a command does not say of opaque values, sets, maps and the start of a term is nothing."""
+        """Returns what a command does not say of opaque values, sets, maps and the start of a term is nothing."""
         for name, kind in shape:
             if isinstance(kind, t.Opaque) or name == "start":
                 values.setdefault(name, 0)

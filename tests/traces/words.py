@@ -50,7 +50,7 @@ def machine(key: RecordKey) -> str:
 
 
 def lines(actor: Actor, ready: Ready, requests: list[Request]) -> Iterator[str]:
-    """What follows from a turn: committed, told, acknowledged, sent, started."""
+    """Yields what follows from a turn: committed, told, acknowledged, sent, started."""
     for key, instance in ready.changed.items():
         yield f"commit {machine(key)}: {instance.state} {data(instance.core, instance.record)}".rstrip()
     for key in sorted(ready.dropped):

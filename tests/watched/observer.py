@@ -297,7 +297,7 @@ class Judge:
         return found
 
     def over(self, state: State) -> bool:
-        """Whether a run is in an end that the system allows."""
+        """Returns whether a run is in an end that the system allows."""
         return self.known.over(list(state))
 
 

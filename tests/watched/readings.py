@@ -54,11 +54,13 @@ class StateReader:
     def pending(self, name: str) -> Iterator[InTransit]:
         for lane in self.layout.lanes:
             content, ranked = self.cells[lane.cell], lane.channel.kind == "mailbox"
-            for number, kind, values in channels.entries(lane.channel.kind, content):
+            for place, (number, kind, values) in enumerate(channels.entries(lane.channel.kind, content), 1):
                 if name in (kind, lane.channel.name):
                     names = [f.name for f in self.layout.system.messages[kind].fields]
                     latest = ranked and number == content[0]
-                    yield InTransit(kind, dict(zip(names, values, strict=True)), number, latest)
+                    known = place if lane.channel.kind == "fifo" else number
+                    ends = lane.sender, lane.receiver
+                    yield InTransit(kind, dict(zip(names, values, strict=True)), known, latest, *ends, ranked)
 
     def heard(self, name: str) -> bool:
         lanes = [lane for lane in self.layout.lanes if lane.channel.name == name]

@@ -219,7 +219,7 @@ def _observed(trial: Trial, run: Any, observer: Observer, go: Callable[[], Any])
 
 
 def systems_of(bug: Bug) -> list[str]:
-    """Where a bug is tried; one that only a test catches, at the lease."""
+    """Returns where a bug is tried; one that only a test catches, at the lease."""
     return [SYSTEMS.get(system, system) for system in bug.systems or (LEASE,)]
 
 

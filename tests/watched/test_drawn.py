@@ -148,7 +148,7 @@ KINDS = ("always", "step", "leads_to", "always_eventually", "eventually_always",
 
 
 def counterexamples(one: Drawn, budget: Budget | None, states: int) -> Iterator[PlayedCounterexample]:
-    """What a run breaks in the model, played; with faults, what it breaks by these alone."""
+    """Yields what a run breaks in the model, played; with faults, what it breaks by these alone."""
     bare = explore(one.system, Limits(states=states)) if budget is not None and budget != ONE_CRASH else None
     broken = {p.name for p in bare.properties if p.verdict == "violated"} if bare is not None else ()
     for found in explore(one.system, Limits(states=states), budget=budget).properties:
@@ -158,7 +158,7 @@ def counterexamples(one: Drawn, budget: Budget | None, states: int) -> Iterator[
 
 
 def told(one: Drawn, budget: Budget | None, states: int) -> Counter[str]:
-    """What becomes of counterexamples: each is reproduced and reported, or there is one of the reasons."""
+    """Returns what becomes of counterexamples: each is reproduced and reported, or there is one of the reasons."""
     count: Counter[str] = Counter()
     for played in counterexamples(one, budget, states):
         where = f"seed {one.seed}, {budget}, {played.name}"

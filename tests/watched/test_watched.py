@@ -105,7 +105,7 @@ ACTS = (
 
 
 def _of_two_leases(*planted: str) -> tuple[HistoryResult, list[str]]:
-    """What verify says with a query of one's own, and what the core has refused."""
+    """Returns what verify says with a query of one's own, and what the core has refused."""
     run = RandomRun(RunPlan(0, 2, True, 12, ACTS))
     with ExitStack() as stack:
         for name in planted:

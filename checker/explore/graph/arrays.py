@@ -188,7 +188,7 @@ def _graph(first: Any, targets: Any, kept: Any) -> tuple[int, int, int, int]:
 
 
 def address(array: Any) -> int:
-    """Where an array lies, which has to be kept meanwhile; 0: there is none."""
+    """Returns where an array lies, which has to be kept meanwhile; 0: there is none."""
     assert array is None or array.flags.c_contiguous
     return 0 if array is None else int(array.ctypes.data)
 

@@ -148,7 +148,7 @@ class Graph:
         return np.repeat(np.arange(len(self.first) - 1, dtype=np.int32), np.diff(self.first))
 
     def source(self, e: int) -> int:
-        """Where an edge begins."""
+        """Returns where an edge begins."""
         return int(np.searchsorted(self.first, e, side="right")) - 1
 
     def beginning(self, marks: Any) -> Any:
@@ -223,7 +223,7 @@ class Graph:
         return np.array([row.group for row in self.kinds], dtype=np.int32)
 
     def enabled(self, asked: Demands) -> list[FairGroups]:
-        """Which of the groups to which a run must be fair are possible in each state."""
+        """Returns which of the groups to which a run must be fair are possible in each state."""
         known = self._enabled.get(asked)
         if known is not None:
             return known

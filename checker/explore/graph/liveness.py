@@ -218,7 +218,7 @@ class _StateOnRun:
 def _runs(
     failure: FailingRuns, graph: Graph, paths: Paths, within: int | None = None
 ) -> Iterator[_StateOnRun]:  # fmt: skip
-    """Where runs from the starts come to on their way, with as many faults as are left; nearest first.
+    """Yields where runs from the starts come to on their way, with as many faults as are left; nearest first.
 
     Given `within`, ticks are counted, and the one after so many may lead off the way.
     """
@@ -259,7 +259,7 @@ def _too_late(within: int, failure: FailingRuns, graph: Graph, paths: Paths) -> 
 
 
 def _ticks_more(within: int, failure: FailingRuns, graph: Graph) -> tuple[bool, bool]:
-    """Whether steps from a start tick more than `within` times without the claim, whatever they cost in faults.
+    """Returns whether steps from a start tick more than `within` times without the claim, whatever they cost in faults.
 
     Returns:
         Whether they do within the bounds of the search, and whether the last of these ticks leads out of them.

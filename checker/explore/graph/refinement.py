@@ -89,7 +89,7 @@ def decide(refines: Refinement, graph: Graph | None, paths: Paths, complete: boo
 
 
 def _is_step(abstraction: Abstraction, mapped: list[State], pair: tuple[int, int]) -> bool:
-    """Whether a pair of mapped states is a step of the abstract system, or changes nothing."""
+    """Returns whether a pair of mapped states is a step of the abstract system, or changes nothing."""
     before, after = (mapped[n] for n in pair)
     if before == after:
         return True

@@ -85,7 +85,7 @@ def fair_components(among: Marks, graph: Graph, asked: Demands) -> Any:
 
 
 def _begins(sources: Any, states: int) -> Any:
-    """Where the edges of each of so many states begin, given the sources of edges, which are in order."""
+    """Returns where the edges of each of so many states begin, given the sources of edges, which are in order."""
     return sums_before(np.bincount(sources, minlength=states))
 
 

@@ -137,7 +137,7 @@ class Cycles:
         return found
 
     def _there_and_back(self, at: Marks, by: Any) -> tuple[list[int], list[int]]:
-        """How far each state is from some states, or some edges, and how far it is from their ends to each."""
+        """Returns how far each state is from some states, or some edges, and how far it is from their ends to each."""
         near, ends = np.zeros(len(at), dtype=bool), at.copy()
         near[self.sources[by]] = True
         ends[self.targets[by]] = True
@@ -153,7 +153,7 @@ class Cycles:
         return found
 
     def may_stop(self, entry: CycleEntry) -> bool:
-        """Whether a run may end in an entry: it has seen a start, and nothing that is fair is possible."""
+        """Returns whether a run may end in an entry: it has seen a start, and nothing that is fair is possible."""
         n = int(self.place[entry.state])
         return entry.started and bool(self.is_again[n]) and not self.possible[n]
 
@@ -177,7 +177,7 @@ class Cycles:
         all_done = self.weak_bits | self.start_bit | self.again_bit | self.strong_bits << self.owed_shift
 
         def arrived(n: int, done: int) -> int:
-            """What is done once a cycle has come to a state."""
+            """Returns what is done once a cycle has come to a state."""
             possible = self.possible[n]
             done |= ~possible & self.weak_bits | (self.start_bit if self.is_start[n] else 0)
             done |= self.again_bit if self.is_again[n] else 0

@@ -138,7 +138,7 @@ def _read(text: str) -> tuple[frozenset[int] | None, frozenset[int] | None, bool
 
 
 def for_writes(claim: Branches, start: int, cells: frozenset[int], domain: Domain) -> Branches:
-    """What remains from a branch of a claim on for steps that, of what it reads, write these cells alone."""
+    """Returns what remains from a branch of a claim on for steps that, of what it reads, write these cells alone."""
     try:
         return _Remaining(claim, cells, domain).begin(start)
     except _TooManyWaysError:

@@ -68,12 +68,12 @@ def key_of(world: Reference, symmetry: bool) -> str:
 
 
 def usual_place(key: str) -> Path:
-    """Where a checkpoint is kept that no place was named for."""
+    """Returns where a checkpoint is kept that no place was named for."""
     return _usual_folder() / f"{key[:24]}.npz"
 
 
 def some_usual() -> bool:
-    """Whether there are checkpoints for which no place was named."""
+    """Returns whether there are checkpoints for which no place was named."""
     return any(_usual_folder().glob("*.npz"))
 
 

@@ -216,7 +216,7 @@ class Kernel:
         _had(self.c.set_processes(self._at, me, processes))
 
     def owner(self, words: Sequence[int]) -> int:
-        """Which process keeps a state."""
+        """Returns which process keeps a state."""
         return int(self.c.owner_of(self._at, (c_uint64 * self.words)(*words)))
 
     def begin_level(self) -> int:

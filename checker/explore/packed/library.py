@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import os
-from ctypes import POINTER, c_double, c_int, c_int32, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 FILE = Path(__file__).with_name("_engine.dll" if os.name == "nt" else "_engine.so")
+SOURCE = Path(__file__).with_name("engine")  # of a checkout; what is installed has the library alone
 MOST_WORDS = 64  # of a state: the node of a tree has 6 bits for the word
 _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "engine_new": (c_void_p, ()),
@@ -83,7 +85,13 @@ _GRAPH: dict[str, tuple[Any, tuple[Any, ...]]] = {
 
 
 class NotBuilt(Exception):
-    """The C part was not built, or cannot be loaded; the words say why."""
+    """The C part was not built, was built from another text, or cannot be loaded; the words say why."""
+
+
+def source_digest(folder: Path) -> str:
+    """The digest of the C part's text, which setup.py compiles into the library."""
+    files = sorted(file for file in folder.iterdir() if file.suffix in (".c", ".h"))
+    return hashlib.sha256(b"\0".join(part for f in files for part in (f.name.encode(), f.read_bytes()))).hexdigest()
 
 
 @cache
@@ -97,7 +105,21 @@ def _loaded() -> tuple[Any, str]:
         loaded = ctypes.CDLL(str(FILE))
     except OSError as error:
         raise NotBuilt(f"the C engine cannot be loaded: {error}") from error
+    if SOURCE.is_dir() and _compiled_from(loaded) != source_digest(SOURCE):
+        raise NotBuilt(
+            "the C engine was built from another text than checker/explore/packed/engine has: build it again"
+        )
     return loaded, "_pext" if loaded.has_pext() else ""
+
+
+def _compiled_from(loaded: Any) -> str:
+    """The digest of the text that a library was compiled from; empty: it is so old that it does not say."""
+    try:
+        digest = loaded.engine_source
+    except AttributeError:
+        return ""
+    digest.restype = c_char_p
+    return str(digest().decode())
 
 
 @cache

@@ -56,7 +56,7 @@ class PackedModel:
 
     @property
     def outdated(self) -> bool:
-        """Whether parts have turned out to be at fault, which are asked otherwise then."""
+        """Returns whether parts have turned out to be at fault, which are asked otherwise then."""
         return self._planted != self.at_fault
 
     def move_to(self, kernel: k.Kernel) -> None:

@@ -69,7 +69,7 @@ class Partition:
         return self._said(self.kernel.check_first())
 
     def begin_level(self) -> tuple[int, int]:
-        """How many labels the next level has here, and how many states there are in all."""
+        """Returns how many labels the next level has here, and how many states there are in all."""
         return self.kernel.begin_level(), self.kernel.figure(k.COUNT)
 
     def outward(self, seconds: float) -> WorkerReply:
@@ -111,7 +111,7 @@ class Partition:
         return f(k.COUNT), f(k.GENERATED), f(k.EDGES), f(k.CUT), f(k.LABELS), peak_memory()
 
     def uses(self) -> list[int]:
-        """How often each change was made."""
+        """Returns how often each change was made."""
         return list(self.kernel.array("uses"))
 
     def survey(self, atoms: list[int]) -> list[CellCount]:

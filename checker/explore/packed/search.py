@@ -188,7 +188,7 @@ class PackedSearch(BreadthFirstSearch):
                 raise MemoryError(f"there is no more memory{where}; a search stops before that with --memory SIZE")
 
     def _ended(self, what: int) -> str:
-        """Why the search ended by itself; nothing where everything is visited."""
+        """Returns why the search ended by itself; nothing where everything is visited."""
         if what == k.DONE:
             return self._at_fault()
         if what == k.AT_STATES:
@@ -206,12 +206,12 @@ class PackedSearch(BreadthFirstSearch):
 
     @cached_property
     def key(self) -> str:
-        """What a checkpoint of this search is known by; it takes longer to say than some searches take."""
+        """Returns what a checkpoint of this search is known by; it takes longer to say than some searches take."""
         return key_of(self.world, symmetry=self.canonical is not None)
 
     @cached_property
     def place(self) -> Path:
-        """Where a checkpoint is kept, if one is wanted."""
+        """Returns where a checkpoint is kept, if one is wanted."""
         keeping = self.limits.keeping
         return keeping.place if keeping is not None and keeping.place is not None else usual_place(self.key)
 
@@ -383,7 +383,7 @@ class PackedSearch(BreadthFirstSearch):
         )
 
     def _taken(self, uses: Iterable[int]) -> dict[str, int]:
-        """How often each transition was taken, given that of each effect."""
+        """Returns how often each transition was taken, given that of each effect."""
         found: dict[str, int] = {}
         for names, n in zip(self.model.names, uses, strict=True):
             for name in names if n else ():

@@ -140,7 +140,7 @@ class LazySet:
         return repr(self.whole())
 
     def _with(self, other: Any) -> list[Value]:
-        """What may be in this set or in another, in an order that does not depend on how that was made."""
+        """Returns what may be in this set or in another, in an order that does not depend on how that was made."""
         more = [member for member in _among(other) if member not in self.among]
         return [*self.among, *(sorted(more, key=repr) if isinstance(other, frozenset | set) else more)]
 

@@ -53,7 +53,7 @@ class Assumptions:
 
 
 def assumptions(system: System, setting: Setting, *, searches: bool = True) -> Assumptions:
-    """What a proof of a system depends on; `searches` says whether more than induction was tried."""
+    """Returns what a proof of a system depends on; `searches` says whether more than induction was tried."""
     counted = {type_.name: _number(system, setting, type_) for type_ in system.counted()}
     single = {role.name: "1" for role in system.roles.values() if not role.indexed}
     return Assumptions(

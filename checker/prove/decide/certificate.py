@@ -178,7 +178,7 @@ class Certificate:
         return script.text()
 
     def _axioms(self, step: SymbolicStep, mentioned: Sequence[Term]) -> Iterator[Term]:
-        """What is known of the sizes of sets that the script speaks of."""
+        """Yields what is known of the sizes of sets that the script speaks of."""
         role = self.encoding.system.roles.get(step.took.role)
         points = [(role.instance, step.took.instance)] if role is not None and role.indexed else []
         given = [*self.encoding.given, *step.given]
@@ -271,7 +271,7 @@ def quoted(name: str) -> str:
 
 
 def _is_of_the_state_before(line: str) -> bool:
-    """Whether a line declares something: the states after are defined, and places are parameters."""
+    """Returns whether a line declares something: the states after are defined, and places are parameters."""
     return not re.match(r"(;|\(set-info|\(declare-fun \|?(t|w|at|value)\.)", line)
 
 

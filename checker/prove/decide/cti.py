@@ -101,15 +101,16 @@ class CounterexampleToInduction:
         return [*lines, *map(self._answer, self.looked)]
 
     def _answer(self, found: ReachabilityCheck) -> str:
-        """What one exploration says."""
+        """Returns what one exploration says."""
+        none = "no state is like it" if found.complete else "no state that was looked at is like it"
         if found.contradicted is not None:
             return f"{found.where}: a run of {_steps(found.contradicted)} contradicts {self.claim}"
         if found.alike is not None:
             return f"{found.where}: a state like it, messages aside, is reached in {_steps(found.alike)}"
         if found.placed is not None:
             there = f"with other data the machines get there in {_steps(found.placed)}"
-            return f"{found.where}: no state is like it; {there}"
-        return f"{found.where}: no state is like it, not even with other data"
+            return f"{found.where}: {none}; {there}"
+        return f"{found.where}: {none}, not even with other data"
 
 
 def counterexample_to_induction(
@@ -134,7 +135,7 @@ def counterexample_to_induction(
         Unencodable: the system has something that has no encoding.
         LookupError: there is no such claim.
     """
-    reasons = []
+    why = ""
     for fixes_all in (True, False):  # with the small constants, else with any others
         encoding = _fixed(small, setting, fixes_all)
         claims = {c.name: c for c in claims_of(encoding) if not c.why_not}
@@ -142,13 +143,13 @@ def counterexample_to_induction(
             raise LookupError(f"there is no claim {claim_name!r} that can be asked")
         claim = claims[claim_name]
         known = [c for c in claims.values() if not c.about_steps and (c.name in proved_names or c is claim)]
-        reader, before, after, reason = _asked(encoding, claim, step_name, known)
-        reasons.append(reason)
+        reader, before, after, reason, is_unknown = _asked(encoding, claim, step_name, known)
+        why = reason if is_unknown or not why else why
         if before is not None and reader is not None:
             small = _with_values(small, reader)
             break
     else:
-        return CounterexampleToInduction(claim_name, step_name, small, reason=reasons[0])
+        return CounterexampleToInduction(claim_name, step_name, small, reason=why)
     looked: list[ReachabilityCheck] = []
     for words in dict.fromkeys(["", *([encoding.scope.usual(small)] if encoding.scope.any else [])]):
         looked.append(_looked(small, claim_name, before, words, min(seconds, setting.seconds_left)))
@@ -182,8 +183,11 @@ def _values_of(system: System) -> str:
 
 def _asked(
     encoding: Encoding, claim: Claim, step_name: str, known: Sequence[Claim]
-) -> tuple[ModelReader | None, ModelState | None, ModelState | None, str]:
-    """The reader of the model, the states before and after the step; or why there are none."""
+) -> tuple[ModelReader | None, ModelState | None, ModelState | None, str, bool]:
+    """The reader of the model, the states before and after the step; or why there are none, and whether none is known.
+
+    The last is true where the solver gave up: then there may be some.
+    """
     here = _values_of(encoding.system) or "these numbers of instances"
     if step_name == START:
         first = [*encoding.given, encoding.first(encoding.before), z3.Not(encoding.now(claim))]
@@ -206,9 +210,9 @@ def _asked(
         model, unknown = _model(encoding, wanted, encoding.before)
         if model is not None:
             reader = ModelReader(encoding, model)
-            return reader, reader.state(encoding.before), None if after is None else reader.state(after), ""
+            return reader, reader.state(encoding.before), None if after is None else reader.state(after), "", False
         reasons += [unknown] if unknown else []
-    return None, None, None, reasons[0] if reasons else reason
+    return None, None, None, reasons[0] if reasons else reason, bool(reasons)
 
 
 def _model(encoding: Encoding, wanted: Sequence[Term], s: SymbolicState) -> tuple[Any, str]:
@@ -245,7 +249,7 @@ def _steps(path: Path) -> str:
 def explored_within(
     small: System, properties: Mapping[str, Property], budget: str, seconds: float
 ) -> tuple[Exploration, str]:
-    """What is explored of a small setting under a budget of faults, as far as time allows; also in words.
+    """Returns what is explored of a small setting under a budget of faults, as far as time allows; also in words.
 
     Args:
         small: a system with small constants.

@@ -93,8 +93,8 @@ class _EventGuards:
         if self.event not in self.state.ignore and self.event not in self.state.refuse and self.event != "tick":
             yield from self._found("uncovered", name, "no guard holds", z3.Not(disjunction(*guards)))
         for transition, guard in zip(self.choices, guards, strict=True):
-            if transition.guard is not None and self._check(guard)[0] == z3.unsat:
-                yield GuardFinding("dead", transition.name, "its guard never holds", {})
+            if transition.guard is not None and (answer := self._check(guard)[0]) != z3.sat:
+                yield GuardFinding("dead", transition.name, "its guard never holds", {}, answer == z3.unsat)
             for update in transition.updates:
                 datum = self.encoding.system.holders[update.holder(self.role.name)].data[update.name]
                 kind = datum.type if update.key is None or not isinstance(datum.type, Map) else datum.type.of

@@ -71,12 +71,12 @@ class Setting:
 
     @property
     def seconds_left(self) -> float:
-        """How much time there is; infinite where it has no end."""
+        """Returns how much time there is; infinite where it has no end."""
         return inf if self.until is None else max(0.0, self.until - time.perf_counter())
 
     @property
     def is_over(self) -> bool:
-        """Whether there is no time left."""
+        """Returns whether there is no time left."""
         return not self.seconds_left
 
     def encoding(self, system: System) -> Encoding:
@@ -235,7 +235,7 @@ def induct(
 
 
 def _side_condition_reason(name: str) -> str:
-    """Why nothing is proved, where a side condition of some step was not shown."""
+    """Returns why nothing is proved, where a side condition of some step was not shown."""
     words = name.removeprefix(SIDE_CONDITION)
     message, again, _ = words.partition(" is sent again as it was")
     needed = f"message {message}, sent again, is the one that was sent before" if again else words
@@ -243,7 +243,7 @@ def _side_condition_reason(name: str) -> str:
 
 
 def _for_any_messages(system: System, found: Induction) -> dict[str, str]:
-    """What was proved without the side conditions: neither it nor what it was proved with speaks of messages.
+    """Returns what was proved without the side conditions: neither it nor what it was proved with speaks of messages.
 
     So a lemma that is not proved takes nothing away that is proved without it.
     """
@@ -257,7 +257,7 @@ def _for_any_messages(system: System, found: Induction) -> dict[str, str]:
 
 
 def _gave_up(question: str, reason: str, seconds: float) -> str:
-    """Why a claim is undecided, where the solver gave up.
+    """Returns why a claim is undecided, where the solver gave up.
 
     Args:
         question: what it was asked, after "whether".
@@ -270,7 +270,7 @@ def _gave_up(question: str, reason: str, seconds: float) -> str:
 
 
 def _is_enough(system: System, found: Induction) -> bool:
-    """Whether all properties and lemmas are proved, and their proofs hold for any messages.
+    """Returns whether all properties and lemmas are proved, and their proofs hold for any messages.
 
     Then side conditions, which are about messages alone, need not be asked.
     """
@@ -279,12 +279,12 @@ def _is_enough(system: System, found: Induction) -> bool:
 
 
 def _may_be_enough(system: System, claims: Iterable[Claim]) -> bool:
-    """Whether no property, lemma or guard speaks of messages."""
+    """Returns whether no property, lemma or guard speaks of messages."""
     return not steps_read_messages(system) and not any(c.speaks_of_messages for c in claims if _is_given(c))
 
 
 def _is_given(claim: Claim) -> bool:
-    """Whether it is a property or a lemma."""
+    """Returns whether it is a property or a lemma."""
     return claim.written or claim.kind == "lemma"
 
 

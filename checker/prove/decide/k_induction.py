@@ -31,8 +31,8 @@ class _GivenUp(Exception):
 
 def k_induction(
     encoding: Encoding, claim: Claim, proved: Collection[Claim], *, depth: int = DEPTH, seconds: float = 30.0
-) -> int:
-    """The number of steps with which a claim is inductive; 0: it was not shown.
+) -> int | None:
+    """The number of steps with which a claim is inductive; 0: it is not, with up to `depth`; None: that is not decided.
 
     Args:
         encoding: of the system.
@@ -41,15 +41,18 @@ def k_induction(
         depth: the most steps.
         seconds: for all of it, of work as `Encoding.solver` counts it; wall time has SLOWEST times as much.
     """
+    search = _Search(encoding, claim, proved, seconds)
     try:
-        return _Search(encoding, claim, proved, seconds).depth(depth)
+        found = search.depth(depth)
     except _GivenUp:
-        return 0
+        return None
+    return None if not found and search.is_unsure else found
 
 
 class _Search:
     def __init__(self, encoding: Encoding, claim: Claim, proved: Collection[Claim], seconds: float) -> None:
         self.encoding, self.claim, self.left = encoding, claim, seconds
+        self.is_unsure = False  # whether something was taken to be possible as the solver could not say
         self.until = min(time.perf_counter() + SLOWEST * seconds, inf if encoding.until is None else encoding.until)
         self.proved = [c for c in proved if not c.about_steps]
         self.first = list(encoding.relation.steps(encoding.before))  # every path begins with one of these
@@ -69,14 +72,14 @@ class _Search:
         return 0
 
     def _breaks(self, path: Sequence[int]) -> bool:
-        """Whether a claim that holds along some steps may not hold after the last of them."""
+        """Returns whether a claim that holds along some steps may not hold after the last of them."""
         given = [self._known(self.encoding.before)]
         if not self.claim.about_steps:
             given.append(self.encoding.now(self.claim))
         return self._may(path, given)
 
     def _begins(self, count: int) -> bool:
-        """Whether the claim holds along the first steps of every run."""
+        """Returns whether the claim holds along the first steps of every run."""
         first = self.encoding.first(self.encoding.before)
         if not self.claim.about_steps and self._holds([first, z3.Not(self.encoding.now(self.claim))]):
             return False
@@ -105,12 +108,13 @@ class _Search:
         return conjunction(*(c.meaning(state, None, StepLabel()) for c in self.proved))
 
     def _holds(self, parts: Sequence[Term]) -> bool:
-        """Whether formulas may hold together; what the solver cannot say may be."""
+        """Returns whether formulas may hold together; what the solver cannot say may be."""
         if self.left <= 0 or time.perf_counter() > self.until:
             raise _GivenUp
         solver = self.encoding.solver(min(self.left, self.encoding.limit))
         solver.add(*self.encoding.given, *parts, *self.encoding.sorts.cardinals.facts(parts))
         began = work_seconds(solver)
         answer = solver.check()
+        self.is_unsure = self.is_unsure or answer == z3.unknown
         self.left -= max(LEAST_SECONDS, work_seconds(solver) - began)
         return bool(answer != z3.unsat)

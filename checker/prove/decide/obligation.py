@@ -105,7 +105,7 @@ class ProofObligation:
         return self._by_cases(limit, given, [loss.claim for loss in left], lambda claims: self.facts)
 
     def _near(self, claims: Sequence[str]) -> list[Term]:
-        """What is known of sizes; no two are compared of which these claims do not speak."""
+        """Returns what is known of sizes; no two are compared of which these claims do not speak."""
         asked = [self.after[name] for name in claims]
         return list(self.encoding.sorts.cardinals.facts(self._everything, self._points, asked))
 

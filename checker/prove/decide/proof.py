@@ -110,7 +110,7 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        """Whether every property that induction is for is proved, and every lemma."""
+        """Returns whether every property that induction is for is proved, and every lemma."""
         return all(v.verdict == "proved" for v in self.verdicts)
 
     @property

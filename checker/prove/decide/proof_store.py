@@ -162,7 +162,7 @@ def store(proof: Proof, setting: Setting) -> StoredProof | None:
 
 
 def _is_whole(proof: Proof) -> bool:
-    """Whether nothing is left to be proved, or to be known about vacuity."""
+    """Returns whether nothing is left to be proved, or to be known about vacuity."""
     left_open = proof.vacuity_open or proof.guards_open
     decided = proof.holds and not left_open and not any(v.vacuity_explored for v in proof.properties)
     asked = {v.name for v in proof.verdicts} | set(proof.others)

@@ -169,7 +169,7 @@ class Vocabulary:
     # Messages
 
     def _pending(self, message: Message) -> Attribute:
-        """Whether messages of a kind are on their way, and some of them not received."""
+        """Returns whether messages of a kind are on their way, and some of them not received."""
         none, fresh = f"len(pending({message.name})) == 0", f"any(m.number > 0 for m in pending({message.name}))"
         empty, unreceived = self._value(none), self._value(fresh)
         words = {frozenset({"none"}): none}
@@ -255,7 +255,7 @@ def _of_field(
 
 
 def _in_state(value: Callable[..., Value], beside: _Operand | None, field: Value, s: Cells) -> Value:
-    """What tells a field's values apart, where it is compared with an operand in that state."""
+    """Returns what tells a field's values apart, where it is compared with an operand in that state."""
     return value(field) if beside is None else value(field, beside.read(s, 0))
 
 
@@ -272,7 +272,7 @@ def _for_every(text: Text, which: str) -> Text:
 
 
 def _alone(words: str, kind: t.Type, first: int = 0) -> tuple[Callable[[Any], Value], Text] | None:
-    """How the values of a type are told apart, and what is said of them."""
+    """Returns how the values of a type are told apart, and what is said of them."""
     match kind:
         case t.Bool():
             return bool, _boolean(words, f"not {words}")
@@ -329,7 +329,7 @@ def _boolean(true: str, false: str) -> Text:
 
 
 def _sign(a: Any, b: Any) -> str:
-    """How two numbers, or two sets, compare."""
+    """Returns how two numbers, or two sets, compare."""
     return "==" if a == b else "<" if a < b else ">" if a > b else "?"
 
 

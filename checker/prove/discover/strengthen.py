@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from leasehold.checker.prove.decide.assumptions import any_number
 from leasehold.checker.prove.decide.induction import Induction, Setting, Watch, induct
 from leasehold.checker.prove.decide.obligation import ProofObligation
-from leasehold.checker.prove.discover.candidates import LEVELS, ExploredStates, candidates, explored_states
+from leasehold.checker.prove.discover.candidates import LEVELS, MOST, ExploredStates, candidates, explored_states
 from leasehold.checker.prove.encode.lemma import CandidateLemma, lemmas_yaml, with_lemmas
 from leasehold.checker.prove.encode.properties import claims as claims_of
 from leasehold.checker.prove.encode.transitions import SymbolicStep
@@ -37,6 +37,8 @@ class Strengthened:
         lemmas: a few of them that suffice for what is proved.
         induction: of the system with these lemmas, for the numbers that were asked for.
         fixed: the properties that are proved for as many instances as were explored, if for no other numbers.
+        cut_short: the properties that are not proved, and of which time, a limit of a query or the number of candidates
+            has kept something from being tried. Of the others it is known that no candidates prove them.
         rounds: for each level: how many candidates, how many of them hold, and seconds.
     """
 
@@ -47,6 +49,7 @@ class Strengthened:
     induction: Induction
     fixed: frozenset[str]
     rounds: tuple[tuple[int, int, float], ...] = ()
+    cut_short: frozenset[str] = frozenset()
 
     @property
     def proved(self) -> dict[str, str]:
@@ -91,6 +94,7 @@ def strengthened(
     fixed = frozenset[str]()
     best: Strengthened | None = None
     last: set[tuple[str, str]] = set()
+    cut_short = set[str]()
     for level in levels:
         started = time.perf_counter()
         every = candidates(small, known, level)
@@ -101,12 +105,14 @@ def strengthened(
         tried = houdini(system, setting, small, every, names, jobs, watch, shrink_seconds)
         rounds.append((len(every), len(tried.kept), time.perf_counter() - started))
         fixed |= tried.fixed
+        cut_short |= tried.cut_short
         if best is None or len(tried.proved) > len(best.proved):
             best = tried
         if not best.missing or setting.is_over:
             break
     assert best is not None, "there is no level"
-    return replace(best, fixed=fixed - best.proved.keys(), rounds=tuple(rounds))
+    short = frozenset(name for name in best.missing if name in cut_short or setting.is_over)
+    return replace(best, fixed=fixed - best.proved.keys(), rounds=tuple(rounds), cut_short=short)
 
 
 def houdini(
@@ -135,8 +141,10 @@ def houdini(
     induction = proved(every, sizes)
     kept = [c for c in every if c.name in induction.proved]
     aim = [name for name in names if name in induction.proved]
+    is_whole = len(every) < MOST and not any(c.name in induction.undecided for c in every)
+    short = frozenset(name for name in names if not is_whole or name in induction.undecided)
     if not aim:
-        return Strengthened(names, len(every), kept, [], induction, frozenset())
+        return Strengthened(names, len(every), kept, [], induction, frozenset(), cut_short=short)
     few = _few(system, sizes, kept, induction, aim)
     shown = proved(few)
     if _count(shown, aim) < len(aim) and len(few) < len(kept):
@@ -156,7 +164,7 @@ def houdini(
         induction = proved(fewer)
         if _count(induction, names) == _count(shown, names):
             few, shown = fewer, induction
-    return Strengthened(names, len(every), kept, few, shown, frozenset(aim))
+    return Strengthened(names, len(every), kept, few, shown, frozenset(aim), cut_short=short)
 
 
 def _count(induction: Induction, names: Iterable[str]) -> int:

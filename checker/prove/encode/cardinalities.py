@@ -71,8 +71,10 @@ class Cardinalities:
     """The sizes of sets of instances whose number is not known, and their members with the least or greatest number.
 
     Of finite sets it is known: a size is at least 0 and at most that of the whole; a set within another is no larger,
-    and is the other if it is as large; one more element makes it larger by one. A set that depends on the variable of
-    a quantifier has a function as its size. Of the numbers of the members of a finite set, one is the least.
+    and is the other if it is as large; one more element makes it larger by one (which is said only where a size stands
+    in a sum or a difference, or beside one, as it costs a quantifier more for each pair of sets). A set that depends on
+    the variable of a quantifier has a function as its size. Of the numbers of the members of a finite set, one is the
+    least.
     """
 
     def __init__(self, sorts: InstanceSorts) -> None:
@@ -173,7 +175,7 @@ class Cardinalities:
         return [term for name, term in self._sorts.open.items() if name in names]
 
     def speaks(self, words: Term) -> bool:
-        """Whether a formula speaks of a size."""
+        """Returns whether a formula speaks of a size."""
         return bool(self._numbers(words))
 
     def _numbers(self, words: Term) -> set[str]:
@@ -189,7 +191,7 @@ class Cardinalities:
         self, mentioned: Sequence[Term], points: Sequence[tuple[t.Instance, Term]] = (),
         near: Sequence[Term] | None = None,
     ) -> Iterator[Term]:  # fmt: skip
-        """What is known of the sizes and sums that were asked for.
+        """Yields what is known of the sizes and sums that were asked for.
 
         Args:
             mentioned: formulas; there are no axioms for other sizes and sums.
@@ -205,10 +207,28 @@ class Cardinalities:
         for sized in every:
             yield from self._of_one_size(sized)
         about = names if near is None else set().union(*map(self._numbers, near))
+        differ = set().union(*map(self._by_difference, mentioned if near is None else near))
         for one, other in combinations(every, 2):
             if one.of == other.of and (one.name in about or other.name in about):
-                yield self._compared(one, other)
-                yield self._compared(other, one)
+                for small, large in ((one, other), (other, one)):
+                    yield self._compared(small, large)
+                    if one.name in differ or other.name in differ:
+                        yield self._larger_by_one(small, large)
+
+    def _by_difference(self, words: Term) -> set[str]:
+        """The names of the sizes in a formula that are compared with sums or differences, or are in one."""
+        found: set[str] = set()
+        todo, seen = [words], set()
+        while todo:
+            part = todo.pop()
+            if part.get_id() in seen:
+                continue
+            seen.add(part.get_id())
+            todo += part.children()
+            has_numbers = z3.is_app(part) and any(map(z3.is_int, part.children()))
+            if has_numbers and any(z3.is_add(p) or z3.is_sub(p) for p in (part, *part.children())):
+                found |= self._numbers(part)
+        return found
 
     def _known_of_sums(self, names: set[str], points: Sequence[tuple[t.Instance, Term]]) -> Iterator[Term]:
         """A sum of nothing but 0 is 0; sums that differ at one instance differ by that."""
@@ -259,12 +279,30 @@ class Cardinalities:
         bound = [*one, *(v for v in other if not any(v is w for w in one))]
         return forall(bound, z3.Implies(within, conjunction(m <= n, z3.Implies(m == n, back))))
 
+    def _larger_by_one(self, small: _Cardinality, large: _Cardinality) -> Term:
+        """That a set is one larger than another if it has all of it, and one member more."""
+        one, other = self._variables(small), self._variables(large)
+        if small.outer == large.outer:
+            other = one
+        bound = [*one, *(v for v in other if not any(v is w for w in one))]
+        member = z3.Const(f"m!{small.name}!{large.name}", z3.IntSort())
+
+        def beside(i: Term) -> Term:
+            return z3.Implies(i != member, small.holds(i, *one) == large.holds(i, *other))
+
+        with self._sorts.opened([member]):
+            given = conjunction(
+                self._sorts.within(small.of, member), large.holds(member, *other),
+                z3.Not(small.holds(member, *one)), self._sorts.every(small.of, beside),
+            )  # fmt: skip
+        return forall([*bound, member], z3.Implies(given, large.size(*other) == small.size(*one) + 1))
+
     def _variables(self, sized: _Cardinality | _Best) -> list[Term]:
         return [z3.Const(f"v!{sized.name}!{n}", sort) for n, sort in enumerate(sized.outer)]
 
 
 def _has(words: Term, probe: Term) -> bool:
-    """Whether a constant stands in a formula."""
+    """Returns whether a constant stands in a formula."""
     return any(probe.eq(constant) for constant in constants(words))
 
 

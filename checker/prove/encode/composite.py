@@ -148,7 +148,7 @@ class CompositeSteps(TaskEffects):
             self._all_drive(work, s, role, driven, mine, died)
 
     def _wants(self, s: SymbolicState, role: Role, piece: Piece, states: Sequence[str], me: Term, other: Term) -> Term:
-        """Whether a machine has a piece of work to do in its state."""
+        """Returns whether a machine has a piece of work to do in its state."""
         inside = disjunction(*(s.is_in(role.name, me, state) for state in states))
         frame = self.frame(s, me, it=other)
         return conjunction(inside, *(term(e, frame) for e in piece.conditions))

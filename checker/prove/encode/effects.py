@@ -277,5 +277,5 @@ class TaskEffects:
 
 
 def reads_others(node: x.Expression) -> bool:
-    """Whether a part of an expression reads what a piece of work before may have changed."""
+    """Returns whether a part of an expression reads what a piece of work before may have changed."""
     return x.reads_messages(node) or (isinstance(node, x.Data | x.ControlState) and node.owner is not None)

@@ -14,7 +14,7 @@ import z3
 from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.checker.prove.encode.formulas import Term, conjunction, disjunction, parts
 from leasehold.checker.prove.encode.state import Key, StateSchema, SymbolicState
-from leasehold.checker.prove.encode.terms import Bindings, StepLabel, term
+from leasehold.checker.prove.encode.terms import Bindings, StepLabel, first_value, term
 from leasehold.checker.prove.encode.transitions import SymbolicStep, TransitionRelation
 from leasehold.checker.prove.encode.values import Sorts
 from leasehold.spec.language import types as t
@@ -53,7 +53,7 @@ class Claim:
 
     @property
     def written(self) -> bool:
-        """Whether somebody wrote it: a property."""
+        """Returns whether somebody wrote it: a property."""
         return self.kind in ("always", "step")
 
     @property
@@ -189,7 +189,8 @@ class Encoding:
         for role in self.system.roles.values():
             # One formula for each datum: other solvers are slow where quantifiers are nested.
             begins += parts(self.sorts.for_all(self.schema.index(role), partial(self._begins, s, role)))
-        begins += [self._first_value(datum, s.data(SHARED.name, z3.IntVal(0), datum.name))
+        nobody = Bindings(self.sorts, s, self.constants)
+        begins += [self._first_value(datum, s.data(SHARED.name, z3.IntVal(0), datum.name), nobody)
                   for datum in self.system.shared.values()]  # fmt: skip
         for channel in self.system.channels.values():
             begins.append(s.every_message(channel.name, lambda m: z3.BoolVal(False)))
@@ -197,7 +198,7 @@ class Encoding:
                 begins.append(s.unused(channel))
         begins.append(s.now == 0)
         if self.system.initially is not None:
-            begins.append(term(self.system.initially, Bindings(self.sorts, s, self.constants)))
+            begins.append(term(self.system.initially, nobody))
         return conjunction(*begins)
 
     def _begins(self, s: SymbolicState, role: Role, *instance: Term) -> Term:
@@ -209,17 +210,17 @@ class Encoding:
             for state in role.initial
         ]
         first = [disjunction(*begins), s.running(role.name, me)]
-        first += [self._first_value(datum, s.data(role.name, me, datum.name)) for datum in role.data.values()]
+        first += [self._first_value(datum, s.data(role.name, me, datum.name), at) for datum in role.data.values()]
         return conjunction(*first)
 
-    def _first_value(self, datum: Datum, value: Any) -> Term:
-        """That a value is a first one of a field."""
+    def _first_value(self, datum: Datum, value: Any, at: Bindings) -> Term:
+        """That a value is a first one of a field of a machine."""
         if datum.any_initial:
             return self.sorts.within(datum.type, value)
-        return self.sorts.equal(value, self.sorts.literal(datum.type, datum.initial))
+        return self.sorts.equal(value, first_value(datum, at))
 
     def is_scalar(self, type_: t.Type) -> bool:
-        """Whether a value of a type is one term."""
+        """Returns whether a value of a type is one term."""
         return not isinstance(type_, t.Set | t.Map | t.Option)
 
     def solver(self, seconds: float | None = None) -> z3.Solver:

@@ -37,12 +37,12 @@ class FaultScope:
         return str(known) if known.given else "crash=1"
 
     def speaks_of(self, budget: Budget) -> bool:
-        """Whether a proof with these faults is about runs under a budget of faults."""
+        """Returns whether a proof with these faults is about runs under a budget of faults."""
         return self == FaultScope() and all(kind in OF_PROOFS for kind in budget.given)
 
     @property
     def any(self) -> bool:
-        """Whether there are any."""
+        """Returns whether there are any."""
         return self.crash or self.network
 
     @property

@@ -82,7 +82,10 @@ def lemma_scope(system: System) -> Scope:
     constants = {name: c.type for name, c in system.constants.items()}
     shared = {name: d.type for name, d in system.shared.items()}
     numbered = frozenset(m for c in system.channels.values() if c.kind == "mailbox" for m in channels[c.name])
-    names = DeclaredNames(constants, system.types, roles, messages, channels, system.definitions, shared, numbered)
+    ends = {m.name: (m.sender, m.receiver) for m in system.messages.values()}
+    names = DeclaredNames(
+        constants, system.types, roles, messages, channels, system.definitions, shared, numbered, ends
+    )
     return Scope(names, clock=system.clock is not None, opaque=True, outside=True)
 
 

@@ -24,7 +24,7 @@ class MessageLane(NamedTuple):
     number: Term
 
     def is_that_of(self, other: MessageLane) -> bool:
-        """Whether both are between the same machines, in the same state, whatever their values are."""
+        """Returns whether both are between the same machines, in the same state, whatever their values are."""
         same = self.channel == other.channel and self.state is other.state
         return same and all(a.eq(b) for a, b in zip(self.ends, other.ends, strict=True))
 
@@ -34,7 +34,8 @@ class MessageValue:
     """A message on its way: its kind as a term, its fields by kind and name, its rank, and the kinds it may be of.
 
     Between two machines, and in one state, the rank has the order of the true one; `lane` names them. None: it is the
-    true rank. `latest` says whether it is the last one that was sent between them; None: it has no number.
+    true rank. `latest` says whether it is the last one that was sent between them; None: it has no number. `ends` are
+    the two machines. Where it has a place in a line alone, `ranked` is false: the number does not tell it apart.
     """
 
     is_kind: Callable[[str], Term]
@@ -43,6 +44,8 @@ class MessageValue:
     kinds: Sequence[Message]
     lane: MessageLane | None = None
     latest: Term = None
+    ends: tuple[Term, Term] = (None, None)
+    ranked: bool = True
 
     def equals(self, kind: Message, fields: Callable[[str], Any], sorts: Sorts) -> Term:
         """That it is of a kind, and has these fields."""
@@ -57,6 +60,8 @@ def message_field(message: MessageValue, name: str) -> Any:
         raise Unencodable("the kind of a message on its way")
     if name == "latest":
         return message.latest
+    if name in ("sender", "receiver"):
+        return message.ends[name == "receiver"]
     found, *others = [(kind.name, message.field(kind.name, name)) for kind in message.kinds]
     value = found[1]
     for kind, other in others:
@@ -70,11 +75,12 @@ def same_message(a: MessageValue, b: MessageValue, sorts: Sorts) -> Term:
         for kind in a.kinds
         if kind in b.kinds
     ]
-    return conjunction(ranks_compared(operator.eq, a, b, sorts), disjunction(*kinds))
+    numbers = [ranks_compared(operator.eq, a, b, sorts)] if a.ranked and b.ranked else []
+    return conjunction(*numbers, disjunction(*kinds))
 
 
 def ranks_compared(order: Callable[[Term, Term], Term], a: MessageValue, b: MessageValue, sorts: Sorts) -> Term:
-    """How the ranks of two messages compare.
+    """Returns how the ranks of two messages compare.
 
     Between other machines gaps count, and in another state others may have been received, so little is known then.
     A true rank is 0 where the number is; else it is at least 1, and at most the number.
@@ -84,8 +90,9 @@ def ranks_compared(order: Callable[[Term, Term], Term], a: MessageValue, b: Mess
         return compared
     if a.lane and b.lane and a.lane.is_that_of(b.lane):  # then the solver may take one number for the other
         return order(a.lane.number, b.lane.number)
-    same = z3.BoolVal(False)
+    known = [a.number == 0, b.number == 0, conjunction(a.number == 1, b.number == 1)]
+    otherwise = z3.If(disjunction(*known), compared, sorts.anything("rank"))
     if a.lane and b.lane and a.lane.channel == b.lane.channel and a.lane.state is b.lane.state:
         same = conjunction(*(one == other for one, other in zip(a.lane.ends, b.lane.ends, strict=True)))
-    known = [same, a.number == 0, b.number == 0, conjunction(a.number == 1, b.number == 1)]
-    return z3.If(disjunction(*known), compared, sorts.anything("rank"))
+        return z3.If(same, order(a.lane.number, b.lane.number), otherwise)
+    return otherwise

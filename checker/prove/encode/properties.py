@@ -65,17 +65,17 @@ def _claim(encoding: Encoding, p: Property, kind: Kind) -> Claim:
 
 
 def is_about_messages(node: x.Expression) -> bool:
-    """Whether a part of an expression is about messages on their way."""
+    """Returns whether a part of an expression is about messages on their way."""
     return x.reads_messages(node) or isinstance(node, x.MessageField)
 
 
 def steps_read_messages(system: System) -> bool:
-    """Whether the effect of a step depends on messages on their way, beside the one that it takes."""
+    """Returns whether the effect of a step depends on messages on their way, beside the one that it takes."""
     return _steps_mention(system, is_about_messages)
 
 
 def steps_read_reachability(system: System) -> bool:
-    """Whether the effect of a step depends on partitions of the network."""
+    """Returns whether the effect of a step depends on partitions of the network."""
     return _steps_mention(system, lambda node: x.is_query(node, "reachable"))
 
 

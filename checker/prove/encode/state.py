@@ -32,6 +32,7 @@ from leasehold.spec.language.model import Channel, Message, Role, System
 Function = Callable[..., Term]
 Key = tuple[str, ...]
 NUMBER = t.INT  # of a message in its channel
+SOME_PLACE = z3.IntVal(2)  # in a line, of which no more is known than that it is neither 0 nor surely 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,12 +350,16 @@ class SymbolicState:
         )
 
     def message_at(self, channel: Channel, kinds: list[Message], at: tuple[Term, ...]) -> tuple[Term, MessageValue]:
-        """Whether a message of some kinds is on its way at a place, and that message."""
+        """Returns whether a message of some kinds is on its way at a place, and that message."""
         if channel.kind == "set":
             (kind,), values = kinds, at[len(self.schema.ends(channel)) :]
             fields = dict(zip([f.name for f in kind.fields], values, strict=True))
             inside = self.functions["in", channel.name, kind.name](*at)
-            return inside, MessageValue(partial(is_name, kind.name), lambda _, name: fields[name], z3.IntVal(1), kinds)
+            message = MessageValue(
+                partial(is_name, kind.name), lambda _, name: fields[name], z3.IntVal(1), kinds,
+                ends=self._machines(channel, at),
+            )  # fmt: skip
+            return inside, message
         *ends, number = at
         message, there = replace(self.message(channel, ends, number), kinds=kinds), self.pending(channel, ends, number)
         return conjunction(there, message.is_kind(kinds[0].name)) if len(kinds) == 1 else there, message
@@ -369,7 +374,7 @@ class SymbolicState:
         return self.schema.sorts.for_all((*self.schema.ends(channel), NUMBER), none)
 
     def pending(self, channel: Channel, ends: Sequence[Term], number: Term) -> Term:
-        """Whether a message is on its way and can still change something."""
+        """Returns whether a message is on its way and can still change something."""
         present = self.read(("present", channel.name), *ends, number)
         return conjunction(present, number >= self.received(channel, ends)) if channel.kind == "mailbox" else present
 
@@ -387,12 +392,17 @@ class SymbolicState:
         def field(kind: str, name: str) -> Any:
             return self.read(("field", channel.name, kind, name), *ends, number)
 
-        if channel.kind != "mailbox":
-            return MessageValue(is_kind, field, z3.IntVal(1), self.schema.messages(channel))
-        rank, lane = number - self.received(channel, ends), MessageLane(channel.name, tuple(ends), self, number)
-        return MessageValue(
-            is_kind, field, rank, self.schema.messages(channel), lane, number == self.sent(channel, ends)
-        )
+        kinds, machines = self.schema.messages(channel), self._machines(channel, ends)
+        if channel.unordered:
+            return MessageValue(is_kind, field, z3.IntVal(1), kinds, ends=machines)
+        lane = MessageLane(channel.name, tuple(ends), self, number)
+        if channel.kind == "fifo":  # its place in the line is 1 or more, and there are gaps between numbers
+            return MessageValue(is_kind, field, SOME_PLACE, kinds, lane, ends=machines, ranked=False)
+        rank, latest = number - self.received(channel, ends), number == self.sent(channel, ends)
+        return MessageValue(is_kind, field, rank, kinds, lane, latest, machines)
+
+    def _machines(self, channel: Channel, at: Sequence[Term]) -> tuple[Term, Term]:
+        return self.schema.sender(channel, at), self.schema.receiver(channel, at)
 
 
 def is_name(name: str, other: str) -> Term:

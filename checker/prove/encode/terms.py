@@ -19,6 +19,7 @@ from leasehold.checker.prove.encode.messages import MessageValue, message_field,
 from leasehold.checker.prove.encode.values import MapValue, SetValue, Sorts
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
+from leasehold.spec.language.model import Datum
 
 
 class SymbolicView(Protocol):
@@ -124,6 +125,16 @@ def term(e: x.Expression, f: Bindings) -> Any:
         case x.GlobalQuery(name="byzantine"):
             return z3.BoolVal(False)
     raise Unencodable(f"`{x.text(e)}`")
+
+
+def first_value(datum: Datum, f: Bindings) -> Any:
+    """The one value with which a field of a machine begins."""
+    if datum.begins_as is None:
+        return f.sorts.literal(datum.type, datum.initial)
+    value = term(datum.begins_as, f)
+    if isinstance(datum.type, t.Map) and not isinstance(datum.begins_as.type, t.Map):
+        return MapValue(datum.type.key, lambda _: value)
+    return value
 
 
 def _old(e: x.Expression, f: Bindings) -> Any:
@@ -397,7 +408,7 @@ def _quantifier(e: x.Quantifier, f: Bindings) -> Any:
 
 
 def _is_of_latest(e: x.Quantifier) -> bool:
-    """Whether what it says of messages is of the latest ones alone."""
+    """Returns whether what it says of messages is of the latest ones alone."""
     narrowing = [e.condition] if e.condition is not None else []
     narrowing += [e.body] if e.kind == "any" else []
     parts = [part for whole in narrowing for part in x.conjuncts(whole)]

@@ -84,7 +84,7 @@ class TransitionRelation(CompositeSteps):
             raise Unencodable(f"faults of actors and the network beside {others[0]}, which is no mailbox")
 
     def why_no_proof(self) -> str:
-        """Why no claim has a proof; empty where they have."""
+        """Returns why no claim has a proof; empty where they have."""
         return self.why_no_recovery([role for role in self.system.roles.values() if self.at_once(role)])
 
     def steps(self, s: SymbolicState) -> Iterator[SymbolicStep]:
@@ -197,11 +197,11 @@ class TransitionRelation(CompositeSteps):
         return {f.name: content.field(message.name, f.name) for f in message.fields}, given, after
 
     def _is_new(self, channel: Channel, number: Term, received: Term) -> Term:
-        """Whether a receiver takes the message of a number for one that it has not received yet."""
+        """Returns whether a receiver takes the message of a number for one that it has not received yet."""
         return number > received
 
     def _copy(self, channel: Channel) -> Term:
-        """Whether a copy stays: the message was doubled, or its receiver crashes before it acknowledges it."""
+        """Returns whether a copy stays: the message was doubled, or its receiver crashes before it acknowledges it."""
         stays = channel.duplicate != 0 or (channel.kind == "mailbox" and self.scope.any)
         return self.sorts.constant("copy", t.BOOL) if stays else z3.BoolVal(False)
 
@@ -241,7 +241,7 @@ class TransitionRelation(CompositeSteps):
         return self._others_down(s, role, me, died) if self.reads.running else s
 
     def _loses(self, channel: Channel) -> bool:
-        """Whether any message of a channel may be lost, in a step of its own."""
+        """Returns whether any message of a channel may be lost, in a step of its own."""
         return channel.lose != 0 or (channel.kind == "mailbox" and self.scope.any)
 
     def _down(self, s: SymbolicState, role: Role, me: Term, died: Term) -> SymbolicState:
@@ -325,12 +325,12 @@ class TransitionRelation(CompositeSteps):
         work.state = _either(inside, guarded.state, work.state)
 
     def _moves(self, s: SymbolicState, role: Role, choice: Choice, frame: Bindings) -> Term:
-        """Whether a machine may take a transition."""
+        """Returns whether a machine may take a transition."""
         guard = True if choice.guard is None else term(choice.guard, frame)
         return conjunction(s.is_in(role.name, frame.me, choice.transition.source), guard)
 
     def _is_deaf(self, role: Role, state: str) -> bool:
-        """Whether a machine passes over messages in a state that it should act on."""
+        """Returns whether a machine passes over messages in a state that it should act on."""
         return False
 
     def _again(self, s: SymbolicState, role: Role, state: str, work: Sequence[Piece]) -> Iterator[SymbolicStep]:
@@ -349,7 +349,7 @@ class TransitionRelation(CompositeSteps):
             yield SymbolicStep(name, StepLabel(), tuple(given), done.state, conditions)
 
     def at_once(self, role: Role) -> bool:
-        """Whether all machines of a role are one actor's, which recovers them in one step."""
+        """Returns whether all machines of a role are one actor's, which recovers them in one step."""
         return role.indexed and role.name in self.schema.actor_of and self.scope.crash
 
     def _faults(self, s: SymbolicState) -> Iterator[SymbolicStep]:

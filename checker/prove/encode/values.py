@@ -201,7 +201,7 @@ class Sorts:
         return z3.Not(self.every(type_, lambda member: z3.Not(holds(member))))
 
     def count(self, type_: t.Enum | t.Instance, holds: Callable[[Term], Term]) -> Term:
-        """How many members something holds of."""
+        """Returns how many members something holds of."""
         members = self.known(type_)
         if members is not None:
             return z3.Sum([z3.If(holds(m), 1, 0) for m in members]) if members else z3.IntVal(0)

@@ -194,7 +194,7 @@ runner: CaseRunner  # of this process
 
 
 def runner_of(system: System, *known: Any) -> CaseRunner:
-    """What runs the cases of a system."""
+    """Returns what runs the cases of a system."""
     return plugin_of(system).runner(system, *known)
 
 

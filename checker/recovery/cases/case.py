@@ -83,7 +83,7 @@ class CaseRun(SimulatedRun[S]):
         """The script, what follows the restart, and its checks."""
 
     def judge(self) -> None:
-        """Whether all properties held."""
+        """Checks whether all properties held."""
         for name, when in self.monitor.broken.items():
             self.say("invariant", f"{name} does not hold {when}")
 

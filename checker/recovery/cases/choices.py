@@ -59,7 +59,7 @@ class Choices:
             yield self._tick
 
     def _from_outside(self, offer: Offer) -> bool:
-        """Whether an event comes from outside of the actors, and may come now."""
+        """Returns whether an event comes from outside of the actors, and may come now."""
         if offer.cause == "tick" or isinstance(offer.role.tasks.get(offer.name), Drive):
             return False
         return not (self.sim.network.in_transit and any(map(reads_messages, offer.outside)))

@@ -94,7 +94,7 @@ class StepTeller:
         return _said({**words, "fields": event.fields, "refused": event.reason})
 
     def heard(self, event: RefusedEvent) -> bool:
-        """Whether it was refused as the machine heard it, and not before: then its event has no fields."""
+        """Returns whether it was refused as the machine heard it, and not before: then its event has no fields."""
         known = self.program.machines.get(event.machine)
         fields = None if known is None else known[0].events.get(event.event)
         return fields is not None and len(event.fields) == len(fields)
@@ -126,7 +126,7 @@ class StepTeller:
 
 
 def _said(words: dict[str, Any]) -> dict[str, Any]:
-    """What is not empty; what a step sets may be so."""
+    """Returns what is not empty; what a step sets may be so."""
     return {name: value for name, value in words.items() if value not in (None, "", [], {}, ())}
 
 
@@ -240,7 +240,7 @@ def _told(event: AnyEvent, teller: StepTeller, leases: Sequence[str]) -> dict[st
 
 
 def _check(event: AnyEvent, program: Program, teller: StepTeller) -> None:
-    """Whether an event can be played.
+    """Checks whether an event can be played.
 
     Raises:
         UnplayableLog: it cannot.
@@ -270,7 +270,7 @@ def _check(event: AnyEvent, program: Program, teller: StepTeller) -> None:
 
 
 def _check_shared(event: AnyEvent, shared: dict[MachineOf, str], told: bool) -> None:
-    """Whether a machine of an actor is as the leases that are played have left it.
+    """Checks whether a machine of an actor is as the leases that are played have left it.
 
     Raises:
         UnplayableLog: another lease had it meanwhile.

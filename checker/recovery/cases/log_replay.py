@@ -197,7 +197,7 @@ class LogPlayer:
         return found
 
     def _is_ordered(self, said: Mapping[str, Any]) -> bool:
-        """Whether the channel of a message is a `fifo`."""
+        """Returns whether the channel of a message is a `fifo`."""
         return self.program.messages[said["message"]].ordered
 
     def _send(self) -> None:

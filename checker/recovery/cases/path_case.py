@@ -124,7 +124,7 @@ def _words(step: Step, before: Snapshot) -> dict[str, Any]:
 
 
 def _is(step: Step, before: Snapshot, wanted: Mapping[str, Any]) -> bool:
-    """Whether a step of the model is the one that is told."""
+    """Returns whether a step of the model is the one that is told."""
     words = _words(step, before)
     if any((wanted.get(name) or None) != (words[name] or None) for name in TOLD):
         return False

@@ -66,7 +66,7 @@ class PlayedCounterexample:
 
     @property
     def reproduced(self) -> bool:
-        """Whether the actors have taken each step, come to its records, and broken the property.
+        """Returns whether the actors have taken each step, come to its records, and broken the property.
 
         Of a property that no run shows, such as what must always be possible, coming to its state is enough: that it is
         broken there is the explorer's verdict.
@@ -128,7 +128,7 @@ def play_counterexample(system: System, name: str, path: Path, budget: Budget | 
 
 
 def _asked(of: Property) -> Asked:
-    """What a property asks of a run."""
+    """Returns what a property asks of a run."""
     every = [of.claim, *(() if of.when is None else (of.when,))]
     apart = any(x.mentions(e, lambda node: x.is_query(node, "reachable")) for e in every)
     return Asked(of.kind not in OF_STATES, any(map(reads_messages, every)), apart)

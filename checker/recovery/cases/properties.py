@@ -126,7 +126,7 @@ class RunProperties(MonitoredProperties):
         }
 
     def deadlines(self, on_records: bool) -> Deadlines:
-        """What a run breaks by its time; `on_records`: of those that ask for nothing but records."""
+        """Returns what a run breaks by its time; `on_records`: of those that ask for nothing but records."""
         asked = {owed: w for owed, w in self.within.items() if not on_records or owed not in self._of_messages}
         return Deadlines(asked, self.layout.clock)
 
@@ -224,7 +224,7 @@ class RunMonitor(PropertyMonitor):
         return ", ".join(f"{name} is {_shown(value)}, not {_shown(other)}" for name, value, other in pairs)[:400]
 
     def _names(self) -> list[str]:
-        """What each cell of a record state is, but for the clock's."""
+        """Returns what each cell of a record state is, but for the clock's."""
         names = []
         for role, i, _ in self.properties.world.layout.machines():
             machine = self.sim.program.roles[role.name].machine(i)
@@ -237,7 +237,7 @@ def _shown(value: Any) -> str:
 
 
 def reads_messages(e: x.Expression) -> bool:
-    """Whether an expression asks for messages in transit, which no record tells."""
+    """Returns whether an expression asks for messages in transit, which no record tells."""
     return x.mentions(e, lambda node: isinstance(node, x.Pending) or _asks_heard(node))
 
 

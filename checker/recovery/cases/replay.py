@@ -144,7 +144,7 @@ class Replayer:
                 self.sent.append(packet)
 
     def _compare(self, step: ScriptStep, n: int, down: bool) -> None:
-        """Whether the machines that run are where the model has them."""
+        """Checks whether the machines that run are where the model has them."""
         for (role, instance), state in zip(self.script.machines, step.control, strict=True):
             name = self.machine((role, instance))
             if self.sim.player[name] not in self.sim.actors:
@@ -229,7 +229,7 @@ class Replayer:
         return False
 
     def _is_held(self, packet: Packet) -> bool:
-        """Whether the machine is there that a message is for."""
+        """Returns whether the machine is there that a message is for."""
         return self.sim.held(self.lease, packet.envelope["receiving_machine"]) is not None
 
     def _make_room(self, step: ScriptStep, packet: Packet) -> None:
@@ -255,11 +255,11 @@ class Replayer:
         raise Unplayable(f"{name} {AWAITS_ROOM} what follows from {step.event}")
 
     def _is_in_a_store(self, message: str, sender: Machine) -> bool:
-        """Whether a message of a session has not left its sender, which is down."""
+        """Returns whether a message of a session has not left its sender, which is down."""
         return self.sim.program.messages[message].ordered and self.player(sender) not in self.sim.actors
 
     def _has_said_nothing(self, sender: Machine, receiver: Machine) -> bool:
-        """Whether a machine has sent nothing to another one; it has a record where it has sent something."""
+        """Returns whether a machine has sent nothing to another one; it has a record where it has sent something."""
         name, to = self.machine(sender), self.machine(receiver)
         held = self.sim.held(self.lease, name)
         if held is None:
@@ -272,7 +272,7 @@ class Replayer:
         return not any(n for at, n in by_position if self.sim.program.neighbour(core, number, at) == to)
 
     def _has_moved(self, machine: Machine) -> bool:
-        """Whether the model has moved a machine from its first state before the step that is replayed."""
+        """Returns whether the model has moved a machine from its first state before the step that is replayed."""
         if self._at == 0 or machine not in self.script.machines:
             return False
         at, first = self.script.machines.index(machine), self.sim.program.roles[machine[0]].first_state(machine[1])
@@ -304,7 +304,7 @@ class Replayer:
         self._put(actor, partial(actor.put, Consume(held.key, what)))
 
     def may_begin(self, machine: str) -> bool:
-        """Whether the player of a machine that is not there yet may begin it: the run is its own."""
+        """Returns whether the player of a machine that is not there yet may begin it: the run is its own."""
         return self.sim.player[machine] == self.lease.rpartition(":")[0]
 
     def _put(self, actor: ControlledActor, put: Callable[[], Any]) -> None:
@@ -317,7 +317,7 @@ class Replayer:
             raise ReplayDiverged(f"an actor does not take what the model does: {error}")
 
     def _has_been_disturbed(self) -> bool:
-        """Whether a message may have left its channel in the model before its sender could hear of that."""
+        """Returns whether a message may have left its channel in the model before its sender could hear of that."""
         return any(
             step.kind in ("crash", "stillborn", "halt", "lose", "partition") for step in self.script.steps[: self._at]
         )
@@ -335,7 +335,7 @@ class Replayer:
         return found[0] if found else None
 
     def _is_new(self, packet: Packet) -> bool:
-        """Whether the machine that it is for has received no message of its number or a later one."""
+        """Returns whether the machine that it is for has received no message of its number or a later one."""
         said = packet.envelope
         held = self.sim.held(said["lease"], said["receiving_machine"])
         if held is None:
@@ -345,7 +345,7 @@ class Replayer:
         return at is None or held.record[held.core.received_at][at] < said["number"]
 
     def _is_of_before(self, packet: Packet) -> bool:
-        """Whether the receiver has heard of a newer incarnation of the actor that has sent it."""
+        """Returns whether the receiver has heard of a newer incarnation of the actor that has sent it."""
         said = packet.envelope
         receiver = self.sim.actors.get(self.sim.player[said["receiving_machine"]])
         if receiver is None:
@@ -445,7 +445,7 @@ class Replayer:
 
 
 def _unread(kind: t.Type) -> bool:
-    """Whether no machine reads a value of a type, so that it may be another one than in the model."""
+    """Returns whether no machine reads a value of a type, so that it may be another one than in the model."""
     return isinstance(kind, t.Opaque) or (isinstance(kind, t.Map) and isinstance(kind.of, t.Opaque))
 
 

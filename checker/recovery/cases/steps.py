@@ -167,13 +167,13 @@ class StepWriter:
         return None
 
     def control(self, state: State) -> tuple[str, ...]:
-        """Where all machines are, in the system's order."""
+        """Returns where all machines are, in the system's order."""
         layout = self.world.layout
         return tuple(state[layout.at(role.name, i, None)] for role, i, _ in layout.machines())
 
 
 def _behind(before: State, action: Action) -> int | None:
-    """How many messages of a mailbox are like the one that a step takes, and newer."""
+    """Returns how many messages of a mailbox are like the one that a step takes, and newer."""
     lane = action.lane
     if lane is None or lane.channel.kind != "mailbox" or action.position < 0:
         return None

@@ -72,7 +72,7 @@ class StoredCase:
 
 
 def wrong(one: Played) -> str:
-    """What is wrong with actors that have played a case, in a sentence; empty where nothing is.
+    """Returns what is wrong with actors that have played a case, in a sentence; empty where nothing is.
 
     A log is to be played as it says; a counterexample is not to be reproduced.
     """

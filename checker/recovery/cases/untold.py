@@ -39,7 +39,7 @@ class Asked:
 
 
 def untold(steps: Sequence[Step], player: Mapping[str, str], made: bool, down: bool, asked: Asked) -> str:
-    """Why no event may tell of what a path breaks; empty where events tell.
+    """Returns why no event may tell of what a path breaks; empty where events tell.
 
     Args:
         steps: of the path, at least one of a machine.
@@ -84,7 +84,7 @@ def _actor(step: Step, player: Mapping[str, str]) -> str | None:
 
 
 def _sends(one: Step, step: Step) -> bool:
-    """Whether a step has sent what another one receives."""
+    """Returns whether a step has sent what another one receives."""
     return step.sender is not None and any(
         (sent.message, sent.sender, sent.receiver) == (step.event, step.sender, step.machine) for sent in one.sent
     )

@@ -193,7 +193,7 @@ class ChaosRun:
             yield offer
 
     def _reads_others(self, offer: Offer, number: int) -> bool:
-        """Whether the environment's condition reads records: what it says is known only while nothing moves."""
+        """Returns whether the environment's condition reads records: what it says is known only while nothing moves."""
         layout = self.properties.layout
         fields = {f.name: f"e[{i}]" for i, f in enumerate(offer.fields)}
         frame = Frame(layout, self.fleet.model.values(), number, fields, variables={"it": str(number)})
@@ -205,7 +205,7 @@ class ChaosRun:
         return False
 
     def _possible(self, surely: bool) -> Iterator[ToldEvent]:
-        """What the environment may do now; `surely`: only what it does in the end."""
+        """Yields what the environment may do now; `surely`: only what it does in the end."""
         open_ = [run for run in self._known if not self._over(run)]
         most = MOST_RUNS if self._kills else 2 * MOST_RUNS
         new = [] if surely or self.fleet.program.standing or len(open_) >= most else [""]

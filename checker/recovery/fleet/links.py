@@ -37,7 +37,7 @@ class Links:
             trust_file.save(fleet.folder / file, own)
 
     def part(self, partition: ActorPartition) -> Callable[[], None]:
-        """What one actor sends to the other does not come any more; returns what heals it."""
+        """Returns what one actor sends to the other does not come any more; returns what heals it."""
         cut = [self.proxies[link] for link in partition.links if self.proxies[link].mode == OPEN]
         for proxy in cut:
             proxy.turn(DEAF)

@@ -71,7 +71,7 @@ class Snapshots:
 
     @property
     def still_seconds(self) -> float:
-        """How long no actor is known to have committed anything."""
+        """Returns how long no actor is known to have committed anything."""
         return time.monotonic() - self._moved
 
     def _commits(self) -> dict[str, tuple[int, int]]:
@@ -110,7 +110,7 @@ class Snapshots:
         return [name for name, holds in self.properties.states.items() if not holds(state, (), -1)]
 
     def described(self, run: str) -> str:
-        """Where the machines of a run are."""
+        """Returns where the machines of a run are."""
         return ", ".join(f"{name} {row['state']}" for name, row in sorted(self.rows.get(run, {}).items()))
 
     def untaken(self, runs: Sequence[str]) -> list[str]:

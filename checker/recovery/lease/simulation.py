@@ -52,7 +52,7 @@ class LeaseSimulation(Simulation):
         return self.units.on()
 
     def serves(self, unit: str, lease: str) -> bool:
-        """Whether a unit that is up is so for a lease."""
+        """Returns whether a unit that is up is so for a lease."""
         return self.units.units[unit].lease == lease
 
     def repair(self, unit: str) -> None:

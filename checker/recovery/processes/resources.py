@@ -193,7 +193,7 @@ class NetworkNamespace:
         self._filter("flush", "table", "inet", "leasehold")
 
     def lost(self) -> bool:
-        """Whether a packet was dropped."""
+        """Returns whether a packet was dropped."""
         return self._lost or bool(
             re.search("counter packets [1-9]", self._filter("list", "table", "inet", "leasehold"))
         )

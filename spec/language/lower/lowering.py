@@ -72,7 +72,7 @@ def _changed(of: Piece, change: Callable[[x.Expression], x.Expression]) -> Piece
 
 
 def reads_step(of: Piece) -> bool:
-    """Whether a piece of work reads what its transition passes to it: it is not done again."""
+    """Returns whether a piece of work reads what its transition passes to it: it is not done again."""
     return any(x.mentions(e, lambda n: isinstance(n, x.Argument)) for e in (*of.conditions, *of.fields))
 
 

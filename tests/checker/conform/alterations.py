@@ -423,7 +423,7 @@ def _steps_of(events: list[AnyEvent], of: StepEvent) -> Iterator[MachineStep]:
 
 
 def _is_followed(events: list[AnyEvent], at: int) -> bool:
-    """Whether a transition is missed: it has changed the record, and the machine steps again later.
+    """Returns whether a transition is missed: it has changed the record, and the machine steps again later.
 
     Only signatures show what is missing at the end; and a message that moves nothing may as well have been lost.
     """

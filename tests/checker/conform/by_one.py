@@ -86,7 +86,7 @@ def alterations(log: Mapping[str, list[AnyEvent]], pool: Pool) -> Iterator[Alter
 
 
 def _leaves(value: Any, path: tuple[Any, ...], words: str) -> Iterator[tuple[tuple[Any, ...], str, Any]]:
-    """What can be altered of plain data: every value, mapping and list in it."""
+    """Yields what can be altered of plain data: every value, mapping and list in it."""
     if path:
         yield path, words, value
     named = bool(path) and (path[-1] in NAMED or (len(path) > 1 and path[-2] == "records"))

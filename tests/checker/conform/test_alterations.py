@@ -56,7 +56,7 @@ def test_what_actors_do_conforms(name: str) -> None:
 
 
 def counted_of(events: list[AnyEvent]) -> dict[str, int]:
-    """What is said of how much was judged."""
+    """Returns what is said of how much was judged."""
     kinds = Counter(type(event) for event in events)
     steps = [step for event in events if isinstance(event, StepEvent) for step in with_driven(event.step)]
     return {
@@ -107,6 +107,24 @@ def assert_received_before(events: list[AnyEvent], position: int) -> None:
                for step in with_driven(event.step))  # fmt: skip
     of = [step for step in earlier if (step.lease, step.machine) == (taken.step.lease, taken.step.machine)]
     assert number <= (of[-1].record.received.get(sender, 0) if of else 0)
+
+
+def test_what_is_sent_again_may_say_how_far_machines_have_come_since() -> None:
+    """One of two shelves is filled after the message was sent; so, sent again, it says 1 and never 2."""
+    name = "tests/checker/conform/depot"
+    log = walked(name, 2)
+    actor, at, event = next(
+        (actor, at, event)
+        for actor, events in log.items()
+        for at, event in enumerate(events)
+        if isinstance(event, StepEvent) and event.step.event == "shown"
+    )
+    found = []
+    for full in range(3):
+        other = structs.replace(event, step=structs.replace(event.step, fields={"full": full}))
+        findings, _ = judged(known(name), {**log, actor: rewritten([*log[actor][:at], other, *log[actor][at + 1 :]])})
+        found.append([one.what for one in findings])
+    assert found == [[], [], ["message"]]
 
 
 def test_a_machine_that_begins_no_runs_and_begins_one_is_found() -> None:

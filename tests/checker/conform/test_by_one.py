@@ -17,7 +17,7 @@ import pytest
 from leasehold.checker.conform.findings import JudgedLog
 from leasehold.checker.conform.judge import LogConformance
 from leasehold.checker.conform.known import KnownSystem
-from leasehold.impl.events.event import AnyEvent, StepEvent
+from leasehold.impl.events.event import AnyEvent, RecoveredEvent, StepEvent
 from tests.checker.conform import by_one
 from tests.checker.conform.by_one import Alteration
 from tests.checker.conform.test_alterations import logs
@@ -116,3 +116,21 @@ def test_what_need_not_be_found_there_is(reasons: Mapping[str, str]) -> None:
     pool = by_one.pool_of([log for _, _, log in logs()])
     names = {one.name for _, _, log in logs() for one in by_one.alterations(log, pool)}
     assert not [pattern for pattern in reasons if not any(re.fullmatch(pattern, name) for name in names)]
+
+
+@pytest.mark.parametrize("back", [0, 1, 2])
+def test_an_incarnation_that_is_not_newer_is_found_though_nothing_follows(back: int) -> None:
+    """The last event of a log, which no later one contradicts; `back` by how much less it is than it was."""
+    tried = 0
+    for name, of, log in logs():
+        for actor, events in log.items():
+            for at, event in enumerate(events):
+                if at and isinstance(event, RecoveredEvent) and event.epoch > back:
+                    last = msgspec.structs.replace(event, epoch=event.epoch - back)
+                    cut = {**log, actor: by_one.rewritten([*events[:at], last], events[0].position)}
+                    words = f"its incarnation is {last.epoch}, and that before it was {events[at - 1].epoch}"
+                    assert any(words in found for found in findings(of, cut)) is (back > 0), (name, actor, at)
+                    tried += 1
+        if tried > 8:
+            break
+    assert tried > 2

@@ -131,7 +131,7 @@ def walked(name: str, seed: int, steps: int = 40) -> Log:
 def judged(
     of: KnownSystem, log: Mapping[str, list[AnyEvent]], pruned: int = 0
 ) -> tuple[list[Nonconformity], list[JudgedLog]]:
-    """What is wrong with logs, and what was judged."""
+    """Returns what is wrong with logs, and what was judged."""
     conformance = LogConformance(of, [JudgedLog(actor, pruned=pruned) for actor in log])
     for event in conformance.merged(log.items()):
         conformance.take(event)

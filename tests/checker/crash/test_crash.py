@@ -138,7 +138,7 @@ def test_the_lease_without_time() -> None:
     """Without time no term ends, so no restart finds it over."""
     report = crash(load("lease", {"expiry": False, "max_units": 1, "last_end": 2}), Budget(crash=1))
     assert report.holds
-    assert (len(report.cases), len(report.tried), len(report.points)) == (642, 131, 211)
+    assert (len(report.cases), len(report.tried), len(report.points)) == (644, 133, 251)
     assert {mode for _, _, mode in report.cases} == {"alive"}
     assert report.modes == ("alive", "over")
     assert len(report.cells) == 39
@@ -167,7 +167,7 @@ def test_an_actor_restarts_while_the_term_lasts_and_after_it() -> None:
 
 @pytest.fixture(scope="module")
 def lease() -> CrashReport:
-    """What `leasehold check lease` crashes."""
+    """Returns what `leasehold check lease` crashes."""
     return crash(load("lease", load("lease").faults.settings), Budget(crash=1))
 
 
@@ -190,7 +190,7 @@ def test_a_crash_in_recovery_after_a_call_is_the_one_before_it(lease: CrashRepor
 
 def test_every_point_of_the_lease_is_met_or_explained(lease: CrashReport) -> None:
     missed = unmet(lease, explanations("lease", lease.system))
-    assert len(lease.points) - len(missed) == 135
+    assert len(lease.points) - len(missed) == 141
     assert [one.name for one in missed if not one.reason] == []
     assert {one.reason for one in missed if not one.pattern} == {
         "it takes a second crash, during recovery", "its machine never comes to this state"
@@ -209,7 +209,7 @@ def test_every_point_of_the_others_is_met_or_explained(name: str) -> None:
 
 @pytest.mark.parametrize(("settings", "because", "explained"), [
     ({"close_early": False}, "one unit", 11),
-    pytest.param({"max_units": 1, "losses": True}, "no unit is lost", 3, marks=pytest.mark.long),
+    pytest.param({"max_units": 1, "losses": True}, "no unit is lost", 18, marks=pytest.mark.long),
 ])  # fmt: skip
 def test_what_another_setting_is_said_to_meet_is_met_there(
     settings: dict[str, int], because: str, explained: int
@@ -334,23 +334,24 @@ def test_a_provider_whose_broker_and_site_crash_together() -> None:
 
 
 def test_what_skewed_clocks_break() -> None:
-    """docs/findings.md: nineteen properties, and whether the system comes back is not asked."""
+    """docs/findings.md: twenty-three properties, and whether the system comes back is not asked."""
     report = crash(load("lease", load("lease").faults.settings), Budget(skew=1))
     assert report.convergence is None
     assert set(report.broken) == {
-        "ticket_lasts_while_it_is_used", "extension_request_is_taken_up", "never_terminated_early",
+        "an_extension_may_be_short", "ticket_lasts_while_it_is_used", "extension_request_is_taken_up",
+        "never_terminated_early",
         "valid_extension_is_accepted", "deadlines_are_the_limit", "the_ticket_is_given_back_last", "patient_to_the_end",
         "reclaimed_when_over", "handlers_have_their_time", "a_ticket_that_lasts_is_accepted",
         "a_ticket_is_kept_to_its_end", "a_lease_is_kept_to_its_end", "failed_means_broken_off",
-        "policies_choose_the_properties", "an_extension_may_be_short", "guests_have_their_time",
+        "policies_choose_the_properties", "a_unit_is_not_torn_down_under_a_guest", "guests_have_their_time",
         "a_broker_counts_what_the_site_holds", "policies_say_why", "handlers_are_waited_for_in_bounded_time",
+        "a_longer_ticket_brings_a_lease_back", "a_holder_is_done_when_nothing_can_come",
+        "a_ticket_that_lasts_is_not_given_up_without_a_reason",
     }  # fmt: skip
-    assert "one tick ahead, nineteen properties fail" in (DOCS / "findings.md").read_text()
+    assert "one tick ahead, twenty-three properties fail" in (DOCS / "findings.md").read_text()
     paths = {name: report.under_weakest[name].path for name in report.broken}
-    for name in ("never_terminated_early", "ticket_lasts_while_it_is_used", "handlers_have_their_time"):
-        path = paths[name]
-        assert path is not None
-        assert len(path.steps) == 8
+    lengths = {"never_terminated_early": 10, "ticket_lasts_while_it_is_used": 10, "handlers_have_their_time": 8}
+    assert {name: len(path.steps) for name in lengths if (path := paths[name]) is not None} == lengths
 
 
 # Paths

@@ -18,9 +18,9 @@ from leasehold.faults import Budget
 from leasehold.spec import System
 from leasehold.spec.language import types as t
 from leasehold.spec.language.build_fields import constant_value
-from leasehold.spec.language.evaluate import Context, InTransit, evaluate
+from leasehold.spec.language.evaluate import Context, InTransit, NoState, evaluate
 from leasehold.spec.language.expression import Argument, mentions
-from leasehold.spec.language.model import CHANNEL_FAULTS, Call, Drive, Role, Send, Transition
+from leasehold.spec.language.model import CHANNEL_FAULTS, Call, Datum, Drive, Role, Send, Transition
 from leasehold.spec.language.parts import expressions
 
 Machine = tuple[str, int]
@@ -28,6 +28,18 @@ Way = tuple[str, int, int]  # channel, sender and receiver
 UP, DOWN, GONE = "up", "down", "gone"
 COUNTED = ("crash", "power_cut", "halt", "duplicate", "lose", "reorder", "partition", "amnesia")
 NOTHING: dict[str, float] = {}
+
+
+def begun(system: System, instance: int, datum: Datum) -> list[Any]:
+    """The values with which a machine's field may begin."""
+    if datum.any_initial:
+        return list(t.domain(datum.type, None))
+    if datum.begins_as is None:
+        return [datum.initial]
+    value = evaluate(datum.begins_as, Context(NoState(), system.values(), instance))
+    if isinstance(datum.type, t.Map) and not isinstance(datum.begins_as.type, t.Map):
+        value = (value,) * len(t.members(datum.type.key))
+    return [value]
 
 
 @dataclass
@@ -87,12 +99,13 @@ class World:
 
     def pending(self, name: str) -> Iterator[InTransit]:
         for lane, queue in self.way.items():
-            numbered = self.twin.system.channels[lane[0]].kind == "mailbox"
-            for number, kind, fields in queue:
+            how = self.twin.system.channels[lane[0]].kind
+            for place, (number, kind, fields) in enumerate(queue, 1):
                 if name in (kind, lane[0]):
                     names = [f.name for f in self.twin.system.messages[kind].fields]
-                    rank = number - self.received[lane] if numbered else 1
-                    yield InTransit(kind, dict(zip(names, fields, strict=True)), rank, number == self.sent[lane])
+                    known = {"mailbox": number - self.received[lane], "fifo": place}.get(how, 1)
+                    latest, ranked = number == self.sent[lane], how == "mailbox"
+                    yield InTransit(kind, dict(zip(names, fields, strict=True)), known, latest, *lane[1:], ranked)
 
     def heard(self, name: str) -> bool:
         return all(self.sent[lane] <= self.received[lane] for lane in self.way if lane[0] == name)
@@ -187,7 +200,7 @@ class Twin:
         ]
         names = [(r.name, i, d) for r, i in machines for d in r.data.values()]
         names += [("shared", 0, d) for d in system.shared.values()]
-        choices = [list(t.domain(d.type, None)) if d.any_initial else [d.initial] for _, _, d in names]
+        choices = [begun(system, i, d) for _, i, d in names]
         left = {k: math.inf if v == "any" else float(v) for k in COUNTED for v in [getattr(self.budget, k)]}
         worlds = []
         for values in product(*choices):
@@ -427,11 +440,11 @@ class Twin:
         queue.append(entry)
 
     def to_liar(self, lane: Way) -> bool:
-        """Whether nobody reads what is sent there: it waits in no channel."""
+        """Returns whether nobody reads what is sent there: it waits in no channel."""
         return self.liar is not None and self.actor[self.system.channels[lane[0]].receiver, lane[2]] == self.liar
 
     def is_durable(self, lane: Way) -> bool:
-        """Whether messages are sent with the commit, and are gone with the receiver's."""
+        """Returns whether messages are sent with the commit, and are gone with the receiver's."""
         return self.system.channels[lane[0]].kind == "fifo"
 
     # Messages
@@ -464,7 +477,7 @@ class Twin:
         return self.declared(world, lane, fault) or (not self.is_durable(lane) and bool(world.left[fault]))
 
     def declared(self, world: World, lane: Way, fault: str) -> bool:
-        """Whether the channel's own faults are not used up."""
+        """Returns whether the channel's own faults are not used up."""
         channel = self.system.channels[lane[0]]
         return getattr(channel, fault) == "any" or bool(world.own.get((channel.name, fault)))
 
@@ -553,7 +566,8 @@ class Twin:
             for role, i in self.system.machines():
                 if self.actor[role.name, i] == actor:
                     after.state_of[role.name, i] = role.first(i).name
-                    after.data_of.update({(role.name, i, d.name): d.initial for d in role.data.values()})
+                    first = {(role.name, i, d.name): begun(self.system, i, d)[0] for d in role.data.values()}
+                    after.data_of.update(first)
             for lane in after.way:
                 channel = self.system.channels[lane[0]]
                 ends = [self.actor[channel.sender, lane[1]], self.actor[channel.receiver, lane[2]]]
@@ -563,7 +577,7 @@ class Twin:
             yield Step("amnesia", after, {"amnesia": 1})
 
     def retries(self, world: World) -> Iterator[Step]:
-        """Where messages may be lost, a machine asks again for as long as it is not answered."""
+        """Yields where messages may be lost, a machine asks again for as long as it is not answered."""
         if not self.budget.lose and not self.budget.amnesia:
             return
         for role, i in self.system.machines():

@@ -19,7 +19,7 @@ class Counts(NamedTuple):
 
 
 def counted(model: Model) -> Counts:
-    """What a breadth-first search finds; `depth` is the number of steps to the farthest state."""
+    """Returns what a breadth-first search finds; `depth` is the number of steps to the farthest state."""
     layer, steps = model
     seen: set[Hashable] = set(layer)
     generated, depth = len(layer), 0

@@ -48,7 +48,7 @@ class Judge:
         return Opinion(all(o.holds for o in each_one), None if p.variables else each_one[0].steps)
 
     def has_case(self, p: Property) -> bool:
-        """Whether the antecedent holds somewhere."""
+        """Returns whether the antecedent holds somewhere."""
         if p.kind == "step":
             return any(self._of_step(q.when, n, m) for q in each(p) for n, _, m in self.steps())
         return any(self.where(q.when) for q in each(p))
@@ -83,7 +83,7 @@ class Judge:
         return e is None or bool(evaluate(e, Context(after, self.found.twin.constants, before=before)))
 
     def stops(self) -> Opinion:
-        """Whether an allowed end holds wherever nothing but a fault within a budget is possible."""
+        """Returns whether an allowed end holds wherever nothing but a fault within a budget is possible."""
         ends: set[int] = set()
         for end in self.found.twin.system.ends or ():
             ends |= self.where(end.holds)
@@ -91,7 +91,7 @@ class Judge:
         return self._none_of(stuck - ends)
 
     def counts(self, step: Step) -> bool:
-        """Whether a step may be taken for ever."""
+        """Returns whether a step may be taken for ever."""
         return self.lasting or not step.fault
 
     # Runs

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -78,7 +79,7 @@ def assert_found_alike(plain: Exploration, found: Exploration) -> None:
 
 
 def _rows(found: Exploration) -> list[object]:
-    """What each edge is, whatever its numbers are."""
+    """Returns what each edge is, whatever its numbers are."""
     names = [*found.graph.names, None]
     kinds = [(names[row.group], row[1:5], row.point >= 0) for row in found.graph.kinds]
     return [kinds[n] for n in found.graph.rows]
@@ -104,7 +105,7 @@ def test_systems_of_known_counts(folder: Path) -> None:
     ("lease", TINY, "crash=1,duplicate=1"),
     ("lease", TINY, "lose=any"),
     ("lease", TINY, "halt=1,reorder=1"),
-    ("lease", TINY, "partition=1,skew=1"),
+    pytest.param("lease", TINY, "partition=1,skew=1", marks=pytest.mark.long),
     ("lease", TINY, "power_cut=1,byzantine=service_manager"),
     ("two_phase_commit", {"participants": 1}, "crash=1,halt=1,power_cut=1,lose=1"),
     ("three_phase_commit_termination", {"participants": 2}, "halt=1"),
@@ -117,8 +118,8 @@ MISTAKEN = [m for m in mutants() if m.deviation is not None]
 
 
 @pytest.mark.parametrize("mutant", [
-    pytest.param(mutant, id=mutant.name, marks=() if number % 3 == 0 else pytest.mark.slow)
-    for number, mutant in enumerate(MISTAKEN)
+    pytest.param(mutant, id=mutant.name, marks=() if at % 9 == 0 else pytest.mark.slow if at % 3 else pytest.mark.long)
+    for at, mutant in enumerate(MISTAKEN)
 ])  # fmt: skip
 def test_machines_that_make_a_mistake(mutant: Any) -> None:
     system = load("lease", TINY)
@@ -403,8 +404,18 @@ def library_loaded_anew() -> Iterator[None]:
         library.library.cache_clear()
 
 
+ENGINE_TEXT = Path(__file__).parents[3] / "checker" / "explore" / "packed" / "engine"
+
+
+def test_the_engine_is_that_of_its_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(library, "SOURCE", shutil.copytree(ENGINE_TEXT, tmp_path / "engine"))
+    with library_loaded_anew():
+        assert explore(load("two_phase_commit"), engine="packed").engine == "packed"
+
+
 @pytest.mark.parametrize(("damage", "why"), [
     ("gone", "the C engine was not built"), ("noise", "the C engine cannot be loaded: "),
+    ("old", "the C engine was built from another text than checker/explore/packed/engine has: build it again"),
 ])  # fmt: skip
 def test_without_the_compiled_engine_the_reference_searches_and_says_so(
     damage: str, why: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -412,7 +423,10 @@ def test_without_the_compiled_engine_the_reference_searches_and_says_so(
     place = tmp_path / "engine"
     if damage == "noise":
         place.write_bytes(bytes(100))
-    monkeypatch.setattr(library, "FILE", place)
+    if damage == "old":
+        changed = shutil.copytree(ENGINE_TEXT, place) / "search.h"
+        changed.write_text(changed.read_text() + "\n/* Another text. */\n")
+    monkeypatch.setattr(library, "SOURCE" if damage == "old" else "FILE", place)
     with library_loaded_anew():
         found = explore(load("two_phase_commit"))
         assert found.engine == "reference"

@@ -93,7 +93,7 @@ def fails_to_lead(found: Whole, name: str) -> bool:
 
 
 def feasible(explored: Exploration, found: Whole, steps: Any) -> bool:
-    """Whether the twin can go a path of the explorer, all within the budget."""
+    """Returns whether the twin can go a path of the explorer, all within the budget."""
     snapshots = {shape(explored.paths.world, s): explored.paths.snapshot(s) for s in explored.paths.states}
     here = {n for n, d in enumerate(found.depth) if d == 0}
     for step in steps:
@@ -160,7 +160,7 @@ properties:
 def conversation(
     folder: Path, there: str = "mailbox", back: str = "mailbox", ask: str = "fair: true", once: bool = True
 ) -> System:
-    """Where a question may come twice, and that has no numbers to tell, its teller does not count."""
+    """Returns where a question may come twice, and that has no numbers to tell, its teller does not count."""
     return written(folder, {
         "system.yaml": f"""system: conversation
 roles: {{asker: {{}}, teller: {{}}}}

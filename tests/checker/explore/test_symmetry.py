@@ -156,12 +156,28 @@ def test_a_role_that_is_taken_by_the_number_of_another_of_which_there_are_not_as
     assert any("matches by number with others: `guest[index(u)]`" in words for words in found.why_not)
 
 
+def leases_of_one_unit(folder: Path) -> System:
+    """Leases that compete for one unit, with one guest each; those of several tell their guests apart by arithmetic."""
+    shutil.copytree(SPEC, folder / "systems")
+    contention = folder / "systems/contention"
+    for path in (contention / "system.yaml", contention / "roles/service_manager.yaml"):
+        text = path.read_text()
+        for old, new in (
+            ("(g) // max_units", "(g)"),
+            ("[index(g) % max_units]", "[0]"),
+            ("leases * max_units", "leases"),
+        ):
+            text = text.replace(old, new)
+        path.write_text(text)
+    return without_leads_to(load(contention, {"last_end": 1}))
+
+
 @compiled
-def test_roles_whose_numbers_are_paired_change_places_together() -> None:
-    system = without_leads_to(load("contention", {"last_end": 1}))
+def test_roles_whose_numbers_are_paired_change_places_together(tmp_path: Path) -> None:
+    system = leases_of_one_unit(tmp_path)
     found, full = explore(system, engine="packed", symmetry=True), explore(system)
     assert found.orbits is not None
-    assert found.orbits.groups == (("service_manager", "broker", "authority"),)
+    assert found.orbits.groups == (("service_manager", "broker", "authority", "guest"),)
     assert (found.orbits.states, found.depth) == (full.distinct, full.depth)
     assert [(p.name, p.verdict) for p in found.properties] == [(p.name, p.verdict) for p in full.properties]
 

@@ -8,7 +8,7 @@ channels' ranks, into which it translates its numbers to compare.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -21,8 +21,12 @@ from leasehold.spec import shipped_folder
 from leasehold.spec.language import types as t
 from leasehold.spec.language.build_fields import constant_value
 from leasehold.spec.language.evaluate import Context, InTransit, evaluate
-from leasehold.spec.language.model import Call, Drive, Outside, Role, Send, System, Transition
+from leasehold.spec.language.for_each import each
+from leasehold.spec.language.model import Call, Drive, Outside, Property, Role, Send, System, Transition
+from tests.checker.explore.fault_twin import begun
 from tests.systems import TRUTH, load
+
+CONSTRUCTS = TRUTH.parent / "constructs"
 
 Machine = tuple[str, int]
 
@@ -78,15 +82,24 @@ class World:
 
     def pending(self, name: str) -> Iterator[InTransit]:
         for lane, queue in self.way.items():
-            for number, kind, fields in queue:
+            how = self.system.channels[lane[0]].kind
+            for place, (number, kind, fields) in enumerate(queue, 1):
                 if name in (kind, lane[0]):
                     names = [f.name for f in self.system.messages[kind].fields]
-                    yield InTransit(kind, dict(zip(names, fields, strict=True)), number, number == self.sent[lane])
+                    known = {"mailbox": number, "fifo": place}.get(how, 1)
+                    latest, ranked = number == self.sent[lane], how == "mailbox"
+                    yield InTransit(kind, dict(zip(names, fields, strict=True)), known, latest, *lane[1:], ranked)
 
 
 class Twin:
-    def __init__(self, system: System) -> None:
-        self.system = system
+    def __init__(self, system: System, claims: Collection[Property] = ()) -> None:
+        self.system, self.claims = system, claims
+        self.violated: set[str] = set()
+
+    def holds(self, world: World, p: Property) -> bool:
+        return all(
+            (one.when is not None and not self.say(world, one.when)) or self.say(world, one.claim) for one in each(p)
+        )
 
     def first(self) -> list[World]:
         machines = list(self.system.machines())
@@ -99,7 +112,7 @@ class Twin:
         ]
         names = [(r.name, i, d) for r, i in machines for d in r.data.values()]
         names += [("shared", 0, d) for d in self.system.shared.values()]
-        choices = [list(t.domain(d.type, None)) if d.any_initial else [d.initial] for _, _, d in names]
+        choices = [begun(self.system, i, d) for _, i, d in names]
         worlds = []
         for values in product(*choices):
             world = World(
@@ -258,7 +271,7 @@ class Twin:
                 yield after
 
     def count(self) -> tuple[int, int]:
-        """Distinct and generated states, as TLC counts them."""
+        """Distinct and generated states, as TLC counts them; `violated` has those of `claims` that fail."""
         seen: set[Any] = set()
         todo: deque[World] = deque()
         generated = 0
@@ -269,6 +282,7 @@ class Twin:
             if (self.system.constraint is None or self.say(world, self.system.constraint)) and world.key() not in seen:
                 seen.add(world.key())
                 todo.append(world)
+                self.violated.update(p.name for p in self.claims if not self.holds(world, p))
 
         for world in self.first():
             visit(world)
@@ -300,9 +314,12 @@ class Twin:
     (TRUTH / "peterson", {}),
     (TRUTH / "dining_philosophers", {"manner": "one_left_first"}),
     (TRUTH / "chandy_misra", {}),
-    (TRUTH.parent / "constructs" / "pool", {}),
+    *((CONSTRUCTS / name, {}) for name in ("pool", "begins", "places")),
 ], ids=lambda v: getattr(v, "name", None) or "-".join(f"{k}={x}" for k, x in v.items()) or "default")  # fmt: skip
 def test_the_explorer_counts_as_its_twin_does(folder: Path, settings: dict[str, Any]) -> None:
     system = load(folder, settings)
     found = explore(system)
-    assert (found.distinct, found.generated) == Twin(system).count()
+    always = {p.name: p for p in system.properties.values() if p.kind == "always" and folder.parent == CONSTRUCTS}
+    twin = Twin(system, always.values())
+    assert (found.distinct, found.generated) == twin.count()
+    assert {p.name for p in found.properties if p.verdict == "violated"} & always.keys() == twin.violated

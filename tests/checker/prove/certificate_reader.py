@@ -81,7 +81,7 @@ def _properties(folder: Path) -> dict[str, Any]:
 
 
 def missing(folder: Path, index: Mapping[str, Any], text: str) -> list[str]:
-    """What a certificate lacks, in words.
+    """Returns what a certificate lacks, in words.
 
     Args:
         folder: of the specification.
@@ -118,7 +118,7 @@ def missing(folder: Path, index: Mapping[str, Any], text: str) -> list[str]:
 
 
 def _header(folder: Path, index: Mapping[str, Any], text: str) -> list[str]:
-    """What is wrong with the comments of a certificate: they must say what the index says."""
+    """Returns what is wrong with the comments of a certificate: they must say what the index says."""
     said, system = index["assumptions"], _read(folder / "system.yaml")
     header, _, _ = text.partition(";\n")
     lines = [
@@ -151,7 +151,7 @@ def _header(folder: Path, index: Mapping[str, Any], text: str) -> list[str]:
 
 
 def _contents(folder: Path, index: Mapping[str, Any], text: str) -> list[str]:
-    """What is wrong with the scripts of a certificate."""
+    """Returns what is wrong with the scripts of a certificate."""
     terms, conditions = Terms(), index["conditions"]
     texts = text.split("(reset)\n")
     scripts = [read(terms, part) for part in texts[:-1]]
@@ -180,7 +180,7 @@ def _contents(folder: Path, index: Mapping[str, Any], text: str) -> list[str]:
 
 
 def _claims(condition: Mapping[str, Any], script: Script, formulas: Mapping[str, int]) -> Iterator[str]:
-    """What is wrong with the claims that a script has as assertions, and those that it shows."""
+    """Yields what is wrong with the claims that a script has as assertions, and those that it shows."""
     initial = condition["name"] == INITIAL
     assumed = [name.removeprefix("before ") for name in script.asserted if name.startswith("before ")]
     others = [n for n in script.asserted if not re.match(r"(constants|guard|axiom|before) ", n)]
@@ -263,8 +263,8 @@ def wrong_step(folder: Path, condition: Mapping[str, Any], script: Script) -> li
         for data in re.findall(r"(?<![.\w])[a-z_]+\b(?![(.])", str(way.get("when", ""))):
             known = data in body.get("data", {})
             lacks += [f"does not look at {data}"] if known and f"s.data.{role}.{data}" not in read_of else []
-    elif kind == "ignored message":
-        event = name.rpartition(" ")[2]
+    elif kind in ("ignored message", "duplicate"):
+        event = name.removesuffix(" again").rpartition(" ")[2]
         lacks += [] if is_about(event) else [f"does not take {event}"]
     elif kind == "loss":
         channel = name.partition(" ")[0]

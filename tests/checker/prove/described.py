@@ -120,7 +120,7 @@ class Describer:
         return _equal(f"shared.{datum.name}", datum.type, s[self.layout.at("shared", 0, datum.name)])
 
     def accepted(self, s: State, role: str, i: int, name: str) -> str:
-        """Whether a machine accepts an event; another one in each state."""
+        """Returns whether a machine accepts an event; another one in each state."""
         events = sorted(self.scope.names.roles[role].events)
         words = f"accepts({name}.{events[crc32(repr((i, *s)).encode()) % len(events)]})"
         holds = self._accepts.get(words) or self._accepts.setdefault(words, self._compiled(words))
@@ -130,7 +130,7 @@ class Describer:
         return f"{'' if self.world.running(s, self.world.by_name[role, i]) else 'not '}running({name})"
 
     def opaque(self, s: State) -> list[str]:
-        """Which opaque data are equal, as nothing else is known of them."""
+        """Returns which opaque data are equal, as nothing else is known of them."""
         every = [(f"{machine_name(role, i)}.{d.name}", s[self.layout.at(role.name, i, d.name)])
                  for role, i in self.system.machines() for d in role.data.values() if d.type == t.OPAQUE]  # fmt: skip
         return [f"{a} {'==' if v == w else '!='} {b}" for (a, v), (b, w) in pairwise(every)]
@@ -145,7 +145,7 @@ class Describer:
         return [*each, f"all({others} for m in pending({message.name}))"]
 
     def counted(self, s: State, message: Message) -> list[str]:
-        """Whether there are several messages of a kind; which of them are one by its content."""
+        """Returns whether there are several messages of a kind; which of them are one by its content."""
         mine = self.mine(s, message)
         if len(mine) < 2:
             return [f"len(pending({message.name})) == 1"] if mine else []
@@ -154,7 +154,7 @@ class Describer:
         return [f"len(pending({message.name})) > 1", *one]
 
     def mine(self, s: State, message: Message) -> list[str]:
-        """What can be said of each message of a kind that is on its way."""
+        """Returns what can be said of each message of a kind that is on its way."""
         every = ((lane, s[lane.cell]) for lane in self.lanes[self.system.channel_of(message.name).name])
         return [
             self.message(message, entry, "m", content)
@@ -164,7 +164,7 @@ class Describer:
         ]
 
     def message(self, message: Message, entry: channels.Entry, name: str, lane: channels.Content) -> str:
-        """What can be said of a message that lies in a lane of some content."""
+        """Returns what can be said of a message that lies in a lane of some content."""
         rank, _, values = entry
         facts = [f"{name}.number {'>' if rank > 0 else '=='} 0"]
         if self.system.channel_of(message.name).kind == "mailbox":
@@ -190,7 +190,7 @@ class Describer:
     # Steps
 
     def took(self, action: Action) -> list[str]:
-        """Which event of which machine a step consumed, and of a message whether it was ignored."""
+        """Returns which event of which machine a step consumed, and of a message whether it was ignored."""
         if "took" in self.without:
             return []
         mine = action.role if action.consumes else None
@@ -272,7 +272,7 @@ class Describer:
 
 
 def _changes(before: Facts, after: Facts, rng: Random) -> tuple[Facts, Facts]:
-    """What a step changes, and nothing else."""
+    """Returns what a step changes, and nothing else."""
     return (
         {part: [fact for fact in found if fact not in after[part]] for part, found in before.items()},
         {part: [fact for fact in found if fact not in before[part]] for part, found in after.items()},

@@ -333,7 +333,7 @@ def _ask_prover(drawn: Drawn, asked: Mapping[str, Property], setting: Setting, f
 
 
 def covers(proof: Proof, violation: Violation) -> bool:
-    """Whether a proof says that it holds for the place of a violation."""
+    """Returns whether a proof says that it holds for the place of a violation."""
     if violation.budget and not proof.scope.any:
         return False
     held = dict(words.split("=") for words in proof.held)

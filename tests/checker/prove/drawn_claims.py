@@ -73,12 +73,12 @@ class ClaimWriter:
         yield role, f"{role}[{self.pick('0', '0', '1') if count == '2' else '0'}]" if count else role
 
     def apart(self) -> str:
-        """Whether two machines can reach each other."""
+        """Returns whether two machines can reach each other."""
         (_, x), (_, y) = next(self.others()), next(self.others())
         return f"{self.pick('', 'not ')}reachable({x}, {y})"
 
     def change_of(self) -> str:
-        """Whether something of some machine, or of all, is as it was before the step."""
+        """Returns whether something of some machine, or of all, is as it was before the step."""
         role = self.pick(*self.roles)
         name = self.pick("state", *(n for n in self.data[role] if n != "o"))
         x, before, after = self.machine(role)
@@ -188,7 +188,7 @@ class ClaimWriter:
         yield f'{when(0.3)}eventually_always: "{fact()}"'
 
     def fact_of_events(self, *, step: bool) -> str:
-        """What a machine accepts in a state, or ignores in a step, beside another fact."""
+        """Returns what a machine accepts in a state, or ignores in a step, beside another fact."""
         role = self.pick(*self.roles)
         heard = [m for m, (_, to) in self.messages.items() if to == role]
         x, before, after = self.machine(role)

@@ -10,7 +10,7 @@ from leasehold.spec.language.parts import expressions
 
 
 def features(system: System) -> Iterator[str]:
-    """What a system has, of what the prover treats in a way of its own."""
+    """Yields what a system has, of what the prover treats in a way of its own."""
     yield from sorted({channel.kind for channel in system.channels.values()})
     yield from sorted({f"channels that {fault}" for channel in system.channels.values()
                        for fault in ("lose", "duplicate", "reorder") if getattr(channel, fault)})  # fmt: skip

@@ -46,7 +46,7 @@ class SharedWriter:
         return ["shared:", *(f"  {name}: {of}" for name, of in self.data.items())] if self.data else []
 
     def read(self, role: str = "", old: bool = False) -> dict[str, list[str]]:
-        """What may be read of them, by type; of a machine of a role, or by anybody."""
+        """Returns what may be read of them, by type; of a machine of a role, or by anybody."""
         found: dict[str, list[str]] = {}
         mine = "self" if role == "b" else "b[0]"
         for name in self.data:
@@ -57,7 +57,7 @@ class SharedWriter:
         return found
 
     def with_own(self, own: dict[str, list[str]], role: str = "", old: bool = False) -> dict[str, list[str]]:
-        """What may be read by type, with shared variables."""
+        """Returns what may be read by type, with shared variables."""
         more = self.read(role, old)
         return {of: [*own.get(of, []), *more.get(of, [])] for of in (*own, *(m for m in more if m not in own))}
 
@@ -86,7 +86,7 @@ class SharedWriter:
         return Terms(self.rng, self.read(old=step), divides=False).of("bool", 1)
 
     def told(self, field: str, words: str) -> str:
-        """What a message says in a field; it may say what a shared variable was before the step."""
+        """Returns what a message says in a field; it may say what a shared variable was before the step."""
         name = {"v": "mark", "n": "level", "tone": "tint", "at": "spot"}.get(field, "")
         if name not in self.data or self.rng.random() < 0.5:
             return words

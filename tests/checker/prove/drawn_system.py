@@ -105,7 +105,7 @@ class Writer(ClaimWriter):
         return TYPES.get(name, "").replace("PEER", self.peers[role])
 
     def read(self, role: str, event: str) -> dict[str, list[str]]:
-        """What a machine may read of its record and an event, by type."""
+        """Returns what a machine may read of its record and an event, by type."""
         found: dict[str, list[str]] = {"slot": []}
         texts = [(n, n) for n in self.data[role]] + [(f, f"msg.{f}") for f in self.said(event)]
         for name, text in texts:
@@ -349,7 +349,7 @@ class Writer(ClaimWriter):
         return [f'"{one}"', f'"not ({one})"']
 
     def of_the_step(self, role: str, message: str, field: str) -> list[str]:
-        """What a field of a message may be of the receiver, and of the step that starts its task."""
+        """Returns what a field of a message may be of the receiver, and of the step that starts its task."""
         peer, name = self.messages[message][1], {"v": "flag", "n": "k"}.get(field, field)
         found = [f"old({name})"] if name in self.data[role] and name not in ("o", "k") else []
         found += ["max(0, min(2, old(k)))"] if name == "k" and "k" in self.data[role] else []

@@ -30,7 +30,7 @@ class Terms:
         return made
 
     def has(self, *types: str) -> bool:
-        """Whether something of each type may be read."""
+        """Returns whether something of each type may be read."""
         return all(self.atoms.get(type_) for type_ in types)
 
     def _pick(self, *among: str) -> str:

@@ -44,7 +44,7 @@ class Answers:
 def refuted(
     system: System, setting: Setting, asked: Mapping[str, Property], broken: Mapping[str, WalkedStep], answers: Answers
 ) -> Answer:
-    """Which claims do not hold after a step that is like the one that violates them, or are not decided there.
+    """Returns which claims do not hold after a step that is like the one that violates them, or are not decided there.
 
     Args:
         broken: the step of the explorer that violates a claim, where one does.
@@ -69,7 +69,7 @@ def refuted(
 
 
 def stands_for(step: SymbolicStep, walked: WalkedStep) -> bool:
-    """Whether a step of the relation is of the kind of an explorer's; by its name, so a guess."""
+    """Returns whether a step of the relation is of the kind of an explorer's; by its name, so a guess."""
     action = walked.action
     if action.transition is not None:
         return step.transition is not None and step.transition.name == action.transition.name

@@ -113,7 +113,7 @@ class Script:
         return [self.defined[name] for name in self.asserted if name.startswith(kind) and name in self.defined]
 
     def is_same(self, name: str) -> bool:
-        """Whether a variable of a state after is that of the state before."""
+        """Returns whether a variable of a state after is that of the state before."""
         if name not in self.defined:
             return False
         before, places = self.terms.number(("s." + name[2:],)), self.parameters[name]

@@ -10,8 +10,9 @@ from typing import TypeAlias
 import pytest
 
 from leasehold.checker.explore import explore
-from leasehold.checker.prove.decide.cti import counterexample_to_induction
+from leasehold.checker.prove.decide.cti import _looked, counterexample_to_induction
 from leasehold.checker.prove.decide.induction import ANY, START, Induction, induct
+from leasehold.checker.prove.decide.model import ModelState
 from leasehold.checker.prove.encode.lemma import CandidateLemma
 from leasehold.faults import Budget
 from leasehold.spec import System, shipped_folder
@@ -124,3 +125,23 @@ def test_a_step_that_takes_nothing_away(bare: Bare) -> None:
     assert cti.words == [f"agreement: coordinator/idle#begin breaks it, but {cti.reason}"]
     with pytest.raises(LookupError, match="no claim 'other'"):
         counterexample_to_induction(system, ANY, "other", "coordinator/idle#begin", found.proved, small)
+
+
+def test_a_state_is_like_another_at_the_same_time_alone(tmp_path: Path) -> None:
+    """A lamp that goes out at tick 2: it is lit, with its data, at ticks 0 and 1 alone."""
+    (tmp_path / "roles").mkdir()
+    (tmp_path / "system.yaml").write_text("system: lamp\nroles: {lamp: {}}\nclock: {horizon: 4}\n")
+    (tmp_path / "roles/lamp.yaml").write_text(
+        "role: lamp\ndata: {bright: {type: bool, initial: true}}\nstates:\n"
+        "  lit: {initial: true, on: {tick: {to: dark, when: now >= 2, set: {bright: false}}}}\n  dark: {}\n"
+    )
+    (tmp_path / "invariants.yaml").write_text("properties: {dim: {always: lamp.state == lit or not lamp.bright}}\n")
+    lamp = load(tmp_path)
+    lit = ModelState({("lamp", 0): "lit"}, {("lamp", 0, "bright"): True}, now=0)
+    for now, bright, alike, placed in (
+        (0, True, 0, 0), (1, True, 1, 0), (3, True, None, 0), (0, False, None, 0), (None, True, 0, 0),
+    ):  # fmt: skip
+        wanted = replace(lit, data={("lamp", 0, "bright"): bright}, now=now)
+        found = _looked(lamp, "dim", wanted, "", 30.0)
+        steps = tuple(None if path is None else len(path) for path in (found.alike, found.placed))
+        assert steps == (alike, placed), (now, bright)

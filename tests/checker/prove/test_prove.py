@@ -166,7 +166,7 @@ def test_the_command() -> None:
     done = _cli("two_phase_commit", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert (found["proved"], found["undecided"], found["counterexamples"]) == (5, 0, 0)
+    assert (found["proved"], found["undecided"], found["counterexamples"]) == (14, 0, 0)
     assert all(p["verdict"] == "proved" and p["method"] for p in found["properties"])
     assert found["instances"] == "any"
     wrong = _cli("two_phase_commit", "--instances", "participants=3")
@@ -236,7 +236,7 @@ def test_the_conditions_of_the_lease() -> None:
 
 
 def _missing(name: str, file: Path) -> list[str]:
-    """What an independent reader finds that the certificate of a shipped system lacks."""
+    """Returns what an independent reader finds that the certificate of a shipped system lacks."""
     index = json.loads(file.with_name(f"{file.name}.json").read_text())
     return certificate_reader.missing(shipped_folder(name), index, file.read_text())
 

@@ -25,8 +25,10 @@ from leasehold.checker.prove.encode.state import SymbolicState
 from leasehold.checker.prove.encode.transitions import SymbolicStep
 from leasehold.faults import Budget
 from leasehold.spec import System
+from leasehold.spec.language.types import domain
 from tests.systems import TRUTH, load
 
+BEGINS = TRUTH.parent / "constructs" / "begins"
 BASE = 10  # the number last received, in every mailbox
 
 
@@ -127,6 +129,7 @@ def relations(steps: list[SymbolicStep], action: Action) -> list[SymbolicStep]:
     [
         ("two_phase_commit", {"participants": 2}, {"participant": 2}, 23, {"local", "deliver", "crash", "recover"}),
         (TRUTH / "peterson", {}, {"process": 2}, 3, {"local", "crash", "recover"}),
+        (BEGINS, {"clients": 2}, {"client": 2}, 3, {"local", "deliver", "crash", "recover"}),
         pytest.param(
             "lease", {"max_units": 1, "last_end": 2}, {"unit": 1}, 61, {"local", "deliver", "crash", "recover"},
             marks=pytest.mark.slow,
@@ -163,3 +166,24 @@ def test_what_the_explorer_does_is_allowed(
                 break
         assert z3.sat in [answer for _, answer in answers], (action, answers)
     assert kinds <= asked
+
+
+@pytest.mark.parametrize("clients", [2, 3])
+def test_each_machine_begins_as_in_the_explorer_and_not_otherwise(clients: int) -> None:
+    system = load(BEGINS, {"clients": clients})
+    world = reference_of(system, Budget(crash=1))
+    (first,) = world.initial_states()
+    encoding = Setting({"client": clients}).encoding(system)
+    written = Written(system, world, encoding)
+
+    def begins(cells: Cells) -> z3.CheckSatResult:
+        solver = z3.Solver()
+        solver.add(*encoding.given, encoding.first(encoding.before), *written.machines(cells, encoding.before))
+        return solver.check()
+
+    assert begins(first) == z3.sat
+    for role, i in system.machines():
+        for datum in role.data.values():
+            at = world.layout.at(role.name, i, datum.name)
+            other = next(v for v in domain(datum.type, (0, 9)) if v != first[at])
+            assert begins((*first[:at], other, *first[at + 1 :])) == z3.unsat, (role.name, i, datum.name)

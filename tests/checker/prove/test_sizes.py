@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pytest
+import z3
 
 from leasehold.checker.prove import prove
 from leasehold.checker.prove.decide.induction import ANY
 from leasehold.checker.prove.encode.properties import claims as claims_of
+from leasehold.checker.prove.encode.values import Sorts
+from leasehold.spec.language.types import Instance
 from tests.checker.prove.test_recovery_and_constants import written
 from tests.systems import load
 
@@ -52,3 +56,48 @@ def test_what_a_step_sends_has_no_size_of_its_own(tmp_path: Path) -> None:
     facts = encoding.sorts.cardinals.facts
     known = [*step.given, encoding.now(claim)]
     assert len(list(facts([*known, encoding.then(claim, step)]))) == len(list(facts(known)))
+
+
+GROWN = {
+    "system": "constants: {n: {type: int, value: 3, min: 1, max: 9}}\nroles: {a: {}, w: {instances: n}}\n"
+    "environment: {come: {to: a}, go: {to: a}}\n",
+    "messages": "messages: {}\n",
+    "roles/a": 'role: a\ndata: {s: {type: "set[w]"}, k: {type: int, min: 0}}\n'
+    "events: {come: {fields: {who: w}}, go: {fields: {who: w}}}\nstates:\n"
+    "  s:\n    initial: true\n    on:\n"
+    "      come: {to: s, when: event.who not in s, set: {s: 's | {event.who}', k: k + 1}}\n"
+    "      go: {to: s, when: event.who in s, set: {s: 's - {event.who}', k: k - 1}}\n"
+    "    ignore: {come: it is there, go: it is not there}\n",
+    "roles/w": "role: w\nstates: {w: {initial: true}}\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        ("a.k == len(a.s)", "proved"),
+        ("len(w - a.s) == n - a.k", "proved"),
+        ("len(a.s) < n", "counterexample"),
+        ("a.k == len(w - a.s)", "counterexample"),
+    ],
+)
+def test_one_more_element_makes_a_set_one_larger(claim: str, verdict: str, tmp_path: Path) -> None:
+    system = load(written(tmp_path / "grown", GROWN, claim))
+    (found,) = [v for v in prove(system, jobs=1, small=system).properties if v.name == "claim"]
+    assert found.verdict == verdict, found.reason
+
+
+@pytest.mark.parametrize("machines", [1, 2, 3])
+def test_what_is_known_of_sizes_is_true_of_all_small_sets(machines: int) -> None:
+    """For any two sets of up to three machines the axioms hold with their true sizes."""
+    sorts, w = Sorts(), Instance("w", machines)
+    sorts.sizes["w"] = z3.Int("n")
+    one, other = (z3.Function(name, z3.IntSort(), z3.BoolSort()) for name in ("one", "other"))
+    sizes = [sorts.count(w, holds) for holds in (one, other)]
+    facts = list(sorts.cardinals.facts(sizes))
+    sets = [{i for i in range(machines) if bits >> i & 1} for bits in range(2**machines)]
+    for a, b in product(sets, repeat=2):
+        solver = z3.Solver()
+        solver.add(z3.Int("n") == machines, *facts, sizes[0] == len(a), sizes[1] == len(b))
+        solver.add(*(one(i) == (i in a) for i in range(machines)), *(other(i) == (i in b) for i in range(machines)))
+        assert solver.check() == z3.sat, (a, b)

@@ -39,7 +39,7 @@ class WalkedStep:
 
     @property
     def place(self) -> tuple[str, str]:
-        """What steps that differ in values only have in common."""
+        """Returns what steps that differ in values only have in common."""
         action = self.action
         if action.transition is not None:
             return self.kind, action.transition.name
@@ -89,7 +89,7 @@ def _kind_of_crash(action: Action) -> str:
 
 
 def _sends(world: Reference, before: State, after: State) -> bool:
-    """Whether some lane holds more than before."""
+    """Returns whether some lane holds more than before."""
 
     def length(s: State, cell: int, mailbox: bool) -> int:
         return len(s[cell][1] if mailbox else s[cell])  # type: ignore[arg-type, index]
@@ -99,7 +99,7 @@ def _sends(world: Reference, before: State, after: State) -> bool:
 
 
 def _forgets(world: Reference, before: State, after: State) -> bool:
-    """Whether some mailbox has another last message, and no more of them."""
+    """Returns whether some mailbox has another last message, and no more of them."""
     mailboxes = [lane.cell for lane in world.layout.lanes if lane.channel.kind == "mailbox"]
     both = ([channels.entries("mailbox", s[cell]) for s in (before, after)] for cell in mailboxes)
     return any(len(was) > 1 and len(now) > 1 and was != now and now[-1][0] >= was[-1][0] for was, now in both)

@@ -109,7 +109,7 @@ def extremes_are_of_all(right: Any, e: x.Quantifier, f: Bindings) -> Any:
 
 @instead_of(terms, "_quantifier")
 def without_a_member_it_is_zero(right: Any, e: x.Quantifier, f: Bindings) -> Any:
-    """What a least or greatest number of none is, is forgotten."""
+    """Returns what a least or greatest number of none is, is forgotten."""
     return right(replace(e, default=None) if _is_extreme(e) else e, f)
 
 
@@ -246,7 +246,7 @@ def machines_begin_alike(right: Any, encoding: Encoding, s: Any, role: Role, *in
 
 @instead_of(Encoding, "_begins")
 def all_begin_where_the_first_does(right: Any, encoding: Encoding, s: Any, role: Role, *instance: Term) -> Term:
-    """Which machines a first state is of is forgotten."""
+    """Returns which machines a first state is of is forgotten."""
     return right(encoding, s, _beginning(role, dict.fromkeys([s.name for s in role.initial][:1])), *instance)
 
 
@@ -303,7 +303,7 @@ def what_is_not_decided_is_proved(right: Any, *arguments: Any) -> Any:
 
 @instead_of(ProofObligation, "_by_cases")
 def recovery_in_one_state_is_not_asked(right: Any, question: Any, *rest: Any) -> Any:
-    """What an actor does when it recovers is asked of all its states but one with work to do."""
+    """Returns what an actor does when it recovers is asked of all its states but one with work to do."""
     passed_over = question.step.cases[:1]
     question.cases = [case for case in question.cases if not any(case.eq(other) for other in passed_over)]
     return right(question, *rest)

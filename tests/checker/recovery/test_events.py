@@ -22,7 +22,7 @@ DEMANDS = (PlannedEvent(0, "demand", "1", (1, 9, 3)), PlannedEvent(1, "demand", 
 
 
 def played(*more: PlannedEvent) -> tuple[list[str], int]:
-    """What the monitor finds in a run, and how many steps it has compared."""
+    """Returns what the monitor finds in a run, and how many steps it has compared."""
     run = RandomRun(RunPlan(1, 2, True, 12, (*DEMANDS, *more)))
     run.play()
     return run.events.wrong, run.events.compared

@@ -147,8 +147,9 @@ def test_a_state_has_the_data_of_each_machine_and_the_time(sim: LeaseSimulation)
     sim.tick(0.0)
     found = monitor.state
     for role, data in {
-        "service_manager": {"ticket_units": 1, "ticket_end": 3, "lease_units": frozenset({0}), "lease_end": 3},
-        "broker": {"units": 1, "term_end": 3}, "authority": {"units": 1, "end": 3, "assigned": frozenset({0})},
+        "service_manager": {"ticket_units": 1, "ticket_end": 5, "lease_units": frozenset({0}), "lease_end": 5},
+        "broker": {"units": 1, "term_end": 5},
+        "authority": {"told": frozenset({0}), "end": 5, "assigned": frozenset({0})},
     }.items():  # fmt: skip
         assert {name: found[layout.at(role, 0, name)] for name in data} == data
     assert layout.clock is not None
@@ -264,7 +265,7 @@ def test_a_record_that_is_older_is_said_once(sim: LeaseSimulation) -> None:
     sim.start("broker")
     (words,) = monitor.lost
     assert words.startswith(f"broker has another broker of {LEASE}: ")
-    assert "term_end is 3, not 4" in words
+    assert "term_end is 5, not 6" in words
     assert " units is " not in words, "what is as it was is not said"
 
 

@@ -353,7 +353,7 @@ def told(tmp_path: Path) -> Told:
 def played(
     told: Told, script: Callable[[CaseEnvironment], FaultScript], *during: Callable[[], Any]
 ) -> tuple[list[Any], str]:
-    """What a script does and waits for; at the n-th wait `during` may look."""
+    """Returns what a script does and waits for; at the n-th wait `during` may look."""
     with ExitStack() as ends:
         case = CaseEnvironment(told.folder, told, told, told, ends)  # type: ignore[arg-type]
         running = script(case)

@@ -28,7 +28,7 @@ def history_of(plan: RunPlan) -> History:
 
 
 def verified(plan: RunPlan, history: History, make: Callable[..., Any] = HistoryVerification) -> HistoryResult:
-    """What a history shows."""
+    """Returns what a history shows."""
     found = make(known(plan.units, plan.lazy), history, whole=True)
     for actor, events in history.items():
         found.add(actor, events)

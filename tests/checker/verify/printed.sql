@@ -74,12 +74,12 @@ WHERE cut.entry > :checked
 --     and service_manager.lease_end == service_manager.ticket_end
 --     and heard(from_authority)
 --   always:
---     authority.units == service_manager.ticket_units
---     and len(service_manager.lease_units) == authority.units
+--     len(authority.told) == service_manager.ticket_units
+--     and len(service_manager.lease_units) == len(authority.told)
 --     and all(u.state == active or (losses and u.state in {priming, failed}) for u in
 --         authority.assigned)
 --     and service_manager.lease_units <= authority.assigned
---     and len(authority.assigned) == authority.units
+--     and len(authority.assigned) == len(authority.told)
 -- Yields the cuts that violate it.
 SELECT cut.run, cut.number AS cut
 FROM cut
@@ -101,8 +101,8 @@ WHERE cut.entry > :checked
       AND lane.channel = 'from_authority'
       AND lane.newest > 0
   )
-  AND (authority.units <> service_manager.ticket_units
-   OR json_array_length(service_manager.lease_units) <> authority.units
+  AND (json_array_length(authority.told) <> service_manager.ticket_units
+   OR json_array_length(service_manager.lease_units) <> json_array_length(authority.told)
    OR EXISTS (
      SELECT 1
      FROM unit AS u
@@ -117,7 +117,7 @@ WHERE cut.entry > :checked
        AND unit.instance IN (SELECT value FROM json_each(service_manager.lease_units))
        AND unit.instance NOT IN (SELECT value FROM json_each(authority.assigned))
    )
-   OR json_array_length(authority.assigned) <> authority.units);
+   OR json_array_length(authority.assigned) <> json_array_length(authority.told));
 
 -- broker_decides_once
 -- A broker grants at most what was asked for, while it can be of use, or denies it, and then has
@@ -226,8 +226,10 @@ WHERE cut.entry > :checked
 --     service_manager.state == old(service_manager.state)
 --       if ignored(service_manager.update_lease)
 --       else service_manager.state in {joining, closed, failed}
+--            or (service_manager.state == active_ticketed
+--             and old(service_manager.state) == joining)
 --            or (service_manager.state == old(service_manager.state)
---             and service_manager.state in {extending_ticket, extending_lease})
+--             and service_manager.state in {extending_ticket, active_ticketed, extending_lease})
 -- Yields the cuts that violate it.
 SELECT cut.run, cut.number AS cut
 FROM cut
@@ -243,8 +245,11 @@ WHERE cut.entry > :checked
   AND CASE WHEN cut.event = 'service_manager.update_lease' AND cut.transition = ''
     THEN service_manager.state <> old_service_manager.state
     ELSE service_manager.state NOT IN ('joining', 'closed', 'failed')
+         AND (service_manager.state <> 'active_ticketed'
+          OR old_service_manager.state <> 'joining')
          AND (service_manager.state <> old_service_manager.state
-          OR service_manager.state NOT IN ('extending_ticket', 'extending_lease'))
+          OR service_manager.state
+          NOT IN ('extending_ticket', 'active_ticketed', 'extending_lease'))
   END;
 
 -- handlers_are_waited_for_in_bounded_time (paper, Table 1, invariant 9)
@@ -353,7 +358,7 @@ WHERE cut.entry > :checked
 --     (authority.state != closed
 --      or (authority.assigned == {}
 --       and authority.chosen == {}
---       and authority.units == 0
+--       and authority.told == {}
 --       and authority.wanted == 0
 --       and all(u.state in {idle, closed, failed, kept} for u in unit)))
 --     and (broker.state != closed or broker.units == 0)
@@ -367,7 +372,7 @@ WHERE cut.entry > :checked
   AND ((authority.state = 'closed'
     AND (authority.assigned <> '[]'
      OR authority.chosen <> '[]'
-     OR authority.units <> 0
+     OR authority.told <> '[]'
      OR authority.wanted <> 0
      OR EXISTS (
        SELECT STRAIGHT_JOIN 1

@@ -19,6 +19,8 @@ from leasehold.checker.verify.drawn import drawn_path
 from leasehold.checker.verify.history import HistoryVerification, Violation, events_of
 from leasehold.faults.simulation.simulation import ControlledStepper
 from leasehold.impl.actor.environment import ActorOptions, Environment, RetryPolicy
+from leasehold.impl.actor.ready import Observe
+from leasehold.impl.actor.table import BELOW
 from leasehold.impl.cluster import SystemCluster
 from leasehold.impl.embedded import EmbeddedSystem
 from leasehold.impl.events.event import StepEvent, read
@@ -26,6 +28,7 @@ from leasehold.impl.handlers.handler import Done, HandlerAction, NullHandler
 from leasehold.impl.lease.broker import FirstComeFirstServed
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.policy.policy import Decision
+from leasehold.impl.store.store import RecordKey
 from leasehold.spec import load
 from tests.checker.conform.test_alterations import PYTHON
 from tests.checker.verify.histories import History, history_of
@@ -90,7 +93,7 @@ def test_a_timer_that_ends_nothing_is_the_core_s_fault(property_: str, monkeypat
     ("bug", "seed", "culprit", "words"),
     [
         ("duplicate_executed", 13, "core", "takes update_ticket with a number that it has received before"),
-        ("unit_not_saved", 8, "infrastructure", "recovers 1 machines, and its events have 2"),
+        ("unit_not_saved", 7, "infrastructure", "recovers 1 machines, and its events have 2"),
         ("received_numbers_not_saved", 23, "infrastructure", "comes back with another record"),
     ],
 )
@@ -160,6 +163,55 @@ def test_a_bad_policy_is_blamed_with_its_decision(monkeypatch: pytest.MonkeyPatc
         assert "broker has decided granted(" in blame.reason
         assert f"units={decision.step.fields['units']}" in blame.reason
         assert (actor, position) in violation.events
+
+
+DIES = """
+properties:
+  units_stay: {doc: No unit is replaced., always: authority.replaced == 0 or len(authority.chosen) < authority.wanted}
+  terms_are_short: {doc: No broker gives a term beyond a tick., always: broker.term_end < 60}
+"""
+
+
+def test_a_unit_that_died_is_no_policy_s_fault(tmp_path: Path) -> None:
+    """It had to decide as it did; once a handler has seen to the unit, what policies decide is their own."""
+    own = tmp_path / "own.yaml"
+    own.write_text(DIES)
+    sim, run = LeaseSimulation(compiled(2, lazy=True)[0], units=2), "service_manager:1"
+    sim.start_all()
+
+    def ticks(count: int) -> None:
+        for _ in range(count):
+            sim.time.advance()
+            sim.units.moved(sim.time.now)
+            sim.loop.advance(1.0)
+
+    def dies() -> None:
+        """A unit dies, and a probe finds it."""
+        sim.units.lose("unit-0")
+        site, key = sim.actors["site"], RecordKey(BELOW, "unit[0]")
+        sim.loop.call(lambda: site.put_quietly(Observe(key, "lost", site.table.instances[key].state_epoch)))
+        sim.loop.quiesce()
+
+    sim.wish("demand", run, 1, 90, 50, start=0)
+    ticks(5)
+    dies()  # it is set up again
+    ticks(40)
+    dies()  # it is replaced
+    ticks(10)
+    history = {name: [read(body) for body in disk.events.values()] for name, disk in sim.disks.items()}
+    sim.close()
+    known = CutsOfSystem(load("lease", compiled(2, lazy=True)[1].system.values(), more=[own]))
+    ((_, dies),) = blamed(known, history, "units_stay")
+    assert dies.culprit == "infrastructure"
+    assert dies.reason.startswith("unit[0] died (event ")
+    assert "site has decided placed(" in dies.reason
+    (actor, position), *_ = dies.events
+    event = history[actor][position - 1]
+    assert isinstance(event, StepEvent)
+    assert (actor, event.step.machine, event.step.event, event.step.cause) == ("site", "unit[0]", "lost", "probe")
+    ((_, granted),) = blamed(known, history, "terms_are_short")
+    assert granted.culprit == "policy"
+    assert "died" not in granted.reason
 
 
 def test_where_nobody_has_decided_anything_it_is_the_specification(tmp_path: Path) -> None:

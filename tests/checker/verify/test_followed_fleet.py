@@ -78,7 +78,7 @@ class Followed:
         self.killed.append(name)
 
     def states(self) -> dict[str, int]:
-        """How many leases are in each state, at the tenant."""
+        """Returns how many leases are in each state, at the tenant."""
         return dict(self.fleet.client(TENANT).get("states").get("service_manager", {}))
 
     def ask(self) -> None:
@@ -114,14 +114,14 @@ class Followed:
 
 
 def told(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """What a verifier says in the end."""
+    """Returns what a verifier says in the end."""
     output, _ = process.communicate(timeout=LIMIT_SECONDS)
     assert process.returncode == 0, output
     return dict(json.loads(output))
 
 
 def kept(url: str, fleet: Fleet) -> dict[str, Any]:
-    """What the tables have, with the names of runs in place of their numbers.
+    """Returns what the tables have, with the names of runs in place of their numbers.
 
     Without cuts in which only time passes: how many there are depends on how often it was told. Stops are counted for
     themselves: whoever follows sees an actor down before its next event says so, and one that is late may seem to be.

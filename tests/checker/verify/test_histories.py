@@ -188,7 +188,7 @@ def test_a_message_of_an_actor_that_is_not_followed_is_named() -> None:
 @pytest.mark.parametrize("actor", ["broker", "site", "service_manager"])
 def test_what_was_sent_before_the_events_begin_is_missing_and_no_contradiction(actor: str) -> None:
     """The runs that have it are not judged, so no property of theirs is violated."""
-    plan, judged = plan_in_two_settings(8), 0
+    plan, judged = plan_in_two_settings(7), 0
     history = history_of(plan)
     for dropped in range(2, len(history[actor]), 3):
         found = verified(plan, {**history, actor: history[actor][dropped:]})

@@ -64,11 +64,11 @@ def test_what_is_asked_in_parts_is_what_is_asked_at_once(kind: str) -> None:
         whole = decided(IncrementalCheck(queries).ask(db.cursor))
         assert len(set(found)) == len(found)
         assert sorted(found) == sorted(whole)
-        assert {name for name, _, _ in found} > {"a_unit_is_held_by_one_lease", "quarantine"}
+        assert {name for name, _, _ in found} > {"a_guest_is_gone_before_the_end", "quarantine"}
 
 
 def effort(db: Database, check: IncrementalCheck) -> int:
-    """How many steps of its machine SQLite takes to ask all properties, in hundreds."""
+    """Returns how many steps of its machine SQLite takes to ask all properties, in hundreds."""
     count = 0
 
     def one_more() -> None:

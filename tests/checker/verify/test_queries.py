@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -39,6 +40,7 @@ def recorded(db: Database, runs: list[Run]) -> None:
 OTHERS = {  # shared variables, the other kinds of channel, maps of sets
     "truth/peterson": "", "truth/dining_philosophers": "", "truth/lock": "", "truth/quorum_election": "",
     "truth/token_ring": "", "truth/alternating_bit": "", "truth/server_allocator": "", "truth/two_phase": "",
+    "constructs/begins": "crash=1,lose=1", "constructs/places": "",
     "../examples/mutex": "crash=1,partition=1", "../examples/register": "crash=1", "../examples/ring": "crash=1",
 }  # fmt: skip
 
@@ -53,13 +55,15 @@ def is_long(name: str, kind: str) -> bool:
 )
 def test_queries_find_what_the_evaluator_finds(name: str, kind: str) -> None:
     settings, faults = SYSTEMS[name]
-    both = compared(load(name, settings), Budget.parse(faults), kind, 250)
+    both = compared(load(name, settings), Budget.parse(faults), kind, 800 if name == "contention" else 250)
     assert both["both"] >= 9 * (len(both) - 2), both
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_queries_of_other_systems(name: str) -> None:
     system = load(Path(__file__).parents[2] / name)
+    broken = {p for run in system.expectations for p in run.violated}
+    system = replace(system, properties={n: p for n, p in system.properties.items() if n not in broken})
     compared(system, Budget.parse(OTHERS[name]) if OTHERS[name] else None, "sqlite", 80)
 
 

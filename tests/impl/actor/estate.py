@@ -89,7 +89,7 @@ def trust() -> Trust:
 
 
 def properties(number: int, size: int = 4000) -> dict[str, Any]:
-    """What is said of a plot, of about so many bytes."""
+    """Returns what is said of a plot, of about so many bytes."""
     words = f"plot {number} " * (size // 10)
     return {"host": f"plot-{number}.example", "address": f"10.0.{number >> 8}.{number & 255}", "about": words[:size]}
 
@@ -158,13 +158,13 @@ class Estate:
         return actor.table.instances[RecordKey(run, machine)].record
 
     def values(self, run: str, machine: str) -> dict[str, Any]:
-        """What a machine knows."""
+        """Returns what a machine knows."""
         actor = self.actors["clerk" if machine == KEEPER else run.partition(":")[0]]
         held = actor.table.instances[RecordKey(run, machine)]
         return held.core.view(held.record)
 
     def same(self, run: str = RUN) -> bool:
-        """Whether the keeper knows what the owner says."""
+        """Returns whether the keeper knows what the owner says."""
         return self.values(run, KEEPER) == self.values(run, OWNER)
 
     async def receive(self, *frames: bytes) -> list[Reply]:

@@ -52,7 +52,7 @@ def mentions(root: object, name: str, beside: tuple[object, ...] = ()) -> list[s
 
 
 def _below(one: Any) -> Iterator[tuple[str, Any]]:
-    """What an object refers to, each with the step to it."""
+    """Yields what an object refers to, each with the step to it."""
     if isinstance(one, Mapping):
         for key, value in tuple(dict.items(one) if isinstance(one, dict) else one.items()):
             yield "{key}", key

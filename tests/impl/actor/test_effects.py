@@ -440,7 +440,7 @@ def test_what_a_handler_is_told_of_a_unit_and_its_lease() -> None:
             assert {action.unit for action in setups[1:]} == {"unit-0", "unit-1"}
             for action in setups:
                 assert action.lease_data["wanted"] == (1 if action.lease == first else 2)
-                assert action.lease_data["end"] == (8 if action.lease == first else 32)
+                assert action.lease_data["end"] == (10 if action.lease == first else 34)
                 assert {"deadline", "repairs", "quarantined", "properties", "reason"} <= set(action.unit_data)
                 assert action.unit_data["deadline"] > 0
                 number = c.inventory.number(action.unit)

@@ -115,7 +115,7 @@ async def fails_and_comes_back(c: Cluster, name: str, failure: Failure, stores: 
     await soon(lambda: c.state("tenant:1") == active)
     await tick_to(c, 7)
     actor, units = c.actors[name], c.handler.world.on()
-    assert (end_of(c, "tenant:1"), len(units)) == (10, 2)
+    assert (end_of(c, "tenant:1"), len(units)) == (12, 2)
     before, epoch, told = records(actor), actor.epoch, list[Notice]()
     recovered: list[dict[RecordKey, bytes]] = []
     outage: list[Kind] = []
@@ -150,7 +150,7 @@ async def fails_and_comes_back(c: Cluster, name: str, failure: Failure, stores: 
     (stopped,) = [n for n in told if n.kind is Kind.STOPPED]
     assert str(failure.place.kind if failure.place.kind != "sqlite" else failure.place.path) in stopped.data["reason"]
     assert {key: recovered[0].get(key) for key in before} == before
-    extended = lambda: c.state("tenant:1") == active and end_of(c, "tenant:1") == 20  # noqa: E731
+    extended = lambda: c.state("tenant:1") == active and end_of(c, "tenant:1") == 22  # noqa: E731
     if name == SITE and c.clock.now() >= 8:
         await soon(extended)  # or the next tick would find its handlers late
     await tick_to(c, 9)
@@ -159,7 +159,7 @@ async def fails_and_comes_back(c: Cluster, name: str, failure: Failure, stores: 
         await soon(lambda: c.state("tenant:2") == active)
     assert units <= c.handler.world.on()
     await tick_to(c, 19)
-    await soon(lambda: c.state("tenant:1") == active and end_of(c, "tenant:1") == 25)
+    await soon(lambda: c.state("tenant:1") == active and end_of(c, "tenant:1") == 27)
     await tick_to(c, 30)
     await soon(lambda: c.state("tenant:1") == closed)
     assert c.state("tenant:2") == ((None, None, None) if name == TENANT else closed)

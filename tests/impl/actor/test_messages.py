@@ -106,7 +106,7 @@ def codec(program: Program, name: str, ticks: float = 0) -> EnvelopeCodec:
 
 
 def a_message(program: Program, number: int = 1, task: str = "say") -> Envelope:
-    """What a machine of ann's says, as it is sent."""
+    """Returns what a machine of ann's says, as it is sent."""
     core, ann = program.roles["asker"], codec(program, "ann")
     ann.address, ann.store, ann.epoch, ann.began, ann.commits = "memory:ann", "s1", 3, 20, 21
     machine = MachineTable(program, frozenset({"asker"})).new(RecordKey("ann:1", f"asker[{number}]"), core, number)

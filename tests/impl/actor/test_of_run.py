@@ -113,7 +113,7 @@ class Lodge(Simulation):
             raise SimulatedCrash
 
     def is_over(self) -> bool:
-        """Whether all visits are over, and all rooms tidy."""
+        """Returns whether all visits are over, and all rooms tidy."""
         return all(
             self.where(lease) == "home/closed"
             and all(self.state(lease, f"guest[{n}]") == "outside" for n in who)

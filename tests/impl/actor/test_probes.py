@@ -116,7 +116,7 @@ class Machines:
         pass
 
     def times(self, number: int) -> list[float]:
-        """When a unit was asked for."""
+        """Returns when a unit was asked for."""
         return [round(at, 3) for at, name in self.asked if name == f"unit[{number}]"]
 
 

@@ -14,7 +14,7 @@ from tests.impl.virtual import virtual
 
 
 def taken(queue: RequestQueue, most: int) -> list[Queued]:
-    """What a turn takes."""
+    """Returns what a turn takes."""
     while queue.waiting and len(queue.turn) < most:
         queue.turn.append(queue.waiting.popleft())
     return queue.turn

@@ -59,7 +59,7 @@ async def started(cluster: SystemCluster, name: str) -> Actor:
 
 
 def face(actor: Actor) -> dict[str, Any]:
-    """What an actor shows at rest, but the numbers of its incarnation and commits."""
+    """Returns what an actor shows at rest, but the numbers of its incarnation and commits."""
     table, outbox, own = actor.table, actor.outbox, (COMMITS, HEAD)
     return {
         "machines": {

@@ -163,7 +163,7 @@ class Twin:
                 assert due == ((name, instance) in ticking) or full
 
     def _is_full(self, s: State, role: str, instance: int) -> bool:
-        """Whether a session that a machine sends over has no room left."""
+        """Returns whether a session that a machine sends over has no room left."""
         return any(
             len(s[lane.cell]) == lane.channel.capacity
             for lane in self.world.layout.lanes

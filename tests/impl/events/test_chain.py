@@ -200,3 +200,19 @@ def test_the_event_that_tells_of_pruning_itself_has_to_be_sealed() -> None:
     with pytest.raises(ChainError, match="no seal covers event 7, which says so"):
         chain.check(first=4)
     assert chain.seal(OLD).check(first=4).first == 4
+
+
+@pytest.mark.parametrize("trust", [None, TRUST], ids=["digests", "signatures"])
+@pytest.mark.parametrize("position", [1, 2, 3])
+@pytest.mark.parametrize("root", [ROOT, "d" * 64], ids=["none", "one"])
+def test_only_an_event_that_is_not_the_first_names_one_before(trust: Trust | None, position: int, root: str) -> None:
+    """Digests alone fit whatever the first event names; events below it may have been pruned."""
+    writer = ChainWriter("site", "5" * 64, 1, Head(position - 1, root))
+    body = writer.append(ForgottenEvent, 1, 1.0, 1, lease="tenant:1", machine="authority", state="closed")
+    verifier = ChainVerifier(trust, "site")
+    if position == 1 and root != ROOT:
+        with pytest.raises(ChainError, match="it is the first event, and names one before") as error:
+            verifier.take(body)
+        assert (error.value.kind, error.value.position) == (Tampering.ALTERED, 1)
+    else:
+        assert verifier.take(body).position == position

@@ -81,7 +81,7 @@ def test_an_event_is_one_line(event: AnyEvent, words: str) -> None:
 
 
 def parts_of(value: Any, plain: Any) -> Iterator[tuple[msgspec.Struct, dict[str, Any]]]:
-    """What has fields of its own within an event, and as it is written."""
+    """Yields what has fields of its own within an event, and as it is written."""
     if isinstance(value, msgspec.Struct):
         yield value, plain
         for name in value.__struct_fields__:

@@ -93,6 +93,17 @@ def test_a_node_cannot_pass_for_a_body():
     assert not KEY.public.verifies(TICKET, under[SALT:], shorter)
 
 
+@pytest.mark.parametrize("levels", range(8))
+def test_a_proof_has_as_many_levels_as_a_tree_may_have(levels):
+    """More than 32 bodies share no signature, so a longer way to a root is none, though its hashes are right."""
+    siblings = b"".join(hashlib.sha256(bytes((n,))).digest() for n in range(levels))
+    for sides in {0, (1 << levels) - 1}:
+        found = merkle.root(b"body", bytes(SALT) + bytes((sides,)) + siblings)
+        assert (found is not None) == (1 <= levels <= 5)
+    beyond = bytes(SALT) + bytes((1 << levels,)) + siblings
+    assert merkle.root(b"body", beyond) is None, "a side of a level that is not there"
+
+
 def test_a_proof_does_not_show_what_others_were_told():
     """The hash of a guessed body is in no proof, as nobody knows its salt."""
     signatures = KEY.sign_all(TICKET, bodies(2))

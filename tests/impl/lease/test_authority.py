@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from leasehold.impl.lease.authority import FirstFit
 from leasehold.impl.lease.inventory import Inventory
-from leasehold.impl.policy.policy import Decision, Lease, Question
+from leasehold.impl.policy.policy import Decision, Lease, Question, Undecided
 from leasehold.spec import load
 
 UNITS = 4
@@ -524,6 +524,19 @@ def test_a_lease_that_ends_while_it_waits_is_out_of_the_queue(state: str) -> Non
     assert ask(policy, lease("a")) == ask(policy, lease("b")) == []
     assert words(policy.changed(lease("a", state), 0)) == []
     assert words(policy.changed(lease("h", "closed"), 0)) == [placed("b", 0)]
+
+
+def test_a_lease_that_waits_says_for_whose_units_and_behind_whom() -> None:
+    policy = site(3)
+    list(policy.changed(holding("h", 0, 1, end=7), 0))
+    assert ask(policy, lease("a", wanted=2, end=20)) == ask(policy, lease("b", wanted=1, end=9)) == []
+    assert policy.undecided("a", 0) == Undecided(
+        "2 more units of type unit are wanted and 1 free, h has 2, until tick 7", 20
+    )
+    assert policy.undecided("b", 0) == Undecided(
+        "1 more unit of type unit is wanted and 1 free, and a waits before it", 9
+    )
+    assert policy.undecided("h", 0) is None
 
 
 def test_a_lease_that_waits_keeps_its_place_while_its_record_changes() -> None:

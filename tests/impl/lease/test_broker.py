@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from leasehold.impl.lease.broker import Calendar, FirstComeFirstServed
 from leasehold.impl.lease.inventory import Inventory, InventoryError
-from leasehold.impl.policy.policy import Decision, Lease, Question
+from leasehold.impl.policy.policy import Decision, Lease, Question, Undecided
 
 UNITS = 4
 
@@ -360,17 +360,19 @@ def broker(units: int = UNITS, **kinds: Any) -> FirstComeFirstServed:
     return FirstComeFirstServed(Inventory.parse({"units": [{"name": "u", "count": units}]}), **kinds)
 
 
-def lease(name: str, state: str, units: int = 0, term_end: int = 0, wanted: int = 0, end: int = 0) -> Lease:
+def lease(
+    name: str, state: str, units: int = 0, term_end: int = 0, wanted: int = 0, end: int = 0, start: int = 0
+) -> Lease:
     data = Record().data | {"requested_units": wanted, "requested_end": end, "units": units, "counted": units}
-    return Lease(name, "broker", state, data | {"term_end": term_end}, {})
+    return Lease(name, "broker", state, data | {"term_end": term_end, "start": start}, {})
 
 
 def waits(name: str, units: int, end: int = 9) -> Lease:
     return lease(name, "ticketing", wanted=units, end=end)
 
 
-def has(name: str, units: int, end: int = 9) -> Lease:
-    return lease(name, "ticketed", units, end)
+def has(name: str, units: int, end: int = 9, start: int = 0) -> Lease:
+    return lease(name, "ticketed", units, end, start=start)
 
 
 def grows(name: str, held: int, units: int, term_end: int = 9, end: int = 20) -> Lease:
@@ -523,25 +525,54 @@ def test_who_is_asked_again_keeps_its_place() -> None:
     assert note(policy, lease("h", "closed")) == [granted("b", 1)]
 
 
-def test_who_waits_is_denied_at_its_end_and_those_behind_it_are_served() -> None:
+def test_who_waits_is_denied_before_its_end_and_those_behind_it_are_served() -> None:
     policy = broker(2)
     note(policy, has("h", 1))
-    assert ask(policy, waits("a", 2, end=5)) == ask(policy, waits("b", 1, end=9)) == []
+    assert ask(policy, waits("a", 2, end=6)) == ask(policy, waits("b", 1, end=9)) == []
     assert words(policy.tick(4)) == []
-    assert note(policy, has("h", 1), now=5) == [granted("b", 1)], "it is over for who has heard the time"
-    assert words(policy.tick(5)) == [denied("a")]
+    assert words(policy.tick(5)) == [denied("a"), granted("b", 1)], "its holder hears of it in the last tick"
     assert policy.waiting == ()
     assert words(policy.tick(6)) == []
 
 
+def test_a_request_that_waits_is_over_for_who_has_heard_the_time() -> None:
+    policy = broker(2)
+    note(policy, has("h", 1))
+    assert ask(policy, waits("a", 2, end=5)) == ask(policy, waits("b", 1, end=9)) == []
+    assert note(policy, has("h", 1), now=5) == [granted("b", 1)]
+    assert words(policy.tick(5)) == [denied("a")]
+    assert policy.waiting == ()
+
+
+def test_who_waits_is_told_behind_whom_and_until_when() -> None:
+    """First behind leases that have the units, a reservation among them; then behind who came before."""
+    policy = broker(2)
+    note(policy, has("h", 2, end=30, start=10))
+    assert ask(policy, waits("a", 1, end=20), now=1) == ask(policy, waits("b", 2, end=40), now=1) == []
+    assert policy.undecided("a", 1) == Undecided(
+        "it wants 1 of 2 units, h has 2 from tick 10 until tick 30; "
+        "no room comes before the end of its term unless one of these ends early", 20,
+    )  # fmt: skip
+    assert policy.undecided("b", 1) == Undecided(
+        "a came before it: it wants 1 of 2 units, h has 2 from tick 10 until tick 30", 40
+    )
+    assert policy.undecided("h", 1) is None
+    (late,) = policy.tick(19)
+    assert late.fields["reason"] == (
+        "no units came free before the end of the term: it wants 1 of 2 units, h has 2 until tick 30"
+    )
+    assert policy.undecided("a", 19) is None
+    assert policy.undecided("b", 19) == Undecided("it wants 2 of 2 units, h has 2 until tick 30", 30)
+
+
 @pytest.mark.parametrize("ends", list(itertools.permutations((5, 7, 9))))
-def test_each_that_waits_is_denied_at_its_own_end(ends: tuple[int, ...]) -> None:
+def test_each_that_waits_is_denied_before_its_own_end(ends: tuple[int, ...]) -> None:
     policy = broker(1)
     note(policy, has("h", 1, end=20))
     for end in ends:
         assert ask(policy, waits(f"until {end}", 1, end)) == []
     said = {now: words(policy.tick(now)) for now in range(4, 11)}
-    assert {now: told for now, told in said.items() if told} == {end: [denied(f"until {end}")] for end in (5, 7, 9)}
+    assert {now: told for now, told in said.items() if told} == {end - 1: [denied(f"until {end}")] for end in (5, 7, 9)}
     assert policy.waiting == ()
 
 

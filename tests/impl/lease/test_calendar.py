@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.impl.lease.broker import Calendar
+from leasehold.impl.lease.broker import Calendar, Holding
 from leasehold.impl.policy.policy import Lease
 
 HOLDINGS = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 9)), max_size=6)
@@ -25,6 +25,31 @@ def test_when_room_comes(holdings: list[tuple[int, int]], units: int) -> None:
 
     at = next(t for t in range(11) if free(t) >= units)
     assert calendar.room_comes(units, capacity) == (at, free(at) - units)
+
+
+TERMS = st.tuples(st.integers(0, 9), st.integers(1, 6))  # a start and a length
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), TERMS), max_size=6), st.integers(1, 4), TERMS, st.integers(0, 9))
+def test_from_when_on_there_is_room_for_the_rest_of_a_term(
+    drawn: list[tuple[int, tuple[int, int]]], units: int, term: tuple[int, int], now: int
+) -> None:
+    start, end, capacity = term[0], max(sum(term), now + 1), 6
+    holdings = {str(i): Holding(u, max(b + lasts, now + 1), b) for i, (u, (b, lasts)) in enumerate(drawn)}
+    calendar = Calendar()
+    for lease_, holding in holdings.items():
+        calendar.put(lease_, holding)
+
+    def held(at: int) -> set[str]:
+        return {name for name, h in holdings.items() if h.start <= at < h.until}
+
+    def fits(at: int) -> bool:
+        return units + sum(holdings[name].units for name in held(at)) <= capacity
+
+    times = range(max(start, now), end)
+    rooms = (at for at in times if all(map(fits, range(at, end))))
+    assert calendar.room_from(units, capacity, start, end, now) == next(rooms, None)
+    assert set(calendar.in_the_way(start, end, now)) == set().union(*map(held, times))
 
 
 @given(HOLDINGS, st.randoms(use_true_random=False))

@@ -62,13 +62,13 @@ def test_a_holder_knows_why_its_ticket_was_not_extended_until_it_is() -> None:
     async def run() -> None:
         async with Cluster(units=1) as cluster:
             lease = await cluster.lease(1, until=60, term=20)
-            await cluster.tenant.command("service_manager", "demand", "tenant:2", 1, 50, 20, start=20)
+            await cluster.tenant.command("service_manager", "demand", "tenant:2", 1, 50, 20, start=22)
             await cluster.advance(18)
-            reason = "all units of type unit are promised to others before 40"
+            reason = "all units of type unit are promised to others before 42"
             assert at_holder(cluster, lease)["ticket_reason"] == reason
             await cluster.tenant.command("service_manager", "stop", "tenant:2")
             await cluster.advance(1)
-            assert at_holder(cluster, lease)["ticket_end"] > 20
+            assert at_holder(cluster, lease)["ticket_end"] > 22
             assert at_holder(cluster, lease)["ticket_reason"] == ""
 
     virtual(run())

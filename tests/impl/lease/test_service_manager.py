@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leasehold.impl.lease.service_manager import DemandError, FixedDemand, LeaseDemand
-from leasehold.impl.policy.policy import Decision, Lease, Question
+from leasehold.impl.lease.demand import DemandError, LeaseDemand
+from leasehold.impl.lease.service_manager import FixedDemand
+from leasehold.impl.policy.policy import Decision, Lease, Question, Undecided
 
 DATA = {
     "requested_units": 0, "requested_start": 0, "requested_end": 0, "ticket_units": 0, "ticket_start": 0,
@@ -186,6 +187,30 @@ def test_a_ticket_for_later_is_redeemed_then() -> None:
     assert (core.now, core.state) == (3, "redeeming")
 
 
+def test_a_policy_says_what_it_waits_for() -> None:
+    """For the start of a ticket; for other leases; for another try after a site could not extend."""
+    policy = wanting(start=7)
+    ticketed = record("ticketed", ticket_start=5, ticket_end=12)
+    assert policy.undecided("l", 1) is None
+    assert [*policy.begin(Question("schedule_redeem", ticketed, ("redeem_now",), 2), 1)] == []
+    assert policy.undecided("l", 1) == Undecided("its ticket is for later", 7)
+    (redeem,) = policy.tick(7)
+    assert redeem.event == "redeem_now"
+    assert policy.undecided("l", 7) is None
+    waiting = FixedDemand(held_joins=True)
+    waiting.demand("other", 1, 50, 10, now=0)
+    waiting.demand("l", 1, 50, 10, now=0, after=["other"])
+    joining = record("joining", lease_end=10)
+    assert [*waiting.begin(Question("schedule_join", joining, ("join_now",), 4), 1)] == []
+    assert waiting.undecided("l", 1) == Undecided("its guests wait for other to be active", 10)
+    trying = wanting()
+    again = active(9, ticket_end=14)
+    (first,) = trying.begin(Question("schedule_extension", again, ("extend_now",), 5), 1)
+    assert first.event == "extend_now"
+    assert [*trying.begin(Question("schedule_extension", again, ("extend_now",), 7), 1)] == []
+    assert trying.undecided("l", 1) == Undecided("its site has not extended it, and is asked again", 2)
+
+
 def test_flex_takes_effect_at_the_next_renewal_or_at_once() -> None:
     core = Core(renew_before=1)
     core.demand(1, 100, 5)
@@ -316,7 +341,7 @@ def test_random_runs(data: st.DataObject) -> None:
                 victims = data.draw(st.sets(st.sampled_from(sorted(held)), max_size=most)) if most > 0 else ()
                 core.take(core.policy.flex("l", units, now=core.now, soon=soon, victims=victims))
         core.keep()
-        assert (core.kept.get("l", b"") != b"") == (core.state not in ("closed", "failed"))
+        assert (core.kept.get("l", b"") != b"") == (core.state not in ("closing", "closed", "failed"))
     wish = core.policy.wish("l")
     core.settle()
     while wish is not None and core.now < wish.until and core.state in RUNS:
@@ -498,11 +523,10 @@ def test_the_first_term_begins_now_or_when_units_are_of_use_and_ends_with_the_de
         (active(10), 12, 12),
         (active(10), 11, 11),
         (active(10), 10, None),
-        (active(10, ticket_end=14), 100, 19),
-        (active(10, ticket_end=14), 14, None),
+        (active(10, ticket_end=14), 100, None),
     ],
 )
-def test_a_renewal_is_for_a_term_more_than_the_ticket_says_but_not_beyond_the_demand(
+def test_a_renewal_is_for_a_term_more_than_the_ticket_says_when_that_ends_but_not_beyond_the_demand(
     lease: Lease, until: int, end: int | None
 ) -> None:
     policy = wanting(until=until)
@@ -569,8 +593,21 @@ def test_a_lease_is_looked_at_only_when_its_time_comes(state: str, looks: list[i
 
 
 def test_who_has_a_ticket_that_is_not_used_yet_may_renew_too() -> None:
-    lease = record("active_ticketed", lease_end=10, ticket_end=15)
-    assert words(wanting().changed(lease, 9)) == [extend(2, 20)]
+    """When that ticket comes to its end, and as long as the lease lasts."""
+    lease = record("active_ticketed", lease_end=10, ticket_end=11)
+    assert words(wanting().changed(lease, 8)) == []
+    assert words(wanting().changed(lease, 9)) == [extend(2, 16)]
+    assert words(wanting().changed(lease, 10)) == []
+
+
+def test_who_wants_units_for_a_while_asks_for_a_term_in_which_its_guests_can_leave() -> None:
+    """At the start, and when the time to leave is near; at the end of the demand no longer term is of use."""
+    policy = FixedDemand(leave_limit=2, clock_margin=1)
+    assert words(policy.demand("l", 2, 9, 5, now=0)) == [demand(2, 8)]
+    list(policy.changed(active(8), 1))
+    assert min(at for at in range(2, 6) if words(policy.tick(at)) == [extend(2, 12)]) == 3
+    assert [words(policy.changed(active(12), at)) for at in (6, 8)] == [[], []]
+    assert words(policy.tick(9)) == [("close", {})]
 
 
 def test_a_renewal_is_asked_for_again_after_a_pause_although_the_record_did_not_change() -> None:

@@ -547,6 +547,27 @@ def test_rules_say_where_the_value_of_a_field_comes_from(tmp_path: Path) -> None
     assert (view["stock"], after.peers, after.metadata) == ((3, 4), ["anna", "bert"], {"over": 3})
 
 
+@pytest.mark.parametrize(("rule", "drop", "wanted"), [
+    ("", "", 5), ("sold: {value: 2}", "[sold]", 2), ("sold: {initial: true}", "[sold]", 0),
+    ("sold: {value: 2}", "", "sold: a rule gives it another value; write `drop: [sold]` to give up the old one"),
+    ("", "[sold]", "sold: no rule says its value; write"),
+])  # fmt: skip
+def test_a_field_of_the_same_name_keeps_its_value_or_a_rule_says_another(
+    rule: str, drop: str, wanted: int | str, tmp_path: Path
+) -> None:
+    """Whether its old value is dropped, and whether a rule gives it one."""
+    _, old = shop(tmp_path / "old")
+    data = ("  sold: {type: int, min: 0, max: most}", "  sold: {type: int, min: 0, max: most}\n  n: int")
+    parts = [f"fields: {{n: {{initial: true}}{', ' if rule else ''}{rule}}}", *([f"drop: {drop}"] if drop else [])]
+    rules = f"migrations: [{{from: {old.digest}, roles: {{till: {{{', '.join(parts)}}}}}}}]"
+    new = shop(tmp_path / "new", rules, data)
+    if isinstance(wanted, str):
+        assert wanted in misfits(old, new, till(old))
+    else:
+        after = mapped(old, new, till(old))
+        assert after.core.view(after.record)["sold"] == wanted
+
+
 @pytest.mark.long
 @settings(max_examples=500)
 @given(st.data())

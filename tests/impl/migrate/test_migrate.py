@@ -318,7 +318,7 @@ def test_a_constant_alone_needs_no_rules(stage: Stage) -> None:
 
 
 def refused(stage: Stage, name: str, *words: str) -> str:
-    """What is said of a migration that must be refused; the store is afterwards as it was."""
+    """Returns what is said of a migration that must be refused; the store is afterwards as it was."""
     before = stage.contents(name)
     done = stage.migrate(name, *words)
     assert done.exit_code in (1, 2), done.output
@@ -343,10 +343,10 @@ def test_a_refusal_as_json_names_every_place(stage: Stage) -> None:
     stage.play(OLD, two_leases)
     done = stage.migrate(SITE, "lease", "--set", "max_units=1", "--json")
     found = json.loads(done.output)
-    assert (done.exit_code, found["problems_total"]) == (1, 4)
+    assert (done.exit_code, found["problems_total"]) == (1, 5)
     assert {(p["lease"], p["machine"], p["field"]) for p in found["problems"]} == {
         ("-", "unit[1]", ""),
-        *(("tenant:2", "authority", name) for name in ("assigned", "chosen", "unit_properties")),
+        *(("tenant:2", "authority", name) for name in ("assigned", "chosen", "told", "unit_properties")),
     }
 
 

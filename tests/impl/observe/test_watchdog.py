@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
@@ -15,6 +16,7 @@ import pytest
 from leasehold.impl.actor.environment import ActorOptions
 from leasehold.impl.lease.fleet import SITE
 from leasehold.impl.observe.watch import Watch, watch
+from leasehold.impl.observe.watchdog import Watchdog
 from leasehold.impl.store.memory import MemoryStore
 from leasehold.impl.store.store import Batch, StoreError
 from tests.impl.observe.test_watch import free_port
@@ -135,3 +137,12 @@ def test_a_store_that_has_failed_is_not_ready_and_needs_no_new_process(watched: 
             assert seen.watchdog.stalls == 0
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize("running", [True, False])
+@pytest.mark.parametrize("still", [None, 0.5, 1.5])
+def test_only_a_turn_of_an_actor_that_runs_stands_still(running: bool, still: float | None) -> None:
+    """The turn in which a store has failed does not end, and is the actor's own affair."""
+    began = None if still is None else time.monotonic() - still
+    actor: Any = SimpleNamespace(running=running, queue=SimpleNamespace(turn_began=began))
+    assert bool(Watchdog(actor, limit=1.0).stalled_seconds) is (running and still == 1.5)

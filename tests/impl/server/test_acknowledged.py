@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from leasehold.impl.core.values import DEEPEST, OPAQUE_BYTES, OPAQUE_DEEPEST
 from leasehold.impl.lease.cluster import Cluster
-from leasehold.impl.lease.service_manager import FixedDemand, LeaseDemand
+from leasehold.impl.lease.demand import LeaseDemand
+from leasehold.impl.lease.service_manager import FixedDemand
 from leasehold.impl.server.client import ClientError
 from leasehold.impl.server.control import DEMANDS
 from leasehold.impl.store.store import RecordKey
@@ -77,7 +78,7 @@ def test_a_demand_that_no_record_can_hold_is_refused_before_it_is_acknowledged(
 def test_what_is_as_deep_as_the_limit_begins_a_lease(tmp_path: Path) -> None:
     async def story() -> None:
         async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
-            deepest = {"properties": nested(OPAQUE_DEEPEST), "configuration": {"a": 2**63 - 1}, "until": 2**63 - 1}
+            deepest = {"properties": nested(OPAQUE_DEEPEST), "configuration": {"a": 2**63 - 1}, "until": 2**63 - 3}
             asked = await ask("post", "demand", **{**DEMAND, **deepest})
             await c.settle()
             assert c.state(asked["lease"])[0] == "active"

@@ -29,7 +29,7 @@ def test_a_lease_is_written_before_it_is_forgotten(tmp_path: Path) -> None:
             assert c.state(lease)[2] is None
             (line,) = (json.loads(line) for line in (tmp_path / "site.jsonl").read_text().splitlines())
             assert (line["lease"], line["machine"], line["state"]) == (lease, "authority", "closed")
-            assert line["data"]["end"] == 10
+            assert line["data"]["end"] == 12
             assert line["peers"] == ["tenant"]
             archive.close()
 

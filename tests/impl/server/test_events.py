@@ -84,6 +84,26 @@ def test_what_cannot_be_read_or_acknowledged_is_said(tmp_path: Path) -> None:
         c.site.chronicle.first = 4
         with pytest.raises(ClientError, match="the events up to 3 are dropped; read on after that one"):
             await ask("read", "events", after="2")
+        left = EventLines((await ask("read", "events", after="3")).splitlines())  # 3 is the last that is dropped
+        assert read(next(iter(left))).position == 4
+
+    told(tmp_path, story)
+
+
+def test_each_position_around_what_is_dropped_and_the_end(tmp_path: Path) -> None:
+    """Events from 4 on are there: who has read the third goes on, and so does who begins anew; no other below."""
+
+    async def story(c: Cluster, ask: Any, path: Path) -> None:
+        events, last = c.disks["site"].events, c.site.chronicle.head.position
+        for position in (1, 2, 3):
+            del events[position]
+        c.site.chronicle.first = 4
+        for after in (1, 2, last + 1):
+            with pytest.raises(ClientError, match=r"are dropped|has not been written yet"):
+                await ask("read", "events", after=str(after))
+        for after in (0, *range(3, last + 1)):
+            bodies = EventLines((await ask("read", "events", after=str(after))).splitlines())
+            assert [read(body).position for body in bodies] == [*range(max(after, 3) + 1, last + 1)]
 
     told(tmp_path, story)
 

@@ -28,7 +28,7 @@ def machine(history: History) -> dict[str, object]:
         "lease": "tenant:1", "actor": "broker", "machine": "broker", "state": "ticketing", "since": 3,
         "forgotten": None, "doc": "", "wish": None, "over": False, "data": {}, "messages": [], "refused": None,
         "handlers": [], "asks": [{"task": "allocate", "call": "policy.allocate"}], "restarts": 0, "units": [],
-        "leaves": [], "history": history.of(KEY),
+        "leaves": [], "undecided": None, "history": history.of(KEY),
     }  # fmt: skip
 
 

@@ -122,7 +122,7 @@ class PostgresqlPlace:
             await connection.rollback()
 
     async def waiting(self) -> int:
-        """How many stores of this place wait for a lock."""
+        """Returns how many stores of this place wait for a lock."""
         query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name ="
         return int((await self.ask(f"{query} '{self.schema}'"))[0][0])
 
@@ -180,7 +180,7 @@ class MariadbPlace:
             await connection.rollback()
 
     async def waiting(self) -> int:
-        """How many transactions of this place wait for a row."""
+        """Returns how many transactions of this place wait for a row."""
         await asyncio.sleep(0.15)  # InnoDB answers as it did last time to who asks again within a tenth of a second
         query = (
             "SELECT count(*) FROM information_schema.innodb_trx JOIN information_schema.processlist"

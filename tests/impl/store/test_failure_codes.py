@@ -29,7 +29,7 @@ MARIADB = {1698, 1792, 1927, 1969, *(v for names in (CR, ER) for v in vars(names
 
 
 def known(driver: str, code: str) -> bool:
-    """Whether a driver has a code, or codes that begin so."""
+    """Returns whether a driver has a code, or codes that begin so."""
     match driver:
         case "sqlite":
             return hasattr(sqlite3, code)

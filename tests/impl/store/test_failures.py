@@ -37,7 +37,7 @@ def told(output: str, what: str) -> list[Any]:
 
 
 def survive(url: str, *options: str, before: tuple[str, ...] = ()) -> str:
-    """What a survivor told that ran to its end."""
+    """Returns what a survivor told that ran to its end."""
     run = subprocess.run([*before, *SURVIVOR, url, "site", *options], capture_output=True, text=True, timeout=60)
     assert run.returncode == 0, run.stderr + run.stdout
     return run.stdout

@@ -84,7 +84,7 @@ class Server:
         return guard
 
     def waits(self, address: str = "192.0.2.1") -> bool:
-        """Whether an address was refused so often that it has to wait."""
+        """Returns whether an address was refused so often that it has to wait."""
         return self.reception._refusals.wait(address, asyncio.get_running_loop().time()) > 0
 
 

@@ -47,7 +47,7 @@ ASKED = {"LH703_no_such_system": "leas"}  # what is asked for, where it is not t
 
 
 def diagnostics(name: str) -> tuple[Diagnostic, ...]:
-    """What loading a bad spec finds; places begin with its name."""
+    """Returns what loading a bad spec finds; places begin with its name."""
     with tempfile.TemporaryDirectory() as scratch, contextlib.chdir(scratch):
         folder = Path(name)
         shutil.copytree(FOLDER / name, folder)
@@ -55,7 +55,7 @@ def diagnostics(name: str) -> tuple[Diagnostic, ...]:
         given = json.loads(settings.read_text()) if settings.is_file() else {}
         PREPARE.get(name, lambda _: None)(folder)
         try:
-            system = (load_for_run if name.startswith("LH704") else load)(ASKED.get(name, name), given)
+            system = (load_for_run if name.startswith(("LH704", "LH705")) else load)(ASKED.get(name, name), given)
             if name.startswith("LH8"):
                 check_runnable(system)
             return system.warnings

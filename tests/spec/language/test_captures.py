@@ -27,7 +27,7 @@ def files(**changed: tuple[str, str]) -> dict[str, str]:
 
 def test_fields_are_set_by_what_starts_the_task_and_set_back_by_what_ends_it() -> None:
     desk = load(FOLDER).roles["desk"]
-    assert [*desk.data] == ["last", "deliver__sender", "deliver__old_last", "deliver__receiver"]
+    assert [*desk.data] == ["last", "deliver__sender", "deliver__old_last", "deliver__addressee"]
     (parcel,), (rest,) = desk.states["busy"].on["parcel"], desk.states["busy"].on["rest"]
     assert [u.name for u in parcel.updates] == [*desk.data]
     assert [u.name for u in rest.updates] == [*desk.data][1:]
@@ -36,18 +36,18 @@ def test_fields_are_set_by_what_starts_the_task_and_set_back_by_what_ends_it() -
 def test_it_is_what_an_author_would_write(tmp_path: Path) -> None:
     """The same system with fields of its own has as many states."""
     by_hand = files(
-        client=("posted}}", "posted, set: {to_whom: event.receiver, how: event.heavy}}}"),
-        desk=("set: {last: msg.heavy}", "set: {last: msg.heavy, whom: msg.receiver, who: msg.sender, was: last}"),
+        client=("posted}}", "posted, set: {to_whom: event.addressee, how: event.heavy}}}"),
+        desk=("set: {last: msg.heavy}", "set: {last: msg.heavy, whom: msg.addressee, who: msg.sender, was: last}"),
     )
     by_hand["roles/client.yaml"] = (
         by_hand["roles/client.yaml"].replace("odd: bool", "odd: bool, to_whom: client, how: bool")
-        .replace("event.receiver, heavy: event.heavy}}\n", "to_whom, heavy: how}}\n")
-        .replace("with: {receiver: event.receiver, heavy: event.heavy}", "with: {receiver: to_whom, heavy: how}")
+        .replace("event.addressee, heavy: event.heavy}}\n", "to_whom, heavy: how}}\n")
+        .replace("with: {addressee: event.addressee, heavy: event.heavy}", "with: {addressee: to_whom, heavy: how}")
     )  # fmt: skip
     by_hand["roles/desk.yaml"] = (
         by_hand["roles/desk.yaml"].replace("{last: bool}", "{last: bool, whom: client, who: client, was: bool}")
         .replace("{to: free}", "{to: free, set: {whom: 'client[0]', who: 'client[0]', was: false}}")
-        .replace("to: msg.receiver", "to: client\n    only: it == whom").replace("by: msg.sender", "by: who")
+        .replace("to: msg.addressee", "to: client\n    only: it == whom").replace("by: msg.sender", "by: who")
         .replace("old(last)", "was")
     )  # fmt: skip
     ours, theirs = explore(load(FOLDER)), explore(written(tmp_path, by_hand))
@@ -55,8 +55,8 @@ def test_it_is_what_an_author_would_write(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("changed", "words"), [
-    ({"desk": ("to: msg.receiver", "to: msg.reciever")}, "did you mean `receiver`"),
-    ({"desk": ("to: msg.receiver", "to: last")}, "client"),
+    ({"desk": ("to: msg.addressee", "to: msg.adressee")}, "did you mean `addressee`"),
+    ({"desk": ("to: msg.addressee", "to: last")}, "client"),
     ({"desk": ("heavy: last", "heavy: event.weight")}, "weight"),
     ({"client": ("heavy: event.heavy", "heavy: msg.sender")}, "sender"),
     ({"client": ("post: {to: posted}", "post: {to: posted}, delivery: {to: posted}")}, ""),

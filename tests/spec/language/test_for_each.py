@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from leasehold.spec.language import expression as x
+from leasehold.spec.language.diagnostics import SpecError
 from leasehold.spec.language.for_each import quantified
 from leasehold.spec.language.types import BOOL, INT, Int
-from tests.systems import load
+from tests.systems import load, load_for_run
 
 
 def test_a_case_of_one_binding_is_a_case_of_the_property() -> None:
@@ -26,3 +29,15 @@ def test_a_case_of_one_binding_is_a_case_of_the_property() -> None:
     assert x.text(found.when) == "0 == 1 or 1 == 1"
     assert x.text(found.claim) == "(not 0 == 1 or 0 == 7) and (not 1 == 1 or 1 == 7)"
     assert not found.variables
+
+
+@pytest.mark.long
+def test_a_limit_of_checkers_stops_no_run() -> None:
+    """A site may have more units than a claim can be decided of, one by one or written out."""
+    for units, words in ((1001, "is claimed 1,001 times"), (4000, "the expression has 468,000 parts")):
+        with pytest.raises(SpecError, match=words):
+            load("lease", {"max_units": units})
+        system = load_for_run("lease", {"max_units": units})
+        assert system.roles["unit"].count == units
+        assert system.properties.keys() == load("lease").properties.keys()
+        assert system.digest == load("lease").digest

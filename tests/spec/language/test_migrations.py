@@ -60,8 +60,8 @@ migrations:
 """
     fields = {
         "presses": MigratedField("presses", value=2),
-        "shade": MigratedField("shade", value="green"),
-        "seen": MigratedField("seen", "looked", (False, False), True, True),
+        "shade": MigratedField("shade", initial=True),
+        "seen": MigratedField("seen", "looked", cells=True, filled=True),
         "note": MigratedField("note", value="hello"),
     }
     role = MigratedRole(

@@ -217,7 +217,7 @@ def texts(draw: st.DrawFn, kind: str, sight: Sight, depth: int = 3) -> str:
         return draw(st.sampled_from(list(options)))
 
     def machine() -> str:
-        """What names a machine with data."""
+        """Returns what names a machine with data."""
         own = ["self"] if sight.own else []
         return pick(["hub", f"unit[{draw(st.integers(0, 2))}]", *sight.of("unit"), *sight.of("hub"), *own])
 
@@ -238,6 +238,9 @@ def texts(draw: st.DrawFn, kind: str, sight: Sight, depth: int = 3) -> str:
         }.get((kind, which), [])  # fmt: skip
         if kind == "int":
             leaves.append(f"{name}.number")
+        if kind == "unit":
+            ends = {"ask": ["sender"], "beg": ["sender"], "all": ["sender"], "tell": ["receiver"]}
+            leaves += [f"{name}.{end}" for end in ends.get(which, ["sender", "receiver"])]
         if kind == "bool" and which == "tell":
             leaves.append(f"{name}.latest")
         if kind == "bool" and which == "all":
@@ -400,7 +403,10 @@ def states(draw: st.DrawFn, world: World) -> Global:
                 continue
             entries.append((number, message.name, fields))
             named = {f.name: v for f, v in zip(message.fields, fields, strict=True)}
-            sent.append(InTransit(message.name, named, number, number == NEWEST))
+            known, ranked = len(entries) if lane.channel.kind == "fifo" else number, lane.channel.kind != "fifo"
+            sent.append(
+                InTransit(message.name, named, known, number == NEWEST, lane.sender, lane.receiver, ranked=ranked)
+            )
         content: dict[str, Any] = {"mailbox": (NEWEST, tuple(entries)), "set": frozenset(entries)}
         packed[lane.cell] = content.get(lane.channel.kind, tuple(entries))
     assert layout.clock is not None

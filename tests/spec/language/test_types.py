@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.spec.language.types import INT, TIME, Int, Opaque, domain, numbers, size
+from leasehold.spec.language.types import (
+    INT,
+    TIME,
+    Enum,
+    Int,
+    Map,
+    Opaque,
+    Option,
+    default,
+    domain,
+    in_range,
+    numbers,
+    size,
+)
 
 
 @pytest.mark.parametrize(
@@ -27,3 +40,18 @@ def test_the_numbers_of_a_type_are_in_it_and_in_the_range_to_explore(
 ) -> None:
     assert list(numbers(of, explore)) == list(domain(of, explore)) == wanted
     assert size(of, explore) == len(wanted)
+
+
+@pytest.mark.parametrize("low", [None, -2, -1, 0, 1, 2])
+@pytest.mark.parametrize("high", [None, -2, -1, 0, 1, 2])
+def test_a_value_that_nobody_declares_is_in_its_type(low: int | None, high: int | None) -> None:
+    """On both sides of 0, with and without each end; also in a map, and where it is the only value that is tried."""
+    if low is not None and high is not None and low > high:
+        return
+    of = Int(low, high)
+    cells = Map(Enum("side", ("left", "right")), of)
+    assert in_range(of, default(of))
+    assert in_range(cells, default(cells))
+    assert default(Option(of)) is None
+    assert default(of) in numbers(of, None)
+    assert all(in_range(of, n) for n in numbers(of, None))

@@ -93,3 +93,22 @@ def test_what_a_task_reads_has_a_field_of_its_own(tmp_path: Path) -> None:
     assert [*found.roles["hub"].data] == [
         "cells", "tell__x", "odd", "old_odd", "tell__x_", "tell__old_odd", "tell__old_odd_",
     ]  # fmt: skip
+
+
+def test_a_field_is_nearer_than_a_channel_of_its_name(tmp_path: Path) -> None:
+    files = {
+        "system.yaml": "system: near\nroles: {hub: {}, w: {instances: 2}}\n"
+        "channels: {votes: {from: w, to: hub, kind: bag}}\nenvironment: {go: {to: w}, end: {to: hub}}\n",
+        "messages.yaml": "messages: {vote: {from: w, to: hub}}\n",
+        "roles/w.yaml": "role: w\nevents: {go: Vote.}\nstates:\n  s: {initial: true, on: {go: {to: t, also: vote}}}\n"
+        "  t: {ignore: {go: once}}\ntasks: {vote: {send: vote, to: hub}}\n",
+        "roles/hub.yaml": "role: hub\ndata: {votes: 'set[w]'}\nevents: {end: Enough.}\n"
+        "states:\n  s:\n    initial: true\n"
+        "    on:\n      vote: {stay: true, set: {votes: 'votes | {msg.sender}'}}\n"
+        "      end: {to: over, when: len(votes) == 2}\n    ignore: {end: too few}\n"
+        "  over: {ignore: {vote: over, end: over}}\n",
+        "invariants.yaml": "properties:\n  all_have: {always: hub.state == s or len(hub.votes) == 2}\n"
+        "  both_at_once: {sometimes: len(votes) == 2}\n",
+    }
+    found = {p.name: p.verdict for p in explore(written(tmp_path, files)).properties}
+    assert found == {"all_have": "exhausted", "both_at_once": "witnessed"}

@@ -120,6 +120,14 @@ double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* The digest of the text that this was compiled from; the loader compares it with that of the text beside it. */
+EXPORT const char *engine_source(void);
+
+EXPORT const char *engine_source(void)
+{
+    return ENGINE_SOURCE;
+}
+
 /* Whether this processor has the instructions that functions compiled with PEXT use. */
 EXPORT int has_pext(void);
 

@@ -15,7 +15,8 @@ from leasehold.faults.partition import ActorPartition, drawn_partition
 
 ACTORS = ("service_manager", "broker", "site")
 FAULTS = ("crash", "crash_within", "cut", "weather", "disk", "handler", "power", "skew", "lose")
-LONGEST_TERM = 5  # ticks
+LONGEST_TERM = 5  # ticks for which the guests of a lease may run
+LONGEST_LEASE = LONGEST_TERM + 2  # they leave in the last of them
 PARTED = 0.3  # the share of plans with a partition that is longer than a term
 VERBS = ("setup", "modify", "teardown", "join", "leave")  # of the handlers of units and of guests
 
@@ -84,7 +85,7 @@ def plan_of(seed: int) -> RunPlan:
     parted = random.Random(f"partition {seed}")  # of its own: the rest of a plan is as it is without one
     demands = [act.tick for act in acts if act.kind == "demand"]
     if demands and parted.random() < PARTED:
-        partition, long = drawn_partition(parted, ACTORS, LONGEST_TERM)
+        partition, long = drawn_partition(parted, ACTORS, LONGEST_LEASE)
         at = min(demands) + parted.randint(1, 3)  # when the first lease may be there
         ticks = max(ticks, at + long)
         acts.append(PlannedEvent(at, "partition", partition.one, (long,), _direction(partition)))

@@ -38,8 +38,6 @@ TICK = 1.0  # seconds of a tick
 REST = 40  # ticks within which everything has to be at rest once faults are over
 LIMIT, LONG = 4, 6  # ticks after which a handler is given up, and that one takes which is
 GUEST_VERBS = ("join", "modify", "leave")
-# A protocol that does not have guests leave before the end that their site has confirmed lets them run past it.
-MARGIN = "clock_margin"
 
 
 @cache
@@ -70,7 +68,6 @@ class RandomRun(LeaseRun):
         self.handler: tuple[str, int] = ("", 0)  # which verb fails (1) or takes its time (0)
         self.skewed = any(act.kind == "skew" for act in self.plan.acts)
         self.use = UseOfUnits(self.sim, self._holder_cannot)
-        self.leaves_in_time = MARGIN in program.constants
         self.able = 0  # from when on the holder's guests leave in time, as far as it is known
         self.until: list[tuple[int, Any]] = []  # what ends at a tick
         self.down: dict[str, int] = {}  # when an actor restarts
@@ -99,7 +96,7 @@ class RandomRun(LeaseRun):
                 self.say("invariant", f"{monitor.lease}: {name} does not hold {when}")
         for words in self.committed.lost:
             self.say("record", words)
-        for words in self.use.wrong if self.leaves_in_time else ():
+        for words in self.use.wrong:
             self.say("use", words)
         self.report_steps()
         self.report_errors()

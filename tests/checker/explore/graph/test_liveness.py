@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import combinations, pairwise
+import re
+from collections.abc import Callable, Sequence
+from itertools import combinations, pairwise, product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -296,6 +297,31 @@ tasks: {choose: {call: policy.choose, answers: [left, right]}}
         "it never comes, in a run that is fair: with `fair: true` on `stop` and `fair: true` on `halt` this would hold"
     )
     assert judged(made(BOTH % ("true", "true"), role)).verdict == "exhausted"
+
+
+MIXED = """role: m
+events: {back: to and fro, go: on, stop: "off", halt: it too}
+states:
+  a: {initial: true, on: {stop: {to: c}, go: {to: b}}, ignore: {halt: no, back: no}}
+  b: {on: {halt: {to: c}, back: {to: a}}, ignore: {stop: no, go: no}}
+  c: {ignore: {stop: it has, halt: it has, back: no, go: no}}
+"""
+
+
+def test_none_of_what_would_help_is_too_much(made: Make) -> None:
+    """Of all ways to declare the actions, the one that is named helps, and none that asks for less."""
+    words, names = ("false", "true", "strong"), ("go", "stop", "halt", "back")
+
+    def declared(fair: Sequence[int]) -> Path:
+        return made(
+            ", ".join(f"{name}: {{to: m, fair: {words[n]}}}" for name, n in zip(names, fair, strict=True)), MIXED
+        )
+
+    said = {name: fair for fair, name in re.findall(r"`fair: (\w+)` on `(\w+)`", judged(declared([0] * 4)).reason)}
+    best = tuple(words.index(said.get(name, "false")) for name in names)
+    less = [fair for fair in product(range(3), repeat=4) if all(a <= b for a, b in zip(fair, best, strict=True))]
+    assert [fair for fair in less if judged(declared(fair)).verdict == "exhausted"] == [best]
+    assert sorted(said.values()) == ["strong", "true"]
 
 
 RING = """role: m

@@ -93,7 +93,7 @@ def words(outcome: CaseOutcome) -> str:
 
 
 def finding(runner: CaseRunner, explored: Explored, check: str, step: int = 7) -> str:
-    """What a check says in the first case in which it finds anything; empty: it finds nothing."""
+    """Returns what a check says in the first case in which it finds anything; empty: it finds nothing."""
     for script in explored.scripts[::step]:
         for found in runner.play(script).findings:
             assert found.check in CHECKS

@@ -6,8 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from leasehold.checker.recovery.lease.random_runs.plan import ACTORS, LONGEST_TERM, PlannedEvent, RunPlan, plan_of
-from leasehold.checker.recovery.lease.random_runs.run import MARGIN, RandomRun, compiled
+from leasehold.checker.recovery.lease.random_runs.plan import (
+    ACTORS,
+    LONGEST_LEASE,
+    LONGEST_TERM,
+    PlannedEvent,
+    RunPlan,
+    plan_of,
+)
+from leasehold.checker.recovery.lease.random_runs.run import RandomRun, compiled
 from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.checker.recovery.lease.use import UseOfUnits
 from leasehold.faults.partition import ActorPartition, every_partition
@@ -129,6 +136,9 @@ def test_a_leave_that_failed_has_not_left_and_may_be_excused(world: World) -> No
 
 # Real actors, in simulation
 
+CONSTANTS = compiled(2, True)[0].constants
+LEAVE_TIME = int(CONSTANTS["leave_limit"]) + int(CONSTANTS["clock_margin"])
+
 
 def quiet(partition: ActorPartition, lazy: bool, at: int) -> RandomRun:
     """Two leases that are extended, contend for all units, and have nothing to suffer but a partition."""
@@ -150,15 +160,12 @@ def test_no_partition_makes_guests_run_on_what_is_anothers(partition: ActorParti
     assert run.use.judged > 0
     # A broker and a site say nothing to each other.
     assert bool(run.sim.network.lost) == ({partition.one, partition.other} != {"broker", "site"})
-    if MARGIN in run.sim.program.constants:
-        assert run.use.wrong == {}
-    else:  # a holder whose site does not answer hangs on to its units: the judge finds it, and nothing else
-        assert bool(run.use.wrong) == ({partition.one, partition.other} == {"service_manager", "site"})
+    assert run.use.wrong == {}
 
 
 def test_the_end_that_is_confirmed_is_what_the_network_has_brought() -> None:
     run = quiet(ActorPartition("site", "service_manager", both=False), True, 2)
-    assert 4 <= run.use.ends[MINE] <= 20
+    assert 4 <= run.use.ends[MINE] <= 20 + LEAVE_TIME
 
 
 def test_plans_have_partitions_that_are_longer_than_a_term() -> None:
@@ -166,8 +173,9 @@ def test_plans_have_partitions_that_are_longer_than_a_term() -> None:
     found = [(plan, act) for plan in plans for act in plan.acts if act.kind == "partition"]
     assert 0.2 < len(found) / len(plans) < 0.4
     assert {act.partition for _, act in found} >= set(every_partition(ACTORS)) - {ActorPartition(*ACTORS[:2])}
+    assert LONGEST_LEASE == LONGEST_TERM + LEAVE_TIME
     for plan, act in found:
-        assert act.numbers[0] > LONGEST_TERM
+        assert act.numbers[0] > LONGEST_LEASE
         assert act.tick + act.numbers[0] <= plan.ticks
         assert min(a.tick for a in plan.acts if a.kind == "demand") < act.tick
 

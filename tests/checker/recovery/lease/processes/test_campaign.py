@@ -368,7 +368,7 @@ def actors_of(folder: Path) -> Any:
 
 
 def waits_of(script: FaultScript, told: list[Any]) -> Iterator[Any]:
-    """What a script does, with its waits in between; the result at its end."""
+    """Yields what a script does, with its waits in between; the result at its end."""
     while True:
         try:
             wait = next(script)

@@ -36,7 +36,7 @@ class Run(RandomRun):
         self.events: Any = SimpleNamespace(wrong=[])
         self.handler, self.skewed = ("", 0), False
         self.use: Any = SimpleNamespace(tick=lambda: self.told.append("use"), wrong={})
-        self.able, self.leaves_in_time = 0, True
+        self.able = 0
         self.until, self.down, self.within = [], {}, {}
         self.chance: Any = SimpleNamespace(
             random=lambda: 0.4, randint=lambda low, high: high, sample=lambda some, count: some[:count]
@@ -411,15 +411,13 @@ def test_units_that_are_up_for_leases_that_are_over_are_found() -> None:
     assert run.found() == []
 
 
-def test_what_the_judge_of_units_says_counts_where_guests_leave_in_time() -> None:
-    """A protocol without a margin is known to let guests run on."""
-    for leaves_in_time in (True, False):
-        run = Run(ticks=0)
-        run.leaves_in_time, run.use.wrong = leaves_in_time, {"a guest runs on": None}
-        for name in ("_end_faults", "_come_to_rest"):
-            setattr(run, name, lambda: None)
-        run.play()
-        assert ([f for f in run.found() if f[0] == "use"] == [("use", "a guest runs on")]) == leaves_in_time
+def test_what_the_judge_of_units_says_counts() -> None:
+    run = Run(ticks=0)
+    run.use.wrong = {"a guest runs on": None}
+    for name in ("_end_faults", "_come_to_rest"):
+        setattr(run, name, lambda: None)
+    run.play()
+    assert [f for f in run.found() if f[0] == "use"] == [("use", "a guest runs on")]
 
 
 @pytest.mark.parametrize(
