@@ -306,12 +306,6 @@ def _modules() -> dict[str, ast.Module]:
     return {name.removesuffix(".__init__"): ast.parse(path.read_text()) for path, name in names.items()}
 
 
-def test_no_module_holds_two_ideas() -> None:
-    """One of over 500 lines does; the C engine's too."""
-    files = [path for layer in LAYERS for end in ("py", "c", "h") for path in (ROOT / layer).rglob(f"*.{end}")]
-    assert [path for path in files if len(path.read_text().splitlines()) > 500] == []
-
-
 def test_a_class_name_has_one_meaning() -> None:
     names = Counter(
         node.name for tree in _modules().values() for node in tree.body

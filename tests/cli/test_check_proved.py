@@ -9,12 +9,14 @@ import pytest
 
 from leasehold.checker.prove import ClaimVerdict, Proof, StoredProof, store, stored
 from leasehold.checker.prove.decide.induction import ANY, Setting
+from leasehold.checker.prove.decide.proof import PROVABLE
 from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.spec import System, shipped_folder
 from tests.cli.conftest import Run, as_json
 from tests.systems import load
 
-PROVED = {"agreement", "commit_needs_all", "decisions_stand", "votes_are_cast", "giving_up_aborts"}
+COMMIT = load("two_phase_commit").properties
+PROVED = {name for name, p in COMMIT.items() if p.kind in PROVABLE}
 FOR = (
     "proved: for any number of participant machines, all values, runs without end, any number of crashes and losses, "
     "duplicates and overtaking"
@@ -42,10 +44,15 @@ def vouch(system: System, *names: str) -> StoredProof:
 
 
 def verdicts(output: str) -> dict[str, str]:
-    """The word before each property of two-phase commit; only the first table has one."""
-    lines = (line.split() for line in output.splitlines())
-    names = load("two_phase_commit").properties.keys() | {"deadlock_free"}
-    return {words[1]: words[0] for words in lines if len(words) > 1 and words[1] in names}
+    """The word before each property of two-phase commit, or before the list that it is in."""
+    found: dict[str, str] = {}
+    word = ""
+    for line in output.splitlines():
+        start = re.match(r"(\w+)(?: \(\d+\))?  ", line)
+        word = start[1] if start else word if line.startswith("  ") else ""
+        if word in {"holds", "proved", "exhausted", "witnessed", "VIOLATED"}:
+            found |= dict.fromkeys({*re.findall(r"\w+", line)} & (COMMIT.keys() | {"deadlock_free"}), word)
+    return found
 
 
 def files() -> list[Path]:
