@@ -396,7 +396,7 @@ def _require_first_state(system: System, setting: Setting) -> None:
     encoding = setting.encoding(system)
     first = encoding.first(encoding.before)
     solver = encoding.solver()
-    solver.add(*encoding.given, first, *encoding.sorts.cardinals.facts([first]))
+    solver.add(*encoding.given, first, *encoding.sorts.cardinals.facts([first], differing=[first]))
     if solver.check() == z3.unsat:
         asked = ", ".join(held(system, setting))
         raise no_first_state(system, f"with {asked}" if asked else "with any constants")

@@ -127,7 +127,7 @@ class Certificate:
         script = _Script(encoding)
         script.add("constants", encoding.given)
         script.add("guard", [first])
-        script.add("axiom", encoding.sorts.cardinals.facts([first, *goals.values()]))
+        script.add("axiom", encoding.sorts.cardinals.facts([first, *goals.values()], differing=[*goals.values()]))
         script.asks({f"before {name}": goal for name, goal in goals.items()})
         yield VerificationCondition(START, "initial states", tuple(goals), script=script.text())
         for step in encoding.relation.steps(encoding.before):
@@ -173,16 +173,17 @@ class Certificate:
         script.add("constants", encoding.given)
         script.add("guard", step.given)
         script.add_named({f"before {name}": term for name, term in before.items()})
-        script.add("axiom", self._axioms(step, [*before.values(), *goals.values(), *script.defined]))
+        differing = [*step.given, *goals.values()] if question.differs else []
+        script.add("axiom", self._axioms(step, [*before.values(), *goals.values(), *script.defined], differing))
         script.asks(goals)
         return script.text()
 
-    def _axioms(self, step: SymbolicStep, mentioned: Sequence[Term]) -> Iterator[Term]:
+    def _axioms(self, step: SymbolicStep, mentioned: Sequence[Term], differing: Sequence[Term]) -> Iterator[Term]:
         """Yields what is known of the sizes of sets that the script speaks of."""
         role = self.encoding.system.roles.get(step.took.role)
         points = [(role.instance, step.took.instance)] if role is not None and role.indexed else []
         given = [*self.encoding.given, *step.given]
-        yield from self.encoding.sorts.cardinals.facts([*given, *mentioned], points)
+        yield from self.encoding.sorts.cardinals.facts([*given, *mentioned], points, differing=differing)
 
     def index(self, conditions: Sequence[VerificationCondition]) -> dict[str, Any]:
         """The conditions as JSON has them, in the order of the file, without their scripts."""

@@ -116,7 +116,7 @@ class _EventGuards:
     def _check(self, question: Term) -> tuple[Any, Any]:
         solver = self.encoding.solver()
         solver.add(*self.given, question)
-        solver.add(*self.encoding.sorts.cardinals.facts([*self.given, question]))
+        solver.add(*self.encoding.sorts.cardinals.facts([*self.given, question], differing=[question]))
         answer = solver.check()
         return answer, solver.model() if answer == z3.sat else None
 

@@ -299,7 +299,9 @@ def _not_at_first(setting: Setting, encoding: Encoding, claims: list[Claim], fou
             continue
         goal = encoding.now(claim)
         solver = encoding.solver()
-        solver.add(*encoding.given, first, z3.Not(goal), *encoding.sorts.cardinals.facts([first, goal]))
+        solver.add(
+            *encoding.given, first, z3.Not(goal), *encoding.sorts.cardinals.facts([first, goal], differing=[goal])
+        )
         answer = solver.check()
         found.questions += 1
         if answer == z3.sat:

@@ -112,7 +112,7 @@ class _Search:
         if self.left <= 0 or time.perf_counter() > self.until:
             raise _GivenUp
         solver = self.encoding.solver(min(self.left, self.encoding.limit))
-        solver.add(*self.encoding.given, *parts, *self.encoding.sorts.cardinals.facts(parts))
+        solver.add(*self.encoding.given, *parts, *self.encoding.sorts.cardinals.facts(parts, differing=parts))
         began = work_seconds(solver)
         answer = solver.check()
         self.is_unsure = self.is_unsure or answer == z3.unknown

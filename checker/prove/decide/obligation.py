@@ -59,6 +59,7 @@ class ProofObligation:
         self.queries = 0
         self.used: set[str] = set()  # the known claims that the proof needed
         self.sized = False  # whether sizes of sets were needed
+        self.differs = False  # whether it was asked with what one more element does to a size
         self.spent: dict[str, float] = defaultdict(float)  # seconds of the solver by claim
         self.before = before = {c.name: encoding.now(c) for c in known}
         self.after: dict[str, Term] = {
@@ -81,6 +82,7 @@ class ProofObligation:
         role = encoding.system.roles.get(step.took.role)
         self._points = [(role.instance, step.took.instance)] if role is not None and role.indexed else []
         self.facts = list(encoding.sorts.cardinals.facts(self._everything, self._points))
+        self._guards = [guard for guard in step.given if encoding.sorts.cardinals.differ(guard)]
 
     def undischarged(self, seconds: float | None = None) -> list[Undischarged]:
         """The claims that do not follow from the known ones.
@@ -102,18 +104,28 @@ class ProofObligation:
         self.sized = self.sized or bool(about_sizes or left)
         again = [*about_sizes, *(loss.claim for loss in left)]
         left = self._by_cases(min(limit, NEAR_SECONDS), given, again, self._near)
-        return self._by_cases(limit, given, [loss.claim for loss in left], lambda claims: self.facts)
+        return self._by_cases(limit, given, [loss.claim for loss in left], self._facts)
 
     def _near(self, claims: Sequence[str]) -> list[Term]:
         """Returns what is known of sizes; no two are compared of which these claims do not speak."""
-        asked = [self.after[name] for name in claims]
-        return list(self.encoding.sorts.cardinals.facts(self._everything, self._points, asked))
+        return self._facts(claims, near=[self.after[name] for name in claims])
+
+    def _facts(self, claims: Sequence[str], near: Sequence[Term] | None = None) -> list[Term]:
+        """Returns what is known of sizes, with what one more element does where claims or the step's guard subtract."""
+        cardinals = self.encoding.sorts.cardinals
+        differing = [
+            words for words in (*self._guards, *(self.after[name] for name in claims)) if cardinals.differ(words)
+        ]
+        self.differs = self.differs or bool(differing)
+        if near is None and not differing:
+            return self.facts
+        return list(cardinals.facts(self._everything, self._points, near, differing))
 
     def needed(self) -> list[Term]:
         """The obligation as unsatisfiable assertions with the claims that were needed, once it is discharged."""
         known = [self.before[name] for name in sorted(self.used)]
         wrong = [z3.Not(self.after[name]) for name in self.changed]
-        facts = self.facts if self.sized else []
+        facts = self._facts(self.changed) if self.sized else []
         return [*self.encoding.given, *self.step.given, *known, disjunction(*wrong), *facts]
 
     def _by_cases(

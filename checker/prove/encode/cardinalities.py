@@ -71,10 +71,9 @@ class Cardinalities:
     """The sizes of sets of instances whose number is not known, and their members with the least or greatest number.
 
     Of finite sets it is known: a size is at least 0 and at most that of the whole; a set within another is no larger,
-    and is the other if it is as large; one more element makes it larger by one (which is said only where a size stands
-    in a sum or a difference, or beside one, as it costs a quantifier more for each pair of sets). A set that depends on
-    the variable of a quantifier has a function as its size. Of the numbers of the members of a finite set, one is the
-    least.
+    and is the other if it is as large; where that is asked for, one more element makes a set larger by one, which costs
+    a quantifier more for each pair of sets. A set that depends on the variable of a quantifier has a function as its
+    size. Of the numbers of the members of a finite set, one is the least.
     """
 
     def __init__(self, sorts: InstanceSorts) -> None:
@@ -189,7 +188,7 @@ class Cardinalities:
 
     def facts(
         self, mentioned: Sequence[Term], points: Sequence[tuple[t.Instance, Term]] = (),
-        near: Sequence[Term] | None = None,
+        near: Sequence[Term] | None = None, differing: Sequence[Term] = (),
     ) -> Iterator[Term]:  # fmt: skip
         """Yields what is known of the sizes and sums that were asked for.
 
@@ -197,6 +196,8 @@ class Cardinalities:
             mentioned: formulas; there are no axioms for other sizes and sums.
             points: instances at which one sum may differ from another.
             near: formulas; two sizes are compared only where one of them is in these. None: any two are.
+            differing: formulas; of the sizes in their sums and differences, or beside these, it is known that one more
+                element makes a set one larger.
         """
         names = set().union(*map(self._numbers, mentioned))
         yield from self._known_of_sums(names, points)
@@ -207,13 +208,17 @@ class Cardinalities:
         for sized in every:
             yield from self._of_one_size(sized)
         about = names if near is None else set().union(*map(self._numbers, near))
-        differ = set().union(*map(self._by_difference, mentioned if near is None else near))
+        differ = set().union(*map(self._by_difference, differing))
         for one, other in combinations(every, 2):
             if one.of == other.of and (one.name in about or other.name in about):
                 for small, large in ((one, other), (other, one)):
                     yield self._compared(small, large)
                     if one.name in differ or other.name in differ:
                         yield self._larger_by_one(small, large)
+
+    def differ(self, words: Term) -> bool:
+        """Returns whether a size stands in a sum or a difference of a formula, or is compared with one."""
+        return bool(self._by_difference(words))
 
     def _by_difference(self, words: Term) -> set[str]:
         """The names of the sizes in a formula that are compared with sums or differences, or are in one."""
@@ -225,9 +230,10 @@ class Cardinalities:
                 continue
             seen.add(part.get_id())
             todo += part.children()
-            has_numbers = z3.is_app(part) and any(map(z3.is_int, part.children()))
-            if has_numbers and any(z3.is_add(p) or z3.is_sub(p) for p in (part, *part.children())):
-                found |= self._numbers(part)
+            compared = [p for p in part.children() if z3.is_int(p)] if z3.is_app(part) and z3.is_bool(part) else []
+            terms = [term for p in compared for term in _terms(p)]
+            if any(is_added for _, is_added in terms):
+                found |= set().union(*(self._numbers(term) for term, _ in terms))
         return found
 
     def _known_of_sums(self, names: set[str], points: Sequence[tuple[t.Instance, Term]]) -> Iterator[Term]:
@@ -307,3 +313,15 @@ def _has(words: Term, probe: Term) -> bool:
 
 
 _NUMBER = re.compile(r"(?:size|sum|best)!\w+!\d+")
+
+
+def _terms(number: Term, is_added: bool = False) -> Iterator[tuple[Term, bool]]:
+    """Yields the terms of a number in all its cases, each with whether it is added to or subtracted from another."""
+    if z3.is_add(number) or z3.is_sub(number):
+        for part in number.children():
+            yield from _terms(part, True)
+    elif z3.is_app_of(number, z3.Z3_OP_ITE):
+        for case in number.children()[1:]:
+            yield from _terms(case, is_added)
+    else:
+        yield number, is_added

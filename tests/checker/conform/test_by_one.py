@@ -48,7 +48,7 @@ FREE_AFTER_PRUNING = {
     r"step epoch -1": "the incarnation before may be in events that were dropped",
     r"step (dropped|swapped with .*)": "what a machine was before its first step is not known",
     r"step step\.cause another": "nobody knows what the state before has asked for",
-    r"step step\.record\.data\..*another": "of the first step of a machine nobody knows the record before",
+    r"step step\.record\.data\..*(another|one dropped)": "nobody knows the record before the first step of a machine",
 }
 
 
