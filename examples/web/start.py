@@ -15,6 +15,7 @@ from leasehold.impl.lease.fleet import Fleet
 
 HERE = Path(__file__).resolve().parent
 UNITS = 4
+LEAVE_TICKS = 80  # 40 s; a member is drained for 30 s (`WEB_DRAIN_SECONDS`)
 
 
 def main(folder: Path, listen: str) -> None:
@@ -27,6 +28,7 @@ def main(folder: Path, listen: str) -> None:
         folder / "actors", UNITS, more={"probing": {"every_seconds": 1, "patience": 2}},
         handler={"name": "command", "directory": "units", "environment": environment, **site},
         guest={"name": "command", "directory": "members", "environment": environment, **holder},
+        settings={"leave_limit": LEAVE_TICKS},
     )  # fmt: skip
     with fleet:
         print(f"http://{listen} is served; try, in another terminal:")

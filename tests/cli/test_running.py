@@ -83,7 +83,7 @@ def test_a_lease_from_the_command_line(fleet: Fleet) -> None:
     assert "service_manager joining -> active: joined" in why
     leasehold(fleet, "extend", lease, "--units", "3", "--soon")
     site = fleet.client(SITE)
-    wait(lambda: site.get("leases", lease)[0]["data"]["units"] == 3)
+    wait(lambda: len(site.get("leases", lease)[0]["data"]["told"]) == 3)
     assert "modifying" not in leasehold(fleet, "close", lease)
     assert "Somebody wants" not in leasehold(fleet, "explain", lease)
     wait(lambda: set(states(fleet, lease).values()) == {"closed"})

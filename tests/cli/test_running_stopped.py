@@ -57,5 +57,5 @@ def test_an_actor_that_cannot_answer_is_named_beside_those_that_can(tmp_path: Pa
         assert leasehold(fleet, "recover", "unit-0", code=1) == ("", NO_STEPS)
         (tmp_path / "away.db").rename(tmp_path / "site.db")
         wait(lambda: site.get("about")["running"])
-        wait(lambda: [row["data"]["units"] for row in site.get("leases")] == [2])
+        wait(lambda: [len(row["data"]["told"]) for row in site.get("leases")] == [2])
         assert leasehold(fleet, "recover", "tenant:1")[1] == ""

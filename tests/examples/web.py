@@ -23,6 +23,7 @@ from leasehold.impl.lease.fleet import Fleet
 
 WEB = Path(__file__).parents[2] / "examples" / "web"
 UNIT, MEMBER, BALANCER = (str(WEB / name) for name in ("unit.py", "member.py", "balancer.py"))
+TICK_SECONDS = 0.25
 DOWNLOAD = 64 * 1024  # bytes, which take a second
 
 
@@ -191,7 +192,8 @@ def cluster(balancer: Balancer, units: int = 4, drain_seconds: float = 10.0, **m
     """The actors, whose units are web servers, and whose holder makes them members."""
     probing = {"every_seconds": 0.5, "patience": 2}
     return Fleet(
-        balancer.folder / "actors", units, 0.25, more={"probing": probing, **more},
+        balancer.folder / "actors", units, TICK_SECONDS, more={"probing": probing, **more},
         handler={"name": "command", **unit_command(balancer.folder)},
         guest={"name": "command", **member_command(balancer.folder, drain_seconds)},
+        settings={"leave_limit": round((drain_seconds + 5) / TICK_SECONDS)},
     )  # fmt: skip
