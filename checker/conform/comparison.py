@@ -157,9 +157,16 @@ class StepComparison:
             answer = offer.offer.cause == "answer"
             if answer and 0 <= epoch != step.core.began(step.before, offer.offer.name):
                 continue  # the state that asked was left
-            if self.asks_unknown(offer) or offer.allowed(state, fields, -1):
+            if self.asks_unknown(offer) or self._is_unenforced(offer) or offer.allowed(state, fields, -1):
                 return choose(offer.moves, state, fields, -1)
         return None
+
+    def _is_unenforced(self, offer: GroundOffer) -> bool:
+        """Returns whether running actors do not hold an event to the environment's condition (`enforced: false`)."""
+        event = offer.offer.role.name, offer.offer.event
+        return any(
+            (one.role, one.event) == event and not one.enforced for one in self.world.system.environment.values()
+        )
 
     def driven_again(self, step: LoggedStep, machine: GroundMachine, state: Sequence[Any]) -> Move | None:
         """The move of what a recovered machine gives a subsidiary one anew, if its state asks for it."""

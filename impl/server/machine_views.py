@@ -71,11 +71,12 @@ class MachineViews:
 
     def steps(self, core: Core, history: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """A machine's last steps, without what it said; those of the clock name whose answers were missing."""
-        said: Sequence[str] = ()
+        said: Sequence[str] = ()  # in this state: an internal transition does not leave it
+        internal = {each.name for each in self.system.roles[core.role].transitions() if each.internal}
         for step in history:
             shown = {name: value for name, value in step.items() if name != "said"}
             yield {**shown, **self._unanswered(core, step, said)}
-            said = step.get("said", said)
+            said = [*said, *step.get("said", ())] if step.get("transition") in internal else step.get("said", said)
 
     def _unanswered(self, core: Core, step: dict[str, Any], said: Sequence[str]) -> dict[str, Any]:
         """Of a step that time has taken: what was asked of neighbours whose answers had not come.
@@ -83,7 +84,7 @@ class MachineViews:
         Args:
             core: of the machine.
             step: in its history.
-            said: the messages that it has said since the step before.
+            said: the messages that it has said since it came to its state.
         """
         if step.get("transition", "").partition("#")[2].partition(".")[0] != "tick":
             return {}

@@ -16,6 +16,7 @@ EXPIRY = [
     "extension_answered_before_the_end",
     "handlers_end_in_time",
     "guests_end_in_time",
+    "a_guest_is_gone_before_the_end",
 ]
 # Of the text, as a specification that is refused has timers, too.
 TIMERS = [

@@ -94,7 +94,7 @@ class LeaseCaseRun(CaseRun[LeaseSimulation], LeaseRun):
 
     def to_the_restart(self) -> None:
         """The bystander's lease, then the script."""
-        self._demand(BYSTANDER, LONG, 6)
+        self._demand(BYSTANDER, LONG, 9)
         self.sim.loop.advance(0.5)
         super().to_the_restart()
 
