@@ -290,7 +290,7 @@ SLOW = pytest.mark.slow
 @pytest.mark.parametrize(("settings", "faults"), [
     ("", "crash=1"), ("expiry=false", "crash=1,partition=1"), ("expiry=false", "crash=1,power_cut=1,reorder=1"),
     pytest.param("expiry=false", "crash=2,duplicate=1,lose=1", marks=SLOW),
-    pytest.param("", "crash=2,lose=1", marks=pytest.mark.long),
+    pytest.param("", "crash=2,lose=1", marks=SLOW),
     pytest.param("", "crash=2,duplicate=1,lose=1", marks=SLOW),
 ])  # fmt: skip
 def test_the_numbers_of_the_lease(settings: str, faults: str, request: pytest.FixtureRequest) -> None:
