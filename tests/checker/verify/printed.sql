@@ -169,16 +169,19 @@ WHERE cut.entry > :checked
      END)));
 
 -- victims_are_given_back
--- A site that is asked to extend a lease keeps its units but for those that the holder gives back or
--- that have failed.
+-- A site that is asked to extend a lease keeps its units but for those that the holder gives back,
+-- that have failed, or of which the holder was not told.
 --   when:
 --     took(authority.extend_lease)
 --     and not ignored(authority.extend_lease)
 --     and authority.state == modifying
 --     and old(service_manager.state) == extending_lease
 --     and old(all(m.end == service_manager.ticket_end for m in pending(extend_lease) if m.number > 0))
---   step: authority.chosen == old({u for u in authority.chosen if u not in service_manager.victims and
---       u.state != failed})
+--   step:
+--     authority.chosen <= old({u for u in authority.chosen if u not in service_manager.victims and
+--         u.state != failed})
+--     and old({u for u in authority.chosen & authority.told if u not in service_manager.victims and
+--         u.state != failed}) <= authority.chosen
 -- Yields the cuts that violate it.
 SELECT cut.run, cut.number AS cut
 FROM cut
@@ -204,20 +207,39 @@ WHERE cut.entry > :checked
       AND m.number > 0
       AND m."end" <> old_service_manager.ticket_end
   )
-  AND EXISTS (
-    SELECT 1
-    FROM unit
-    WHERE unit.run = cut.run AND cut.number BETWEEN unit.since AND unit.until
-      AND (unit.instance IN (SELECT value FROM json_each(authority.chosen))) <> EXISTS (
-        SELECT 1
-        FROM unit AS u
-        WHERE u.run = cut.run AND cut.number - 1 BETWEEN u.since AND u.until
-          AND u.instance IN (SELECT value FROM json_each(old_authority.chosen))
-          AND u.instance = unit.instance
-          AND u.instance NOT IN (SELECT value FROM json_each(old_service_manager.victims))
-          AND u.state <> 'failed'
-      )
-  );
+  AND (EXISTS (
+     SELECT 1
+     FROM unit
+     WHERE unit.run = cut.run AND cut.number BETWEEN unit.since AND unit.until
+       AND unit.instance IN (SELECT value FROM json_each(authority.chosen))
+       AND NOT EXISTS (
+         SELECT 1
+         FROM unit AS u
+         WHERE u.run = cut.run AND cut.number - 1 BETWEEN u.since AND u.until
+           AND u.instance IN (SELECT value FROM json_each(old_authority.chosen))
+           AND u.instance = unit.instance
+           AND u.instance
+           NOT IN (SELECT value FROM json_each(old_service_manager.victims))
+           AND u.state <> 'failed'
+       )
+   )
+   OR EXISTS (
+     SELECT 1
+     FROM unit
+     WHERE unit.run = cut.run AND cut.number BETWEEN unit.since AND unit.until
+       AND EXISTS (
+         SELECT 1
+         FROM unit AS u
+         WHERE u.run = cut.run AND cut.number - 1 BETWEEN u.since AND u.until
+           AND u.instance IN (SELECT value FROM json_each(old_authority.chosen))
+           AND u.instance IN (SELECT value FROM json_each(old_authority.told))
+           AND u.instance = unit.instance
+           AND u.instance
+           NOT IN (SELECT value FROM json_each(old_service_manager.victims))
+           AND u.state <> 'failed'
+       )
+       AND unit.instance NOT IN (SELECT value FROM json_each(authority.chosen))
+   ));
 
 -- the_site_is_heard
 -- What its site says of a lease is ignored, or brings a service manager on or to an end.

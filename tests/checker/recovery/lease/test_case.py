@@ -198,7 +198,7 @@ def test_a_script_is_replayed_after_the_bystander_has_its_lease() -> None:
     run = Run(KINDS)
     run.to_the_restart()
     assert run.told == [
-        ("demand", BYSTANDER, 1, LONG, 6), ("advance", 0.5), "hold", ("local", 0, False, False),
+        ("demand", BYSTANDER, 1, LONG, 9), ("advance", 0.5), "hold", ("local", 0, False, False),
         ("crash", 1, False, False), ("clock", 2, False, False), "monitor", ("stillborn", 3, False, False),
         ("recover", 4, False, True),
     ]  # fmt: skip
