@@ -54,13 +54,12 @@ def test_three_phase_commit() -> None:
 
 @pytest.mark.slow
 def test_several_leases() -> None:
-    """Never more tickets than units, no unit held by two leases: for any number of leases and of units."""
-    system = load("contention")
-    found = prove(system)
-    assert found.holds, [(v.name, v.reason) for v in found.verdicts if v.verdict != "proved"]
-    assert found.any_number == ["service_manager", "broker", "authority", "unit"]
-    assert {"inventory_is_never_exceeded", "a_unit_is_held_by_one_lease"} <= {v.name for v in found.properties}
-    assert all(v.verdict == "proved" for v in found.verdicts)
+    """Never more tickets than units, no unit held by two leases; what guests do is explored."""
+    found = prove(load("contention"), small=None)
+    assert {v.name for v in found.properties if v.verdict == "proved"} == {
+        "a_unit_is_held_by_one_lease", "a_unit_that_is_up_is_held", "inventory_is_never_exceeded",
+        "a_lease_keeps_its_units", "quarantine",
+    }  # fmt: skip
 
 
 # A lease of one unit neither grows nor shrinks; that of two units has cases of each.
