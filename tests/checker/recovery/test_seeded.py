@@ -185,6 +185,8 @@ def test_nothing_is_caught_where_nothing_is_wrong_in_the_small(small: tuple[Leas
 
 # Bugs that few cases catch, and where these stop an actor.
 RARE = {
+    "calendar_not_rebuilt": "crash:broker/ticketed#",
+    "recovery_leaves_modifying": "crash:authority/modifying#",
     "acknowledged_before_the_commit": "crash:authority/active#",
     "broker_forgets_requests": "crash:broker/ticketing#",
     "double_allocation": "crash:unit/failed#",
