@@ -57,6 +57,8 @@ class StepComparison:
 
     def __init__(self, program: Program, world: Reference, asks_unknown: Callable[[GroundOffer], bool]) -> None:
         self.program, self.world, self.asks_unknown = program, world, asks_unknown
+        contracts = world.system.environment.values()
+        self._unenforced = {(one.role, one.event) for one in contracts if not one.enforced}
         self.records: dict[RecordKey, Record] = {}
         self.sent: dict[MachineLane, dict[int, list[Message]]] = {}
         self.compared = 0
@@ -157,16 +159,10 @@ class StepComparison:
             answer = offer.offer.cause == "answer"
             if answer and 0 <= epoch != step.core.began(step.before, offer.offer.name):
                 continue  # the state that asked was left
-            if self.asks_unknown(offer) or self._is_unenforced(offer) or offer.allowed(state, fields, -1):
+            free = (machine.role.name, name) in self._unenforced or self.asks_unknown(offer)
+            if free or offer.allowed(state, fields, -1):
                 return choose(offer.moves, state, fields, -1)
         return None
-
-    def _is_unenforced(self, offer: GroundOffer) -> bool:
-        """Returns whether running actors do not hold an event to the environment's condition (`enforced: false`)."""
-        event = offer.offer.role.name, offer.offer.event
-        return any(
-            (one.role, one.event) == event and not one.enforced for one in self.world.system.environment.values()
-        )
 
     def driven_again(self, step: LoggedStep, machine: GroundMachine, state: Sequence[Any]) -> Move | None:
         """The move of what a recovered machine gives a subsidiary one anew, if its state asks for it."""

@@ -82,6 +82,7 @@ class Cardinalities:
         self._sums: dict[tuple[str, str], _Cardinality] = {}
         self._bests: dict[tuple[str, str, str, str], _Best] = {}
         self._speaks: dict[int, tuple[Term, set[str]]] = {}
+        self._differ: dict[int, tuple[Term, set[str]]] = {}
 
     def of(self, type_: t.Instance, holds: Callable[[Term], Term]) -> Term:
         """The size of a set, as a number that `facts` speaks of.
@@ -222,7 +223,15 @@ class Cardinalities:
 
     def _by_difference(self, words: Term) -> set[str]:
         """The names of the sizes in a formula that are compared with sums or differences, or are in one."""
-        found: set[str] = set()
+        if not self._numbers(words):
+            return set()
+        key = words.get_id()
+        if key not in self._differ:
+            self._differ[key] = words, set(self._in_sums(words))
+        return self._differ[key][1]
+
+    def _in_sums(self, words: Term) -> Iterator[str]:
+        """Yields these names, of each comparison with a sum or a difference."""
         todo, seen = [words], set()
         while todo:
             part = todo.pop()
@@ -233,8 +242,8 @@ class Cardinalities:
             compared = [p for p in part.children() if z3.is_int(p)] if z3.is_app(part) and z3.is_bool(part) else []
             terms = [term for p in compared for term in _terms(p)]
             if any(is_added for _, is_added in terms):
-                found |= set().union(*(self._numbers(term) for term, _ in terms))
-        return found
+                for term, _ in terms:
+                    yield from self._numbers(term)
 
     def _known_of_sums(self, names: set[str], points: Sequence[tuple[t.Instance, Term]]) -> Iterator[Term]:
         """A sum of nothing but 0 is 0; sums that differ at one instance differ by that."""
@@ -312,9 +321,6 @@ def _has(words: Term, probe: Term) -> bool:
     return any(probe.eq(constant) for constant in constants(words))
 
 
-_NUMBER = re.compile(r"(?:size|sum|best)!\w+!\d+")
-
-
 def _terms(number: Term, is_added: bool = False) -> Iterator[tuple[Term, bool]]:
     """Yields the terms of a number in all its cases, each with whether it is added to or subtracted from another."""
     if z3.is_add(number) or z3.is_sub(number):
@@ -325,3 +331,6 @@ def _terms(number: Term, is_added: bool = False) -> Iterator[tuple[Term, bool]]:
             yield from _terms(case, is_added)
     else:
         yield number, is_added
+
+
+_NUMBER = re.compile(r"(?:size|sum|best)!\w+!\d+")
