@@ -395,8 +395,8 @@ def _require_first_state(system: System, setting: Setting) -> None:
         return
     encoding = setting.encoding(system)
     first = encoding.first(encoding.before)
-    solver = encoding.solver()
-    solver.add(*encoding.given, first, *encoding.sorts.cardinals.facts([first], differing=[first]))
+    solver, cardinals = encoding.solver(), encoding.sorts.cardinals
+    solver.add(*encoding.given, first, *cardinals.facts([first], subtracted=cardinals.subtracted([first])))
     if solver.check() == z3.unsat:
         asked = ", ".join(held(system, setting))
         raise no_first_state(system, f"with {asked}" if asked else "with any constants")

@@ -127,7 +127,8 @@ class Certificate:
         script = _Script(encoding)
         script.add("constants", encoding.given)
         script.add("guard", [first])
-        script.add("axiom", encoding.sorts.cardinals.facts([first, *goals.values()], differing=[*goals.values()]))
+        cardinals, asked = encoding.sorts.cardinals, [*goals.values()]
+        script.add("axiom", cardinals.facts([first, *asked], subtracted=cardinals.subtracted(asked)))
         script.asks({f"before {name}": goal for name, goal in goals.items()})
         yield VerificationCondition(START, "initial states", tuple(goals), script=script.text())
         for step in encoding.relation.steps(encoding.before):
@@ -173,17 +174,19 @@ class Certificate:
         script.add("constants", encoding.given)
         script.add("guard", step.given)
         script.add_named({f"before {name}": term for name, term in before.items()})
-        differing = [*step.given, *goals.values()] if question.differs else []
-        script.add("axiom", self._axioms(step, [*before.values(), *goals.values(), *script.defined], differing))
+        # A sum that a claim compares stands in the definition of a variable after the step: any size may be meant.
+        compared = (*step.given, *goals.values()) if question.subtracts else ()
+        script.add("axiom", self._axioms(step, [*before.values(), *goals.values(), *script.defined], compared))
         script.asks(goals)
         return script.text()
 
-    def _axioms(self, step: SymbolicStep, mentioned: Sequence[Term], differing: Sequence[Term]) -> Iterator[Term]:
-        """Yields what is known of the sizes of sets that the script speaks of."""
+    def _axioms(self, step: SymbolicStep, mentioned: Sequence[Term], compared: Sequence[Term]) -> Iterator[Term]:
+        """Yields what is known of the sizes of sets that the script speaks of, and compares."""
         role = self.encoding.system.roles.get(step.took.role)
         points = [(role.instance, step.took.instance)] if role is not None and role.indexed else []
         given = [*self.encoding.given, *step.given]
-        yield from self.encoding.sorts.cardinals.facts([*given, *mentioned], points, differing=differing)
+        cardinals = self.encoding.sorts.cardinals
+        yield from cardinals.facts([*given, *mentioned], points, subtracted=cardinals.named(compared))
 
     def index(self, conditions: Sequence[VerificationCondition]) -> dict[str, Any]:
         """The conditions as JSON has them, in the order of the file, without their scripts."""

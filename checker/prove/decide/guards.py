@@ -114,9 +114,9 @@ class _EventGuards:
             yield GuardFinding(kind, where, words, self._witness(model, update), answer == z3.sat)
 
     def _check(self, question: Term) -> tuple[Any, Any]:
-        solver = self.encoding.solver()
+        solver, cardinals = self.encoding.solver(), self.encoding.sorts.cardinals
         solver.add(*self.given, question)
-        solver.add(*self.encoding.sorts.cardinals.facts([*self.given, question], differing=[question]))
+        solver.add(*cardinals.facts([*self.given, question], subtracted=cardinals.subtracted([question])))
         answer = solver.check()
         return answer, solver.model() if answer == z3.sat else None
 

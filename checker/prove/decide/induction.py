@@ -298,10 +298,9 @@ def _not_at_first(setting: Setting, encoding: Encoding, claims: list[Claim], fou
             lost.add(claim.name)
             continue
         goal = encoding.now(claim)
-        solver = encoding.solver()
-        solver.add(
-            *encoding.given, first, z3.Not(goal), *encoding.sorts.cardinals.facts([first, goal], differing=[goal])
-        )
+        solver, cardinals = encoding.solver(), encoding.sorts.cardinals
+        solver.add(*encoding.given, first, z3.Not(goal))
+        solver.add(*cardinals.facts([first, goal], subtracted=cardinals.subtracted([goal])))
         answer = solver.check()
         found.questions += 1
         if answer == z3.sat:

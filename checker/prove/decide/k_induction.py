@@ -111,8 +111,8 @@ class _Search:
         """Returns whether formulas may hold together; what the solver cannot say may be."""
         if self.left <= 0 or time.perf_counter() > self.until:
             raise _GivenUp
-        solver = self.encoding.solver(min(self.left, self.encoding.limit))
-        solver.add(*self.encoding.given, *parts, *self.encoding.sorts.cardinals.facts(parts, differing=parts))
+        solver, cardinals = self.encoding.solver(min(self.left, self.encoding.limit)), self.encoding.sorts.cardinals
+        solver.add(*self.encoding.given, *parts, *cardinals.facts(parts, subtracted=cardinals.subtracted(parts)))
         began = work_seconds(solver)
         answer = solver.check()
         self.is_unsure = self.is_unsure or answer == z3.unknown

@@ -59,7 +59,7 @@ class ProofObligation:
         self.queries = 0
         self.used: set[str] = set()  # the known claims that the proof needed
         self.sized = False  # whether sizes of sets were needed
-        self.differs = False  # whether it was asked with what one more element does to a size
+        self.subtracts = False  # whether it was asked with what one more element does to a size
         self.spent: dict[str, float] = defaultdict(float)  # seconds of the solver by claim
         self.before = before = {c.name: encoding.now(c) for c in known}
         self.after: dict[str, Term] = {
@@ -82,7 +82,7 @@ class ProofObligation:
         role = encoding.system.roles.get(step.took.role)
         self._points = [(role.instance, step.took.instance)] if role is not None and role.indexed else []
         self.facts = list(encoding.sorts.cardinals.facts(self._everything, self._points))
-        self._guards = [guard for guard in step.given if encoding.sorts.cardinals.differ(guard)]
+        self._subtracted = encoding.sorts.cardinals.subtracted(step.given)
 
     def undischarged(self, seconds: float | None = None) -> list[Undischarged]:
         """The claims that do not follow from the known ones.
@@ -113,13 +113,11 @@ class ProofObligation:
     def _facts(self, claims: Sequence[str], near: Sequence[Term] | None = None) -> list[Term]:
         """Returns what is known of sizes, with what one more element does where claims or the step's guard subtract."""
         cardinals = self.encoding.sorts.cardinals
-        differing = [
-            words for words in (*self._guards, *(self.after[name] for name in claims)) if cardinals.differ(words)
-        ]
-        self.differs = self.differs or bool(differing)
-        if near is None and not differing:
+        subtracted = self._subtracted | cardinals.subtracted(self.after[name] for name in claims)
+        self.subtracts = self.subtracts or bool(subtracted)
+        if near is None and not subtracted:
             return self.facts
-        return list(cardinals.facts(self._everything, self._points, near, differing))
+        return list(cardinals.facts(self._everything, self._points, near, subtracted))
 
     def needed(self) -> list[Term]:
         """The obligation as unsatisfiable assertions with the claims that were needed, once it is discharged."""

@@ -7,7 +7,7 @@ for all finite sets.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import combinations
@@ -178,6 +178,14 @@ class Cardinalities:
         """Returns whether a formula speaks of a size."""
         return bool(self._numbers(words))
 
+    def named(self, formulas: Iterable[Term]) -> set[str]:
+        """Returns the names of the sizes and sums in formulas."""
+        return set().union(*map(self._numbers, formulas))
+
+    def subtracted(self, formulas: Iterable[Term]) -> set[str]:
+        """Returns the names of the sizes that stand in a sum or a difference of a formula, or are compared with one."""
+        return set().union(*map(self._by_difference, formulas))
+
     def _numbers(self, words: Term) -> set[str]:
         """The names of the sizes and sums in a formula. Searching its text is faster than walking it from here."""
         if not (self._sizes or self._sums or self._bests):
@@ -189,7 +197,7 @@ class Cardinalities:
 
     def facts(
         self, mentioned: Sequence[Term], points: Sequence[tuple[t.Instance, Term]] = (),
-        near: Sequence[Term] | None = None, differing: Sequence[Term] = (),
+        near: Sequence[Term] | None = None, subtracted: Collection[str] = (),
     ) -> Iterator[Term]:  # fmt: skip
         """Yields what is known of the sizes and sums that were asked for.
 
@@ -197,10 +205,9 @@ class Cardinalities:
             mentioned: formulas; there are no axioms for other sizes and sums.
             points: instances at which one sum may differ from another.
             near: formulas; two sizes are compared only where one of them is in these. None: any two are.
-            differing: formulas; of the sizes in their sums and differences, or beside these, it is known that one more
-                element makes a set one larger.
+            subtracted: names of sizes, of which it is known that one more element makes a set one larger.
         """
-        names = set().union(*map(self._numbers, mentioned))
+        names = self.named(mentioned)
         yield from self._known_of_sums(names, points)
         for best in self._bests.values():
             if best.name in names:
@@ -208,18 +215,13 @@ class Cardinalities:
         every = [sized for sized in self._sizes.values() if sized.name in names]
         for sized in every:
             yield from self._of_one_size(sized)
-        about = names if near is None else set().union(*map(self._numbers, near))
-        differ = set().union(*map(self._by_difference, differing))
+        about = names if near is None else self.named(near)
         for one, other in combinations(every, 2):
             if one.of == other.of and (one.name in about or other.name in about):
                 for small, large in ((one, other), (other, one)):
                     yield self._compared(small, large)
-                    if one.name in differ or other.name in differ:
+                    if one.name in subtracted or other.name in subtracted:
                         yield self._larger_by_one(small, large)
-
-    def differ(self, words: Term) -> bool:
-        """Returns whether a size stands in a sum or a difference of a formula, or is compared with one."""
-        return bool(self._by_difference(words))
 
     def _by_difference(self, words: Term) -> set[str]:
         """The names of the sizes in a formula that are compared with sums or differences, or are in one."""

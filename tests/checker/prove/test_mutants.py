@@ -175,9 +175,11 @@ def test_a_seeded_mistake_is_not_proved_and_a_run_shows_why(mutant: Mutant, name
     if name == mutant.found_by[0]:
         assert len(path) == mutant.steps
     assert contradicts(mutant, path, name)
-    encoding = Setting(relation=relation_of(deviations(mutant)), limit_seconds=10).encoding(mutant.load())
-    steps = along(path, list(encoding.relation.steps(encoding.before)))
-    found = failure(encoding, steps, name)
+    system = mutant.load()
+    # As many units as in the run: among any number the solver looks for a model in vain.
+    sizes = {role.name: role.instance.count for role in system.roles.values() if role.indexed}
+    encoding = Setting(sizes, relation=relation_of(deviations(mutant)), limit_seconds=10).encoding(system)
+    found = failure(encoding, along(path, list(encoding.relation.steps(encoding.before))), name)
     assert found.of(name)
     assert not found.undecided  # each of them has a model
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import z3
 
-from leasehold.checker.prove import prove
-from leasehold.checker.prove.decide.induction import ANY
+from leasehold.checker.prove import Certificate, prove
+from leasehold.checker.prove.decide.induction import ANY, induct
 from leasehold.checker.prove.encode.properties import claims as claims_of
 from leasehold.checker.prove.encode.values import Sorts
 from leasehold.spec.language.types import Instance
@@ -87,6 +87,17 @@ def test_one_more_element_makes_a_set_one_larger(claim: str, verdict: str, tmp_p
     assert found.verdict == verdict, found.reason
 
 
+def test_a_certificate_says_what_one_more_element_does(tmp_path: Path) -> None:
+    """Its goals are over named variables of the state after a step, in whose definitions the sums are."""
+    system = load(written(tmp_path / "grown", GROWN, "a.k == len(a.s)"))
+    conditions = [*Certificate(system, ANY, induct(system, jobs=1)).conditions()]
+    assert {"a/s#come", "a/s#go"} <= {condition.name for condition in conditions}
+    for condition in conditions:
+        solver = z3.Solver()
+        solver.from_string(condition.script.replace("(reset)", ""))
+        assert solver.check() == z3.unsat, condition.name
+
+
 def ground(words: z3.ExprRef, values: range) -> z3.ExprRef:
     """A formula whose quantifiers are about these values, without them."""
     if z3.is_quantifier(words):
@@ -103,7 +114,8 @@ def test_what_is_known_of_sizes_is_true_of_all_small_sets(machines: int) -> None
     sorts.sizes["w"] = z3.Int("n")
     one, other = (z3.Function(name, z3.IntSort(), z3.BoolSort()) for name in ("one", "other"))
     sizes = [sorts.count(w, holds) for holds in (one, other)]
-    facts = sorts.cardinals.facts(sizes, differing=[sizes[0] + 1 == sizes[1]])
+    subtracted = sorts.cardinals.subtracted([sizes[0] + 1 == sizes[1]])
+    facts = sorts.cardinals.facts(sizes, subtracted=subtracted)
     known = [ground(fact, range(-1, machines + 1)) for fact in facts]
     sets = [{i for i in range(machines) if bits >> i & 1} for bits in range(2**machines)]
     for a, b in product(sets, repeat=2):
