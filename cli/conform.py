@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -14,7 +15,14 @@ from leasehold.checker.conform.logs import ConformanceResult, WholeLog, judge_lo
 from leasehold.checker.explore import Exploration, Limits
 from leasehold.cli.common import Exit, json_option, make_folder, print_json, say, verb, writing
 from leasehold.cli.search import explore_with_progress
-from leasehold.cli.sources import SOURCE_REFUSALS, PlayedSystem, each_source, played_system, source_options
+from leasehold.cli.sources import (
+    SOURCE_REFUSALS,
+    PlayedSystem,
+    each_source,
+    in_stretches,
+    played_system,
+    source_options,
+)
 from leasehold.impl.events.chain import ChainError
 from leasehold.impl.events.event import EventError
 from leasehold.impl.identity.trust import Trust
@@ -55,14 +63,21 @@ def conform(
     keys = None if trust is None else TrustFile(trust).current()
     groups_of_words = list(_groups(sources))
     played = played_system(system, settings, [words for group in groups_of_words for words in group])
-    model = played.model
     if page is not None:
         make_folder(page.parent, page)
     result = ConformanceResult()
     groups = [_read(group, keys, unsigned, result) for group in groups_of_words]
-    known = _known(played, groups)
-    for logs in groups:
-        judge_logs(known, logs, result)
+    parts = [[*_parts(played, settings, logs)] for logs in groups]
+    if all(len(part) == 1 for part in parts):  # nothing was migrated
+        known = _known(played, groups)
+        for logs in groups:
+            judge_logs(known, logs, result)
+    else:
+        played = parts[-1][-1][0]
+        result.coverage = Coverage(played.model)
+        for one, logs in chain.from_iterable(parts):
+            judge_logs(_known(one, [logs]), logs, result)
+    model = played.model
     coverage = result.coverage or Coverage(model)
     under = fail_under is not None and coverage.of_transitions().percent < fail_under
     if page is not None:
@@ -113,6 +128,18 @@ def _read(sources: list[str], keys: Trust | None, unsigned: bool, result: Confor
     return found
 
 
+def _parts(
+    played: PlayedSystem, settings: Mapping[str, str], logs: Mapping[str, WholeLog]
+) -> Iterator[tuple[PlayedSystem, dict[str, WholeLog]]]:  # fmt: skip
+    """Yields the stretches of logs of one group, each with its system; behind a migration a log is as if pruned."""
+    for stretch in in_stretches(played, settings, {name: log.events for name, log in logs.items()}):
+        of = {
+            name: WholeLog(name, [*events], events[0].position - 1, logs[name].sealed)
+            for name, events in stretch.chains.items()
+        }
+        yield stretch.played, of
+
+
 def _known(played: PlayedSystem, groups: list[dict[str, WholeLog]]) -> KnownSystem:
     """The system, with as many machines of dynamic roles as the logs tell of."""
     model = played.model
@@ -155,7 +182,7 @@ def _judged(log: JudgedLog) -> str:
         words += f" ({log.steps - log.not_judged - log.by_reference} by the compiled core alone)"
     words += f", {counted(log.messages, 'message')} compared with what was sent"
     if log.pruned:
-        words += f"; events up to {log.pruned} were dropped, and "
+        words += f"; events up to {log.pruned} are not in it, and "
         words += f"{counted(log.not_judged, 'step')} that begin there are not judged"
     return words
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
@@ -13,6 +14,7 @@ from leasehold.checker.verify.chains import read_chain
 from leasehold.cli.common import Exit, F, set_option
 from leasehold.impl.events.chain import ChainError
 from leasehold.impl.events.event import AnyEvent, EventError, RecoveredEvent, read
+from leasehold.impl.events.stretches import stretches
 from leasehold.impl.identity.trust import Trust, TrustFault
 from leasehold.impl.identity.trust_file import TrustFile
 from leasehold.impl.server.client import Client, ClientError, Unreachable, sockets
@@ -23,7 +25,7 @@ from leasehold.spec import SpecError, System, load_for_run
 from leasehold.spec.language.load import SHIPPED
 
 NOT_A_SETTING = {"LH701", "LH704"}  # codes of constants that a run of the system does not have
-RECOVERED = b'{"kind":"recovered"'
+RECOVERED, MIGRATED = b'{"kind":"recovered"', b'{"kind":"migrated"'
 # What reading them raises, and the exit code of each.
 SOURCE_REFUSALS: dict[type[Exception], Exit] = {
     Unreachable: Exit.BAD_SPEC, ClientError: Exit.VIOLATED, StoreError: Exit.BAD_SPEC, ChainError: Exit.VIOLATED,
@@ -142,6 +144,95 @@ def played_system(
             raise
     # They are of another system, or another version of it, as will be said when they are judged.
     return PlayedSystem(name, settings, load_for_run(name, settings, more))
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedStretch:
+    """A stretch of a history, with the system that its actors played.
+
+    Attributes:
+        chains: the events of each actor, where there are several stretches and so all were read.
+        within: by actor, the positions of its events, and of those that may come with the last stretch; None: it is the
+            whole history.
+    """
+
+    played: PlayedSystem
+    chains: Mapping[str, Sequence[AnyEvent]] = field(default_factory=dict)
+    within: Mapping[str, range] | None = None
+
+
+def stretch_titles(found: Sequence[PlayedStretch]) -> list[str]:
+    """Returns of each stretch the constants in which it differs from another, and the events of each actor."""
+    names = sorted({name for one in found for name in one.played.constants})
+    differ = [name for name in names if len({one.played.constants.get(name) for one in found}) > 1]
+    titles: list[str] = []
+    for one in found:
+        constants = ", ".join(f"{name}={one.played.constants[name]}" for name in differ if name in one.played.constants)
+        within = sorted((one.within or {}).items())
+        parts = (f"{actor} from {p.start}" + ("" if p.stop == sys.maxsize else f" to {p[-1]}") for actor, p in within)
+        titles.append(f"{one.played.model.name} with {constants}: events of {', '.join(parts)}")
+    return titles
+
+
+def played_stretches(
+    system: str | None, settings: Mapping[str, str], sources: Sequence[str], more: Sequence[Path] = ()
+) -> list[PlayedStretch]:
+    """The stretches of the history that sources have, in their order, each with its own constants.
+
+    Args:
+        system: as `played_system` takes it, and likewise the rest.
+        settings: constants that come before those of each stretch.
+        sources: they are read to their end only where records were migrated.
+        more: files with more properties.
+
+    Raises:
+        ClientError, StoreError, ChainError, EventError, ConfigError, SpecError: as there, and while they are read.
+    """
+    played = played_system(system, settings, sources, more)
+    if not _was_migrated(sources):
+        return [PlayedStretch(played)]
+    return in_stretches(played, settings, read_sources(sources, None, True), more)
+
+
+def in_stretches(
+    played: PlayedSystem, settings: Mapping[str, str], chains: Mapping[str, Sequence[AnyEvent]],
+    more: Sequence[Path] = (),
+) -> list[PlayedStretch]:  # fmt: skip
+    """The stretches of a history that was read, likewise.
+
+    Args:
+        played: the system of all that is one stretch.
+        settings: constants that come before those of each stretch.
+        chains: the events of each actor.
+        more: files with more properties.
+
+    Raises:
+        SpecError: the constants of a stretch are none of the system.
+    """
+    found = stretches(chains)
+    if len(found) < 2:
+        return [PlayedStretch(played, chains)]
+    within = [stretch.positions for stretch in found]
+    ends = {actor: max(part[actor].stop for part in within if actor in part) for part in within for actor in part}
+    begins = {actor: within[-1].get(actor, range(end, end)).start for actor, end in ends.items()}
+    within[-1] = {actor: range(begin, sys.maxsize) for actor, begin in begins.items()}
+    told = [played.constants if one.begun is None else one.begun.constants or played.constants for one in found]
+    systems = [
+        PlayedSystem(played.name, constants, load_for_run(played.name, constants, more))
+        for constants in ({**one, **settings} for one in told)
+    ]
+    return [PlayedStretch(*one) for one in zip(systems, (one.chains for one in found), within, strict=True)]
+
+
+def _was_migrated(sources: Iterable[str]) -> bool:
+    """Returns whether records were mapped to another specification, or other constants, in a history."""
+    for words, of in each_source(sources):
+        try:
+            if any(line.startswith(MIGRATED) for line in open_source(words, of, stores=True).lines(0)):
+                return True
+        except (OSError, ClientError, StoreError, EventError):
+            continue  # which is said when the events are read
+    return False
 
 
 def _told(words: str) -> tuple[str, dict[str, str | int | bool]] | None:

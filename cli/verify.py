@@ -12,16 +12,25 @@ from typing import Any
 
 import click
 
-from leasehold.checker.verify.causal import CutFault
+from leasehold.checker.verify.causal import UNDECIDED, CutFault
 from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.database import ANSWER_SECONDS, IN_MEMORY, DatabaseError, VerifyDatabase
 from leasehold.checker.verify.follow import SourcesError, SourceVerification
-from leasehold.checker.verify.history import HistoryResult, HistoryVerification
+from leasehold.checker.verify.history import HistoryResult, HistoryVerification, together
 from leasehold.checker.verify.metrics import VerifyMetrics
 from leasehold.checker.verify.own import OwnQueryError, own_queries, try_queries
+from leasehold.checker.verify.queries import PropertyQuery
 from leasehold.checker.verify.source import ChainReader
 from leasehold.cli.common import Exit, json_option, no_such, print_json, say, verb
-from leasehold.cli.sources import SOURCE_REFUSALS, each_source, named_in_errors, played_system, source_options
+from leasehold.cli.sources import (
+    SOURCE_REFUSALS,
+    PlayedStretch,
+    each_source,
+    named_in_errors,
+    played_stretches,
+    source_options,
+    stretch_titles,
+)
 from leasehold.cli.verify_files import ViolationFiles
 from leasehold.cli.verify_seeded import verify_seeded
 from leasehold.impl.events.chain import ChainError
@@ -115,7 +124,8 @@ def verify(
     if not sources:
         raise click.UsageError("Missing argument 'SOURCES...'.")
     _check_options(follow, seconds, metrics, name)
-    model = played_system(system, settings, sources, own).model
+    *earlier, last = played_stretches(system, settings, sources, own)
+    model = last.played.model
     for one in names:
         if one not in model.properties:
             no_such(f"{model.name} has no property {one[:60]!r}", one, model.properties, "`check` lists them")
@@ -123,7 +133,10 @@ def verify(
     keys = None if trust is None else TrustFile(trust).current()
     mine = own_queries(queries)
     try:
-        readers = [_reader(words, of, keys, unsigned) for words, of in each_source(sources)]
+        readers = _readers(sources, keys, unsigned, last)
+        before = [] if follow else [
+            _in_stretch(stretch, _readers(sources, keys, unsigned, stretch), names, mine) for stretch in earlier
+        ]  # fmt: skip
     except ChainError as error:
         if not as_json:
             raise
@@ -152,6 +165,7 @@ def verify(
         lag = following.lag() if follow else None
     finally:
         database.close()
+    result = together([*before, result])
     files.write(result)
     unread = dict(following.unreachable) if result.holds else {}
     if as_json:
@@ -159,11 +173,15 @@ def verify(
         if lag is not None:
             more |= {"lag": {"events": lag.events, "seconds": round(lag.seconds, 3)}}
             more |= {"unreachable": dict(following.unreachable)}
+        if before:
+            more |= {"stretches": stretch_titles([*earlier, last])}
         if unread:
             more |= {"verdict": "undecided", "holds": False}
         print_json({**result.as_json(), **more})
     else:
         mine_too = {one.name for one in model.properties.values() if Path(one.place.file) in own}
+        for title in stretch_titles([*earlier, last]) if before else ():
+            say(f"a stretch of its own: {title}")
         _print(result, keys is not None, follow, {*names, *mine_too})
         for actor, count in following.unsealed().items():
             say(f"no signature vouches for the last {counted(count, 'event')} of {actor}")
@@ -175,9 +193,47 @@ def verify(
     return Exit.HOLDS if result.holds else Exit.UNDECIDED if result.undecided else Exit.VIOLATED
 
 
-def _reader(words: str, of: str, keys: Trust | None, unsigned: bool) -> ChainReader:
-    with named_in_errors(words):
-        return ChainReader(words, keys, unsigned, of)
+def _readers(
+    sources: tuple[str, ...], keys: Trust | None, unsigned: bool, stretch: PlayedStretch
+) -> list[ChainReader]:  # fmt: skip
+    """The readers of a stretch of what sources have.
+
+    Raises:
+        ClientError, StoreError, ChainError: a source cannot be read, or is none.
+    """
+    readers: list[ChainReader] = []
+    for words, of in each_source(sources):
+        with named_in_errors(words):
+            reader = ChainReader(words, keys, unsigned, of)
+        if stretch.within is not None:
+            if reader.actor not in stretch.within:
+                continue
+            reader.within = stretch.within[reader.actor]
+        readers.append(reader)
+    return readers
+
+
+def _in_stretch(
+    stretch: PlayedStretch, readers: list[ChainReader], names: tuple[str, ...], own: list[PropertyQuery]
+) -> HistoryResult:  # fmt: skip
+    """Verifies a stretch that is over, by its own constants.
+
+    Raises:
+        ClientError, StoreError, OSError: a source cannot be read.
+    """
+    model = stretch.played.model
+    other = [chain[0] for chain in stretch.chains.values() if chain[0].spec != model.digest]
+    if other:
+        words = f"up to the migration it was of specification {other[0].spec[:12]}, and not of {model.digest[:12]}"
+        return HistoryResult(faults=[CutFault(e.actor, e.position, "", words, UNDECIDED) for e in other])
+    properties = {one: model.properties[one] for one in names} if names else None
+    verification = HistoryVerification(
+        CutsOfSystem(model), [r.actor for r in readers], properties, more=own, whole=True
+    )  # fmt: skip
+    try:
+        return SourceVerification(verification, readers).to_the_end()
+    finally:
+        verification.close()
 
 
 def _check_options(follow: bool, seconds: float | None, metrics: tuple[str, int] | None, name: str) -> None:

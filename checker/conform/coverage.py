@@ -80,8 +80,10 @@ class Coverage:
     partial: int = 0
 
     def add(self, other: Coverage) -> None:
-        """What other logs have exercised, too."""
-        for name in ("transitions", "cells", "control", "links", "crashed_in", "crash_points"):
+        """What other logs have exercised, too; with other numbers of machines their product is another."""
+        product = [self.system.roles[name].count for name in self.system.product]
+        alike = product == [other.system.roles[name].count for name in other.system.product]
+        for name in ("transitions", "cells", "crashed_in", "crash_points", *(["control", "links"] if alike else [])):
             getattr(self, name).update(getattr(other, name))
         self.runs += other.runs
         self.partial += other.partial

@@ -53,7 +53,7 @@ class JudgedLog:
         by_reference: how many of them also by the reference.
         not_judged: how many steps were not, as the record before them is in events that were dropped.
         messages: how many messages that were received were compared with what was sent.
-        pruned: the position up to which events were dropped; 0: none were.
+        pruned: the position up to which events were dropped, or are of before a migration; 0: none.
         sealed: the position up to which signatures vouch; None: no signature was checked.
     """
 

@@ -20,7 +20,7 @@ from leasehold.checker.explain.story import StoryEntry, entries
 from leasehold.checker.explain.views import EventViews
 from leasehold.checker.verify.causal import CausalMerge, CutFault, capacities_of
 from leasehold.impl.compiler.program import compile_system
-from leasehold.impl.events.event import AnyEvent
+from leasehold.impl.events.event import AnyEvent, RecoveredEvent
 from leasehold.impl.server.machine_views import MachineViews
 from leasehold.impl.words import did_you_mean
 from leasehold.spec import System
@@ -90,6 +90,27 @@ def frontier_of(moments: Moments, words: str | None) -> tuple[Frontier, int | No
             f"{words[:60]!r} is no moment{near}; give a tick such as 120, a time such as 2031-01-31T12:00Z, or "
             f"ACTOR:POSITION, the position of an event of {actors}"
         ) from None
+
+
+def has_begun(chains: Mapping[str, Sequence[AnyEvent]], words: str | None) -> bool:
+    """Returns whether a moment that a person names is in a stretch of a history, or behind it.
+
+    Args:
+        chains: by actor, its events in the stretch.
+        words: as `frontier_of` takes them.
+    """
+    named = None if words is None else _POSITION.fullmatch(words)
+    if named is not None and named[1] in chains:
+        return chains[named[1]][0].position <= int(named[2])
+    begun = {
+        actor: next((e.position for e in events if isinstance(e, RecoveredEvent)), None)
+        for actor, events in chains.items()
+    }
+    try:
+        cut, _ = frontier_of(Moments(chains), words)
+    except NoSuchMoment:
+        return False
+    return any(position is not None and cut[actor] >= position for actor, position in begun.items())
 
 
 class Explainer:

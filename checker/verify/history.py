@@ -11,7 +11,8 @@ memory: the others, and after a crash all, are had again from their cuts when an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -120,6 +121,20 @@ class HistoryResult:
             "faults": [f.as_json() for f in self.faults],
             "covered": self.covered, "not_asked": dict(self.not_asked),
         }  # fmt: skip
+
+
+def together(results: Sequence[HistoryResult]) -> HistoryResult:
+    """Returns what the stretches of a history show together; a run that goes on over a migration counts in each."""
+    if len(results) == 1:
+        return results[0]
+    last, covered = results[-1], Counter[str]()
+    for result in results:
+        covered.update(result.covered)
+    return HistoryResult(
+        sum(r.events for r in results), sum(r.cuts for r in results), sum(r.runs for r in results),
+        sum(r.over for r in results), last.asked, [v for r in results for v in r.violations],
+        [fault for r in results for fault in r.faults], dict(covered), last.not_asked,
+    )  # fmt: skip
 
 
 @dataclass(slots=True)

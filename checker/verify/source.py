@@ -30,6 +30,7 @@ class ChainReader:
         trust: has the keys of the actor; None: no signature is checked.
         unsigned: whether the end of a file need not be signed.
         of: the actor that is meant, of several in a store.
+        within: positions; other events are not given, though they are verified as parts of the chain. None: all are.
 
     Attributes:
         actor: whose events they are.
@@ -44,8 +45,10 @@ class ChainReader:
         ClientError, StoreError, ChainError: the source cannot be read, or is none.
     """
 
-    def __init__(self, words: str, trust: Trust | None, unsigned: bool = False, of: str = "") -> None:
-        self.words, self.trust, self.unsigned = words, trust, unsigned
+    def __init__(
+        self, words: str, trust: Trust | None, unsigned: bool = False, of: str = "", within: range | None = None
+    ) -> None:  # fmt: skip
+        self.words, self.trust, self.unsigned, self.within = words, trust, unsigned, within
         self.source: EventSource = open_source(words, of, stores=True)
         source = self.source
         self.actor = source.name if isinstance(source, ConfiguredSource) else EventLines(source.lines(0)).header.actor
@@ -102,7 +105,7 @@ class ChainReader:
                     raise
                 self._error = error  # what is before it is kept
                 return page, False
-            if event.position > kept.position:
+            if event.position > kept.position and (self.within is None or event.position in self.within):
                 page.append((event, body))
                 self.last = max(self.last, event.position)
         return page, False
@@ -115,7 +118,7 @@ class ChainReader:
         if header.actor != self.actor:
             words = f"{self.words} has events of {header.actor[:80]} now, and had those of {self.actor}"
             raise ChainError(Tampering.FORGED, kept.position + 1, words)
-        if not kept.position:
+        if not kept.position and self.within is None:
             self.cut_off = header.after
         if self.verifier is None or (self.verifier.last or self.verifier.after) != header.after:
             if kept.position and header.after > kept.position:
@@ -140,7 +143,8 @@ class ChainReader:
         if position < self.kept.position:
             raise self._other_chain(f"its last event is {position}")
         self.last = max(self.last, moment.last)
-        self.reached = moment if self.live and position >= moment.last else None
+        whole = self.within is None or position < self.within.stop
+        self.reached = moment if self.live and whole and position >= moment.last else None
 
     def _other_chain(self, words: str = "") -> ChainError:
         found = words or f"its event {self.kept.position} is not the one that is kept"

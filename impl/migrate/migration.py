@@ -25,7 +25,7 @@ from leasehold.impl.core.codec import RecordError, read_head
 from leasehold.impl.core.core import Program
 from leasehold.impl.core.work import Machines
 from leasehold.impl.events.chain import ChainWriter, Head
-from leasehold.impl.events.event import FoundEvent, MigratedEvent
+from leasehold.impl.events.event import FoundEvent, MigratedEvent, read
 from leasehold.impl.migrate.mapping import Mapper, Problem, UnmappableRecord, rules_for
 from leasehold.impl.migrate.schema import SPECIFICATION, RecordSchema
 from leasehold.impl.store.owned import OwnedStore
@@ -155,7 +155,10 @@ async def migrate(
         batch = _mapped(Mapper(before, system, program), rows, summary)
         if not dry_run:
             head = Head.of(words.get(HEAD))
-            events = _events(ChainWriter(owner, after.digest, epoch, head), program, batch, summary)
+            now = 0
+            async for _, body in store.events(max(0, head.position - 1)):
+                now = read(body).now
+            events = _events(ChainWriter(owner, after.digest, epoch, head), program, batch, summary, now)
             told = {HEAD: bytes(events.head._replace(commit=head.commit))} if events.bodies else {}
             await store.commit(
                 Batch(batch.puts, batch.drops, {SPECIFICATION: after.write(), **told}, events.bodies)
@@ -170,9 +173,10 @@ class _Events(NamedTuple):
     head: Head
 
 
-def _events(writer: ChainWriter, program: Program, batch: Batch, summary: Summary) -> _Events:
+def _events(writer: ChainWriter, program: Program, batch: Batch, summary: Summary, now: int) -> _Events:
     """The events of a migration: that it was, and each record as it is now; none where no chain has begun.
 
+    They are of the tick of the last event before, as no clock of the system runs.
     They have no seal, as only the actor has its key; its next seal covers them.
     """
     head = writer.head
@@ -183,11 +187,11 @@ def _events(writer: ChainWriter, program: Program, batch: Batch, summary: Summar
     below = {core.role: Machines(core.first) for core in program.roles.values()}
     wall, forgotten = round(time.time(), 3), summary.forgotten.total()
     fields = {"source": summary.before.digest, "records": summary.records.total(), "forgotten": forgotten}
-    bodies = [writer.append(MigratedEvent, 0, wall, head.commit, **fields)]
+    bodies = [writer.append(MigratedEvent, now, wall, head.commit, **fields)]
     for key, row in batch.puts.items():
         instance = rows.read(key, row, below)
         found = describer.fields_of(FoundDraft(instance, instance.record))
-        bodies.append(writer.append(FoundEvent, 0, wall, head.commit, **found))
+        bodies.append(writer.append(FoundEvent, now, wall, head.commit, **found))
     return _Events(bodies, writer.head)
 
 
