@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import pytest
@@ -96,10 +96,15 @@ def test_cases_come_in_one_order_and_points_early(scripts: list[Script]) -> None
     assert {case.script.point for case in order[: 2 * len(points)]} == points
 
 
+UNENFORCED = "crash:authority/closed#after-commit@alive@failed/closed/closed"
+
+
 @pytest.mark.long
 def test_nothing_is_caught_where_nothing_is_wrong(system: System, scripts: list[Script]) -> None:
+    """Nor where an event comes that the environment's contract leaves free: a bystander that a closed site serves."""
     stage = LeaseCaseRunner(system)
-    for case in islice(in_order(scripts), 100):
+    free = (case for case in in_order(scripts) if case.name.startswith(UNENFORCED))
+    for case in chain(islice(in_order(scripts), 100), islice(free, 2)):
         assert stage.play(case.script, case.lost).findings == [], case.name
     stage.close()
 
