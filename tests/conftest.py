@@ -13,7 +13,7 @@ VARIABLE = "LEASEHOLD_CACHE"
 LONG_SECONDS = 5.0  # of CPU time; what takes longer is to be made fast or marked long
 settings.register_profile("unhurried", deadline=None)  # the machine may be busy
 settings.load_profile("unhurried")
-WHERE = Path.cwd()
+WHERE, FOLDER = Path.cwd(), Path(__file__).parent
 _number = count()
 _started = pytest.StashKey[float]()
 
@@ -34,6 +34,16 @@ def own_cache(no_cache: None, tmp_path_factory: pytest.TempPathFactory) -> Itera
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, str(folder))
         yield
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the tests that were measured to be long or slow (durations.py), where their file does not say it itself."""
+    measured = {mark: {*(FOLDER / f"{mark}.txt").read_text(encoding="utf-8").splitlines()} for mark in ("long", "slow")}
+    for item in items:
+        for mark, names in measured.items():
+            if item.nodeid in names and item.get_closest_marker("slow") is None:
+                item.add_marker(mark)
 
 
 def cpu_seconds() -> float:

@@ -225,6 +225,14 @@ def test_quick_tests_are_of_every_package() -> None:
     assert [name for name in packages if not any(test.startswith(f"tests/{name}/") for test in named)] == []
 
 
+@pytest.mark.parametrize("mark", ["long", "slow"])
+def test_tests_that_were_measured_are_there(mark: str) -> None:
+    """A test of another name would be one of those that always run."""
+    named = [line.partition("[")[0].split("::") for line in (ROOT / f"tests/{mark}.txt").read_text().splitlines()]
+    assert len(named) > 100
+    assert [one for one in named if one[1] not in (ROOT / one[0]).read_text()] == []
+
+
 def test_ci_runs_what_the_readme_says() -> None:
     section = re.search(r"^## Test\n.*?^```\w*\n(.*?)^```$", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
     assert section

@@ -13,7 +13,7 @@ import pytest
 from tests.cli.conftest import descendants, is_alive
 
 COMMANDS = {
-    "mutate": ("mutate", "lease", "--jobs", "2"),
+    "mutate": ("mutate", "three_phase_commit", "--jobs", "2"),
     "crash --real": ("crash", "lease", "--real", "--random", "100000", "--jobs", "2"),
     "prove": ("prove", "lease", "--fresh", "--jobs", "2"),
 }

@@ -1,0 +1,50 @@
+"""`python -m tests.durations REPORT...`: writes down which tests are long and which are slow, as runs have measured.
+
+A report is what `pytest --durations=0 --durations-min=1` prints of a whole run, of the usual tests or of the long ones.
+tests/long.txt and tests/slow.txt are read where tests are collected (conftest.py); a mark in a test's file comes first.
+Of a test with parameters the cheapest always stays among those that `.ci/run` runs.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+LONG_SECONDS, SLOW_SECONDS = 2.0, 6.0  # on two cores with three workers
+MEASURED = re.compile(r"\s*([\d.]+)s (?:call|setup|teardown)\s+(tests/\S.*?)\s*")
+
+
+def measured(reports: Iterable[Path]) -> Counter[str]:
+    """The seconds of each test that is in a report; but of those whose parameters are paths of one machine."""
+    seconds: Counter[str] = Counter()
+    for report in reports:
+        for line in report.read_text(encoding="utf-8").splitlines():
+            found = MEASURED.fullmatch(line)
+            if found is not None and "[/" not in found[2] and " at 0x" not in found[2]:
+                seconds[found[2]] += float(found[1])
+    return seconds
+
+
+def chosen(seconds: Counter[str]) -> tuple[list[str], list[str]]:
+    """The long tests and the slow ones."""
+    alike: dict[str, list[str]] = defaultdict(list)
+    for name in seconds:
+        alike[name.partition("[")[0]].append(name)
+    costly = (sorted(names, key=lambda name: (seconds[name], name))[1:] for names in alike.values())
+    slow = {name for names in costly for name in names if seconds[name] >= SLOW_SECONDS}
+    long = {name for name, spent in seconds.items() if spent >= LONG_SECONDS and name not in slow}
+    return sorted(long), sorted(slow)
+
+
+def main() -> None:
+    for name, tests in zip(("long", "slow"), chosen(measured(map(Path, sys.argv[1:]))), strict=True):
+        (FOLDER / f"{name}.txt").write_text("".join(f"{test}\n" for test in tests), encoding="utf-8")
+        print(f"{len(tests)} tests are {name}")
+
+
+if __name__ == "__main__":
+    main()
