@@ -14,7 +14,13 @@ from typing import Any
 
 import pytest
 
-from leasehold.checker.recovery.lease.processes.outside import ALONE_SECONDS, LOOK_SECONDS, Observer, unit_processes
+from leasehold.checker.recovery.lease.processes.outside import (
+    ALONE_SECONDS,
+    LOOK_SECONDS,
+    STALE_SECONDS,
+    Observer,
+    unit_processes,
+)
 from leasehold.checker.recovery.processes.resources import Unavailable
 from tests.campaigns.chaos import report
 from tests.chaos import siege
@@ -114,7 +120,7 @@ def test_a_guest_that_runs_on_is_seen(tmp_path: Path) -> None:
     assert list(alone.violations) == ["a guest of tenant:1 runs on unit-0, which is torn down"]
     ends = {"tenant:1": time.time() + 60, "tenant:2": time.time() - 1}
     started = [unit(tmp_path, f"unit-{n}", f"tenant:{n}", guest=guest) for n in (1, 2, 3) for guest in (False, True)]
-    late = looked(tmp_path, *started, end_of=ends.get)
+    late = looked(tmp_path, *started, end_of=ends.get, seconds=STALE_SECONDS + 0.5)
     assert list(late.violations) == ["a guest of tenant:2 runs on unit-2 past the end that its site confirmed"]
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LOOK_SECONDS = 0.05
+STALE_SECONDS = 1.0  # for which an end may be one that a site has just put off, as its answer is that old
 ALONE_SECONDS = 1.5  # for which a guest may be seen on a unit that has no process
 
 
@@ -101,6 +102,7 @@ class Observer(threading.Thread):
         self.violations: dict[str, None] = {}
         self.looks = self.most = self.guests = 0
         self._alone: dict[tuple[str, str], float] = {}
+        self._late: dict[tuple[str, str], float] = {}
         self._ended = threading.Event()
 
     def run(self) -> None:
@@ -121,6 +123,8 @@ class Observer(threading.Thread):
             if guests and not self.excused():
                 self._guests(unit, guests, {p.lease: p for p in users if not p.guest})
         self._alone = {key: since for key, since in self._alone.items() if key[0] in found}
+        self._late = {(unit, of): since for (unit, of), since in self._late.items()
+                      if any(p.guest and p.lease == of for p in found.get(unit, ()))}  # fmt: skip
 
     def _hands(self, unit: str, users: dict[tuple[str, str], UnitProcess]) -> None:
         """Processes are looked at one after the other: those that are still there now were there together."""
@@ -139,7 +143,9 @@ class Observer(threading.Thread):
         now, moment = time.time(), time.monotonic()
         for lease, guest in guests.items():
             end = self.end_of(lease)
-            if end is not None and now > end and self._still([guest]):
+            if end is None or now <= end:
+                self._late.pop((unit, lease), None)
+            elif moment - self._late.setdefault((unit, lease), moment) > STALE_SECONDS and self._still([guest]):
                 self.violations[f"a guest of {lease} runs on {unit} past the end that its site confirmed"] = None
             if owners:
                 self._alone.pop((unit, lease), None)
