@@ -80,7 +80,7 @@ class Coverage:
     partial: int = 0
 
     def add(self, other: Coverage) -> None:
-        """What other logs have exercised, too; with other numbers of machines their product is another."""
+        """Adds what other logs have exercised; of another number of machines not the product, which is another."""
         product = [self.system.roles[name].count for name in self.system.product]
         alike = product == [other.system.roles[name].count for name in other.system.product]
         for name in ("transitions", "cells", "crashed_in", "crash_points", *(["control", "links"] if alike else [])):

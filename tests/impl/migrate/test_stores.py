@@ -126,7 +126,7 @@ def test_a_chain_of_events_goes_on_with_the_records_as_they_are_then(place: Any)
     async def run() -> None:
         store = await fill(place, "site", 3)
         writer = ChainWriter("site", PROGRAMS[2].digest, 1)
-        body = writer.append(RecoveredEvent, 0, 1.0, 7, agreement="", machines=3)
+        body = writer.append(RecoveredEvent, 5, 1.0, 7, agreement="", machines=3)
         await store.commit(Batch(metadata={HEAD: bytes(writer.head)}, events=[body]))
         await store.close()
         await to_four(place, "site")
@@ -139,6 +139,7 @@ def test_a_chain_of_events_goes_on_with_the_records_as_they_are_then(place: Any)
         assert head.commit == 7  # none that the actor has not made
         events = [read(body) for _, body in bodies]
         assert isinstance(migrated := events[1], MigratedEvent)
+        assert [event.now for event in events] == [5] * len(events)  # no clock has run
         assert (migrated.source, migrated.spec, migrated.records) == (PROGRAMS[2].digest, PROGRAMS[4].digest, 3)
         found = {event.lease: event.record.state for event in events if isinstance(event, FoundEvent)}
         states = PROGRAMS[4].roles["authority"].states
