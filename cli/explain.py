@@ -11,14 +11,14 @@ import click
 from click.core import ParameterSource
 
 from leasehold.checker.explain.drawn import path_of
-from leasehold.checker.explain.explanation import ExplainedLease, Explainer, UnknownLease, has_begun
+from leasehold.checker.explain.explanation import ExplainedLease, Explainer, UnknownLease
 from leasehold.checker.explain.moments import NoSuchMoment
 from leasehold.checker.explain.story import StoryEntry, told_by_actors
 from leasehold.checker.explain.views import OtherSystem
 from leasehold.cli.client import everywhere
 from leasehold.cli.common import Exit, json_option, no_such, print_json, say, verb, writing
 from leasehold.cli.leases import explained
-from leasehold.cli.sources import SOURCE_REFUSALS, in_stretches, played_system, read_sources, source_options
+from leasehold.cli.sources import SOURCE_REFUSALS, source_options, stretch_at
 from leasehold.reports.lifelines import path_svg
 from leasehold.reports.story import story_lines
 
@@ -103,10 +103,7 @@ def _of_events(
     trust: Path | None, unsigned: bool, draw: Path | None,
 ) -> dict[str, Any]:  # fmt: skip
     """Returns what events say."""
-    found = in_stretches(
-        played_system(system, settings, sources), settings, read_sources(sources, trust, unsigned)
-    )  # fmt: skip
-    stretch = next((one for one in reversed(found) if has_begun(one.chains, at)), found[0])
+    stretch = stretch_at(at, system, settings, sources, trust, unsigned)
     model, chains = stretch.played.model, stretch.chains
     explainer = Explainer(model)
     try:

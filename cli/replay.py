@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from leasehold.checker.explain.explanation import frontier_of, has_begun
+from leasehold.checker.explain.explanation import frontier_of
 from leasehold.checker.explain.moments import Moments, NoSuchMoment
 from leasehold.checker.recovery.campaign import silent
 from leasehold.checker.recovery.cases.log_case import UnplayableLog, log_case
@@ -18,7 +18,7 @@ from leasehold.checker.recovery.cases.played import PlayedCounterexample
 from leasehold.checker.recovery.cases.stored import FILES, Played, StoredCase, settings_of, stored_cases
 from leasehold.checker.verify.causal import capacities_of
 from leasehold.cli.common import Exit, json_option, make_folder, no_such, print_json, say, verb, writing
-from leasehold.cli.sources import SOURCE_REFUSALS, in_stretches, played_system, read_sources, source_options
+from leasehold.cli.sources import SOURCE_REFUSALS, source_options, stretch_at
 from leasehold.impl.events.event import StepEvent
 from leasehold.impl.events.lines import write_lines
 from leasehold.impl.words import counted
@@ -91,10 +91,7 @@ def _of_log(
     settings: Mapping[str, str], trust: Path | None, unsigned: bool,
 ) -> StoredCase:  # fmt: skip
     """The case of a log."""
-    found = in_stretches(
-        played_system(system, settings, sources), settings, read_sources(sources, trust, unsigned)
-    )  # fmt: skip
-    part = next((one for one in reversed(found) if has_begun(one.chains, begin or end)), found[0])
+    part = stretch_at(begin or end, system, settings, sources, trust, unsigned)
     played, chains = part.played, part.chains
     model = played.model
     moments = Moments(chains, capacities_of(model))

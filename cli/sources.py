@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from leasehold.checker.explain.explanation import has_begun
 from leasehold.checker.verify.chains import read_chain
 from leasehold.cli.common import Exit, F, set_option
 from leasehold.impl.events.chain import ChainError
@@ -222,6 +223,27 @@ def in_stretches(
         for constants in ({**one, **settings} for one in told)
     ]
     return [PlayedStretch(*one) for one in zip(systems, (one.chains for one in found), within, strict=True)]
+
+
+def stretch_at(
+    moment: str | None, system: str | None, settings: Mapping[str, str], sources: Sequence[str], trust: Path | None,
+    unsigned: bool,
+) -> PlayedStretch:  # fmt: skip
+    """The stretch of a history in which a moment is.
+
+    Args:
+        moment: as `frontier_of` takes it; None: the end of the history.
+        system: as `played_system` takes it.
+        settings: constants that come before those of each stretch.
+        sources: as `read_sources` takes them, and likewise the rest.
+        trust: has the keys of the actors; None: no signature is checked.
+        unsigned: whether the end of a file need not be signed.
+
+    Raises:
+        ClientError, StoreError, ChainError, EventError, ConfigError, SpecError: as `played_stretches`.
+    """
+    found = in_stretches(played_system(system, settings, sources), settings, read_sources(sources, trust, unsigned))
+    return next((one for one in reversed(found) if has_begun(one.chains, moment)), found[0])
 
 
 def _was_migrated(sources: Iterable[str]) -> bool:
