@@ -14,6 +14,9 @@ takes longer than the limit is a violation; time in which an actor is down does 
 repairs nothing. Of a unit that was killed nothing may be left when it is the lease's no more, or is up again; the judge
 knows a unit's processes by their working directory, which the units' handler does not look at.
 
+Nothing runs on a machine that is down. Where a fleet has guests, whose processes are none of the unit's, those of a lease
+are killed with its unit, and those that its holder begins there before it has heard are, too.
+
 Processes that begin to be units are counted in /proc, too: a host whose units all die at once must not have them all
 started at once.
 """
@@ -30,6 +33,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from leasehold.checker.recovery.lease.processes.outside import unit_processes
 from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.place import UnitDirectory
 from leasehold.impl.handlers.starter import __file__ as STARTER
@@ -132,6 +136,7 @@ class Losses:
         """
         passed, self._before = seconds - self._before, seconds
         self.judge(self.monitor.last, passed if all_up else 0.0)
+        self._end_guests()
         if seconds < self._next:
             return
         found = self._known(self.monitor.last)
@@ -172,7 +177,23 @@ class Losses:
         had = {name for name, of in self.monitor.last.assigned().items() if of == lease}
         left = {(m.pid, m.start) for m in members}
         self.losses.append(Loss(place.folder.name, lease, process, left, had | {place.folder.name}))
+        self._end_guests()
         return True
+
+    def _end_guests(self) -> None:
+        """Kills the guests of leases whose unit below them is dead, and not up again for the same lease."""
+        if not self.losses:
+            return
+        units = self.fleet.folder.resolve() / "units"
+        lost = {(loss.unit, loss.lease): loss for loss in self.losses}
+        for process in unit_processes(self.fleet.folder.resolve()):
+            loss = lost.get((process.unit, process.lease)) if process.guest else None
+            seen = processes.look(process.pid) if loss is not None else None
+            if loss is None or seen is None or str(seen.start) != process.start:
+                continue
+            birth = UnitDirectory(units / loss.unit).birth()
+            if birth.get("lease") != loss.lease or (birth["pid"], birth["start"]) == loss.process:
+                processes.send(seen, signal.SIGKILL)
 
     # Judging
 
