@@ -14,8 +14,8 @@ takes longer than the limit is a violation; time in which an actor is down does 
 repairs nothing. Of a unit that was killed nothing may be left when it is the lease's no more, or is up again; the judge
 knows a unit's processes by their working directory, which the units' handler does not look at.
 
-Nothing runs on a machine that is down. Where a fleet has guests, whose processes are none of the unit's, those of a lease
-are killed with its unit, and those that its holder begins there before it has heard are, too.
+Nothing runs on a machine that is down. Where a fleet has guests, whose processes are none of the unit's, those of a
+lease are killed with its unit, and those that its holder begins there before it has heard are, too.
 
 Processes that begin to be units are counted in /proc, too: a host whose units all die at once must not have them all
 started at once.

@@ -23,7 +23,10 @@ def short_turns(limit: float = LIMIT) -> Iterator[None]:
     def watch() -> None:
         while not over.wait(0.005):
             answered, asked = threading.Event(), time.monotonic()
-            loop.call_soon_threadsafe(answered.set)
+            try:
+                loop.call_soon_threadsafe(answered.set)
+            except RuntimeError:  # the loop was closed since the turns are over
+                return
             if not answered.wait(limit):
                 frame = sys._current_frames().get(main)
                 stack = "".join(traceback.format_stack(frame)[-4:]) if frame is not None else ""

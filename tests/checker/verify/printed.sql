@@ -169,19 +169,21 @@ WHERE cut.entry > :checked
      END)));
 
 -- victims_are_given_back
--- A site that is asked to extend a lease keeps its units but for those that the holder gives back,
--- that have failed, or of which the holder was not told.
+-- A site that is asked to extend a lease gives up those units that the holder gives back, and keeps
+-- those that it keeps, unless they have failed.
 --   when:
 --     took(authority.extend_lease)
 --     and not ignored(authority.extend_lease)
 --     and authority.state == modifying
---     and old(service_manager.state) == extending_lease
---     and old(all(m.end == service_manager.ticket_end for m in pending(extend_lease) if m.number > 0))
+--     and old(service_manager.state == extending_lease
+--         and authority.end < service_manager.ticket_end
+--         and all(m.end == service_manager.ticket_end for m in pending(extend_lease) if m.number > 0))
 --   step:
 --     authority.chosen <= old({u for u in authority.chosen if u not in service_manager.victims and
 --         u.state != failed})
---     and old({u for u in authority.chosen & authority.told if u not in service_manager.victims and
---         u.state != failed}) <= authority.chosen
+--     and all(u in authority.chosen
+--         or u not in service_manager.kept
+--         or old(u.state == failed or u not in authority.chosen) for u in unit)
 -- Yields the cuts that violate it.
 SELECT cut.run, cut.number AS cut
 FROM cut
@@ -194,12 +196,16 @@ CROSS JOIN service_manager AS old_service_manager
 CROSS JOIN authority AS old_authority
   ON old_authority.run = cut.run
   AND cut.number - 1 BETWEEN old_authority.since AND old_authority.until
+CROSS JOIN service_manager
+  ON service_manager.run = cut.run
+  AND cut.number BETWEEN service_manager.since AND service_manager.until
 WHERE cut.entry > :checked
   AND cut.number > 0
   AND cut.event = 'authority.extend_lease'
   AND NOT (cut.event = 'authority.extend_lease' AND cut.transition = '')
   AND authority.state = 'modifying'
   AND old_service_manager.state = 'extending_lease'
+  AND old_authority."end" < old_service_manager.ticket_end
   AND NOT EXISTS (
     SELECT 1
     FROM message_extend_lease AS m
@@ -225,20 +231,15 @@ WHERE cut.entry > :checked
    )
    OR EXISTS (
      SELECT 1
-     FROM unit
-     WHERE unit.run = cut.run AND cut.number BETWEEN unit.since AND unit.until
-       AND EXISTS (
-         SELECT 1
-         FROM unit AS u
-         WHERE u.run = cut.run AND cut.number - 1 BETWEEN u.since AND u.until
-           AND u.instance IN (SELECT value FROM json_each(old_authority.chosen))
-           AND u.instance IN (SELECT value FROM json_each(old_authority.told))
-           AND u.instance = unit.instance
-           AND u.instance
-           NOT IN (SELECT value FROM json_each(old_service_manager.victims))
-           AND u.state <> 'failed'
-       )
-       AND unit.instance NOT IN (SELECT value FROM json_each(authority.chosen))
+     FROM unit AS u
+     CROSS JOIN unit AS old_u
+       ON old_u.run = cut.run AND old_u.instance = u.instance
+       AND cut.number - 1 BETWEEN old_u.since AND old_u.until
+     WHERE u.run = cut.run AND cut.number BETWEEN u.since AND u.until
+       AND u.instance NOT IN (SELECT value FROM json_each(authority.chosen))
+       AND u.instance IN (SELECT value FROM json_each(service_manager.kept))
+       AND old_u.state <> 'failed'
+       AND u.instance IN (SELECT value FROM json_each(old_authority.chosen))
    ));
 
 -- the_site_is_heard
