@@ -686,3 +686,16 @@ def test_a_message_that_waits_for_another_receiver_than_the_new_one_is_said(tmp_
     for message, receiver in (("note", "left"), ("letter", "right")):
         assert f"no channel of the new specification keeps a `{message}` from clerk to {receiver}" in said
     assert said.count("waits to be taken") == 4
+
+
+def test_a_holder_that_waits_for_a_longer_lease_asks_once_more() -> None:
+    """A record of the lease before its holder said which units it keeps, as that specification wrote it."""
+    stored = json.loads((Path(__file__).parent / "lease_before_kept.json").read_text())
+    old = RecordSchema.read(json.dumps(stored["schema"]).encode())
+    key = RecordKey(stored["lease"], "service_manager")
+    there = Mapper(old, SMALL_SYSTEM, SMALL).map(key, bytes.fromhex(stored["row"]))
+    assert (there.before, there.after) == ("extending_lease", "active_ticketed")
+    after = RowCodec(SMALL).read(key, there.row, {"guest": None})
+    data = dict(zip([f.name for f in after.core.fields], after.record[after.core.data_at :], strict=False))
+    assert (data["lease_units"], data["ticket_end"], data["lease_end"]) == ({0, 1}, 9, 5)
+    assert (data["victims"], data["victims_left"], data["kept"]) == (frozenset(), False, frozenset())
