@@ -153,7 +153,7 @@ def test_a_role_that_is_taken_by_the_number_of_another_of_which_there_are_not_as
     roles = {**system.roles, "guest": replace(guest, instance=replace(guest.instance, count=3))}
     found = symmetry_of(replace(system, roles=roles))
     assert found.groups == ()
-    assert any("matches by number with others: `guest[index(u)]`" in words for words in found.why_not)
+    assert any("matches by number with others: `unit[index(g)]`" in words for words in found.why_not)
 
 
 def leases_of_one_unit(folder: Path) -> System:
