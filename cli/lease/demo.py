@@ -84,8 +84,9 @@ class Demo:
         if self.partitions is not None:
             self.partitions.step(self.seconds, TENANT in self._down or TENANT in self._back)
         if self.losses is not None:
-            all_up = not self._down and not self._back
-            self.losses.step(self.seconds, all_up, no_more=self.story.all_asked)
+            parted = self.partitions is not None and self.partitions.parted
+            able = not (self._down or self._back or parted)
+            self.losses.step(self.seconds, able, no_more=self.story.all_asked)
         while self.story.said:
             self.say(self.story.said.pop(0))
 

@@ -10,9 +10,10 @@ let go    the lease has the unit no more, and needs no other: it is over, or as 
           other: the site has none that is free, or has replaced units for this ticket as often as the settings say.
 
 The holder has been told when its record has the unit among the lost ones, or not at all, or with another process. What
-takes longer than the limit is a violation; time in which an actor is down does not count, as a site that is down
-repairs nothing. Of a unit that was killed nothing may be left when it is the lease's no more, or is up again; the judge
-knows a unit's processes by their working directory, which the units' handler does not look at.
+takes longer than the limit is a violation; time in which an actor is down or parted from another does not count, as a
+site that is down repairs nothing, and one that is cut off tells nothing. Of a unit that was killed nothing may be left
+when it is the lease's no more, or is up again; the judge knows a unit's processes by their working directory, which the
+units' handler does not look at.
 
 Nothing runs on a machine that is down. Where a fleet has guests, whose processes are none of the unit's, those of a
 lease are killed with its unit, and those that its holder begins there before it has heard are, too.
@@ -65,7 +66,7 @@ class Loss:
         process: its first process, by number and start.
         left: all processes that were the unit's, also those that were not killed.
         had: the units that the lease had.
-        waited: seconds since, while all actors were up.
+        waited: seconds since, while all actors ran and reached one another.
         outcome: what became of it; empty: nothing yet.
         told: whether its holder knows.
         late: whether it took too long.
@@ -126,16 +127,16 @@ class Losses:
 
     # Killing
 
-    def step(self, seconds: float, all_up: bool, no_more: bool) -> None:
+    def step(self, seconds: float, able: bool, no_more: bool) -> None:
         """Judges by the last observation, and kills what is due.
 
         Args:
             seconds: since the beginning.
-            all_up: whether all actors run.
+            able: whether all actors run, and reach one another.
             no_more: whether no more leases will come. Else a host waits with its reboot until half of its units run.
         """
         passed, self._before = seconds - self._before, seconds
-        self.judge(self.monitor.last, passed if all_up else 0.0)
+        self.judge(self.monitor.last, passed if able else 0.0)
         self._end_guests()
         if seconds < self._next:
             return

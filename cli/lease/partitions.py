@@ -92,6 +92,11 @@ class Partitions(AbstractContextManager["Partitions"]):
             self._say(f"{partition}: it has healed")
 
     @property
+    def parted(self) -> bool:
+        """Returns whether actors are cut off from each other now."""
+        return self._heal is not None
+
+    @property
     def over(self) -> bool:
         """Returns whether all partitions have been and healed."""
         return not self._due

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.checker.explore import explore
+from leasehold.checker.explore import Limits, explore
 from leasehold.checker.explore.properties import only_these
 from leasehold.faults import Budget
 from leasehold.spec import load, shipped_folder
@@ -61,6 +61,26 @@ def test_a_clock_that_is_further_behind_than_its_margin_is_found() -> None:
 )
 def test_guests_of_two_leases_never_use_one_unit(faults: str) -> None:
     assert _violated(only_these(load("contention", {"last_end": 1} if faults else {}), CONTENTION), faults) == {}
+
+
+# A unit of three is lost, and the holder gives one back before it has heard of another that its site has taken for it.
+GIVES_BACK = {"max_units": 3, "losses": True, "repair_limit": 0, "expiry": False, "close_early": False}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("named", [True, False], ids=["what it keeps is named", "what it gives back alone"])
+def test_a_site_tears_down_nothing_that_its_holder_keeps(named: bool, tmp_path: Path) -> None:
+    folder = shutil.copytree(shipped_folder("lease"), tmp_path / "lease")
+    (folder / "expected.yaml").unlink()
+    site = folder / "roles/authority.yaml"
+    text, kept = site.read_text(), "u.state != failed and (u in kept or len(s) <= limit)"
+    assert kept in text
+    site.write_text(text if named else text.replace(kept, "u.state != failed"))
+    name = "a_unit_is_not_torn_down_under_a_guest"
+    found = explore(only_these(load(folder, GIVES_BACK), [name]), limits=Limits(depth=29))
+    (verdict,) = found.properties
+    assert verdict.verdict == ("bounded" if named else "violated")
+    assert (None if verdict.path is None else len(verdict.path)) == (None if named else 26)
 
 
 # The guests stay: no state that waits for its site makes them leave.
