@@ -319,7 +319,7 @@ class StartCounter:
 
     def __init__(self, fleet: Fleet) -> None:
         self.most = 0
-        self._folder = str(fleet.folder.resolve()).encode()
+        self._folder = f"{fleet.folder.resolve() / 'units'}/".encode()  # what runs on them, their holder starts
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._look, name="start-counter", daemon=True)
 
