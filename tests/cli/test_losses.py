@@ -226,12 +226,13 @@ def test_at_the_end_only_units_of_leases_run(
 
 
 def test_units_that_are_being_started_are_counted(tmp_path: Path) -> None:
-    """By their names: a unit is started by two processes, one after the other."""
+    """By their names: a unit is started by two processes, one after the other. What runs on it, its holder starts."""
     words = [sys.executable, "-c", "input()", STARTER]
-    home = str(tmp_path / "units")
+    homes = [*(str(tmp_path / "units" / unit / "work") for unit in ("unit-0", "unit-0", "unit-1")), "/elsewhere"]
+    homes.append(str(tmp_path / "guests" / "tenant:1" / "work"))
     begun = []
     try:
-        for folder, unit in ((home, "unit-0"), (home, "unit-0"), (home, "unit-1"), ("/elsewhere", "unit-2")):
+        for folder, unit in zip(homes, ("unit-0", "unit-0", "unit-1", "unit-2", "tenant:1/guest[0]"), strict=True):
             given = {"HOME": folder, "LEASEHOLD_UNIT": unit}
             begun.append(subprocess.Popen(words, stdin=subprocess.PIPE, env=given))
         fleet: Any = SimpleNamespace(folder=tmp_path)
