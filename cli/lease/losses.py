@@ -178,7 +178,6 @@ class Losses:
         had = {name for name, of in self.monitor.last.assigned().items() if of == lease}
         left = {(m.pid, m.start) for m in members}
         self.losses.append(Loss(place.folder.name, lease, process, left, had | {place.folder.name}))
-        self._end_guests()
         return True
 
     def _end_guests(self) -> None:

@@ -23,6 +23,7 @@ from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.starter import __file__ as STARTER
 from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.impl.lease.fleet_monitor import FleetMonitor, Observation
+from tests.chaos.test_chaos import unit as started_in
 from tests.cli.test_json import reference
 
 A = "tenant:1"
@@ -223,6 +224,31 @@ def test_at_the_end_only_units_of_leases_run(
     judge.at_the_end()
     words = [f"process {stray.pid} of unit-0 is left, and no lease has that unit"]
     assert (judge.leaked, judge.monitor.violations) == ((0, []) if has else (1, words))
+
+
+def test_nothing_runs_on_a_unit_that_has_died(tmp_path: Path) -> None:
+    """Guests of the lease that had it end, also where another has it now; others, and those that join anew, go on."""
+    births = {0: (A, OLD), 1: (A, NEW), 2: ("tenant:2", NEW)}  # still as it was lost, up again, another's
+    for number, (lease, (pid, start)) in births.items():
+        (tmp_path / f"units/unit-{number}").mkdir(parents=True)
+        born = {"lease": lease, "pid": pid, "start": start}
+        (tmp_path / f"units/unit-{number}/process.json").write_text(json.dumps(born))
+    fleet: Any = SimpleNamespace(folder=tmp_path, units=4)
+    monitor: Any = SimpleNamespace(last=Seen().observed())
+    made = Losses(fleet, monitor, seed=0, within=60.0, singly=False)
+    places = [(n, lease) for n in births for lease in (A, "tenant:2")]
+    guests = {(n, lease): started_in(tmp_path, f"unit-{n}", lease, guest=True) for n, lease in places}
+    try:
+        made.losses = [Loss(f"unit-{n}", A, OLD, set(), set()) for n in births]
+        made.step(0.0, able=False, no_more=True)
+        ended = {of for of, guest in guests.items() if of in {(0, A), (2, A)} and guest.wait(10) == -signal.SIGKILL}
+        assert ended == {(0, A), (2, A)}
+        assert all(guest.poll() is None for of, guest in guests.items() if of not in ended)
+        assert {loss.waited for loss in made.losses} == {0.0}
+    finally:
+        for guest in guests.values():
+            guest.kill()
+            guest.communicate()
 
 
 def test_units_that_are_being_started_are_counted(tmp_path: Path) -> None:
