@@ -63,3 +63,32 @@ def test_which_channels_grow(name: str, tmp_path: Path) -> None:
     system = load(write(tmp_path / "pipes", files(kind, more, sender)))
     assert growing(system) == wanted
     assert [w.code for w in system.warnings if w.code == "LH419"] == ["LH419"] * len(wanted)
+
+
+COUNTER = """
+role: counter
+data: {n: {type: "TYPE", min: 0MORE}}
+events: {go: {}}
+states: {on_: {initial: true, on: {go: {stay: true, set: {"TARGET": "VALUE"}}}}}
+"""
+COUNTS = {  # type, target, its old value: of each kind of type that may have a number in it
+    "a number": ("int", "n", "n"),
+    "an optional number": ("option[int]", "n", "get(n, 0)"),
+    "a cell": ("map[side, int]", "n[left]", "n[left]"),
+    "an optional number in a cell": ("map[side, option[int]]", "n[left]", "get(n[left], 0)"),
+}
+
+
+@pytest.mark.parametrize("bounded", [False, True], ids=["without an end", "within a range"])
+@pytest.mark.parametrize("name", COUNTS)
+def test_which_numbers_grow(name: str, bounded: bool, tmp_path: Path) -> None:
+    kind, target, old = COUNTS[name]
+    text = COUNTER.replace("TYPE", kind).replace("MORE", ", max: 9" if bounded else "")
+    text = text.replace("TARGET", target).replace("VALUE", f"{old} + 1")
+    made = "system: counts\nroles: {counter: {}}\ntypes: {side: {members: [left, right]}}\n"
+    made += "environment: {go: {to: counter}}\n"
+    system = load(write(tmp_path / "counts", {
+        "system.yaml": made, "roles/counter.yaml": text,
+        "invariants.yaml": "properties: {counted: {always: counter.n == counter.n}}\n",
+    }))  # fmt: skip
+    assert growing(system) == ([] if bounded else ["counter.n"])
