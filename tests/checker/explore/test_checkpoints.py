@@ -189,6 +189,18 @@ def test_a_checkpoint_of_another_search(other: dict[str, Any], tmp_path: Path) -
     assert place.read_bytes() == before
 
 
+@pytest.mark.parametrize("symmetry", [False, True], ids=["without symmetry", "with symmetry"])
+def test_a_checkpoint_is_of_states_or_of_orbits(symmetry: bool, tmp_path: Path) -> None:
+    """Both in one search would be counts of neither."""
+    place, model = tmp_path / "left", load(TRUTH / "two_phase", {"resource_managers": 3})
+    explore(model, Limits(depth=2, keeping=Checkpointing(place)), symmetry=symmetry)
+    before, on = place.read_bytes(), Limits(keeping=Checkpointing(place, resume=True))
+    with pytest.raises(CheckpointError, match="is of another search"):
+        explore(model, on, symmetry=not symmetry)
+    assert place.read_bytes() == before
+    assert explore(model, on, symmetry=symmetry).distinct == explore(model, symmetry=symmetry).distinct
+
+
 @pytest.mark.parametrize("damage", ["nothing", "empty", "noise", "half", "no archive"])
 def test_what_is_no_checkpoint(damage: str, tmp_path: Path) -> None:
     place = tmp_path / "left"
