@@ -9,7 +9,15 @@ import pytest
 
 from leasehold.checker.explain.machines import KnownMachines, MachineOf
 from leasehold.impl.actor.table import BELOW
-from leasehold.impl.events.event import FoundEvent, MigratedEvent, RecoveredEvent, RefusedEvent
+from leasehold.impl.events.event import (
+    AnyEvent,
+    ForgottenEvent,
+    FoundEvent,
+    MigratedEvent,
+    RecoveredEvent,
+    RefusedEvent,
+    StepEvent,
+)
 from tests.checker.conform.walks import SYSTEMS, walked
 
 
@@ -26,10 +34,12 @@ class More:
     def __init__(self, machines: KnownMachines, actor: str) -> None:
         self.machines, self.actor, self.of = machines, actor, machines.actors[actor]
 
-    def take(self, kind: Any, **fields: Any) -> None:
+    def take(self, kind: Any, **fields: Any) -> AnyEvent:
         spec = next(one.spec for key, one in self.machines.machines.items() if key.actor == self.actor)
         of = {"before": "", "epoch": 9, "spec": spec, "now": self.of.now + 1, "time": self.of.time + 1, "commit": 99}
-        self.machines.take(kind(actor=self.actor, position=self.of.position + 1, **of, **fields))
+        event: AnyEvent = kind(actor=self.actor, position=self.of.position + 1, **of, **fields)
+        self.machines.take(event)
+        return event
 
     def there(self) -> list[MachineOf]:
         return [k for k, one in self.machines.machines.items() if k.actor == self.actor and one.forgotten is None]
@@ -94,3 +104,24 @@ def test_a_refusal_is_told_of_its_machine_alone(name: str) -> None:
     assert (last["refused"], last["words"], last["times"]) == ("close", "too early", 1)
     changed = [at for at, one in machines.machines.items() if one != before.machines.get(at)]
     assert changed == [key]
+
+
+@pytest.mark.parametrize("end", [ForgottenEvent, MigratedEvent, RecoveredEvent])
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_what_steps_after_it_was_forgotten_has_no_past(name: str, end: Any) -> None:
+    """As a machine that nothing was told of before, whichever event has ended it."""
+    machines = of_walk(name)
+    event = next(e for events in walked(name, 0).values() for e in events if isinstance(e, StepEvent))
+    key = MachineOf(event.actor, event.step.lease, event.step.machine)
+    more = More(machines, key.actor)
+    fields: dict[Any, dict[str, Any]] = {
+        ForgottenEvent: {"lease": key.lease, "machine": key.machine, "state": "gone"},
+        MigratedEvent: {"source": "0" * 64, "records": 1},
+        RecoveredEvent: {"machines": 1, "agreement": "", "unrecorded": 3},
+    }
+    more.take(end, **fields[end])
+    anew = deepcopy(machines)
+    del anew.machines[key]
+    anew.take(more.take(StepEvent, step=event.step))
+    assert machines.machines[key] == anew.machines[key]
+    assert machines.plays(key.actor, key.lease)
