@@ -321,3 +321,53 @@ def test_since_when_a_machine_is_in_its_state_is_kept_with_its_record(tmp_path: 
         await actor.stop()
 
     virtual(story())
+
+
+WAITER = {
+    "system.yaml": """
+system: waiter
+roles: {waiter: {}}
+actors: {own: [waiter]}
+clock: {horizon: 9}
+environment: {wait: {to: waiter}, put: {to: waiter}}
+""",
+    "roles/waiter.yaml": """
+role: waiter
+data: {until: time}
+events:
+  wait: {fields: {at: {type: time, explore: [0, now]}}}
+  put: {fields: {at: {type: time, explore: [0, now]}}}
+states:
+  home: {initial: true, on: {wait: {to: waiting, set: {until: event.at}}}, refuse: {put: nobody waits}}
+  waiting:
+    on: {put: {WAY, set: {until: event.at}}, tick: {to: over, when: now >= until}}
+    refuse: {wait: it waits}
+  over: {refuse: {wait: it is over, put: it is over}}
+""",
+}
+
+
+@pytest.mark.parametrize(("first", "then"), [(9, 3), (3, 6), (3, 3)], ids=["sooner", "later", "the same"])
+@pytest.mark.parametrize("way", ["stay: true", "to: waiting"])
+def test_a_timer_that_is_put_off_within_its_state_comes_at_its_new_time(
+    way: str, first: int, then: int, tmp_path: Path
+) -> None:
+    program = program_of(tmp_path, {name: text.replace("WAY", way) for name, text in WAITER.items()})
+    key = RecordKey("own:1", "waiter")
+
+    async def story() -> None:
+        clock = HandClock()
+        actor = alone(program, "waiter", MemoryStore(), {}, clock)
+        await actor.start()
+        await asyncio.sleep(0)  # from now on it hears of ticks
+        await actor.begin(*key, "wait", {"at": first}, {})
+        await actor.tell(*key, "put", {"at": then})
+        states = []
+        for _ in range(10):
+            await clock.advance()
+            await asyncio.sleep(0.1)
+            states.append(actor.table.instances[key].state)
+        assert states == ["waiting"] * (then - 1) + ["over"] * (11 - then)
+        await actor.stop()
+
+    virtual(story())
