@@ -35,13 +35,14 @@ def test_from_when_on_there_is_room_for_the_rest_of_a_term(
     drawn: list[tuple[int, tuple[int, int]]], units: int, term: tuple[int, int], now: int
 ) -> None:
     start, end, capacity = term[0], max(sum(term), now + 1), 6
-    holdings = {str(i): Holding(u, max(b + lasts, now + 1), b) for i, (u, (b, lasts)) in enumerate(drawn)}
+    holdings = {str(i): Holding(u, b + lasts, b) for i, (u, (b, lasts)) in enumerate(drawn)}
     calendar = Calendar()
     for lease_, holding in holdings.items():
         calendar.put(lease_, holding)
 
     def held(at: int) -> set[str]:
-        return {name for name, h in holdings.items() if h.start <= at < h.until}
+        """A holding whose term is over counts at all times to come: only its record may end it."""
+        return {n for n, h in holdings.items() if h.start <= at and (at < h.until or h.until <= now)}
 
     def fits(at: int) -> bool:
         return units + sum(holdings[name].units for name in held(at)) <= capacity
