@@ -1,5 +1,7 @@
 from dataclasses import replace
 
+import pytest
+
 from leasehold.reports.verdicts import expectations, failures, headline
 
 
@@ -13,6 +15,15 @@ def test_what_the_system_says_itself(votes, fault_free):
     assert dict(expectations(votes).violated) == {"is_carried": "voters may say no | </script>"}
     assert "voter/voted#question" in expectations(votes).untested
     assert expectations(fault_free).setting == ""
+
+
+@pytest.mark.parametrize("kind", ["unvisited", "vacuous"])
+def test_the_reason_of_a_setting_comes_before_the_one_of_all_settings(votes, kind):
+    (one,) = votes.system.expectations
+    told = {f"shared_{kind}": {"a": "shared", "b": "shared"}, kind: {"b": "its own", "c": "its own"}}
+    bare = {name: {} for name in ("unvisited", "vacuous", "shared_unvisited", "shared_vacuous")}
+    other = replace(votes, system=replace(votes.system, expectations=(replace(one, **(bare | told)),)))
+    assert dict(expectations(other).untested) == {"a": "shared", "b": "its own", "c": "its own"}
 
 
 def test_a_violation_that_is_meant_is_no_failure(votes, fault_free):
