@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from xml.etree import ElementTree
@@ -14,15 +15,19 @@ from click import Command
 from click.testing import CliRunner, Result
 
 from leasehold.checker.recovery.lease.random_runs.run import RandomRun
+from leasehold.checker.verify.blame import Blame
 from leasehold.checker.verify.queries import claim_text
 from leasehold.cli.conform import conform
 from leasehold.cli.events import events
 from leasehold.cli.explain import explain
 from leasehold.cli.replay import replay
 from leasehold.cli.verify import verify
+from leasehold.cli.verify_files import ViolationFiles
 from leasehold.impl.events.lines import write_lines
 from leasehold.spec import load
+from tests.checker.verify.histories import known, verified
 from tests.checker.verify.test_histories import plan_in_two_settings
+from tests.checker.verify.test_resumed import a_history
 from tests.seeded_bugs import named
 
 SETTINGS = ("max_units=2", "lazy_close=true", "handler_limit=4", "guest_limit=4")
@@ -270,3 +275,20 @@ def test_a_property_of_each_value_fails_in_junit_and_its_picture_has_its_name(tm
     assert "grow n=2 is violated in " in result.output
     assert _failed(tmp_path / "found.xml") == {"grow"}
     assert {picture.partition("-")[2] for picture in _pictures(tmp_path)} == {"grow.svg"}
+
+
+def test_files_say_whose_fault_a_violation_is_by_all_that_is_known(tmp_path: Path) -> None:
+    """With --follow more may be known of a violation when a later one is found; each file is made anew then."""
+    plan = plan_in_two_settings(7)
+    result = verified(plan, a_history(7, "assigned_units_not_saved"))
+    assert result.violations
+    system, asked = known(plan.units, plan.lazy).system, sorted({one.of for one in result.violations})
+    found = ViolationFiles(system, asked, tmp_path / "drawn", tmp_path / "found.xml")
+    for words in ("nobody knows", "it is the site", "it is the broker"):
+        blame = Blame("unknown", words)
+        found.write(replace(result, violations=[replace(one, blame=blame) for one in result.violations]))
+        for file in (tmp_path / "drawn" / "index.html", tmp_path / "found.xml"):
+            text = file.read_text()
+            told = {one: text.count(one) for one in ("nobody knows", "it is the site", "it is the broker")}
+            assert [one for one, times in told.items() if times] == [words]
+            assert told[words] >= len(result.violations)
