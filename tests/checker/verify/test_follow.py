@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -19,6 +20,8 @@ from leasehold.checker.verify.history import HistoryVerification
 from leasehold.checker.verify.source import ChainReader
 from leasehold.impl.events.event import digest, write
 from leasehold.impl.events.lines import write_lines
+from leasehold.impl.server.client import Unreachable
+from leasehold.impl.server.event_source import ActorSource, EventSource, SourceMoment
 from tests.checker.verify import killed
 from tests.checker.verify.histories import known
 from tests.checker.verify.test_histories import plan_in_two_settings
@@ -160,3 +163,44 @@ def test_kill_9_of_the_verifier_loses_nothing_and_doubles_nothing(kind: str, tmp
     for name, expected in rows.items():
         if name != "follower":
             assert others[name] == expected, name
+
+
+class _Busy(ActorSource):
+    """A running actor that does not hear the first acknowledgements, and whose events never become more.
+
+    Attributes:
+        told: the positions that it has heard of.
+    """
+
+    def __init__(self, lines: EventSource, deaf: int) -> None:
+        self.of, self.deaf, self.told = lines, deaf, list[int]()
+
+    def lines(self, after: int) -> Iterator[bytes]:
+        return self.of.lines(after)
+
+    def moment(self) -> SourceMoment:
+        return self.of.moment()
+
+    def acknowledge(self, follower: str, position: int) -> None:
+        self.deaf -= 1
+        if self.deaf >= 0:
+            raise Unreachable("it does not answer")
+        self.told.append(position)
+
+
+@pytest.mark.parametrize("deaf", [0, 1, 3])
+def test_an_actor_that_did_not_hear_how_far_its_events_are_kept_is_told_again(deaf: int, tmp_path: Path) -> None:
+    """And once that it has heard it, no more, until something else is to be told."""
+    following = verification(files(tmp_path))
+    following.name = "verify"
+    actors = {}
+    for name, reader in following.readers.items():
+        actors[name] = reader.source = _Busy(reader.source, deaf)
+    while following.step():
+        pass
+    for _ in range(deaf + 2):
+        following._acknowledge()
+    for name, actor in actors.items():
+        assert actor.told[-1:] == [following.readers[name].kept.position]
+        assert len(actor.told) == len({*actor.told})
+    following.verification.close()
