@@ -67,6 +67,27 @@ def test_what_is_asked_in_parts_is_what_is_asked_at_once(kind: str) -> None:
         assert {name for name, _, _ in found} > {"a_guest_is_gone_before_the_end", "quarantine"}
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_end_of_a_run_is_asked_about_where_nothing_else_comes(kind: str) -> None:
+    """What is decided by it is decided then, and not when another run has its next cut."""
+    world = reference_of(load("two_phase_commit"), Budget.parse("crash=1"))
+    with database(kind, world.system, world.layout) as db:
+        queries = list(Queries(db.tables).queries.values())
+        check, before_ends, at_ends = IncrementalCheck(queries), [], []
+        for n, run in enumerate(walks(world, Random(3), 8)):
+            number = db.recorder.begin(f"run {n}", run[0][0])
+            for state, action in run[1:]:
+                db.recorder.step(number, state, action)
+            db.write()
+            before_ends += decided(check.ask(db.cursor))
+            db.recorder.end(number)
+            db.write()
+            at_ends += (ended := decided(check.ask(db.cursor)))
+            assert {of for _, of, _ in ended} <= {number}
+        assert at_ends
+        assert sorted(before_ends + at_ends) == sorted(decided(IncrementalCheck(queries).ask(db.cursor)))
+
+
 def effort(db: Database, check: IncrementalCheck) -> int:
     """Returns how many steps of its machine SQLite takes to ask all properties, in hundreds."""
     count = 0
