@@ -117,6 +117,14 @@ migrations:
             "from: 0123456789ab}, {from: 0123456789abcd",
             "LH206: there is a migration from `0123456789ab` already, at line 1",
         ),
+        (
+            "from: 0123456789abcd}, {from: 0123456789ab",
+            "LH206: there is a migration from `0123456789ab` already, at line 1",
+        ),
+        (
+            "from: 0123456789ab}, {from: 0123456789ac}, {from: 0123456789ab",
+            "LH206: there is a migration from `0123456789ab` already, at line 1",
+        ),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, rule: str, said: str) -> None:
