@@ -1,8 +1,8 @@
 """JUnit XML: each property is a test case, for the CI systems that read it.
 
-A violated property is a failure with its path. A property that was not contradicted, but not exhausted either, is
-skipped with the reason: it has not failed, and it must not look as if it had held. So is one that the system itself
-says is violated. Characters that are not printable are escaped: XML forbids some of them.
+A violated property is a failure with its path. A property that was not contradicted, but not exhausted either, or that
+could not be asked, is skipped with the reason: it has not failed, and it must not look as if it had held. So is one
+that the system itself says is violated. Characters that are not printable are escaped: XML forbids some of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import xml.etree.ElementTree as ET
 from leasehold.checker.explore.result import Exploration, Path
 from leasehold.impl.words import visible, visible_lines
 from leasehold.reports.trace import trace_text
-from leasehold.reports.verdicts import expectations, failures, why_bounded
+from leasehold.reports.verdicts import OPEN, expectations, failures, why_open
 
 
 def junit(exploration: Exploration) -> str:
@@ -20,7 +20,7 @@ def junit(exploration: Exploration) -> str:
     system = exploration.system
     expected = expectations(exploration).violated
     failed = failures(exploration)
-    skipped = sum(p.verdict in {"violated", "bounded"} for p in exploration.properties) - len(failed)
+    skipped = sum(p.verdict in {"violated", *OPEN} for p in exploration.properties) - len(failed)
     counts = {
         "tests": str(len(exploration.properties)),
         "failures": str(len(failed)),
@@ -49,9 +49,8 @@ def junit(exploration: Exploration) -> str:
             failure.text = visible_lines("\n".join(filter(None, (result.doc, _path(result.path)))))
         elif result.verdict == "violated":
             ET.SubElement(case, "skipped", {"message": visible(f"violated, as expected: {expected[result.name]}")})
-        elif result.verdict == "bounded":
-            why = why_bounded(exploration, result)
-            ET.SubElement(case, "skipped", {"message": visible(f"not contradicted, not exhausted: {why}")})
+        elif result.verdict in OPEN:
+            ET.SubElement(case, "skipped", {"message": visible(why_open(exploration, result))})
     return document(root)
 
 

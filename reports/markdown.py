@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from leasehold.checker.explore.result import Exploration, PropertyResult
 from leasehold.reports.mermaid import role_mermaid
 from leasehold.reports.product import Mark, ProductGraph, ProductTable, product, product_table
-from leasehold.reports.verdicts import WORDS, Expected, expectations, failures_first, headline
+from leasehold.reports.verdicts import OPEN, WORDS, Expected, expectations, failures_first, headline
 from leasehold.spec.language.expression import text
 from leasehold.spec.language.types import show
 
@@ -83,7 +83,7 @@ def _property(result: PropertyResult, exploration: Exploration, expected: Expect
     says = [prose(result.doc) if result.doc or declared is None else code(text(declared.claim))]
     if result.verdict == "violated" and result.name in expected.violated:
         says.append(f"*As expected: {prose(expected.violated[result.name])}*")
-    elif result.verdict in {"violated", "bounded"}:
+    elif result.verdict in {"violated", *OPEN}:
         word = f"**{word}**"
         says += [f"*{prose(result.reason)}*"] if result.reason else []
         says += [f"*False: {code(part)}*" for part in result.failed]

@@ -1,8 +1,8 @@
 """SARIF 2.1.0: violated properties and the loader's findings, located in the specification's files.
 
-A violated property carries its path as a code flow, so that a viewer walks through the transitions of the YAML files. A
-property that was cut short is open, and one that expected.yaml expects to be violated is suppressed. Files stand as the
-user named them; an absolute path becomes a file URI.
+A violated property carries its path as a code flow, so that a viewer walks through the transitions of the YAML files.
+A property that was cut short, or could not be asked, is open, and one that expected.yaml expects to be violated is
+suppressed. Files stand as the user named them; an absolute path becomes a file URI.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import leasehold
 from leasehold.checker.explore.result import Exploration, Path, PropertyResult, Step
-from leasehold.reports.verdicts import expectations, why_bounded
+from leasehold.reports.verdicts import OPEN, expectations, why_open
 from leasehold.spec.language.diagnostics import NOWHERE, Diagnostic, Place, codes
 from leasehold.spec.language.model import System
 
@@ -29,7 +29,7 @@ def sarif(exploration: Exploration) -> dict[str, Any]:
     rules = _diagnostic_rules(system.warnings)
     places = {t.name: t.place for role in system.roles.values() for t in role.transitions()}
     for found in exploration.properties:
-        if found.verdict not in {"violated", "bounded"}:
+        if found.verdict not in {"violated", *OPEN}:
             continue
         rules[f"property/{found.name}"] = _rule(f"property/{found.name}", found.doc or found.name)
         results.append(_property(system, exploration, found, places))
@@ -93,7 +93,7 @@ def _property(
         reason = found.reason or "violated"
         result |= {"level": "error", "message": {"text": f"{found.name}: {reason}"}}
     else:
-        words = f"{found.name}: not contradicted, not exhausted: {why_bounded(exploration, found)}"
+        words = f"{found.name}: {why_open(exploration, found)}"
         result |= {"level": "none", "kind": "open", "message": {"text": words}}
     expected = expectations(exploration).violated
     if found.verdict == "violated" and found.name in expected:

@@ -22,6 +22,9 @@ WORDS: Mapping[Verdict, str] = {
 }
 
 
+OPEN: frozenset[Verdict] = frozenset(("bounded", "unasked"))  # neither holds nor is contradicted
+
+
 @dataclass(frozen=True, slots=True)
 class Expected:
     """The expectations in expected.yaml for the present setting, each with its reason; empty if there are none."""
@@ -54,9 +57,12 @@ def failures_first(exploration: Exploration) -> list[PropertyResult]:
     return sorted(exploration.properties, key=lambda p: 0 if p in failed else order.get(p.verdict, 3))
 
 
-def why_bounded(exploration: Exploration, result: PropertyResult) -> str:
-    """Returns why a property that was not contradicted was not exhausted either."""
-    return result.reason or exploration.why_incomplete or "the exploration was cut short"
+def why_open(exploration: Exploration, result: PropertyResult) -> str:
+    """Returns what an open property lacks, and why, as reports for other programs say it."""
+    if result.verdict == "unasked":
+        return f"not checked: {result.reason}"
+    why = result.reason or exploration.why_incomplete or "the exploration was cut short"
+    return f"not contradicted, not exhausted: {why}"
 
 
 def headline(exploration: Exploration) -> tuple[Verdict, str]:
@@ -64,12 +70,15 @@ def headline(exploration: Exploration) -> tuple[Verdict, str]:
     total = len(exploration.properties)
     failed = len(failures(exploration))
     bounded = sum(p.verdict == "bounded" for p in exploration.properties)
+    unasked = sum(p.verdict == "unasked" for p in exploration.properties)
     as_expected = sum(p.verdict == "violated" for p in exploration.properties) - failed
     rest = f" {as_expected} violated, as expected." if as_expected else ""
     if failed:
         return "violated", f"{failed} of {_properties(total)} violated.{rest}"
     if bounded:
         return "bounded", f"Nothing fails; {bounded} of {_properties(total)} could not be exhausted.{rest}"
+    if unasked:
+        return "unasked", f"Nothing fails; {unasked} of {_properties(total)} could not be asked.{rest}"
     if not total:
         return "exhausted" if exploration.complete else "bounded", "The system has no properties."
     if as_expected:

@@ -1,7 +1,13 @@
+import xml.etree.ElementTree as ET
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
+from leasehold.checker.explore.result import Verdict
+from leasehold.reports.junit import junit
+from leasehold.reports.markdown import markdown
+from leasehold.reports.sarif import sarif
 from leasehold.reports.verdicts import expectations, failures, headline
 
 
@@ -41,3 +47,22 @@ def test_the_headline(votes, lease, many):
         "exhausted",
         "1 of 2 properties hold within the explored bounds; 1 violated, as expected.",
     )
+
+
+@pytest.mark.parametrize("verdict", get_args(Verdict))
+def test_only_what_holds_looks_as_if_it_did(fault_free, verdict):
+    """No report takes a property that was not decided, or not asked at all, for one that holds."""
+    one = replace(fault_free.properties[0], verdict=verdict, path=None, reason="as it had to be")
+    found = replace(fault_free, properties=(one,))
+    holds = verdict in ("exhausted", "witnessed")
+    assert headline(found)[1].startswith("All 1 property hold") == holds
+    (case,) = ET.fromstring(junit(found)).iter("testcase")
+    (suite,) = ET.fromstring(junit(found))
+    assert [part.tag for part in case] == ([] if holds else ["failure" if verdict == "violated" else "skipped"])
+    assert int(suite.attrib["failures"]) + int(suite.attrib["skipped"]) == len(case)
+    told = [r for r in sarif(found)["runs"][0]["results"] if r["ruleId"] == f"property/{one.name}"]
+    assert len(told) == (not holds)
+    (row,) = (line for line in markdown(found).splitlines() if line.startswith("|") and f"`{one.name}`" in line)
+    assert ("as it had to be" in row) == (not holds)
+    for text in ("" if holds else ET.tostring(case, encoding="unicode"), str(told)):
+        assert ("as it had to be" in text) == (not holds)
