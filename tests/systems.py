@@ -11,6 +11,7 @@ from leasehold.checker.recovery.cases.steps import Script
 from leasehold.spec import SHIPPED, System
 
 TRUTH = Path(__file__).parent / "truth"
+CONSTRUCTS = Path(__file__).parent / "constructs"
 Settings: TypeAlias = Mapping[str, str | int | bool]
 _loaded: dict[tuple[object, str, str], System] = {}
 

@@ -28,6 +28,7 @@ from leasehold.checker.explore.result import Orbits
 from leasehold.checker.explore.step import Action
 from leasehold.checker.explore.symmetry import Group, Mover, Permutation, inverse, mover_of
 from leasehold.spec.language import types as t
+from leasehold.spec.language.lower import messages_of
 from leasehold.spec.language.types import Value
 
 MOST_ARRANGED = 40_320  # arrangements (8!) that are tried for one state, where slices are not all
@@ -102,10 +103,9 @@ class Canonical:
         known = {(lane.channel.name, lane.sender, lane.receiver): lane.cell for lane in layout.lanes}
         for lane in layout.lanes:
             types, movers = {}, {}
-            for message in system.messages.values():
-                if (message.sender, message.receiver) == (lane.channel.sender, lane.channel.receiver):
-                    types[message.name] = tuple(f.type for f in message.fields)
-                    movers[message.name] = tuple(mover_of(f.type, self.roles) for f in message.fields)
+            for message in messages_of(system, lane.channel):
+                types[message.name] = tuple(f.type for f in message.fields)
+                movers[message.name] = tuple(mover_of(f.type, self.roles) for f in message.fields)
             typed = any(m is not None for fields in movers.values() for m in fields)
             if typed or {lane.channel.sender, lane.channel.receiver} & self.roles:
                 lanes.append(_Joint(lane, known, types, movers if typed else None))

@@ -29,7 +29,7 @@ from leasehold.checker.explore.step import FORGED, Action
 from leasehold.faults import Budget
 from leasehold.faults.lowering import DOWN, UP, lower_with_faults
 from leasehold.faults.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING, point_name, work_done
-from leasehold.spec.language.lower import Change, Crash, ModelActor, lower
+from leasehold.spec.language.lower import Change, Crash, ModelActor, lower, messages_of
 from leasehold.spec.language.model import System
 from leasehold.spec.language.types import Value
 
@@ -256,15 +256,14 @@ class FaultyReference(Reference):
             if {sender, receiver} & own:
                 new[lane.cell] = operation(lane.channel.kind, new[lane.cell], sender in own)
 
-    def _back(self, machine: GroundMachine) -> dict[int, Lane]:
-        """By the cell of each mailbox that a machine sends by, the one by which its answers come, or itself."""
-        found = {}
-        for lane in self.layout.lanes:
-            (role, i), (other, j) = self.layout.ends(lane)
-            if lane.channel.kind == "mailbox" and (role, i) == (machine.role.name, machine.instance):
-                back = self.layout.lane_between(other, j, role, i)
-                found[lane.cell] = back if back is not None and back.channel.kind == "mailbox" else lane
-        return found
+    def _back(self, machine: GroundMachine) -> dict[int, list[Lane]]:
+        """By the cell of each mailbox that a machine sends by, those by which its answers come."""
+        lanes = [lane for lane in self.layout.lanes if lane.channel.kind == "mailbox"]
+        return {
+            lane.cell: [b for b in lanes if b is not lane and self.layout.ends(b) == self.layout.ends(lane)[::-1]]
+            for lane in lanes
+            if self.layout.ends(lane)[0] == (machine.role.name, machine.instance)
+        }
 
     def _retries(self, machine: GroundMachine, s: State, of: Sequence[bool]) -> Steps:
         """A machine sends again what was lost, or what was received and whose answer was lost.
@@ -278,7 +277,7 @@ class FaultyReference(Reference):
         for i, w in enumerate(work):
             if w.lane is None or w.lane.cell not in back or self.system.messages[w.piece.event].answer:
                 continue
-            if channels.missing(s[w.lane.cell]) or self._unanswered(s, w.lane, back[w.lane.cell]):
+            if channels.missing(s[w.lane.cell]) or any(self._unanswered(s, w.lane, b) for b in back[w.lane.cell]):
                 new = opened(s)
                 self._do(new, w, None, again=True)
                 group = ("retry", machine.role.name, machine.instance, w.lane.cell)
@@ -289,7 +288,7 @@ class FaultyReference(Reference):
     def _unanswered(self, s: State, lane: Lane, back: Lane) -> bool:
         """Returns whether a message was received, and the answer that its receiver's state sends was lost."""
         receiver = self.by_name[lane.channel.receiver, lane.receiver]
-        if back is lane or not channels.received(s[lane.cell]) or not channels.missing(s[back.cell]):
+        if not channels.received(s[lane.cell]) or not channels.missing(s[back.cell]):
             return False
         work = receiver.work[s[receiver.cell]]
         return self.running(s, receiver) and any(w.lane is back and w.wanted(s, (), -1) for w in work)
@@ -301,9 +300,9 @@ class FaultyReference(Reference):
             receiver = self.by_name[role, i]
             if self.layout.of[sender] is not self.layout.traitor or not self.running(s, receiver):
                 continue
-            for message in self.system.received_by(role) if self.connected(s, lane) else ():
+            for message in messages_of(self.system, lane.channel) if self.connected(s, lane) else ():
                 moves = receiver.moves.get((s[receiver.cell], message.name), [])
-                if message.sender != sender.role or not moves:
+                if not moves:
                     continue
                 for fields in receiver.values(message.fields)(s):
                     move = choose(moves, s, fields, lane.sender) if self._signed(s, message.name, fields) else None

@@ -214,11 +214,10 @@ class Layout(SourceLayout):
 
     # For people
 
-    def lane_between(self, sender: str, i: int, receiver: str, j: int) -> Lane | None:
-        for lane in self.lanes:
-            if (lane.channel.sender, lane.sender, lane.channel.receiver, lane.receiver) == (sender, i, receiver, j):
-                return lane
-        return None
+    def lane(self, channel: Channel, sender: int, receiver: int) -> Lane | None:
+        """The lane of a channel between two instances; None where it does not join these two."""
+        between = (lane for lane in self.lanes if lane.channel == channel)
+        return next((lane for lane in between if (lane.sender, lane.receiver) == (sender, receiver)), None)
 
     def ends(self, lane: Lane) -> tuple[Machine, Machine]:
         """The machines that a lane joins: its sender, and its receiver."""

@@ -142,10 +142,7 @@ class Influence:
 
     def _carried(self, name: str) -> list[str]:
         """The messages of a channel; a message alone."""
-        if name in self.system.messages:
-            return [name]
-        ends = self.system.channels[name].sender, self.system.channels[name].receiver
-        return [m.name for m in self.system.messages.values() if (m.sender, m.receiver) == ends]
+        return [name] if name in self.system.messages else [*self.system.channels[name].messages]
 
     def _reads(self, expressions: Iterable[x.Expression | None], role: str = "", event: str = "") -> set[str]:
         """The nodes that expressions read, where they are those of a machine that consumes an event."""

@@ -237,7 +237,7 @@ class PromelaSteps:
     def _targets(self, f: PromelaBindings, piece: Piece) -> Iterator[tuple[int, Lane | None]]:
         """The machines that a piece of work is for, each with the lane that leads there."""
         for it in range(piece.target.count):
-            lane = self.names.layout.lane_between(f.role, int(f.me), piece.target.name, it)
+            lane = self.names.layout.lane(piece.channel, int(f.me), it) if piece.channel is not None else None
             if piece.channel is None or lane is not None:
                 yield it, lane
 
@@ -311,7 +311,7 @@ class PromelaSteps:
 
     def _refuse_driven_sends(self, driven: Role, task: Drive) -> None:
         for other in driven.tasks.values():
-            if isinstance(other, Send) and self.system.channel_between(driven.name, other.receiver).capacity:
+            if isinstance(other, Send) and self.system.channel_of(other.message).capacity:
                 raise ExportError(
                     f"subsidiary {driven.name} sends {other.message} over a channel with a capacity",
                     "let its parent send it, or make the channel a mailbox", task.place,

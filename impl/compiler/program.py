@@ -78,8 +78,11 @@ def check_runnable(system: System) -> None:
 
 
 def _check_pairs(system: System, sink: Sink) -> None:
-    """Machines have one kind of neighbour of each role: the one of equal index, or all."""
+    """Machines have one kind of neighbour of each role, the one of equal index or all, and one channel to it."""
     for channel, other in itertools.permutations(system.channels.values(), 2):
+        if (channel.sender, channel.receiver) == (other.sender, other.receiver) and channel.name < other.name:
+            words = {"sender": channel.sender, "receiver": channel.receiver, "other": other.name}
+            sink.error("second_channel", channel.place, channel=channel.name, **words)
         if (
             channel.same_index and not other.same_index
             and {channel.sender, channel.receiver} == {other.sender, other.receiver}

@@ -61,8 +61,8 @@ def _may_come_again(role: m.Role, task: m.Task, channels: Collection[m.Channel])
     """Returns whether the work of a task may be done again: a state starts it, and a channel of it repeats messages."""
     if not any(task.name in state.tasks for state in role.states.values()):
         return False
-    between = [c for c in channels if isinstance(task, m.Send) and (c.sender, c.receiver) == (role.name, task.receiver)]
-    return not between or any(c.repeats for c in between)
+    carriers = [c for c in channels if isinstance(task, m.Send) and task.message in c.messages]
+    return not carriers or any(c.repeats for c in carriers)
 
 
 def read_of_step(task: m.Task) -> dict[str, Type]:

@@ -85,17 +85,35 @@ class Declarer:
         for name, _, node in entries(self.files.messages):
             messages[name] = self._fields(as_mapping(node.get("fields")), small)
             ends_of[name] = text_of(node, "from"), text_of(node, "to")
-        channels: dict[str, tuple[str, ...]] = {}
+        channels = self._carried(ends_of)
         numbered: set[str] = set()
         for name, _, node in entries(self.files.sections["channels"]):
-            ends = text_of(node, "from"), text_of(node, "to")
-            channels[name] = tuple(m for m in messages if ends_of[m] == ends)
             numbered.update(channels[name] if text_of(node, "kind") == "mailbox" else ())
         constants = {n: c.type for n, c in self.constants.items()}
         return DeclaredNames(
             constants, self.types, self.roles, messages, channels, self.definitions, self.shared, frozenset(numbered),
             ends_of,
         )  # fmt: skip
+
+    def _carried(self, ends_of: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+        """Each channel's messages: those that it lists; all that no channel lists, if it is the first to list none."""
+        channels = [(name, node) for name, _, node in entries(self.files.sections["channels"])]
+        listed = {name: node.names("messages") for name, node in channels}
+        taken = {message.text for messages in listed.values() for message in messages}
+        found: dict[str, tuple[str, ...]] = {}
+        for name, node in channels:
+            ends = text_of(node, "from"), text_of(node, "to")
+            for message in listed[name]:
+                if message.text not in ends_of:
+                    self.sink.unknown("unknown_message", message.place, message.text, ends_of)
+                elif ends_of[message.text] != ends:
+                    roles = dict(zip(("sender", "receiver"), ends_of[message.text], strict=True))
+                    self.sink.error("message_of_others", message.place, channel=name, message=message.text, **roles)
+            own = {message.text for message in listed[name]}
+            wanted = own if node.get("messages") is not None else {m for m in ends_of if m not in taken}
+            found[name] = tuple(m for m in ends_of if m in wanted and ends_of[m] == ends)
+            taken |= wanted & set(found[name])
+        return found
 
     def _small(self) -> dict[str, Enum | Instance]:
         return {**self.types, **{n: r.instance for n, r in self.roles.items()}}

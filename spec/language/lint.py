@@ -12,11 +12,11 @@ from itertools import chain
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import parts
 from leasehold.spec.language.build import TICK
-from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink, listed
+from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink
 from leasehold.spec.language.first_states import check_first_state
 from leasehold.spec.language.lint_guards import MAX_WORK, Combinations, check_guards
 from leasehold.spec.language.lower import work_of
-from leasehold.spec.language.model import Datum, Drive, Role, Send, State, System, Task
+from leasehold.spec.language.model import Datum, Drive, Message, Role, Send, State, System, Task
 from leasehold.spec.language.types import Int, Map, Opaque, finite
 from leasehold.spec.language.unbounded import reached, warn_of_unbounded
 
@@ -141,8 +141,8 @@ def _sends(role: Role, names: Iterable[str]) -> list[Send]:
 
 def _repeating(system: System, role: Role, names: Iterable[str]) -> list[Send]:
     """The sends among tasks whose messages a channel may repeat."""
-    between = {c.receiver: c for c in system.channels.values() if c.sender == role.name}
-    return [t for t in _sends(role, names) if t.receiver not in between or between[t.receiver].repeats]
+    lasting = {m for c in system.channels.values() if not c.repeats for m in c.messages}
+    return [t for t in _sends(role, names) if t.message not in lasting]
 
 
 def _one_message_per_neighbour(system: System, role: Role, state: State, sink: Sink) -> None:
@@ -258,29 +258,29 @@ def _messages_and_channels(system: System, sink: Sink) -> None:
         ends = {"message": message.name, "sender": message.sender, "receiver": message.receiver}
         if message.name not in sent:
             sink.error("message_never_sent", message.place, **ends)
-        carriers = [c for c in system.channels.values() if (c.sender, c.receiver) == (message.sender, message.receiver)]
-        if len(carriers) != 1:
-            names = f": {listed(c.name for c in carriers)}" if carriers else ""
-            channels = f"{len(carriers)} channels carry" if carriers else "no channel carries"
-            sink.error("one_channel", message.place, channels=channels, names=names, **ends)
+        carriers = [c for c in system.channels.values() if message.name in c.messages]
+        if not carriers:
+            sink.error("no_channel", message.place, **ends)
+        elif len(carriers) > 1:
+            names = " and ".join(f"`{c.name}`" for c in carriers)
+            sink.error("several_channels", message.place, names=names, message=message.name)
     for channel in system.channels.values():
-        if not any((m.sender, m.receiver) == (channel.sender, channel.receiver) for m in system.messages.values()):
-            sink.error("empty_channel", channel.place, channel=channel.name)
+        if not channel.messages:
+            sink.warning("empty_channel", channel.place, channel=channel.name)
 
 
 def _answers_are_known(system: System, sink: Sink) -> None:
     """A duplicate is answered by what its receiver's state sends. If both sides answered so, neither would ever end."""
-    for channel in system.channels.values():
-        back = [c for c in system.channels.values() if (c.sender, c.receiver) == (channel.receiver, channel.sender)]
-        if channel.kind != "mailbox" or channel.sender > channel.receiver or not back or back[0].kind != "mailbox":
-            continue
-        there, here = (
-            [m for m in system.messages.values() if (m.sender, m.receiver) == (c.sender, c.receiver) and not m.answer]
-            for c in (channel, back[0])
-        )
-        if there and here:
-            ends = {"sender": channel.sender, "receiver": channel.receiver}
-            sink.error("two_requests", here[0].place, there=there[0].name, here=here[0].name, **ends)
+    numbered = {name for channel in system.channels.values() if channel.kind == "mailbox" for name in channel.messages}
+    requests: dict[tuple[str, str], Message] = {}
+    for message in system.messages.values():
+        if not message.answer and message.name in numbered:
+            requests.setdefault((message.sender, message.receiver), message)
+    for (sender, receiver), there in requests.items():
+        here = requests.get((receiver, sender))
+        if here is not None and sender <= receiver:
+            ends = {"sender": sender, "receiver": receiver}
+            sink.error("two_requests", here.place, there=there.name, here=here.name, **ends)
 
 
 def linted_expressions(system: System) -> Iterator[x.Expression]:

@@ -284,8 +284,8 @@ class _SystemBuilder(ClaimBuilder):
             budgets = {f: self._budget(node.get(f)) for f in m.CHANNEL_FAULTS}
             if sender and receiver and kind:
                 found[name] = m.Channel(
-                    name, sender, receiver, kind, capacity, self._paired(node, sender, receiver),
-                    budgets["lose"], budgets["duplicate"], budgets["reorder"],
+                    name, sender, receiver, self.names.channels[name], kind, capacity,
+                    self._paired(node, sender, receiver), budgets["lose"], budgets["duplicate"], budgets["reorder"],
                     doc_of(node), place,
                 )  # fmt: skip
         return found

@@ -273,6 +273,7 @@ class Channel:
     name: str
     sender: str
     receiver: str
+    messages: tuple[str, ...]  # which it carries
     kind: ChannelKind
     capacity: int | None = None
     same_index: bool = False  # only machines of equal index talk
@@ -459,12 +460,8 @@ class System:
         """The values of those constants that are settings of a run."""
         return {name: c.value for name, c in self.constants.items() if not c.bounds}
 
-    def channel_between(self, sender: str, receiver: str) -> Channel:
-        return next(c for c in self.channels.values() if (c.sender, c.receiver) == (sender, receiver))
-
     def channel_of(self, message: str) -> Channel:
-        m = self.messages[message]
-        return self.channel_between(m.sender, m.receiver)
+        return next(c for c in self.channels.values() if message in c.messages)
 
     def received_by(self, role: str) -> Iterator[Message]:
         return (m for m in self.messages.values() if m.receiver == role)

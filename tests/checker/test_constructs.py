@@ -23,15 +23,15 @@ from tests.checker.export.test_promela import check, errors, stored
 from tests.checker.export.test_tla import assert_same
 from tests.checker.export.tlc import verdicts
 from tests.impl.compiler.twin import walk
+from tests.systems import CONSTRUCTS
 
-FOLDER = Path(__file__).resolve().parents[1] / "constructs"
-SYSTEMS = sorted(path.name for path in FOLDER.iterdir())
+SYSTEMS = sorted(path.name for path in CONSTRUCTS.iterdir())
 RUN = ("begins", "captures", "circle", "maps", "passes")
 
 
 @pytest.fixture(params=SYSTEMS)
 def system(request: pytest.FixtureRequest) -> System:
-    return load(FOLDER / request.param)
+    return load(CONSTRUCTS / request.param)
 
 
 def violated(system: System) -> set[str]:
@@ -96,17 +96,17 @@ def test_a_bound_holds_for_each_value_of_a_map(within: bool, tmp_path: Path) -> 
 
 
 def test_a_map_is_changed_alike_whoever_changes_places() -> None:
-    found = held_against_all_states(load(FOLDER / "maps", {"guests": 3}))
+    found = held_against_all_states(load(CONSTRUCTS / "maps", {"guests": 3}))
     assert found.orbits is not None
 
 
 def test_shared_variables_are_alike_whoever_changes_places() -> None:
-    found = held_against_all_states(load(FOLDER / "pool", {"workers": 3}))
+    found = held_against_all_states(load(CONSTRUCTS / "pool", {"workers": 3}))
     assert found.orbits is not None
 
 
 def test_what_takes_a_number_tells_apart() -> None:
-    system = load(FOLDER / "circle")
+    system = load(CONSTRUCTS / "circle")
     assert any("the first state" in words for words in symmetry_of(system).why_not)
     whole = replace(system.roles["node"], begin=())
     states = {name: replace(state, starts=None) for name, state in whole.states.items()}
@@ -116,4 +116,4 @@ def test_what_takes_a_number_tells_apart() -> None:
 
 @pytest.mark.parametrize("name", RUN)
 def test_what_runs_takes_every_edge(name: str) -> None:
-    assert walk(load(FOLDER / name), "").seen["taken"] > 4
+    assert walk(load(CONSTRUCTS / name), "").seen["taken"] > 4

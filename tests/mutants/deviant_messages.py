@@ -146,7 +146,8 @@ class SendNumbersFromReceived(OfRoles):
         self.ahead: dict[int, int] = {}  # by a lane's cell: where stands how many more were sent than came back
         for lane in self.layout.lanes:
             channel = lane.channel
-            other = self.layout.lane_between(channel.receiver, lane.receiver, channel.sender, lane.sender)
+            ends = self.layout.ends(lane)[::-1]
+            other = next((of for of in self.layout.lanes if self.layout.ends(of) == ends), None)
             if other is not None and channel.kind == other.channel.kind == "mailbox" and channel.sender in self.roles:
                 self.back[other.cell] = lane
                 self.ahead[lane.cell] = self._cell(0)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from leasehold.checker.explore.layout import Lane, Layout
 from leasehold.spec.language import types as t
+from leasehold.spec.language.lower import messages_of
 from leasehold.spec.language.model import System
 from leasehold.spec.language.types import Value
 
@@ -303,9 +304,7 @@ def as_sliced(shape: Shape, value: Any, ordered: Callable[[Value], Any]) -> Any:
 def _entries(system: System, lane: Lane) -> tuple[Value, ...] | None:
     """The messages that may be in a `set` channel; None where they are not known, or too many."""
     found: list[Value] = []
-    for message in system.messages.values():
-        if (message.sender, message.receiver) != (lane.channel.sender, lane.channel.receiver):
-            continue
+    for message in messages_of(system, lane.channel):
         domains = [_domain(f.type) for f in message.fields]
         if not all(domains):
             return None

@@ -42,7 +42,7 @@ def auxiliary_invariants(encoding: Encoding) -> Iterator[Claim]:
             left = any(transition.target != state.name for choices in state.on.values() for transition in choices)
             for task in (role.tasks[name] for name in state.tasks if isinstance(role.tasks[name], Send)):
                 assert isinstance(task, Send)
-                channel = system.channel_between(role.name, task.receiver)
+                channel = system.channel_of(task.message)
                 if channel.kind == "mailbox":
                     yield _last_message(encoding, role, state.name, task, channel)
                     again = _sends_before(role, state.name, channel) or _sends_again(system, role, state.name, channel)
@@ -199,7 +199,7 @@ def _sends_before(role: Role, state: str, channel: Channel) -> bool:
     """Whether the machine may come to a state from another that sends through the channel too, and was not answered."""
     sources = {tr.source for tr in role.transitions() if tr.target == state and tr.source != state}
     tasks = (role.tasks[name] for source in sources for name in role.states[source].tasks)
-    return any(isinstance(task, Send) and task.receiver == channel.receiver for task in tasks)
+    return any(isinstance(task, Send) and task.message in channel.messages for task in tasks)
 
 
 def _sends_again(system: System, role: Role, state: str, channel: Channel) -> bool:

@@ -88,7 +88,7 @@ def piece(system: System, role: Role, task: Send | Drive) -> Piece:
     conditions = tuple(e for e in (task.when, task.only) if e is not None)
     if isinstance(task, Send):
         order = system.messages[task.message].fields
-        target, channel = system.roles[task.receiver], system.channel_between(role.name, task.receiver)
+        target, channel = system.roles[task.receiver], system.channel_of(task.message)
     else:
         order = system.fields_of(task.role, task.event)
         target, channel = system.roles[task.role], None
@@ -142,8 +142,7 @@ def _receive(system: System, channel: Channel, moves: _Moves) -> Receive:
 
 def messages_of(system: System, channel: Channel) -> tuple[Message, ...]:
     """The messages that a channel carries."""
-    ends = (channel.sender, channel.receiver)
-    return tuple(m for m in system.messages.values() if (m.sender, m.receiver) == ends)
+    return tuple(system.messages[name] for name in channel.messages)
 
 
 def _actors(system: System) -> Iterator[ModelActor]:

@@ -397,7 +397,7 @@ class Twin:
 
     def lane_of(self, role: Role, i: int, name: str, j: int) -> Way | None:
         task = role.tasks[name]
-        return (self.system.channel_between(role.name, task.receiver).name, i, j) if isinstance(task, Send) else None
+        return (self.system.channel_of(task.message).name, i, j) if isinstance(task, Send) else None
 
     def do(self, world: World, role: Role, i: int, name: str, j: int, again: bool) -> None:
         """A piece of work; the number of a message is the last one that the record says was used."""
@@ -536,7 +536,7 @@ class Twin:
                     continue
                 role = ends[1]
                 for message in self.system.messages.values():
-                    if (message.sender, message.receiver) != (channel.sender, channel.receiver):
+                    if message.name not in channel.messages:
                         continue
                     for arguments in self.arguments(world, role, message.name):
                         taken = self.taken(world, role, j, message.name, arguments, i)

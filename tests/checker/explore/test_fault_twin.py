@@ -21,7 +21,7 @@ from leasehold.spec import System, shipped_folder
 from tests.checker.explore.by_chance import by_chance, written
 from tests.checker.explore.fault_twin import DOWN, GONE, UP, Step, Whole, World, whole
 from tests.checker.explore.test_faulty import ASKER, TELLER
-from tests.systems import TRUTH, load
+from tests.systems import CONSTRUCTS, TRUTH, load
 
 
 def shape(world: Reference, state: Any) -> Any:
@@ -235,6 +235,18 @@ def test_a_conversation(tmp_path: Path, budget: str) -> None:
 def test_a_conversation_over_other_channels(tmp_path: Path, there: str, back: str, budget: str) -> None:
     """Also where a recovery finds no room for what it sends again, and waits for it."""
     explored, found = compare(conversation(tmp_path, there, back, once=budget != "amnesia=1"), Budget.parse(budget))
+    judge(explored, found)
+
+
+@pytest.mark.parametrize(("requests", "urgent"), [("fifo(1)", "mailbox"), ("mailbox", "mailbox"), ("bag", "fifo")])
+@pytest.mark.parametrize("budget", ["none", "crash=1", "duplicate=1,lose=1", "reorder=1", "power_cut=1"])
+def test_two_channels_one_way(tmp_path: Path, requests: str, urgent: str, budget: str) -> None:
+    folder = CONSTRUCTS / "channels"
+    files = {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*.yaml")}
+    text = files["system.yaml"].replace("kind: mailbox", f"kind: {urgent}").replace("kind: fifo", f"kind: {requests}")
+    del files["expected.yaml"]
+    system = written(tmp_path, files | {"system.yaml": text.replace("value: 2", "value: 1")})
+    explored, found = compare(system, Budget.parse(budget))
     judge(explored, found)
 
 

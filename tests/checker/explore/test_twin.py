@@ -229,7 +229,7 @@ class Twin:
         return True
 
     def send(self, world: World, role: Role, i: int, task: Send, j: int, values: dict[str, Any]) -> bool:
-        channel = self.system.channel_between(role.name, task.receiver)
+        channel = self.system.channel_of(task.message)
         lane = (channel.name, i, j)
         if lane not in world.way:
             return True
