@@ -170,7 +170,7 @@ class GroundMachine:
             for it in range(piece.target.count):
                 lane = None
                 if piece.channel is not None:
-                    lane = self.layout.lane(piece.channel, self.instance, it)
+                    lane = self.layout.lane(piece.channel.name, self.instance, it)
                     if lane is None:
                         continue  # the channel does not join these two
                 frame = replace(self._frame(it=it), arguments=arguments)

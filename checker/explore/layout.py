@@ -84,6 +84,7 @@ class Layout(SourceLayout):
             for receiver in range(system.roles[channel.receiver].count)
             if not channel.same_index or sender == receiver
         ]
+        self._lanes = {(lane.channel.name, lane.sender, lane.receiver): lane for lane in self.lanes}
         self.budgets = {
             (channel.name, fault): self._cells(1)
             for channel in system.channels.values()
@@ -212,12 +213,11 @@ class Layout(SourceLayout):
     def field(self, kind: str, name: str) -> int:
         return [f.name for f in self.system.messages[kind].fields].index(name)
 
-    # For people
-
-    def lane(self, channel: Channel, sender: int, receiver: int) -> Lane | None:
+    def lane(self, channel: str, sender: int, receiver: int) -> Lane | None:
         """The lane of a channel between two instances; None where it does not join these two."""
-        between = (lane for lane in self.lanes if lane.channel == channel)
-        return next((lane for lane in between if (lane.sender, lane.receiver) == (sender, receiver)), None)
+        return self._lanes.get((channel, sender, receiver))
+
+    # For people
 
     def ends(self, lane: Lane) -> tuple[Machine, Machine]:
         """The machines that a lane joins: its sender, and its receiver."""

@@ -237,7 +237,7 @@ class PromelaSteps:
     def _targets(self, f: PromelaBindings, piece: Piece) -> Iterator[tuple[int, Lane | None]]:
         """The machines that a piece of work is for, each with the lane that leads there."""
         for it in range(piece.target.count):
-            lane = self.names.layout.lane(piece.channel, int(f.me), it) if piece.channel is not None else None
+            lane = None if piece.channel is None else self.names.layout.lane(piece.channel.name, int(f.me), it)
             if piece.channel is None or lane is not None:
                 yield it, lane
 

@@ -93,7 +93,6 @@ class CutsOfSystem:
             (role.name, t.name): t for role in system.roles.values() for t in role.transitions()
         }
         self.writes = {at: frozenset(u.name for u in t.updates) for at, t in self.transitions.items()}
-        self._lanes = {(lane.channel.name, lane.sender, lane.receiver): lane for lane in self.layout.lanes}
         self.lanes_of: dict[tuple[str, int], list[tuple[Lane, str, bool]]] = {
             (role.name, number): [] for role, number, _ in self.layout.machines()
         }
@@ -113,10 +112,6 @@ class CutsOfSystem:
             return None
         core, number = self.program.machines[name]
         return core.role, number
-
-    def lane(self, channel: str, sender: int, receiver: int) -> Lane | None:
-        """The lane of a channel between two instances."""
-        return self._lanes.get((channel, sender, receiver))
 
     def over(self, state: list[Any]) -> bool:
         """Whether a state is in an end that the system allows."""

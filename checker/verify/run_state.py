@@ -302,7 +302,7 @@ class RunSteps:
         place = self.known.machine(sender)
         if place is None or message not in self.known.system.messages:
             return None
-        return self.known.lane(self.known.system.channel_of(message).name, place[1], receiver[1])
+        return self.known.layout.lane(self.known.system.channel_of(message).name, place[1], receiver[1])
 
     def action(self, step: MachineStep) -> Action:
         """A step as the explorer has it."""

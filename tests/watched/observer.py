@@ -240,7 +240,7 @@ class Observer:
             run.state[cell] = run.lanes[cell].content()
 
     def _lane(self, sender: tuple[str, int], receiver: tuple[str, int], message: str) -> Lane | None:
-        return self.known.lane(self.known.system.channel_of(message).name, sender[1], receiver[1])
+        return self.known.layout.lane(self.known.system.channel_of(message).name, sender[1], receiver[1])
 
     def _action(self, step: LoggedStep) -> Action | None:
         place = self.known.machine(step.key.machine)
