@@ -44,7 +44,9 @@ class FaultyReference(Reference):
         """The parts of the system, in order: those without faults, and those that faults add."""
         crashes, changes = self.interrupting, self.relation.changes
         parts = [*super().parts]
-        parts += [Part(partial(self._retries, m)) for m in self.machines if self.relation.retries and self._back(m)]
+        senders = {self.layout.ends(lane)[0] for lane in self.layout.lanes if lane.cell in self.answered_by}
+        again = [m for m in self.machines if self.relation.retries and (m.role.name, m.instance) in senders]
+        parts += [Part(partial(self._retries, m)) for m in again]
         parts += [] if self.relation.byzantine is None else [Part(self._forgeries, crashes)]
         parts += [Part(partial(self._crash_at_rest, c), (c.budget,)) for c in self.relation.crashes]
         for actor in self.layout.actors:
@@ -256,13 +258,13 @@ class FaultyReference(Reference):
             if {sender, receiver} & own:
                 new[lane.cell] = operation(lane.channel.kind, new[lane.cell], sender in own)
 
-    def _back(self, machine: GroundMachine) -> dict[int, list[Lane]]:
-        """By the cell of each mailbox that a machine sends by, those by which its answers come."""
+    @cached_property
+    def answered_by(self) -> dict[int, list[Lane]]:
+        """By the cell of each mailbox between two machines, those by which answers come."""
         lanes = [lane for lane in self.layout.lanes if lane.channel.kind == "mailbox"]
         return {
             lane.cell: [b for b in lanes if b is not lane and self.layout.ends(b) == self.layout.ends(lane)[::-1]]
             for lane in lanes
-            if self.layout.ends(lane)[0] == (machine.role.name, machine.instance)
         }
 
     def _retries(self, machine: GroundMachine, s: State, of: Sequence[bool]) -> Steps:
@@ -270,14 +272,13 @@ class FaultyReference(Reference):
 
         Messages that are answers are not retried: who asks, asks again (paper, section 4.2).
         """
-        back = self._back(machine)
         if not self.running(s, machine):
             return
         work = [w for w in machine.work[s[machine.cell]] if w.wanted(s, (), -1)]
         for i, w in enumerate(work):
-            if w.lane is None or w.lane.cell not in back or self.system.messages[w.piece.event].answer:
+            if w.lane is None or w.lane.cell not in self.answered_by or self.system.messages[w.piece.event].answer:
                 continue
-            if channels.missing(s[w.lane.cell]) or any(self._unanswered(s, w.lane, b) for b in back[w.lane.cell]):
+            if channels.missing(s[w.lane.cell]) or self._unanswered(s, w.lane):
                 new = opened(s)
                 self._do(new, w, None, again=True)
                 group = ("retry", machine.role.name, machine.instance, w.lane.cell)
@@ -285,13 +286,16 @@ class FaultyReference(Reference):
                 done = tuple(j == i for j in range(len(work)))
                 yield Action("retry", machine.role.name, machine.instance, name, group=group, done=done), closed(new)
 
-    def _unanswered(self, s: State, lane: Lane, back: Lane) -> bool:
+    def _unanswered(self, s: State, lane: Lane) -> bool:
         """Returns whether a message was received, and the answer that its receiver's state sends was lost."""
         receiver = self.by_name[lane.channel.receiver, lane.receiver]
-        if not channels.received(s[lane.cell]) or not channels.missing(s[back.cell]):
+        lost = {back.cell for back in self.answered_by[lane.cell] if channels.missing(s[back.cell])}
+        if not lost or not channels.received(s[lane.cell]):
             return False
         work = receiver.work[s[receiver.cell]]
-        return self.running(s, receiver) and any(w.lane is back and w.wanted(s, (), -1) for w in work)
+        return self.running(s, receiver) and any(
+            w.lane is not None and w.lane.cell in lost and w.wanted(s, (), -1) for w in work
+        )
 
     def _forgeries(self, s: State, which: Sequence[bool]) -> Steps:
         """Every message that a byzantine actor could sign, where it changes something."""

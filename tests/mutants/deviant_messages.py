@@ -145,11 +145,9 @@ class SendNumbersFromReceived(OfRoles):
         self.back: dict[int, Lane] = {}
         self.ahead: dict[int, int] = {}  # by a lane's cell: where stands how many more were sent than came back
         for lane in self.layout.lanes:
-            channel = lane.channel
-            ends = self.layout.ends(lane)[::-1]
-            other = next((of for of in self.layout.lanes if self.layout.ends(of) == ends), None)
-            if other is not None and channel.kind == other.channel.kind == "mailbox" and channel.sender in self.roles:
-                self.back[other.cell] = lane
+            answers = self.answered_by.get(lane.cell)
+            if answers and lane.channel.sender in self.roles:
+                self.back |= {other.cell: lane for other in answers}
                 self.ahead[lane.cell] = self._cell(0)
 
     def _read(self, s: State, actor: ModelActor) -> State:

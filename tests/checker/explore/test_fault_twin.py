@@ -250,6 +250,39 @@ def test_two_channels_one_way(tmp_path: Path, requests: str, urgent: str, budget
     judge(explored, found)
 
 
+TELLER_WITH_NEWS = """
+role: teller
+events: {add: it has news}
+states:
+  idle: {initial: true, on: {add: {stay: true, also: add}, asked: {to: telling}}}
+  telling: {tasks: [tell], on: {asked: {to: telling}}, ignore: {add: it tells}}
+tasks: {tell: {send: told, to: asker}, add: {send: news, to: asker}}
+"""
+
+
+@pytest.mark.parametrize("order", [("back", "news"), ("news", "back")])
+@pytest.mark.parametrize("budget", ["lose=1", "crash=1", "duplicate=1,lose=1", "partition=1"])
+def test_an_answer_over_one_of_two_mailboxes(tmp_path: Path, budget: str, order: tuple[str, str]) -> None:
+    """Whoever asked asks again where the answer was lost, whichever mailbox brings it."""
+    of = {"back": "", "news": ", messages: [news]"}
+    channels = "".join(f"  {name}: {{from: teller, to: asker, kind: mailbox{of[name]}}}\n" for name in order)
+    system = written(tmp_path, {
+        "system.yaml": f"""system: conversation
+roles: {{asker: {{}}, teller: {{}}}}
+channels:
+  there: {{from: asker, to: teller, kind: mailbox}}
+{channels}
+environment: {{begin: {{to: asker, fair: true}}, add: {{to: teller}}}}
+""",
+        "messages.yaml": MESSAGES.replace("}}", "}, news: {from: teller, to: asker, answer: true}}"),
+        "invariants.yaml": PROPERTIES,
+        "roles/asker.yaml": ASKER.replace("ignore: {", "ignore: {news: it counts for nothing, "),
+        "roles/teller.yaml": TELLER_WITH_NEWS,
+    })  # fmt: skip
+    explored, found = compare(system, Budget.parse(budget))
+    judge(explored, found)
+
+
 @pytest.mark.parametrize(("name", "settings", "budget"), [
     ("two_phase_commit", {"participants": 1}, "crash=2,duplicate=1"),
     ("two_phase_commit", {"participants": 1}, "crash=1,power_cut=1"),
