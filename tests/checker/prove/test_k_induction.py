@@ -91,7 +91,7 @@ properties:
 def test_the_first_step_is_one_of_every_kind(
     first: str, steps: int, whole: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever may be the last step of a path may be the first one of a run, and break a claim there."""
+    """A step of any kind may be the first one of a run, and break a claim there."""
     (tmp_path / "roles").mkdir()
     for name, text in ONCE.items():
         (tmp_path / name).write_text(text.replace("FIRST", first))

@@ -69,7 +69,7 @@ def test_what_is_asked_in_parts_is_what_is_asked_at_once(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_end_of_a_run_is_asked_about_where_nothing_else_comes(kind: str) -> None:
-    """What is decided by it is decided then, and not when another run has its next cut."""
+    """The verdicts that it decides come then, and not when another run has its next cut."""
     world = reference_of(load("two_phase_commit"), Budget.parse("crash=1"))
     with database(kind, world.system, world.layout) as db:
         queries = list(Queries(db.tables).queries.values())
