@@ -97,23 +97,29 @@ class Declarer:
 
     def _carried(self, ends_of: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, ...]]:
         """Each channel's messages: those that it lists; all that no channel lists, if it is the first to list none."""
-        channels = [(name, node) for name, _, node in entries(self.files.sections["channels"])]
-        listed = {name: node.names("messages") for name, node in channels}
-        taken = {message.text for messages in listed.values() for message in messages}
+        channels = {name: node for name, _, node in entries(self.files.sections["channels"])}
+        listed = {message.text for node in channels.values() for message in node.names("messages")}
+        rest = [message for message in ends_of if message not in listed]
         found: dict[str, tuple[str, ...]] = {}
-        for name, node in channels:
-            ends = text_of(node, "from"), text_of(node, "to")
-            for message in listed[name]:
-                if message.text not in ends_of:
-                    self.sink.unknown("unknown_message", message.place, message.text, ends_of)
-                elif ends_of[message.text] != ends:
-                    roles = dict(zip(("sender", "receiver"), ends_of[message.text], strict=True))
-                    self.sink.error("message_of_others", message.place, channel=name, message=message.text, **roles)
-            own = {message.text for message in listed[name]}
-            wanted = own if node.get("messages") is not None else {m for m in ends_of if m not in taken}
-            found[name] = tuple(m for m in ends_of if m in wanted and ends_of[m] == ends)
-            taken |= wanted & set(found[name])
+        for name, node in channels.items():
+            ends, own = (text_of(node, "from"), text_of(node, "to")), node.names("messages")
+            self._check_listed(name, ends, own, ends_of)
+            named = rest if node.get("messages") is None else [message.text for message in own]
+            found[name] = tuple(m for m in ends_of if m in named and ends_of[m] == ends)
+            rest = [message for message in rest if message not in found[name]]
         return found
+
+    def _check_listed(
+        self, channel: str, ends: tuple[str, str], listed: tuple[YamlNode, ...], ends_of: Mapping[str, tuple[str, str]]
+    ) -> None:
+        """Reports what a channel lists and no message is, or one between other roles."""
+        for message in listed:
+            if message.text not in ends_of:
+                self.sink.unknown("unknown_message", message.place, message.text, ends_of)
+            elif ends_of[message.text] != ends:
+                sender, receiver = ends_of[message.text]
+                words = {"channel": channel, "message": message.text, "sender": sender, "receiver": receiver}
+                self.sink.error("message_of_others", message.place, **words)
 
     def _small(self) -> dict[str, Enum | Instance]:
         return {**self.types, **{n: r.instance for n, r in self.roles.items()}}

@@ -1,0 +1,61 @@
+"""Two channels from one role to another: what may be sent again is each channel's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from leasehold.spec import SpecError, load
+from tests.cli.conftest import write
+
+KINDS = ("mailbox", "fifo")
+CLIENT = """
+role: client
+events: {go: Go on.}
+states:
+  fresh: {initial: true, on: {go: {to: asking}}, refuse: {done: nothing was asked, noted: nothing was asked}}
+  asking: {tasks: [ask], on: {done: {to: over}}, ignore: {go: it has begun, noted: it waits for more}}
+  over: {ignore: {go: it is over, noted: it is over}, refuse: {done: it comes once}}
+tasks: {ask: {send: ask, to: server}}
+"""
+SERVER = """
+role: server
+states:
+  idle: {initial: true, on: {ask: {to: told}}}
+  told: {tasks: [TASKS], on: {ask: {to: told}}}
+tasks: {tell: {send: done, to: msg.sender}, note: {send: noted, to: msg.sender}}
+"""
+
+
+def served(folder: Path, done: str, noted: str, tasks: str) -> Path:
+    """The folder of a system in which a server answers over two channels of some kinds."""
+    return write(folder / "served", {
+        "system.yaml": f"""system: served
+roles: {{client: {{instances: 2}}, server: {{}}}}
+channels:
+  asks: {{from: client, to: server, kind: fifo}}
+  answers: {{from: server, to: client, kind: {done}}}
+  notes: {{from: server, to: client, kind: {noted}, messages: [noted]}}
+environment: {{go: {{to: client}}}}
+""",
+        "messages.yaml": """messages:
+  ask: {from: client, to: server}
+  done: {from: server, to: client, answer: true}
+  noted: {from: server, to: client, answer: true}
+""",
+        "invariants.yaml": "properties: {ends: {sometimes: all(c.state == over for c in client)}}\n",
+        "roles/client.yaml": CLIENT, "roles/server.yaml": SERVER.replace("TASKS", tasks),
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize("noted", KINDS)
+@pytest.mark.parametrize("done", KINDS)
+def test_a_state_sends_one_message_over_mailboxes(done: str, noted: str, tmp_path: Path) -> None:
+    folder = served(tmp_path, done, noted, "tell, note")
+    if (done, noted) == ("mailbox", "mailbox"):
+        with pytest.raises(SpecError, match="LH409"):
+            load(folder)
+        return
+    kept = {name for name, datum in load(folder).roles["server"].data.items() if datum.captured}
+    assert kept == {f"{task}__sender" for task, kind in (("tell", done), ("note", noted)) if kind == "mailbox"}
