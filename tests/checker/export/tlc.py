@@ -56,11 +56,15 @@ def verdicts(system: System, claims: bool = True) -> Verdicts:
     temporal = [line for line in lines if line.startswith("PROPERTY")] if claims else []
     sought = [line.removeprefix("\\* ") for line in lines if line.startswith("\\* INVARIANT")] if claims else []
     broken: set[str] = set()
-    while CONSTANT.search(printed := run(exported.text, [*common, *_others(always, broken), *sought], "-continue")):
-        broken |= set(CONSTANT.findall(printed))
+    while True:  # of a state that breaks several, TLC names the first one only
+        asked_for = [*_others(always, broken), *_others(sought, broken)]
+        printed = run(exported.text, [*common, *asked_for], "-continue")
+        named = {*CONSTANT.findall(printed), *INVARIANT.findall(printed)} - broken
+        if not named:
+            break
+        broken |= named
     counts = COUNTS.findall(printed)
     assert counts, printed
-    broken |= set(INVARIANT.findall(printed))
     for line in temporal:
         printed = run(exported.text, [*common, line])
         found = VIOLATED.search(printed) is not None
