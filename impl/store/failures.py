@@ -38,6 +38,11 @@ def failure_of(driver: str, code: str) -> DriverError | None:
     return next((failure for failure in beginnings if failure is not None), None)
 
 
+def is_disk_full(driver: str, code: str) -> bool:
+    """Returns whether a code says that there is no space."""
+    return failure_of(driver, code) is _FAILURES["full"]
+
+
 def error_of(driver: str, code: str, place: str, words: str) -> StoreError:
     """The error to raise for a driver's code."""
     return _error(failure_of(driver, code) or DriverError("the database failed"), place, words)

@@ -1,8 +1,9 @@
 """Space on the disk of a store that is kept for the day on which the disk is full.
 
 Theory of operation. A file has space that the file system has really given to it, and no content. It gives that up when
-it is needed, and takes it again as soon as there is twice as much, which is looked for once in a while. A small disk
-keeps a smaller reserve; one on which none can be had is said so once, and serves all the same.
+it is needed, and takes it again as soon as there is twice as much, which is looked for once in a while. A file without
+space is a reserve that was given up, also for the process that opens the store next. A small disk keeps a smaller
+reserve; one on which none can be had is said so once, and serves all the same.
 """
 
 from __future__ import annotations
@@ -35,8 +36,17 @@ class DiskReserve:
         self.path, self._size, self.used = path, size, False
         self._looked = 0.0
 
+    @property
+    def held(self) -> int:
+        """The bytes that it has."""
+        try:
+            return self.path.stat().st_blocks * 512
+        except OSError:
+            return 0
+
     def take(self) -> bool:
         """Takes the space, or finds it taken; returns whether it is there."""
+        given_up = self.used or (self.path.is_file() and not self.held)
         try:
             handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
@@ -48,7 +58,8 @@ class DiskReserve:
                 return True
             free = os.fstatvfs(handle)
             wanted = min(self._size, free.f_bavail * free.f_frsize // PART)
-            if wanted < 4096:
+            roomy = free.f_bavail * free.f_frsize >= 2 * self._size or free.f_bavail >= free.f_blocks // 4
+            if wanted < 4096 or (given_up and not roomy):
                 self.used = True
                 return False
             os.posix_fallocate(handle, 0, wanted)
@@ -66,8 +77,8 @@ class DiskReserve:
 
     def give_up(self) -> bool:
         """Gives the space to others; returns whether there was any."""
+        had = self.held > 0
         try:
-            had = self.path.stat().st_blocks > 0
             os.truncate(self.path, 0)
         except OSError:
             return False
@@ -81,7 +92,4 @@ class DiskReserve:
         if not self.used or time.monotonic() < self._looked + LOOK_SECONDS:
             return
         self._looked = time.monotonic()
-        with suppress(OSError):
-            free = os.statvfs(self.path.parent)
-            if free.f_bavail * free.f_frsize >= 2 * self._size or free.f_bavail >= free.f_blocks // 4:
-                self.take()
+        self.take()

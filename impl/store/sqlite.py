@@ -13,10 +13,12 @@ Opening moves the log into the file (a checkpoint) before anything is read. Afte
 again could be in the system's cache alone; moved, it is written anew. What no program can mend is a disk that lost the
 log and says that it did not.
 
-A third file (PATH.reserve) takes space and holds nothing. Where a commit finds the disk full, that file gives its space
-up, and the commit is made once more: `low` says so from then on, until the reserve can be had again. Meanwhile leases
-can end, and the actor lets none begin. A commit that found no space has written nothing that counts (its transaction is
-rolled back, and the number of commits is compared), unlike one whose fsync failed.
+A third file (PATH.reserve) takes space and holds nothing. Where a commit or the opening finds the disk full, that file
+gives its space up, and it is tried once more: `low` says so from then on, until the reserve can be had again. Meanwhile
+leases can end, and the actor lets none begin. A commit that found no space has written nothing that counts (its
+transaction is rolled back, and the number of commits is compared), unlike one whose fsync failed. The log is moved into
+the file when it has grown to half the reserve, so that what is given up suffices to move it: a log that fits beside the
+file but not into it could not even be opened.
 
 A second file beside it (PATH.mark) says how far the store has come (impl/store/integrity.py).
 
@@ -36,10 +38,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from leasehold.impl import files
-from leasehold.impl.store.failures import error_of, failure_of
+from leasehold.impl.store.failures import error_of, failure_of, is_disk_full
 from leasehold.impl.store.integrity import CommitPosition, HighWaterMark
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row
-from leasehold.impl.store.reserve import DiskReserve
+from leasehold.impl.store.reserve import BYTES, DiskReserve
 from leasehold.impl.store.store import Batch, EventRange, Older, RecordKey, StoreError
 
 T = TypeVar("T")
@@ -61,6 +63,13 @@ async def _unlocked(call: Callable[[], T]) -> T:
                 raise
         await asyncio.sleep(pause)
         waited, pause = waited + pause, min(2 * pause, 0.1)
+
+
+def _code(error: sqlite3.Error | OSError) -> tuple[str, str]:
+    """The driver and the code by which the table of failures knows an error."""
+    if isinstance(error, OSError):
+        return "system", errno.errorcode.get(error.errno or 0, "")
+    return "sqlite", getattr(error, "sqlite_errorname", "")
 
 
 async def _checkpoint(connection: sqlite3.Connection) -> None:
@@ -92,6 +101,15 @@ class SqliteStore(OwnedStore):
         return self._reserve.used
 
     async def _take(self, owner: str) -> int:
+        try:
+            return await self._begin_epoch(owner)
+        except (sqlite3.Error, OSError) as error:
+            if not is_disk_full(*_code(error)) or not self._reserve.give_up():
+                raise
+        await self._drop()
+        return await self._begin_epoch(owner)
+
+    async def _begin_epoch(self, owner: str) -> int:
         if not self.path.parent.is_dir():
             raise StoreError(f"{self.place}: there is no folder {self.path.parent}", "create it")
         self._lock = files.lock(self._lock_path)
@@ -143,6 +161,8 @@ class SqliteStore(OwnedStore):
         self._epoch = found.epoch + 1
         self._mark.write(CommitPosition(self._epoch, found.commits))
         self._reserve.take()
+        page = connection.execute("PRAGMA page_size").fetchone()[0]
+        connection.execute(f"PRAGMA wal_autocheckpoint = {max(1, (self._reserve.held or BYTES) // 2 // page)}")
         return self._epoch
 
     def _remedy(self) -> str:
@@ -227,7 +247,7 @@ class SqliteStore(OwnedStore):
         try:
             await self._try_commit(batch)
         except sqlite3.Error as error:
-            if getattr(error, "sqlite_errorname", "") != "SQLITE_FULL" or not self._reserve.give_up():
+            if not is_disk_full(*_code(error)) or not self._reserve.give_up():
                 raise
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -291,12 +311,12 @@ class SqliteStore(OwnedStore):
 
     def _meaning(self, error: BaseException) -> StoreError | None:
         if isinstance(error, sqlite3.Error):
-            code = getattr(error, "sqlite_errorname", "")
-            return error_of("sqlite", code, self.place, f"{error}, {code}" if code else str(error))
+            driver, code = _code(error)
+            return error_of(driver, code, self.place, f"{error}, {code}" if code else str(error))
         if isinstance(error, OSError):
             words = f"{error.strerror} ({error.filename or self._lock_path})"
-            code = errno.errorcode.get(error.errno or 0, "")
-            if failure_of("system", code):
-                return error_of("system", code, self.place, words)
+            driver, code = _code(error)
+            if failure_of(driver, code):
+                return error_of(driver, code, self.place, words)
             return StoreError(f"{self.place}: {words}", "see its path and permissions")
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,75 @@ def test_a_full_disk_leaves_commits_to_end_leases_with(
     asyncio.run(story())
     said = [record.getMessage() for record in caplog.records]
     assert any("the disk is full, and the reserve is used to end leases; free some space" in words for words in said)
+
+
+def written_by_another_process(path: Path, commits: int, *, closed: bool) -> None:
+    """Leaves a store as a process does that has ended, or that was killed."""
+    child = os.fork()
+    if not child:
+        code = 1
+        with suppress(BaseException):
+
+            async def story() -> None:
+                store = SqliteStore(path)
+                await store.open("site")
+                for number in range(commits):
+                    await store.commit(batch(number))
+                if closed:
+                    await store.close()
+
+            asyncio.run(story())
+            code = 0
+        os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("closed", [False, True], ids=["killed", "closed"])
+@pytest.mark.parametrize("commits", [1, 5, 60, 400, 1500])
+def test_a_store_is_opened_on_a_full_disk_and_ends_leases(disk: TmpfsDisk, commits: int, closed: bool) -> None:
+    """Whatever it has left in its log: an actor that restarts while a unit has filled the disk has its reserve, too."""
+    path = disk.path / "a.db"
+    written_by_another_process(path, commits, closed=closed)
+    disk.fill()
+
+    async def story() -> None:
+        store = SqliteStore(path)
+        await store.open("site")
+        assert (await store.event_range()).last == commits
+        for number in range(20):
+            await store.commit(batch(number))
+        low = store.low  # not where the log, once moved, has left enough
+        await store.close()
+
+        again = SqliteStore(path)  # what was given up is given up for the next process, too
+        with suppress(StoreError):  # the rest of the reserve may not be enough to open it
+            await again.open("site")
+            assert again.low or not low
+        await again.close()
+        disk.empty()
+        await again.open("site")
+        await again.commit(batch(1))
+        assert not again.low
+        assert (await again.event_range()).last == commits + 21
+        await again.close()
+
+    asyncio.run(story())
+
+
+def test_the_log_is_no_longer_than_the_reserve_can_move(disk: TmpfsDisk) -> None:
+    """A log that fits beside the file and not into it could not be opened again, whoever frees space."""
+
+    async def story() -> None:
+        store = SqliteStore(disk.path / "a.db")
+        await store.open("site")
+        longest = 0
+        for number in range(1500):
+            await store.commit(batch(number))
+            longest = max(longest, os.stat(f"{store.path}-wal").st_size)
+        assert 0 < longest < DiskReserve(Path(f"{store.path}.reserve")).held
+        await store.close()
+
+    asyncio.run(story())
 
 
 def test_the_reserve_comes_back_when_there_is_space_again(disk: TmpfsDisk, monkeypatch: pytest.MonkeyPatch) -> None:
