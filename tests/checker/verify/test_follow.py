@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
@@ -203,4 +205,31 @@ def test_an_actor_that_did_not_hear_how_far_its_events_are_kept_is_told_again(de
     for name, actor in actors.items():
         assert actor.told[-1:] == [following.readers[name].kept.position]
         assert len(actor.told) == len({*actor.told})
+    following.verification.close()
+
+
+class _Watching(_Busy):
+    """A running actor that looks, when it is told how far its events are kept, whether they are."""
+
+    def __init__(self, lines: EventSource, database: Path, actor: str) -> None:
+        super().__init__(lines, 0)
+        self.database, self.actor = database, actor
+
+    def acknowledge(self, follower: str, position: int) -> None:
+        with closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)) as other:
+            asked = "SELECT coalesce(max(position), 0) FROM event WHERE actor = ?"
+            assert other.execute(asked, (self.actor,)).fetchone()[0] >= position
+        super().acknowledge(follower, position)
+
+
+def test_an_actor_is_told_to_drop_what_is_kept_for_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crash of the verifier comes at any moment, and what its actors have dropped is nowhere else."""
+    monkeypatch.setattr("leasehold.checker.verify.follow.PAGE", 3)
+    following = verification(files(tmp_path), f"sqlite:{tmp_path / 'kept.db'}")
+    following.name = "verify"
+    for name, reader in following.readers.items():
+        reader.source = _Watching(reader.source, tmp_path / "kept.db", name)
+    while following.step():
+        pass
+    assert all(len(reader.source.told) > 3 for reader in following.readers.values())  # type: ignore[attr-defined]
     following.verification.close()
