@@ -71,7 +71,18 @@ def claims(row: Operator) -> Iterator[str]:
                     yield f"({text}) == {literal(result, row.means(*operands))}"
 
 
-EVERY = {name: list(claims(row)) for name, row in OPERATORS.items()}
+def mixed_claims() -> Iterator[str]:
+    """Yields comparisons of a value with an option of its type, on either side."""
+    kinds = ("int", "option[int]")
+    for left, right in (kinds, kinds[::-1]):
+        for a, b in product(VALUES[left], VALUES[right]):
+            for name in ("==", "!="):
+                row = OPERATORS[name]
+                text = row.write([partial(operand, left, a), partial(operand, right, b)])
+                yield f"({text}) == {literal('bool', row.means(a, b))}"
+
+
+EVERY = {**{name: list(claims(row)) for name, row in OPERATORS.items()}, "mixed": list(mixed_claims())}
 PARTS = [(name, found[n : n + PART]) for name, found in EVERY.items() for n in range(0, len(found), PART)]
 
 
