@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from leasehold.reports.coverage import _where
-from leasehold.reports.product import where_are
+from collections import Counter
+from random import Random
+from typing import Any
+
+import pytest
+
+from leasehold.checker.explore import explore
+from leasehold.reports.coverage import _graph, _where
+from leasehold.reports.product import product, projections, where_are
+from leasehold.spec import shipped_folder
 from tests.systems import load
 
 
@@ -17,3 +25,33 @@ def test_each_role_of_the_product_is_where_its_own_machines_are() -> None:
         assert _where(system, control) == tuple(where_are(role, states[role.name]) for role in roles)
         tried += any(role.count > 1 for role in roles[:-1])
     assert tried > 0
+
+
+@pytest.mark.parametrize("name", ["two_phase_commit", "three_phase_commit", "starter"])
+def test_a_projection_has_the_sum_of_what_it_joins(name: str) -> None:
+    """Of each node, and of each link by its label; a step within one of its nodes is no link."""
+    whole = product(explore(load(shipped_folder(name))))
+    rng = Random(name)
+    seen = Counter({node.control: rng.randrange(5) for node in whole.nodes})
+    controls = [node.control for node in whole.nodes]
+    links = Counter({
+        (controls[link.source], controls[link.target], label): rng.randrange(1, 9)
+        for link in whole.links for label in link.labels
+    })  # fmt: skip
+    joined = 0
+    for graph in projections(whole).values():
+        drawn = _graph(whole, graph, seen, links)
+        kept = [n for n, role in enumerate(whole.roles) if role.name in drawn["roles"]]
+        at = [tuple(node["control"]) for node in drawn["nodes"]]
+        nodes: Counter[Any] = Counter()
+        for control, times in seen.items():
+            nodes[tuple(control[n] for n in kept)] += times
+        assert {where: node["seen"] for where, node in zip(at, drawn["nodes"], strict=True)} == nodes
+        expected: Counter[Any] = Counter()
+        for (before, after, label), times in links.items():
+            ends = tuple(before[n] for n in kept), tuple(after[n] for n in kept)
+            if ends[0] != ends[1]:
+                joined += (*ends, label) in expected
+                expected[*ends, label] += times
+        assert {(at[a], at[b], label): times for a, b, labels in drawn["links"] for label, times in labels} == expected
+    assert joined or name == "starter"
