@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from leasehold.impl.core.work import local
 from leasehold.impl.migrate.mapping import Mapped, Mapper, UnmappableRecord
 from leasehold.impl.migrate.schema import RecordSchema
 from leasehold.impl.store.store import RecordKey
-from leasehold.spec import System
+from leasehold.spec import System, shipped_folder
 from leasehold.spec.language import types as t
 from tests.impl.actor.test_outlive import KEEPER
 from tests.systems import load
@@ -699,3 +700,25 @@ def test_a_holder_that_waits_for_a_longer_lease_asks_once_more() -> None:
     data = dict(zip([f.name for f in after.core.fields], after.record[after.core.data_at :], strict=False))
     assert (data["lease_units"], data["ticket_end"], data["lease_end"]) == ({0, 1}, 9, 5)
     assert (data["victims"], data["victims_left"], data["kept"]) == (frozenset(), False, frozenset())
+
+
+def test_a_site_that_has_told_its_holder_of_units_has_told_it_of_them() -> None:
+    """A record of the lease before its site kept which units it has told, as that specification wrote it."""
+    stored = json.loads((Path(__file__).parent / "lease_before_confirmed_end.json").read_text())
+    old = RecordSchema.read(json.dumps(stored["schema"]).encode())
+    key = RecordKey(stored["lease"], "authority")
+    there = Mapper(old, SMALL_SYSTEM, SMALL).map(key, bytes.fromhex(stored["row"]))
+    assert (there.before, there.after) == ("active", "active")
+    after = RowCodec(SMALL).read(key, there.row, {"unit": None})
+    data = dict(zip([f.name for f in after.core.fields], after.record[after.core.data_at :], strict=False))
+    assert (data["assigned"], data["told"], data["wanted"], data["end"]) == ({0, 1}, {0, 1}, 2, 9)
+    assert not data["resumed"]
+
+
+def test_each_version_before_has_a_record_that_is_migrated() -> None:
+    """Each that migrations.yaml names was written once, and is kept with the tests as it was."""
+    folder = Path(__file__).parent
+    named = re.findall(r"- from: (\w+)", (shipped_folder("lease") / "migrations.yaml").read_text())
+    kept = {path.name.removeprefix("lease-") for path in (folder / "stores").iterdir()}
+    kept |= {json.loads(path.read_text())["schema"]["digest"][:12] for path in folder.glob("lease_before_*.json")}
+    assert {*named} == kept
