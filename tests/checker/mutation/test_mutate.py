@@ -13,7 +13,7 @@ import pytest
 
 from leasehold.checker.explore import Limits, explore
 from leasehold.checker.explore.expectations import Explanation, fits_pattern
-from leasehold.checker.mutation import judge
+from leasehold.checker.mutation import judge, observer
 from leasehold.checker.mutation import mutate as campaign
 from leasehold.checker.mutation.battery import DEFAULT, Battery, SystemLoader, Trial, battery_of
 from leasehold.checker.mutation.judge import MutationError
@@ -498,3 +498,29 @@ def test_what_was_cut_short_in_one_trial_stays_so(tmp_path: Path, first: str) ->
     (mutant,) = (m for m in mutations(loader()) if m.name.endswith("times < most (and)"))
     (outcome,) = mutate(loader, [mutant], battery).outcomes
     assert (outcome.survives, outcome.cut_short) == (True, True)
+
+
+@pytest.mark.parametrize("cut", [(), (0,), (1,), (2,), (0, 2)])
+def test_who_has_not_looked_everywhere_has_not_seen_that_nothing_differs(
+    tmp_path: Path, cut: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In whichever trial the search for what an observer sees is cut short."""
+    (tmp_path / "system.yaml").write_text(
+        "system: lamp\nroles: {lamp: {}}\nenvironment: {press: {to: lamp}}\nconstants: {most: {type: int, value: 1}}\n"
+    )
+    (tmp_path / "roles").mkdir()
+    (tmp_path / "roles/lamp.yaml").write_text(
+        "role: lamp\ndata: {times: {type: int, min: 0}, red: bool}\nevents: {press: Somebody presses it.}\n"
+        "states: {dark: {initial: true, on: {press: {stay: true, when: times < most,"
+        " set: {times: times + 1, red: true}}}, ignore: {press: it is worn}}}\n"
+    )
+    (tmp_path / "invariants.yaml").write_text("properties: {counts: {always: lamp.times >= 0}}\n")
+    loader = SystemLoader(tmp_path)
+    battery = Battery(tuple(Trial((("most", str(most)),)) for most in (1, 2, 3)))
+    (mutant,) = (m for m in mutations(loader()) if m.name == "drop_update lamp/dark#press red")
+    limits = {trial: 0 if number in cut else observer.MOST_STATES for number, trial in enumerate(battery.trials)}
+    monkeypatch.setattr(
+        campaign, "compared", lambda own, other, trial: observer.compared(own, other, trial, limits[trial])
+    )
+    (outcome,) = mutate(loader, [mutant], battery).outcomes
+    assert (outcome.unseen, outcome.survives) == (not cut, bool(cut))
