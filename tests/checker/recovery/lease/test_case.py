@@ -12,6 +12,7 @@ from leasehold.checker.recovery.cases.replay import ReplayDiverged
 from leasehold.checker.recovery.lease.case import BYSTANDER, LEASE, LONG, NEXT, SETTLE, LeaseCaseRun
 from leasehold.faults.simulation.loop import Livelock
 from leasehold.impl.actor.environment import ActorError
+from leasehold.impl.actor.table import BELOW
 from leasehold.impl.notices import SimulatedCrash
 from tests.impl.demand import extension
 
@@ -305,8 +306,11 @@ def test_who_stops_meanwhile_is_started_again_and_has_time_once_more() -> None:
     assert run.told == [("restart", "site")]
 
 
-def views(ours: Any, theirs: Any, runs: tuple[bool, bool], quarantined: tuple[int, int] = (0, 0)) -> Run:
+def views(
+    ours: Any, theirs: Any, runs: tuple[bool, bool], quarantined: tuple[int, int] = (0, 0), states: Any = (),
+) -> Run:  # fmt: skip
     run, other = Run(), Run()
+    run.states.update(states)
     for one, view, runs_, count in zip((run, other), (ours, theirs), runs, quarantined, strict=True):
         one.view = lambda view=view: view  # type: ignore[method-assign, misc]
         one._runs = lambda lease, runs_=runs_: runs_  # type: ignore[method-assign, misc]
@@ -336,6 +340,15 @@ def test_units_that_only_the_crash_has_put_in_quarantine_are_found(ours: int, th
     run = views(A, B, (False, False), (ours, theirs))
     words = "2 units are in quarantine, that are not without the crash"
     assert run.found() == ([("world", words)] if ours > theirs else [])
+
+
+@pytest.mark.parametrize("state", ["closed", "active", "failed"])
+@pytest.mark.parametrize(("ours", "theirs"), [(0, 1), (1, 1), (1, 2)])
+def test_who_waits_for_a_unit_may_get_it_where_a_teardown_is_made_again(ours: int, theirs: int, state: str) -> None:
+    """The unit is out of quarantine then; one that is not, though its machine has failed, was forgotten."""
+    states = {(BELOW, f"unit[{n}]"): "failed" if n < ours else state for n in range(theirs)}
+    run = views(A, B, (True, True), (ours, theirs), states)
+    assert bool(run.found()) == (ours == theirs or state == "failed")
 
 
 def test_only_a_lease_that_runs_is_extended() -> None:
