@@ -50,6 +50,7 @@ MORE = {
     "handling": {"tries": 3, "pause_seconds": 0.2, "longest_seconds": 20.0},
     "reopen_pause_seconds": 0.2,
     "retire_after_ticks": 10**6,
+    "events": {"keep": 1000, "most": 2000},  # the disk is small
 }
 FAKETIME = sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
 
@@ -148,7 +149,7 @@ class World:
         if FAKETIME:
             self.fleet.environment[name] = {
                 "LD_PRELOAD": str(FAKETIME[0]), "FAKETIME_TIMESTAMP_FILE": str(self._clock(name)),
-                "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+                "FAKETIME_CACHE_DURATION": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1",
             }  # fmt: skip
         if self.chance.random() < 0.3:
             self.fleet.prefix[name] = ("sh", "-c", f'exec "$0" "$@" 2>{self.folder}/unread')
@@ -213,7 +214,7 @@ class World:
         return start
 
     def pause(self, name: str) -> Callable[[], None] | None:
-        if name in self.down:
+        if name in self.down or self.disturbed[name] == float("inf"):
             return None
         self.disturbed[name] = float("inf")
         self.signal(name, signal.SIGSTOP)
@@ -290,7 +291,9 @@ class World:
         return lambda: None
 
     def few_descriptors(self, name: str) -> Callable[[], None] | None:
-        if name in self.down or (mend := few_descriptors(self.fleet.processes[name].pid)) is None:
+        if name in self.down or self.disturbed[name] == float("inf"):
+            return None
+        if (mend := few_descriptors(self.fleet.processes[name].pid)) is None:
             return None
         self.disturbed[name] = float("inf")  # it has not even its reserve, so nobody can be served
 
