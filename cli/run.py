@@ -12,6 +12,7 @@ import click
 from leasehold.cli.common import Exit, verb
 from leasehold.impl.compiler.contract_source import not_enforced
 from leasehold.impl.core.codec import CoreError, RecordError
+from leasehold.impl.descriptors import raise_limit, require_descriptors
 from leasehold.impl.lease.inventory import InventoryError
 from leasehold.impl.observe import logs
 from leasehold.impl.observe.watch import WatchError
@@ -59,6 +60,8 @@ def run(roles: tuple[str, ...], paths: tuple[Path, ...], check: bool) -> None:
             return
         if len(built) == 1:
             logs.configure(first.log.form, first.log.level, actor=names, digest=built[0].actor.program.digest)
+        raise_limit()
+        require_descriptors()
         asyncio.run(serve(*built))
     except KeyboardInterrupt:
         sys.exit(Exit.INTERRUPTED)

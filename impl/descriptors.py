@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import os
 import resource
 import time
 from contextlib import suppress
@@ -21,6 +22,7 @@ log = logging.getLogger("leasehold.server")
 # The system lacks descriptors, memory or processes at this moment.
 PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOBUFS})
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+LEAST = 24  # of the loop, the store, the ports and a connection or two
 MOST = 65_536  # more would be of no use, and some kernels give a million
 
 _before: tuple[int, int] | None = None
@@ -41,6 +43,21 @@ def raise_limit() -> int:
         return soft
     _before = soft, hard
     return most
+
+
+def require_descriptors(count: int = LEAST) -> None:
+    """Checks that this process may open so many files more, without which an actor could not even begin.
+
+    Raises:
+        OSError: it may not; `errno` says what is lacking.
+    """
+    taken: list[int] = []
+    try:
+        for _ in range(count):
+            taken.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+    finally:
+        for one in taken:
+            os.close(one)
 
 
 def limit_of_children() -> tuple[int, int]:

@@ -14,8 +14,10 @@ and for the control socket, whose own reserve is smaller.
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import logging
+import os
 import resource
 import socket
 import time
@@ -288,6 +290,8 @@ class GuardedServer:
                 self.server = await loop.create_unix_server(self.guards, sock=at, backlog=backlog)
             else:
                 self.server = await loop.create_server(self.guards, *at, backlog=backlog, **options)
+                if not self.server.sockets:  # a lack of descriptors is no error to the loop, which listens nowhere then
+                    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         except BaseException:
             await self._runner.cleanup()
             raise

@@ -259,3 +259,16 @@ def test_the_demo_survives_kill_9(tmp_path: Path) -> None:
     assert (found["leases"], found["closes"], found["crashes"]) == (4, 4, 3)
     assert found["crashes_of"] == dict.fromkeys(ROLES, 1)
     assert found["extensions"] >= 1
+
+
+@pytest.mark.parametrize("files", [6, 9, 12, 16, 24])
+def test_an_actor_that_may_open_few_files_says_so_and_ends(files: int, tmp_path: Path) -> None:
+    """However few: without an event loop, a store or a port it is nothing, and nobody reads a traceback."""
+    fleet = Fleet(tmp_path, units=1, tick_seconds=0.25)
+    fleet.prepare()
+    ended = subprocess.run(
+        ["sh", "-c", f'ulimit -n {files}; exec "$0" -m leasehold run --config site.yaml', sys.executable],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert ended.returncode == 2, ended.stderr
+    assert ended.stderr == "leasehold: Too many open files: give the process more (`ulimit -a`), and try again\n"

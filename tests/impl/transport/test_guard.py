@@ -1,13 +1,17 @@
 """Guards of connections: how many there may be, how long a first request may take, and what is counted as refused."""
 
 import asyncio
+import os
+import resource
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from random import Random
 
 import pytest
+from aiohttp import web
 
-from leasehold.impl.transport.guard import Guard, Guards
+from leasehold.impl.transport.guard import Guard, GuardedServer, Guards
 from leasehold.impl.transport.limits import LIMITS
 from leasehold.impl.transport.reception import Reception
 from leasehold.impl.transport.transport import Reply
@@ -235,3 +239,29 @@ def test_everything_else_is_passed_on():
         assert guard.connection.address == ""
 
     virtual(story())
+
+
+def test_a_port_for_which_there_are_no_descriptors_is_an_error_and_not_silence() -> None:
+    """The loop takes the lack for a kind of address that the machine has not, and would listen nowhere."""
+
+    async def story() -> None:
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        server = GuardedServer(web.Application(), Reception(never, LIMITS))
+        top = max(int(name) for name in os.listdir("/proc/self/fd"))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (top + 1, limits[1]))
+        spare: list[int] = []
+        try:
+            with suppress(OSError):
+                while True:  # no number below the limit is free
+                    spare.append(os.open(os.devnull, os.O_RDONLY))
+            with pytest.raises(OSError, match="Too many open files"):
+                await server.start(("127.0.0.1", 0))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+            for one in spare:
+                os.close(one)
+        listening = await server.start(("127.0.0.1", 0))
+        assert listening.sockets
+        await server.close()
+
+    asyncio.run(story())
