@@ -35,7 +35,7 @@ from leasehold.checker.recovery.processes.servers import SERVERS, Server
 from leasehold.faults.partition import drawn_partition
 from leasehold.impl.lease.fleet import ROLES, TENANT, Fleet
 from tests.chaos.observer import ask, held_locks, open_files, tracebacks, wait
-from tests.chaos.siege import ADDRESSES, CALM_SECONDS, Clock, Crowd, Idle, bytes_in, few_descriptors, half_open
+from tests.chaos.siege import ADDRESSES, CALM_SECONDS, Clock, Crowd, bytes_in, few_descriptors, half_open
 
 UNITS, TICK = 6, 0.25
 LONGEST_LEASE = 80  # ticks
@@ -65,8 +65,8 @@ class Result:
         restarts: of actors that had ended by themselves.
         units: the most in use at once.
         answer: seconds of the longest answer at a control socket, of an actor that was not stopped or just started,
-            beyond those that a process took at the same time that does nothing else.
-        idle: seconds of the longest answer of that process.
+            without those that it waited for a processor that others used.
+        load: the most seconds that it waited so during one answer.
         files: the most descriptors that an actor had open.
         kilobytes: what stores and units took on their disks at the end.
         left_out: faults that this machine cannot make.
@@ -82,7 +82,7 @@ class Result:
     looks: int = 0
     units: int = 0
     answer: float = 0.0
-    idle: float = 0.0
+    load: float = 0.0
     files: int = 0
     kilobytes: int = 0
     left_out: list[str] = field(default_factory=list)
@@ -359,8 +359,7 @@ def chaos(store: str, seconds: float, seed: int, say: Callable[[str], None] = la
     world = World(base, store, seed)
     observer = Observer(world.folder)
     sockets = {name: world.folder / f"{name}.sock" for name in ROLES}
-    idle = Idle(base)
-    clock = Clock(sockets, world.calm, lambda name: world.fleet.processes[name].pid, idle)
+    clock = Clock(sockets, world.calm, lambda name: world.fleet.processes[name].pid)
     try:
         for name in ROLES:
             world.set_clock(name, 0)
@@ -368,7 +367,6 @@ def chaos(store: str, seconds: float, seed: int, say: Callable[[str], None] = la
         for name in ROLES:
             world.fleet.await_ready(name)
         observer.start()
-        idle.start()
         clock.start()
         workload = Workload(world)
         _chaos(world, workload, result, seconds, say)
@@ -385,14 +383,13 @@ def chaos(store: str, seconds: float, seed: int, say: Callable[[str], None] = la
             observer.close()
         if clock.is_alive():
             clock.close()
-        idle.close()
         for process in world.fleet.processes.values():
             process.kill()
             process.wait()
         world.fleet.end_units()
         world.ends.close()
     result.looks, result.units = observer.looks, observer.most
-    result.answer, result.idle, result.files = round(clock.longest, 3), round(idle.longest, 3), clock.files
+    result.answer, result.load, result.files = round(clock.longest, 3), round(clock.load, 3), clock.files
     result.violations = [*observer.violations, *clock.late, *result.violations]
     if result.violations:
         say(f"everything is left in {base}: {'; '.join(result.violations)}")

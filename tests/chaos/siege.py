@@ -9,11 +9,8 @@ import http.client
 import os
 import resource
 import socket
-import subprocess
-import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -21,7 +18,7 @@ from pathlib import Path
 CROWD = 300
 HALF_OPEN = 1000
 ADDRESSES = 5
-# Besides what a process takes that does nothing else (Idle).
+# Besides what it waits for a processor.
 ANSWER_SECONDS = 1.0
 CALM_SECONDS = 3.0  # after a start or a pause, in which an actor may be slow
 
@@ -104,73 +101,29 @@ def seconds_of_answer(control: Path) -> tuple[float, int]:
     return time.monotonic() - began, status
 
 
-class Idle(threading.Thread):
-    """Asks a process that does nothing else, all the time: how long that takes is the machine's load.
-
-    Attributes:
-        longest: seconds of the longest answer.
-    """
-
-    SERVER = (
-        "import socket, sys\n"
-        "server = socket.socket(socket.AF_UNIX)\n"
-        "server.bind(sys.argv[1])\n"
-        "server.listen(64)\n"
-        "while True:\n"
-        "    plug, _ = server.accept()\n"
-        "    plug.recv(1024)\n"
-        "    plug.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 0\\r\\nConnection: close\\r\\n\\r\\n')\n"
-        "    plug.close()\n"
-    )
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(daemon=True)
-        self.longest = 0.0
-        self._socket = folder / "idle.sock"
-        self._process = subprocess.Popen([sys.executable, "-c", self.SERVER, str(self._socket)])
-        while not self._socket.exists() and self._process.poll() is None:
-            time.sleep(0.01)
-        self._over = threading.Event()
-        self._asked: deque[tuple[float, float]] = deque(maxlen=1000)  # when, and for how long
-        self._began: float | None = None  # what is asked now
-
-    def run(self) -> None:
-        while not self._over.wait(0.05):
-            self._began = began = time.monotonic()
-            took, _ = seconds_of_answer(self._socket)
-            self._asked.append((began, took))
-            self._began, self.longest = None, max(self.longest, took)
-
-    def took(self, since: float) -> float:
-        """Returns the seconds of the longest answer, or of the one that is awaited, since a moment."""
-        open_since = self._began
-        awaited = 0.0 if open_since is None else time.monotonic() - open_since
-        return max((took for began, took in list(self._asked) if began + took >= since), default=0.0) or awaited
-
-    def close(self) -> None:
-        self._over.set()
-        if self.is_alive():
-            self.join()
-        self._process.kill()
-        self._process.wait()
+def waited_for_processor(pid: int) -> float:
+    """Returns the seconds for which a process was ready to run and others ran: the load of the machine."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+    return 0.0
 
 
 class Clock(threading.Thread):
     """Asks each control socket for its actor again and again, and notes how long that takes.
 
     Attributes:
-        longest: seconds of the longest answer of an actor that nobody disturbed, beyond those of one that is idle.
+        longest: seconds of the longest answer of an actor that nobody disturbed, without those that it waited for a
+            processor that others used.
+        load: the most seconds that it waited so during one answer.
         asked: how often.
         late: what took too long.
         files: the most descriptors that an actor had open.
     """
 
-    def __init__(
-        self, sockets: dict[str, Path], calm: Callable[[str], bool], pid: Callable[[str], int], idle: Idle
-    ) -> None:
+    def __init__(self, sockets: dict[str, Path], calm: Callable[[str], bool], pid: Callable[[str], int]) -> None:
         super().__init__(daemon=True)
-        self._sockets, self._calm, self._pid, self._idle = sockets, calm, pid, idle
-        self.longest, self.asked, self.files = 0.0, 0, 0
+        self._sockets, self._calm, self._pid = sockets, calm, pid
+        self.longest, self.load, self.asked, self.files = 0.0, 0.0, 0, 0
         self.late: list[str] = []
         self._over = threading.Event()
         self._up: set[str] = set()  # those that have answered since they were disturbed
@@ -184,22 +137,22 @@ class Clock(threading.Thread):
                     self._up.discard(name)
 
     def _ask(self, name: str, path: Path) -> None:
-        began = time.monotonic()
+        pid = self._pid(name)
+        before = waited_for_processor(pid)
         took, status = seconds_of_answer(path)
-        load = self._idle.took(began)
+        load = max(0.0, waited_for_processor(pid) - before)
         if not self._calm(name):
             return
         if name not in self._up:
             self._up |= {name} if status else set()
             return
         self.asked += 1
-        self.longest = max(self.longest, took - load)
+        self.longest, self.load = max(self.longest, took - load), max(self.load, load)
         with suppress(OSError):
             self.files = max(self.files, len(os.listdir(f"/proc/{self._pid(name)}/fd")))
         if took - load > ANSWER_SECONDS or status not in (200, 503):
-            self.late.append(
-                f"control of {name} answered {status or 'nothing'} after {took:.2f} s; who is idle, {load:.2f} s"
-            )
+            said = f"control of {name} answered {status or 'nothing'} after {took:.2f} s"
+            self.late.append(f"{said}, {load:.2f} s of them without a processor")
 
     def close(self) -> None:
         self._over.set()
