@@ -80,7 +80,7 @@ class SimulatedNetwork:
         in_transit: packets that are held.
         delivered: packets that were delivered and acknowledged while it held, in order.
         lost: how many were lost.
-        heard: hear each packet that its receiver has taken.
+        heard: hear each packet that its receiver has taken, or may have committed when it died.
     """
 
     def __init__(self, seed: int = 0, limits: TransportLimits = LIMITS) -> None:
@@ -167,10 +167,11 @@ class SimulatedNetwork:
         else:
             incarnation, reception = member
             reply = await reception.take(packet.body, packet.source)
-            for hear in self.heard if reply.answer is Delivery.TAKEN else ():
+            died = self._members.get(packet.target, (0,))[0] != incarnation
+            for hear in self.heard if died or reply.answer is Delivery.TAKEN else ():
                 hear(packet)
-            if self._members.get(packet.target, (0,))[0] != incarnation:
-                return  # it has died, and its answer with it
+            if died:
+                return  # and its answer with it
         if answered and not packet.answer.done():
             packet.answer.set_result(reply)
             if self.holds and reply.answer is Delivery.TAKEN:

@@ -168,6 +168,20 @@ def test_the_end_that_is_confirmed_is_what_the_network_has_brought() -> None:
     assert 4 <= run.use.ends[MINE] <= 20 + LEAVE_TIME
 
 
+@pytest.mark.parametrize("point", range(8))
+@pytest.mark.parametrize("tick", [3, 4, 5, 6])
+def test_who_dies_as_it_hears_of_its_lease_has_been_told_of_it(tick: int, point: int) -> None:
+    """Its commit may be durable though it could not answer any more; then its guests run until that end."""
+    acts = (
+        PlannedEvent(0, "demand", "1", (1, 7, 5, 6)),
+        PlannedEvent(tick, "crash_within", "service_manager", (point, 0)),
+    )
+    run = RandomRun(RunPlan(3000246, 3, True, 8, acts))
+    run.outcome = run.play()
+    assert run.outcome.findings == []
+    assert run.use.wrong == {}
+
+
 def test_plans_have_partitions_that_are_longer_than_a_term() -> None:
     plans = [plan_of(seed) for seed in range(400)]
     found = [(plan, act) for plan in plans for act in plan.acts if act.kind == "partition"]
