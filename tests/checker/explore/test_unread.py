@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import fields as dataclass_fields
-from dataclasses import is_dataclass
 from pathlib import Path
 
 import pytest
@@ -16,7 +13,6 @@ from leasehold.checker.host.mutant_results import kept
 from leasehold.checker.mutation.operators import mutations
 from leasehold.faults import Budget
 from leasehold.spec import SHIPPED, shipped_folder
-from leasehold.spec.language import model
 from tests.systems import TRUTH, load
 
 # A clerk who stamps letters: the colour of the stamp is told to the reader, who notes it; nobody reads the weather.
@@ -154,109 +150,3 @@ def test_results_that_are_not_there_say_nothing(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("LEASEHOLD_CACHE", str(tmp_path / "cache"))
     folder = letters(tmp_path / "letters")
     assert kept(folder, load(folder)) is None
-
-
-# An office with an expression in each place where one may stand: it reads whether it is dry, or, in one place, wet.
-
-OFFICE = {
-    "system.yaml": """
-system: office
-types: {colour: {members: [red, green]}}
-roles: {clerk: {}, desk: {}, reader: {}}
-actors: {office: [clerk, desk], home: [reader]}
-channels: {post: {from: clerk, to: reader, kind: mailbox}}
-environment: {come: {to: clerk, when: "not it.<Outside.when>"}, rain: {to: clerk}}
-initially: not clerk.<System.initially>
-constraint: not clerk.<System.constraint>
-""",
-    "messages.yaml": "messages: {letter: {from: clerk, to: reader, fields: {pages: {type: int, min: 0, max: 3}}}}\n",
-    "roles/clerk.yaml": """
-role: clerk
-data: {pages: {type: int, min: 0, max: 3}, marks: "map[colour, bool]", dry: bool, wet: bool}
-events:
-  come: {fields: {pages: {type: int, explore: [0, 3]}}}
-  rain: It rains.
-  thought: It knows.
-  pressed: It is done.
-states:
-  idle:
-    initial: true
-    on:
-      come:
-        to: writing
-        when: not <Transition.guard>
-        set: {pages: "0 if <Update.value> else event.pages", "marks[red if <Update.key> else green]": true}
-      rain: {stay: true, set: {wet: not wet, dry: not dry}}
-    ignore: {come: it does not suit}
-  writing:
-    tasks: [think, stamp, send]
-    on: {thought: {to: idle}, pressed: {to: idle}}
-    ignore: {come: one is written, rain: it is wet}
-tasks:
-  think: {call: policy.think, when: <Call.when>, answers: [thought]}
-  stamp:
-    drive: desk
-    event: press
-    when: not <Drive.when>
-    only: not <Drive.only>
-    with: {hard: <Drive.fields>}
-    answers: {pressed: <Drive.answers>}
-  send:
-    send: letter
-    to: reader
-    when: not <Send.when>
-    only: not <Send.only>
-    with: {pages: 0 if <Send.fields> else pages}
-""",
-    "roles/desk.yaml": """
-role: desk
-subsidiary: clerk
-data: {hard: bool}
-events: {press: {fields: {hard: bool}}}
-states:
-  up: {initial: true, on: {press: {to: down, set: {hard: event.hard}}}}
-  down: {ignore: {press: it is}}
-""",
-    "roles/reader.yaml": """
-role: reader
-data: {seen: {type: int, min: 0, max: 3}}
-states:
-  waiting: {initial: true, on: {letter: {to: done, set: {seen: msg.pages}}}}
-  done: {ignore: {letter: it was read}}
-""",
-    "invariants.yaml": """
-properties:
-  as_written:
-    when: reader.state == done and not clerk.<Property.when>
-    always: >
-      clerk.<Property.claim> or reader.seen == clerk.pages and clerk.marks[red] and desk.state == down and desk.hard
-ends: {dry: "clerk.<End.holds>"}
-""",
-}
-PLACES = sorted({place for text in OFFICE.values() for place in re.findall(r"<([\w.]+)>", text)})
-# Read before there is a step, of a fault's mode, or of an abstract system.
-ELSEWHERE = {"Datum.explore", "Datum.begins_as", "State.starts", "Faults.modes", "Refinement.values"}
-
-
-def office(folder: Path, wet: str) -> Path:
-    for name, text in OFFICE.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(re.sub(r"<([\w.]+)>", lambda found: "wet" if found[1] == wet else "dry", text))
-    return folder
-
-
-@pytest.mark.parametrize("place", ["", *PLACES])
-def test_what_is_read_in_any_place_is_not_listed(place: str, tmp_path: Path) -> None:
-    listed = {datum.name for datum in unread(load(office(tmp_path, place))).data}
-    assert listed == (set() if place else {"clerk.wet"})
-
-
-def test_there_is_an_office_for_each_place_of_the_model() -> None:
-    fields = {
-        f"{name}.{field.name}"
-        for name, kind in vars(model).items()
-        if is_dataclass(kind)
-        for field in dataclass_fields(kind)
-        if "Expression" in str(field.type) and kind.__module__ == model.__name__
-    }
-    assert fields - ELSEWHERE == set(PLACES)
