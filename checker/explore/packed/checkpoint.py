@@ -28,7 +28,7 @@ from leasehold.spec.language.model import System
 from leasehold.spec.language.python_source import Frame, source
 from leasehold.spec.language.types import Value
 
-FORMAT = 3
+FORMAT = 4
 _ABOUT = "about"
 
 
@@ -62,9 +62,17 @@ def key_of(world: Reference, symmetry: bool) -> str:
     ]
     ends = None if system.ends is None else [(e.name, source(e.holds, frame)) for e in system.ends]
     constants = {name: repr(c.value) for name, c in system.constants.items()}
-    faults = type(world).__name__, str(getattr(world, "budget", ""))
+    faults = type(world).__name__, _faults_of(world)
     about = [FORMAT, version("leasehold"), system.digest, constants, faults, symmetry, claims, ends, world.bounds]
     return hashlib.sha256(json.dumps(about, default=repr).encode()).hexdigest()
+
+
+def _faults_of(world: Reference) -> tuple[Any, ...]:
+    """What a budget of faults has added to a system, and how many of each kind a run may have."""
+    of = world.relation
+    added = [v.name for v in of.variables], [(c.name, c.budget) for c in of.crashes], [c.name for c in of.changes]
+    traitor = None if of.byzantine is None else of.byzantine.name
+    return of.limits, sorted(of.unlimited), *added, of.retries, traitor
 
 
 def usual_place(key: str) -> Path:

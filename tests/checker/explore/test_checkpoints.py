@@ -7,16 +7,27 @@ import math
 import re
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from leasehold.checker.explore import Checkpointing, EngineError, Limits, explore
+from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.packed import CheckpointError, checkpoint, library
+from leasehold.checker.explore.packed.checkpoint import key_of
+from leasehold.checker.explore.step import Action
 from leasehold.faults import Budget
+from leasehold.spec import System
+from tests.checker.explore.by_chance import written
 from tests.checker.explore.test_engines import TINY, TRUTH, assert_found_alike, library_loaded_anew
 from tests.cli.conftest import Run, interrupted, run
+from tests.mutants.deviations import deviating
+from tests.mutants.mutant import mutants
 from tests.systems import load
 
 __all__ = ["run"]
@@ -237,3 +248,152 @@ def test_on_disk(tmp_path: Path) -> None:
         found = explore(model, Limits(disk=tmp_path), budget=budget, engine="packed")
         assert_found_alike(whole, found)
         assert list(tmp_path.iterdir()) == []
+
+
+# What a checkpoint is known by, and what is in it
+
+VALVE = {
+    "system.yaml": "system: valve\nroles: {valve: {instances: 2}}\nconstants: {most: {type: int, value: 2, min: 1}}\n"
+    "environment: {turn: {to: valve}, set: {to: valve}}\n"
+    "constraint: 'valve[0].level + valve[1].level <= most + 1'\n"
+    "initially: 'valve[1].level >= 1 or valve[0].level == 0'\n",
+    "roles/valve.yaml": """
+role: valve
+data: {level: {type: int, min: 0, max: 4, explore: [0, most], initial: any}, turned: {type: int, min: 0, max: 3}}
+events: {turn: {fields: {by: {type: int, min: 0, max: 1}}}, set: Somebody sets it.}
+states:
+  shut: {initial: true, on: {turn: {to: open, set: {level: level + event.by}}}, ignore: {set: it is shut}}
+  open:
+    on:
+      turn: {to: shut, when: turned < 3, set: {turned: turned + 1}}
+      set: {to: open, when: level > 0, set: {level: level - 1}}
+    refuse: {turn: it is worn, set: it is empty}
+""",
+    "invariants.yaml": """
+properties:
+  fresh: {always: "valve[0].turned < 3"}
+  kept: {when: "valve[0].turned == 1", always: "valve[0].level <= most"}
+  falls: {when: "took(valve[1].set)", step: "valve[1].level < old(valve[1].level)"}
+  rises: {step: "valve[0].level <= old(valve[0].level)"}
+  worn: {sometimes: "valve[1].turned == 3"}
+  shuts: {when: "valve[0].state == open", leads_to: "valve[0].state == shut"}
+  never: {when: "valve[0].level == 4", always: false}
+ends: {worn: "valve[0].turned == 3 and valve[1].turned == 3", full: "valve[0].level == 4"}
+""",
+}
+
+
+def with_claim(system: System, name: str, **parts: Any) -> System:
+    return replace(system, properties={**system.properties, name: replace(system.properties[name], **parts)})
+
+
+def with_datum(system: System, role: str, name: str, **parts: Any) -> System:
+    of = system.roles[role]
+    changed = replace(of, data={**of.data, name: replace(of.data[name], **parts)})
+    return replace(system, roles={**system.roles, role: changed})
+
+
+def test_each_part_of_a_search_is_in_its_key(tmp_path: Path) -> None:
+    """Two searches that differ in one part never have one key, also where their text is the same."""
+    plain = written(tmp_path, VALVE)
+    names, no, some = list(plain.properties), plain.properties["kept"].when, plain.properties["never"].when
+    assert plain.ends is not None and plain.constraint is not None and no is not None and some is not None
+    low, high = plain.roles["valve"].data["level"].explore or (no, no)
+    others = {
+        "text": replace(plain, digest="0" * 64),
+        "constant": replace(plain, constants={"most": replace(plain.constants["most"], value=3)}),
+        "no property": replace(plain, properties={}),
+        "without one": replace(plain, properties={n: plain.properties[n] for n in names[1:]}),
+        "another order": replace(plain, properties={n: plain.properties[n] for n in names[::-1]}),
+        "claim": with_claim(plain, "fresh", claim=no),
+        "kind": with_claim(plain, "fresh", kind="sometimes"),
+        "name": replace(
+            plain,
+            properties={
+                **{n: plain.properties[n] for n in names[:-1]},
+                "nowhere": replace(plain.properties["never"], name="nowhere"),
+            },
+        ),
+        "antecedent": with_claim(plain, "kept", when=some),
+        "no antecedent": with_claim(plain, "kept", when=None),
+        "ticks": with_claim(plain, "shuts", within=1),
+        "other ticks": with_claim(plain, "shuts", within=2),
+        "no ends": replace(plain, ends=None),
+        "empty ends": replace(plain, ends=()),
+        "an end": replace(plain, ends=plain.ends[:1]),
+        "the other end": replace(plain, ends=plain.ends[1:]),
+        "what an end says": replace(plain, ends=(replace(plain.ends[0], holds=no), *plain.ends[1:])),
+        "an end's name": replace(plain, ends=(replace(plain.ends[0], name="weary"), *plain.ends[1:])),
+        "constraint": replace(plain, constraint=no),
+        "no constraint": replace(plain, constraint=None),
+        "explored to": with_datum(plain, "valve", "level", explore=(low, low)),
+        "explored from": with_datum(plain, "valve", "level", explore=(high, high)),
+        "no explored range": with_datum(plain, "valve", "level", explore=None),
+    }
+    keys = {name: key_of(reference_of(system), symmetry=False) for name, system in {"": plain, **others}.items()}
+    keys["symmetry"] = key_of(reference_of(plain), symmetry=True)
+    for words in ("none", "crash=1", "crash=2", "lose=1", "lose=any", "crash=1,lose=1"):
+        keys[words] = key_of(reference_of(plain, Budget.parse(words)), symmetry=False)
+    alike = [(a, b) for a, b in combinations(keys, 2) if keys[a] == keys[b]]
+    assert alike == []
+    again = written(tmp_path / "elsewhere", VALVE)
+    assert key_of(reference_of(again), symmetry=False) == keys[""]
+
+
+def test_a_mistaken_machine_has_another_key() -> None:
+    """Its steps are others, though nothing of the specification differs."""
+    mistaken = next(m for m in mutants() if m.deviation is not None)
+    system, budget = load("lease", TINY), Budget(crash=1)
+    worlds = [reference_of(system, budget), deviating(mistaken.deviation)(system, budget)]
+    assert len({key_of(world, symmetry=False) for world in worlds}) == 2
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text("ab", max_size=2),
+    lambda inner: st.lists(inner, max_size=3).map(tuple) | st.frozensets(inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(VALUES)
+def test_a_value_comes_back_from_a_checkpoint(value: Any) -> None:
+    """With its type too: true is not 1, and no set is a tuple."""
+    text = json.dumps(checkpoint.coded(value))
+    assert repr(sorted_sets(checkpoint.decoded(json.loads(text)))) == repr(sorted_sets(value))
+
+
+def sorted_sets(value: Any) -> Any:
+    """The value in a form of which the text is the same for equal values."""
+    match value:
+        case tuple():
+            return tuple(map(sorted_sets, value))
+        case frozenset():
+            return {"set": sorted(map(repr, map(sorted_sets, value)))}
+    return value
+
+
+def test_every_part_of_an_action_comes_back_from_a_checkpoint() -> None:
+    """Of the actions of a system under faults, and of one in which each part is another than usual."""
+    world = reference_of(load("contention", {"leases": 2, "max_units": 1}), Budget.parse("crash=1,duplicate=1,lose=1"))
+    system, layout = world.system, world.layout
+    reads, met = checkpoint.Actions(system, layout), set[str]()
+    state = world.initial_states()[0]
+    for turn in range(60):
+        steps = list(world.successors(state))
+        for action, _ in steps:
+            met.add(action.kind)
+            coded = json.loads(json.dumps(checkpoint.coded_action(action, layout)))
+            assert reads.decoded(coded) == action
+        state = steps[turn * 7 % len(steps)][1]
+    assert met >= {"crash", "recover", "deliver", "duplicate", "lose", "local"}
+    transition = next(iter(system.roles["broker"].transitions()))
+    unusual = Action(
+        "deliver", "broker", 1, "extend", (True, 1, None, ("a", frozenset({0})), frozenset({(1, "b")})), 1, transition,
+        layout.lanes[-1], 2, copy=True, group=("deliver", ("x", 3)), point="crash:x/y#z", done=(True, False),
+        passes=True, fault=True, cost=(0, 2, 2),
+    )  # fmt: skip
+    usual = Action("", None, 0, "")
+    assert all(getattr(unusual, name) != getattr(usual, name) for name in Action._fields)
+    found = reads.decoded(json.loads(json.dumps(checkpoint.coded_action(unusual, layout))))
+    assert {name: (mine, other) for name, mine, other in zip(Action._fields, found, unusual) if mine != other} == {}
+    assert found.lane is unusual.lane and found.transition is unusual.transition
