@@ -250,7 +250,7 @@ class PackedSearch(BreadthFirstSearch):
                 [coded_action(c.action, self.world.layout), c.writes, names]
                 for c, names in zip(self.model.effects, self.model.names, strict=True)
             ],
-            "told": [[n, fired.number, fired.label, fired.change, fired.before] for n, fired in self.probes.fired],
+            "told": [[n, fired.number, fired.label, fired.change] for n, fired in self.probes.fired],
             "faults": self.faults, "at_fault": sorted(self.at_fault), "numbers": self.kernel.numbers(),
             "first": [self.initial, self.generated, self.cut],
             "seconds": self._seconds,
@@ -265,7 +265,10 @@ class PackedSearch(BreadthFirstSearch):
         for action, written, names in about["changes"]:
             self.model.change(actions.decoded(action), tuple([(a, c) for a, c in written]), tuple(names))
         self.kernel.go_on(kept.arrays, about["numbers"])
-        for number, state, label, change, before in about["told"]:
+        states, labels = PackedStates(self.kernel, self.fields), PackedLabels(self.kernel, self.world.budgeted).states
+        for number, state, label, change in about["told"]:
+            # Not as it lay when the probe fired: the layout may have grown since. Of a state nobody asks for it.
+            before = states.words(labels[label]) if label < len(labels) else ()
             self._tell(number, Fired(state, label, change, tuple(before)))
         self.faults = {kind: (words, state) for kind, (words, state) in about["faults"].items()}
         self.initial, self.generated, self.cut = about["first"]

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import shutil
+import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
@@ -281,6 +282,17 @@ properties:
 ends: {worn: "valve[0].turned == 3 and valve[1].turned == 3", full: "valve[0].level == 4"}
 """,
 }
+GROWING = {  # it has values that are not known ahead, and a value leaves its range late, where no crash was before
+    "system.yaml": "system: growing\nroles: {one: {}, other: {}}\nchannels: {c: {from: one, to: other, kind: mailbox}}\n"
+    "environment: {go: {to: one}}\n",
+    "messages.yaml": "messages: {m: {from: one, to: other, fields: {v: int}}}\n",
+    "roles/one.yaml": "role: one\ndata: {n: int}\nevents: {go: It goes on.}\nstates:\n"
+    "  s: {initial: true, on: {go: {to: t, when: n < 12, set: {n: n + 1}}}, ignore: {go: it is enough}}\n"
+    "  t: {tasks: [say], on: {go: {to: s}}}\ntasks: {say: {send: m, to: other, with: {v: n * 1000}}}\n",
+    "roles/other.yaml": "role: other\ndata: {got: {type: int, max: MAX}}\n"
+    "states: {s: {initial: true, on: {m: {to: s, set: {got: msg.v}}}}}\n",
+    "invariants.yaml": "properties: {small: {always: other.got < 5000}, even: {step: one.n != 7 or other.got != 6000}}\n",
+}
 
 
 def with_claim(system: System, name: str, **parts: Any) -> System:
@@ -397,3 +409,36 @@ def test_every_part_of_an_action_comes_back_from_a_checkpoint() -> None:
     found = reads.decoded(json.loads(json.dumps(checkpoint.coded_action(unusual, layout))))
     assert {name: (mine, other) for name, mine, other in zip(Action._fields, found, unusual) if mine != other} == {}
     assert found.lane is unusual.lane and found.transition is unusual.transition
+
+
+def kept_seconds(place: Path) -> float:
+    with zipfile.ZipFile(place) as archive:
+        return float(json.loads(archive.read("about.npy").partition(b"\n")[2])["seconds"])
+
+
+@pytest.mark.parametrize(("files", "budget", "symmetry"), [
+    (VALVE, None, False), (GROWING, None, False), (GROWING, "crash=1,duplicate=1", False), ("two_phase", None, True),
+], ids=["bounds", "at fault", "at fault under faults", "orbits"])  # fmt: skip
+def test_going_on_from_every_depth(files: Any, budget: str | None, symmetry: bool, tmp_path: Path) -> None:
+    """Whatever was found before a search left off is found after it, and counted once."""
+    if isinstance(files, str):
+        model = load(TRUTH / files, {"resource_managers": 3})
+    else:
+        model = written(tmp_path / "system", {n: text.replace("MAX", "9000") for n, text in files.items()})
+    faults = Budget.parse(budget) if budget else None
+    whole = explore(model, budget=faults, engine="packed", symmetry=symmetry)
+    place = tmp_path / "left"
+    seconds = 0.0
+    for depth in range(0, whole.depth, max(1, whole.depth // 7)):
+        on = Limits(depth=depth, keeping=Checkpointing(place, resume=depth > 0))
+        part = explore(model, on, budget=faults, symmetry=symmetry)
+        assert (part.complete, part.checkpoint) == (False, str(place))
+        before, seconds = seconds, kept_seconds(place)
+        assert seconds > before
+    found = explore(model, Limits(keeping=Checkpointing(place, resume=True)), budget=faults, symmetry=symmetry)
+    assert_found_alike(whole, found)
+    assert found.orbits == whole.orbits
+    assert found.seconds > seconds
+    assert {p.verdict for p in whole.properties} >= ({"exhausted", "violated"} if files is VALVE else set())
+    assert (whole.cut > 0) == (files is VALVE)
+    assert ("at fault" in whole.why_incomplete) == (files is GROWING)
