@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import pytest
 from hypothesis import given
@@ -50,12 +51,26 @@ class Numbered:
         queue = sorted(((rank[n], k, f) for n, k, f in self.heap), key=lambda e: e[0])
         return rank[self.sent], tuple(queue)
 
+    # A crash
+
+    def number(self, kind: str, fields: tuple[int, ...]) -> None:
+        """A message gets a number and is not sent."""
+        self.sent += 1
+        self.contents[self.sent] = (kind, fields)
+
+    def missing(self) -> bool:
+        return self.sent > self.received and all(m[0] != self.sent for m in self.heap)
+
+    def all_received(self) -> bool:
+        return self.sent == self.received and not self.heap
+
 
 operations = st.one_of(
     st.tuples(st.just("send"), st.sampled_from("abc"), st.integers(0, 2)),
     st.tuples(st.just("again"), st.just(""), st.just(0)),
     st.tuples(st.just("take"), st.sampled_from(["", "keep"]), st.integers(0, 4)),
     st.tuples(st.just("lose"), st.just(""), st.integers(0, 4)),
+    st.tuples(st.just("number"), st.sampled_from("abc"), st.integers(0, 2)),
 )
 
 
@@ -68,6 +83,9 @@ def test_a_mailbox_is_what_sequence_numbers_give(steps: list[tuple[str, str, int
         if what == "send":
             twin.send(word, (number,))
             content = channels.put("mailbox", None, content, word, (number,))
+        elif what == "number":
+            twin.number(word, (number,))
+            content = channels.number("mailbox", None, content, word, (number,))
         elif what == "again" and twin.sent:
             twin.send_again()
             content = channels.put_again("mailbox", None, content, *twin.contents[twin.sent])
@@ -81,6 +99,8 @@ def test_a_mailbox_is_what_sequence_numbers_give(steps: list[tuple[str, str, int
             twin.heap.remove(heap[i])
             content = channels.lose("mailbox", content, i)
         assert content == twin.ranks()
+        assert channels.missing(content) == twin.missing()
+        assert channels.received(content) == twin.all_received()
 
 
 def test_a_full_fifo_takes_no_more() -> None:
@@ -102,3 +122,67 @@ def test_a_bag_has_no_order(channel: ChannelKind, messages: list[tuple[str, tupl
     for kind, fields in messages:
         content = channels.put(channel, None, content, kind, fields)
     assert content == ((1, "a", (0,)), (1, "a", (1,)), (1, "b", (2,)))
+
+
+Plain: TypeAlias = list[tuple[str, tuple[int, ...]]]
+MOST = 3  # messages that a channel holds
+
+
+def entries_of(kind: ChannelKind, content: channels.Content) -> Plain:
+    """The messages of a channel without numbers, which are all 1."""
+    found = channels.entries(kind, content)
+    assert {entry[0] for entry in found} <= {1}
+    assert found == tuple(found) == channels.entries(kind, content)
+    return [entry[1:] for entry in found]
+
+
+@pytest.mark.parametrize("kind", ["fifo", "bag", "multiset", "set"])
+@given(steps=st.lists(
+    st.tuples(st.sampled_from(["put", "again", "number", "take", "copy", "lose", "forget", "forget"]),
+              st.sampled_from("ab"), st.integers(0, 4)), max_size=15,
+))  # fmt: skip
+def test_other_channels_are_what_their_names_say(kind: ChannelKind, steps: list[tuple[str, str, int]]) -> None:
+    """Held against a list: a `fifo` keeps its order and is durable, others are in order of their text."""
+    content, twin = channels.empty(kind), Plain()
+    for what, word, number in steps:
+        fields, before = (number,), list(twin)
+        if what in ("put", "again", "number"):
+            sends = {"put": channels.put, "again": channels.put_again, "number": channels.number}[what]
+            # What a fifo has numbered is in its queue and is never sent again; other channels forget what is not sent.
+            adds = what != ("again" if kind == "fifo" else "number")
+            if adds and not (kind == "set" and (word, fields) in twin):
+                twin.append((word, fields))
+            if kind != "set" and len(twin) > MOST:
+                with pytest.raises(channels.LaneFull):
+                    sends(kind, MOST, content, word, fields)
+                twin = before
+            else:
+                content = sends(kind, MOST, content, word, fields)
+        elif what == "forget":
+            content = channels.forget(kind, content, sender=number > 2)
+            twin = [] if kind == "fifo" else twin
+        elif twin:
+            at = number % len(twin)
+            taken = entries_of(kind, content)[at]
+            if what == "lose":
+                content = channels.lose(kind, content, at)
+            else:
+                content = channels.take(kind, content, at, keep_copy=what == "copy")
+            if kind != "set" and what != "copy":
+                twin.remove(taken) if kind != "fifo" else twin.pop(at)
+        assert entries_of(kind, content) == (twin if kind == "fifo" else sorted(twin, key=lambda m: repr((1, *m))))
+
+
+@given(st.lists(st.sampled_from("ab"), min_size=1, max_size=4), st.booleans())
+def test_who_forgets_a_mailbox_counts_anew(sent: list[str], sender: bool) -> None:
+    """A receiver without its store has not received the last message, which is not on its way; nor is any other."""
+    content = channels.empty("mailbox")
+    for word in sent:
+        content = channels.put("mailbox", None, content, word, ())
+    left = channels.OPERATIONS["forget"]("mailbox", content, sender)
+    assert channels.entries("mailbox", left) == ()
+    assert (channels.missing(left), channels.received(left)) == (not sender, sender)
+    if not sender:  # so the sender says again what it said last
+        again = channels.put_again("mailbox", None, left, "a", ())
+        assert channels.entries("mailbox", again) == ((1, "a", ()),)
+        assert not channels.missing(again)

@@ -23,6 +23,7 @@ from leasehold.checker.explore.packed import CheckpointError, checkpoint, librar
 from leasehold.checker.explore.packed.checkpoint import key_of
 from leasehold.checker.explore.step import Action
 from leasehold.faults import Budget
+from leasehold.faults.catalogue import budgeted
 from leasehold.spec import System
 from tests.checker.explore.by_chance import written
 from tests.checker.explore.test_engines import TINY, TRUTH, assert_found_alike, library_loaded_anew
@@ -346,12 +347,25 @@ def test_each_part_of_a_search_is_in_its_key(tmp_path: Path) -> None:
     }
     keys = {name: key_of(reference_of(system), symmetry=False) for name, system in {"": plain, **others}.items()}
     keys["symmetry"] = key_of(reference_of(plain), symmetry=True)
-    for words in ("none", "crash=1", "crash=2", "lose=1", "lose=any", "crash=1,lose=1"):
-        keys[words] = key_of(reference_of(plain, Budget.parse(words)), symmetry=False)
     alike = [(a, b) for a, b in combinations(keys, 2) if keys[a] == keys[b]]
     assert alike == []
     again = written(tmp_path / "elsewhere", VALVE)
     assert key_of(reference_of(again), symmetry=False) == keys[""]
+
+
+BUDGETS = [
+    "none", *(f"{name}={count}" for name in ("crash", "lose", "skew", "halt", "partition") for count in (1, 2)),
+    "power_cut=1", "duplicate=1", "reorder=1", "amnesia=1", "lose=any", "duplicate=any", "reorder=any",
+    "byzantine=service_manager", "byzantine=broker", "crash=1,lose=1", "crash=1,power_cut=1",
+]  # fmt: skip
+
+
+def test_each_part_of_a_budget_is_in_the_key_of_a_search() -> None:
+    system = load("lease", TINY)
+    keys = {words: key_of(reference_of(system, Budget.parse(words)), symmetry=False) for words in BUDGETS}
+    keys["no budget"] = key_of(reference_of(system), symmetry=False)
+    assert [(a, b) for a, b in combinations(keys, 2) if keys[a] == keys[b]] == []
+    assert {name for words in BUDGETS for name in Budget.parse(words).given} == set(budgeted())
 
 
 def test_a_mistaken_machine_has_another_key() -> None:
