@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from leasehold.checker.explore import Limits, explore
 from leasehold.checker.explore.properties import only_these
-from leasehold.checker.explore.unread import UnreadDatum, unread
+from leasehold.checker.explore.unread import Influence, UnreadDatum, unread
 from leasehold.checker.host.mutant_results import kept
 from leasehold.checker.mutation.operators import mutations
 from leasehold.faults import Budget
-from leasehold.spec import SHIPPED, shipped_folder
+from leasehold.spec import SHIPPED, System, shipped_folder
+from leasehold.spec.language.model import Fair
 from tests.systems import TRUTH, load
 
 # A clerk who stamps letters: the colour of the stamp is told to the reader, who notes it; nobody reads the weather.
@@ -141,6 +143,164 @@ def test_every_system_is_analysed() -> None:
         system = load(name)
         of = {f"{h.name}.{d}" for h in system.holders.values() for d in h.data}
         assert {d.name for d in unread(system).data} <= of
+
+
+# Each place where something may be read
+
+PLACES = {
+    "system.yaml": """
+system: places
+types: {slot: {count: 2}}
+roles: {boss: {}, hand: {instances: 2}, peer: {instances: 2}}
+clock: {horizon: 2, timers: late}
+channels:
+  orders: {from: boss, to: peer, kind: @orders}
+  answers: {from: peer, to: boss, kind: mailbox}
+environment:
+  come: {to: boss, when: @come}
+  rest: {to: peer}
+constraint: @constraint
+initially: @initially
+""",
+    "messages.yaml": """
+messages:
+  order: {from: boss, to: peer, fields: {size: {type: int, max: 3}}}
+  answer: {from: peer, to: boss, answer: true}
+""",
+    "roles/boss.yaml": """
+role: boss
+data: {secret: {type: int, max: 3@secret}, aim: {type: int, max: 3}, cells: "map[slot, bool]"}
+events:
+  come: {fields: {much: {type: int, max: 3, explore: [0, 3]}}}
+  done: All hands are done.
+  decided: It is decided.
+states:
+  idle: {initial: true, on: {come: {to: busy, when: @guard, set: {aim: @aim, "cells[slot[0]]": @cell}}},
+    ignore: {come: no, answer: it is late}}
+  busy: {tasks: [tell, drive, ask], on: {done: {to: over}, decided: {to: idle}, answer: {to: busy, set: {@note}}},
+    ignore: {come: one is enough}}
+  over: {on: {tick: {to: idle, when: now >= 1 and @timer}}, ignore: {come: it is over, answer: it is late}}
+tasks:
+  tell: {send: order, to: peer, when: @send_when, only: @send_only, with: {size: @size}}
+  ask: {call: policy.decide, when: @call_when, answers: [decided]}
+  drive: {drive: hand, event: work, when: @drive_when, only: @drive_only, with: {load: @load},
+    answers: {done: "all(h.state == tired for h in hand) and @answer"}}
+""",
+    "roles/hand.yaml": """
+role: hand
+subsidiary: boss
+data: {held: {type: int, max: 3}}
+events: {work: {fields: {load: {type: int, max: 3}}}}
+states:
+  fresh: {initial: true, on: {work: {to: tired, set: {held: event.load}}}}
+  tired: {ignore: {work: it is tired}}
+""",
+    "roles/peer.yaml": """
+role: peer
+data: {got: {type: int, max: 3}}
+events: {rest: It rests.}
+states:
+  free: {initial: true, on: {order: {to: full, set: {got: msg.size}}}, ignore: {rest: it does}}
+  full: {tasks: [say], on: {rest: {to: free}}, ignore: {order: it has one}}
+tasks: {say: {send: answer, to: boss}}
+""",
+    "invariants.yaml": "properties: {@claims}\n@more",
+}
+NEUTRAL = {
+    "orders": "fifo(1)", "come": "true", "constraint": "true", "initially": "true", "secret": "",
+    "guard": "event.much > 0", "aim": "0", "cell": "true", "note": "aim: 0", "timer": "true", "send_when": "true", "send_only": "true",
+    "size": "0", "call_when": "true", "drive_when": "true", "drive_only": "true", "load": "0", "answer": "true",
+    "claims": 'told: {always: "true"}', "more": "",
+}  # fmt: skip
+BOSS, HAND = 'told: {always: "boss.state != over"}', 'told: {always: "all(h.state == fresh for h in hand)"}'
+PEER = 'told: {always: "all(p.state == free for p in peer)"}'
+
+
+def places(folder: Path, **parts: str) -> System:
+    """The system with other parts; `?` in one stands for a question about the secret."""
+    texts = dict(PLACES)
+    for name, text in {**NEUTRAL, **parts}.items():
+        quoted = text if name in ("secret", "claims", "more", "note", "answer", "orders", "timer") else f"'{text}'"
+        texts = {n: t.replace(f"@{name}", quoted.replace("?", "secret == 0")) for n, t in texts.items()}
+    for name, text in texts.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return load(folder)
+
+
+READ_IN = {
+    "a claim": {"claims": 'told: {always: "boss.secret == 0"}'},
+    "a claim about steps": {"claims": 'told: {step: "old(boss.secret) == 0"}'},
+    "an antecedent": {"claims": 'told: {when: "boss.secret == 1", always: "true"}'},
+    "what is possible": {"claims": 'told: {always_possible: "boss.secret == 0"}'},
+    "an end": {"more": "ends: {first: boss.aim == 1, second: boss.secret == 0}\n"},
+    "the constraint": {"constraint": "boss.secret == 0"},
+    "the first states": {"initially": "boss.secret == 0"},
+    "an explored range": {"secret": ", explore: [0, 2]"},
+    "a guard": {"guard": "?", "claims": BOSS},
+    "a guard of what a message tells": {"guard": "?", "claims": PEER},
+    "a value": {"aim": "secret", "claims": 'told: {always: "boss.aim == 0"}'},
+    "a value of a cell": {"cell": "?", "claims": 'told: {always: "boss.cells[slot[0]]"}'},
+    "the place of a cell": {
+        "note": '"cells[slot[0] if ? else slot[1]]": true',
+        "claims": 'told: {always: "boss.cells[slot[0]]"}',
+    },
+    "a value after a message": {"note": "aim: secret", "claims": 'told: {always: "boss.aim == 0"}'},
+    "whether something is sent": {"send_when": "?", "claims": PEER},
+    "to whom something is sent": {"send_only": "? or it != peer[0]", "claims": PEER},
+    "a message": {"size": "secret", "claims": 'told: {always: "all(m.size == 0 for m in pending(order))"}'},
+    "what a message brings": {"size": "secret", "claims": 'told: {always: "all(p.got == 0 for p in peer)"}'},
+    "whether an answer follows": {"send_when": "?", "claims": 'told: {always: "len(pending(answer)) == 0"}'},
+    "whether a channel is full": {"send_when": "?", "claims": 'told: {always: "len(pending(orders)) == 0"}'},
+    "whether all was heard": {"send_when": "?", "claims": 'told: {always: "heard(orders)"}'},
+    "which number a message has": {
+        "orders": "mailbox",
+        "send_when": "?",
+        "claims": 'told: {always: "all(m.number > 0 for m in pending(order))"}',
+    },
+    "whether somebody is asked": {"call_when": "?", "claims": BOSS},
+    "whether hands are driven": {"drive_when": "?", "claims": HAND},
+    "which hands are driven": {"drive_only": "? or it != hand[0]", "claims": HAND},
+    "what hands are given": {"load": "secret", "claims": 'told: {always: "all(h.held == 0 for h in hand)"}'},
+    "whether hands are done": {"answer": "?", "claims": BOSS},
+    "a contract of the environment": {"come": "boss.?", "claims": BOSS},
+    "a timer": {"timer": "?", "claims": 'told: {always: "now <= 1"}'},
+    "what is taken": {"guard": "?", "claims": 'told: {step: "not took(boss.come)"}'},
+    "what is accepted": {"guard": "?", "claims": 'told: {always: "accepts(boss.come)"}'},
+}
+
+
+@pytest.mark.parametrize("place", READ_IN)
+def test_what_is_read_in_one_place_alone_is_read(place: str, tmp_path: Path) -> None:
+    """And where nothing of the kind is read, nobody reads the secret."""
+    parts = READ_IN[place]
+    assert "boss.secret" not in {d.name for d in unread(places(tmp_path / "read", **parts)).data}
+    without = {name: text for name, text in parts.items() if "?" not in text and "secret" not in text}
+    kept = {name: text for name, text in without.items() if name != "secret"}
+    assert "boss.secret" in {d.name for d in unread(places(tmp_path / "unread", **kept)).data}
+
+
+def test_a_channel_that_may_be_full_makes_its_sender_wait(tmp_path: Path) -> None:
+    """So what fills it is read where the sender's state is; a mailbox is never full."""
+    texts = {"claims": BOSS, "call_when": "false", "answer": "false"}
+    for kind, waits in (("fifo(1)", True), ("mailbox", False)):
+        influence = Influence(places(tmp_path / kind[:4], orders=kind, **texts))
+        assert ("order" in influence.of["boss.state"]) == waits
+
+
+def test_values_for_each_of_which_an_event_is_fair_are_read(tmp_path: Path) -> None:
+    plain = places(tmp_path)
+    fair = replace(plain.environment["come"], fair=Fair.WEAK, fair_for_each=("much",))
+    each = replace(plain, environment={**plain.environment, "come": fair})
+    assert {"boss#come.much"} == Influence(each).read() - Influence(plain).read()
+
+
+def test_what_a_refinement_maps_is_read() -> None:
+    """Of what it maps everything, and what is claimed besides need not read it."""
+    system = load(TRUTH / "two_phase_refines")
+    asked = replace(system, properties={}, ends=None, constraint=None, initially=None)
+    assert "resource_manager.state" in Influence(asked).read()
+    assert Influence(replace(asked, refines=None)).read() == set()
 
 
 # What mutants add
