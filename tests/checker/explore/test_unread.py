@@ -165,6 +165,7 @@ initially: @initially
     "messages.yaml": """
 messages:
   order: {from: boss, to: peer, fields: {size: {type: int, max: 3}}}
+  stop: {from: boss, to: peer}
   answer: {from: peer, to: boss, answer: true}
 """,
     "roles/boss.yaml": """
@@ -177,11 +178,12 @@ events:
 states:
   idle: {initial: true, on: {come: {to: busy, when: @guard, set: {aim: @aim, "cells[slot[0]]": @cell}}},
     ignore: {come: no, answer: it is late}}
-  busy: {tasks: [tell, drive, ask], on: {done: {to: over}, decided: {to: idle}, answer: {to: busy, set: {@note}}},
+  busy: {tasks: [tell, halt, drive, ask], on: {done: {to: over}, decided: {to: idle}, answer: {to: busy, set: {@note}}},
     ignore: {come: one is enough}}
   over: {on: {tick: {to: idle, when: now >= 1 and @timer}}, ignore: {come: it is over, answer: it is late}}
 tasks:
   tell: {send: order, to: peer, when: @send_when, only: @send_only, with: {size: @size}}
+  halt: {send: stop, to: peer, when: @halt}
   ask: {call: policy.decide, when: @call_when, answers: [decided]}
   drive: {drive: hand, event: work, when: @drive_when, only: @drive_only, with: {load: @load},
     answers: {done: "all(h.state == tired for h in hand) and @answer"}}
@@ -200,15 +202,16 @@ role: peer
 data: {got: {type: int, max: 3}}
 events: {rest: It rests.}
 states:
-  free: {initial: true, on: {order: {to: full, set: {got: msg.size}}}, ignore: {rest: it does}}
-  full: {tasks: [say], on: {rest: {to: free}}, ignore: {order: it has one}}
+  free: {initial: true, on: {order: {to: full, set: {got: msg.size}}}, ignore: {rest: it does, stop: it does}}
+  full: {tasks: [say], on: {rest: {to: free}}, ignore: {order: it has one, stop: it goes on}}
 tasks: {say: {send: answer, to: boss}}
 """,
     "invariants.yaml": "properties: {@claims}\n@more",
 }
 NEUTRAL = {
     "orders": "fifo(1)", "come": "true", "constraint": "true", "initially": "true", "secret": "",
-    "guard": "event.much > 0", "aim": "0", "cell": "true", "note": "aim: 0", "timer": "true", "send_when": "true", "send_only": "true",
+    "guard": "event.much > 0", "aim": "0", "cell": "true", "note": "aim: 0", "timer": "true", "halt": "true",
+    "send_when": "true", "send_only": "true",
     "size": "0", "call_when": "true", "drive_when": "true", "drive_only": "true", "load": "0", "answer": "true",
     "claims": 'told: {always: "true"}', "more": "",
 }  # fmt: skip
@@ -263,7 +266,8 @@ READ_IN = {
     "which hands are driven": {"drive_only": "? or it != hand[0]", "claims": HAND},
     "what hands are given": {"load": "secret", "claims": 'told: {always: "all(h.held == 0 for h in hand)"}'},
     "whether hands are done": {"answer": "?", "claims": BOSS},
-    "a contract of the environment": {"come": "boss.?", "claims": BOSS},
+    "a contract of the environment": {"come": "boss.?", "guard": "aim == 0", "claims": BOSS},
+    "when a field comes": {"come": "boss.?", "aim": "event.much", "claims": 'told: {always: "boss.aim == 0"}'},
     "a timer": {"timer": "?", "claims": 'told: {always: "now <= 1"}'},
     "what is taken": {"guard": "?", "claims": 'told: {step: "not took(boss.come)"}'},
     "what is accepted": {"guard": "?", "claims": 'told: {always: "accepts(boss.come)"}'},
