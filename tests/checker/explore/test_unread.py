@@ -178,9 +178,9 @@ events:
 states:
   idle: {initial: true, on: {come: {to: busy, when: @guard, set: {aim: @aim, "cells[slot[0]]": @cell}}},
     ignore: {come: no, answer: it is late}}
-  busy: {tasks: [tell, halt, drive, ask], on: {done: {to: over}, decided: {to: idle}, answer: {to: busy, set: {@note}}},
+  busy: {tasks: [tell, drive, ask], on: {done: {to: over}, decided: {to: idle}, answer: {to: busy, set: {@note}}},
     ignore: {come: one is enough}}
-  over: {on: {tick: {to: idle, when: now >= 1 and @timer}}, ignore: {come: it is over, answer: it is late}}
+  over: {tasks: [halt], on: {tick: {to: idle, when: now >= 1 and @timer}}, ignore: {come: it is over, answer: it is late}}
 tasks:
   tell: {send: order, to: peer, when: @send_when, only: @send_only, with: {size: @size}}
   halt: {send: stop, to: peer, when: @halt}
@@ -258,8 +258,13 @@ READ_IN = {
     "whether all was heard": {"send_when": "?", "claims": 'told: {always: "heard(orders)"}'},
     "which number a message has": {
         "orders": "mailbox",
-        "send_when": "?",
+        "halt": "?",
         "claims": 'told: {always: "all(m.number > 0 for m in pending(order))"}',
+    },
+    "which message is the latest": {
+        "orders": "mailbox",
+        "halt": "?",
+        "claims": 'told: {always: "all(m.latest for m in pending(order))"}',
     },
     "whether somebody is asked": {"call_when": "?", "claims": BOSS},
     "whether hands are driven": {"drive_when": "?", "claims": HAND},
