@@ -180,7 +180,7 @@ states:
     ignore: {come: no, answer: it is late}}
   busy: {tasks: [tell, drive, ask], on: {done: {to: over}, decided: {to: idle}, answer: {to: busy, set: {@note}}},
     ignore: {come: one is enough}}
-  over: {tasks: [halt], on: {tick: {to: idle, when: now >= 1 and @timer}}, ignore: {come: it is over, answer: it is late}}
+  over: {tasks: [halt], on: {tick: {to: idle, when: now >= 1 and @timer}}, ignore: {come: no, answer: no}}
 tasks:
   tell: {send: order, to: peer, when: @send_when, only: @send_only, with: {size: @size}}
   halt: {send: stop, to: peer, when: @halt}
