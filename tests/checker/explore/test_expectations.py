@@ -152,6 +152,8 @@ def test_the_expectation_is_that_of_the_setting() -> None:
     for name, value in shown.items():  # each counts
         other = {**shown, name: not value if isinstance(value, bool) else 77}
         assert expectation_for(replace(lease, expectations=(replace(run, settings=other),))) is None
+    few = replace(run, settings={"max_units": 1, "expiry": False})
+    assert expectation_for(replace(lease, expectations=(few,))) == few
     words = {name: str(value).lower() for name, value in shown.items()}
     assert expectation_for(replace(lease, expectations=(replace(run, settings=words),))) is not None
 
