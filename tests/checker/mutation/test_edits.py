@@ -1,0 +1,372 @@
+"""Edits of a role: which mutants each rule makes, and which cases a changed guard leaves to which transition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leasehold.checker.explore.faulty import reference_of
+from leasehold.checker.mutation.battery import Trial
+from leasehold.checker.mutation.mutate import Kill, MutantOutcome, MutationReport, RuleScore
+from leasehold.checker.mutation.operators import Mutation, mutations, sampled
+from leasehold.spec import System
+from leasehold.spec.language import expression as x
+from leasehold.spec.language.diagnostics import NOWHERE
+from leasehold.spec.language.model import Transition
+from tests.checker.explore.by_chance import written
+
+SHOP = {
+    "system.yaml": """
+system: shop
+types: {good: {members: [bread, milk]}}
+roles: {keeper: {}, guest: {}}
+shared: {stock: {type: int, min: 0, max: 4}}
+channels: {counter: {from: keeper, to: guest, kind: mailbox}}
+environment: {ask: {to: keeper}, close: {to: keeper}}
+""",
+    "messages.yaml": """
+messages:
+  served:
+    from: keeper
+    to: guest
+    fields: {count: {type: int, max: 4}, fresh: bool, goods: "set[good]", spare: {type: int, max: 4}}
+""",
+    "roles/keeper.yaml": """
+role: keeper
+data: {left: {type: int, min: 0, max: 4}, seen: {type: int, min: 0, max: 4}, clean: bool, has: "set[good]"}
+definitions:
+  enough: left >= 2 and clean
+events: {ask: Somebody asks., close: It is late.}
+states:
+  open:
+    initial: true
+    on:
+      ask:
+        - {to: serving, when: left > 1 and seen < 3, set: {left: left - 1, has: "{bread}"}}
+        - {to: shut, when: left <= 1 and seen == 0}
+        - {to: open, when: (left > 1 and seen >= 3) or (left <= 1 and seen != 0), set: {seen: "0"}}
+      close: {to: shut, when: enough, set: {clean: false}}
+    ignore: {close: it is early}
+  serving:
+    tasks: [tell, wipe]
+    on:
+      ask: [{to: open, when: enough}, {to: serving, when: not enough, set: {shared.stock: shared.stock}}]
+    refuse: {close: somebody is served}
+  shut: {tasks: [wipe], ignore: {ask: it is shut, close: it is shut}}
+tasks:
+  tell: {send: served, to: guest, with: {count: left, fresh: clean, goods: has, spare: "0"}}
+  wipe: {call: handler.wipe, answers: []}
+""",
+    "roles/guest.yaml": "role: guest\nstates: {here: {initial: true, ignore: {served: thanks}}}\n",
+    "invariants.yaml": 'properties: {counts: {always: "keeper.left <= 4"}}\n',
+}
+
+# By rule, the mutants of the shop.
+MADE = """
+drop_guard
+  keeper/open#ask
+  keeper/open#ask.2
+  keeper/open#ask.3
+  keeper/open#close
+  keeper/serving#ask
+  keeper/serving#ask.2
+drop_operand
+  keeper/open#ask left > 1 (and)
+  keeper/open#ask seen < 3 (and)
+  keeper/open#ask.2 left <= 1 (and)
+  keeper/open#ask.2 seen == 0 (and)
+  keeper/enough left >= 2 (and)
+  keeper/enough clean (and)
+shift_comparison
+  keeper/open#ask left > 1 -> left >= 1
+  keeper/open#ask left > 1 -> left > 2
+  keeper/open#ask seen < 3 -> seen <= 3
+  keeper/open#ask seen < 3 -> seen < 2
+  keeper/open#ask.2 left <= 1 -> left < 1
+  keeper/open#ask.2 left <= 1 -> left <= 2
+  keeper/open#ask.2 seen == 0 -> seen == 1
+  keeper/open#ask.2 seen == 0 -> seen == -1
+  keeper/enough left >= 2 -> left > 2
+  keeper/enough left >= 2 -> left >= 1
+add_conjunct
+  keeper/open#ask left <= 1
+  keeper/open#ask not left <= 1
+  keeper/open#ask.2 left > 1
+  keeper/open#ask.2 not left > 1
+  keeper/open#ask.3 seen < 3
+  keeper/open#ask.3 not seen < 3
+  keeper/open#close left > 1
+  keeper/open#close not left > 1
+  keeper/serving#ask left > 1
+  keeper/serving#ask not left > 1
+  keeper/serving#ask.2 left > 1
+  keeper/serving#ask.2 not left > 1
+swap_target
+  keeper/open#ask -> open
+  keeper/open#ask -> shut
+  keeper/open#ask.2 -> open
+  keeper/open#ask.2 -> serving
+  keeper/open#ask.3 -> serving
+  keeper/open#ask.3 -> shut
+  keeper/open#close -> open
+  keeper/open#close -> serving
+  keeper/serving#ask -> serving
+  keeper/serving#ask -> shut
+  keeper/serving#ask.2 -> open
+  keeper/serving#ask.2 -> shut
+add_transition
+  keeper/open#close -> open
+  keeper/serving#close -> serving
+  keeper/serving#close -> shut, as in open
+  keeper/shut#ask -> shut
+  keeper/shut#ask -> serving, as in open
+  keeper/shut#close -> shut
+  keeper/shut#close -> shut, as in open
+  guest/here#served -> here
+ignore_event
+  keeper/open#ask
+  keeper/open#ask.2
+  keeper/open#ask.3
+  keeper/open#close
+  keeper/serving#ask
+  keeper/serving#ask.2
+drop_task
+  keeper/serving tell
+  keeper/serving wipe
+  keeper/shut wipe
+drop_update
+  keeper/open#ask left
+  keeper/open#ask has
+  keeper/open#ask.3 seen
+  keeper/open#close clean
+  keeper/serving#ask.2 shared.stock
+change_update
+  keeper/open#ask left: left - 1 + 1
+  keeper/open#ask left: left - 1 - 1
+  keeper/open#ask left: seen
+  keeper/open#ask has: {}
+  keeper/open#ask.3 seen: 1
+  keeper/open#ask.3 seen: left
+  keeper/open#close clean: true
+  keeper/serving#ask.2 shared.stock: shared.stock + 1
+  keeper/serving#ask.2 shared.stock: shared.stock - 1
+  keeper/serving#ask.2 shared.stock: left
+change_field
+  keeper/tell count: left + 1
+  keeper/tell count: left - 1
+  keeper/tell count: seen
+  keeper/tell fresh: not clean
+  keeper/tell goods: {}
+  keeper/tell spare: 1
+  keeper/tell spare: left
+exchange_guards
+  keeper/open#ask <-> open#ask.2
+  keeper/open#ask <-> open#ask.3
+  keeper/open#ask.2 <-> open#ask.3
+  keeper/serving#ask <-> serving#ask.2
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> System:
+    return written(tmp_path, SHOP)
+
+
+def test_the_mutants_of_each_rule(shop: System) -> None:
+    """In the order of the rules and of the text."""
+    found: dict[str, list[str]] = {}
+    for mutation in mutations(shop):
+        found.setdefault(mutation.rule, []).append(mutation.name.partition(" ")[2])
+    assert "".join(f"{rule}\n" + "".join(f"  {name}\n" for name in names) for rule, names in found.items()) == MADE[1:]
+
+
+def of_rule(system: System, *rules: str) -> Iterator[Mutation]:
+    return (m for m in mutations(system) if m.rule in rules)
+
+
+class Cases:
+    """The records that a keeper may have, and which guards hold in them."""
+
+    def __init__(self, system: System) -> None:
+        world = reference_of(system)
+        layout, first = world.layout, list(world.initial_states()[0])
+        self.machine = world.by_name["keeper", 0]
+        self.states = []
+        values = {"left": range(5), "seen": range(5), "clean": (False, True)}
+        for chosen in product(*values.values()):
+            s = list(first)
+            for name, value in zip(values, chosen, strict=True):
+                s[layout.at("keeper", 0, name)] = value
+            self.states.append(tuple(s))
+
+    def changed(self, guard: x.Expression | None, mutation: Mutation) -> list[bool]:
+        """The cases of a guard that is changed as the mutation says."""
+        text, item = x.text(guard or x.TRUE), mutation.item
+        if mutation.rule == "shift_comparison":
+            text = text.replace(*item.split(" -> "))
+        elif mutation.rule == "drop_operand":
+            text = " and ".join(part for part in text.split(" and ") if part != item.removesuffix(" (and)"))
+        else:
+            text = f"({text}) and ({item})"
+        code = compile(text.replace("true", "True"), "guard", "eval")
+        at = self.machine.layout.at
+        return [
+            bool(eval(code, {name: s[at("keeper", 0, name)] for name in ("left", "seen", "clean")}))
+            for s in self.states
+        ]
+
+    def of(self, guard: x.Expression | None) -> list[bool]:
+        holds = self.machine.function(guard or x.TRUE)
+        return [bool(holds(s, (), -1)) for s in self.states]
+
+
+def test_a_changed_guard_takes_cases_from_the_others_and_leaves_its_own_to_the_next(shop: System) -> None:
+    """Where the state ignores or refuses the event in some cases, it does so in those that are left, too."""
+    cases, lost = Cases(shop), set()
+    for mutation in of_rule(shop, "drop_operand", "shift_comparison", "add_conjunct"):
+        source, _, event = mutation.subject.removeprefix("keeper/").partition("#")
+        if not event:
+            continue  # a definition
+        event, _, position = event.partition(".")
+        before = shop.roles["keeper"].states[source]
+        after = mutation.applied(shop).roles["keeper"].states[source]
+        at = int(position or 1) - 1
+        was, now = ([cases.of(t.guard) for t in state.on[event]] for state in (before, after))
+        covered = event in before.ignore or event in before.refuse
+        assert [replace(t, guard=None) for t in after.on[event]] == [replace(t, guard=None) for t in before.on[event]]
+        assert now[at] == cases.changed(before.on[event][at].guard, mutation)
+        for n, guard in enumerate(now):
+            if n == at:
+                continue
+            inherits = not covered and n == (at + 1) % len(now)
+            wanted = [
+                not mine and (had or (inherits and own))
+                for mine, had, own in zip(now[at], was[n], was[at], strict=True)
+            ]
+            assert guard == wanted, mutation.name
+            lost.add((covered, inherits, wanted != was[n]))
+        alone = len(now) == 1
+        assert after.ignore.keys() == {*before.ignore, *([event] if alone and not covered else [])}
+        assert (after.refuse, after.tasks) == (before.refuse, before.tasks)
+    assert lost >= {(False, True, True), (False, False, True)}
+
+
+def test_a_changed_definition_is_changed_wherever_it_is_used(shop: System) -> None:
+    """With its contrary too: the two transitions of a state still leave out no case and share none."""
+    cases = Cases(shop)
+    wanted = {
+        "left >= 2 (and)": lambda left, clean: clean, "clean (and)": lambda left, clean: left >= 2,
+        "left >= 2 -> left > 2": lambda left, clean: left > 2 and clean,
+        "left >= 2 -> left >= 1": lambda left, clean: left >= 1 and clean,
+    }  # fmt: skip
+    found = {m.item: m for m in mutations(shop) if m.subject == "keeper/enough"}
+    assert found.keys() == wanted.keys()
+    at = [cases.machine.layout.at("keeper", 0, name) for name in ("left", "clean")]
+    for item, mutation in found.items():
+        holds = [bool(wanted[item](*(s[cell] for cell in at))) for s in cases.states]
+        states = mutation.applied(shop).roles["keeper"].states
+        first, second = (cases.of(t.guard) for t in states["serving"].on["ask"])
+        assert cases.of(states["open"].on["close"][0].guard) == first == holds
+        assert second == [not one for one in holds]
+        assert states["open"].on["ask"] == shop.roles["keeper"].states["open"].on["ask"]
+
+
+def transitions(system: System) -> dict[str, Transition]:
+    return {t.name: t for t in system.roles["keeper"].transitions()}
+
+
+def test_other_edits_change_one_part_of_one_thing(shop: System) -> None:
+    """What they say is what they do."""
+    own, tasks = transitions(shop), shop.roles["keeper"].tasks
+    for m in of_rule(shop, "swap_target", "drop_update", "change_update", "drop_guard"):
+        changed, was = transitions(m.applied(shop)), own[m.subject]
+        assert {name for name in own if changed[name] != own[name]} == {m.subject}
+        now, item = changed[m.subject], m.item
+        match m.rule:
+            case "swap_target":
+                assert now == replace(was, target=item.removeprefix("-> "), internal=False)
+            case "drop_update":
+                assert now == replace(was, updates=tuple(u for u in was.updates if u.target != item))
+            case "drop_guard":
+                assert now == replace(was, guard=None)
+            case "change_update":
+                name, _, value = item.partition(": ")
+                texts = [(u.target, x.text(u.value)) for u in was.updates]
+                assert [(u.target, x.text(u.value)) for u in now.updates] == [
+                    (target, value if target == name else text) for target, text in texts
+                ]  # fmt: skip
+    for m in of_rule(shop, "change_field"):
+        name, _, value = m.item.partition(": ")
+        now_tasks = m.applied(shop).roles["keeper"].tasks
+        assert {task for task in tasks if now_tasks[task] != tasks[task]} == {"tell"}
+        texts = {field: x.text(e) for field, e in now_tasks["tell"].fields.items()}  # type: ignore[union-attr]
+        assert texts == {**{f: x.text(e) for f, e in tasks["tell"].fields.items()}, name: value}  # type: ignore[union-attr]
+    for m in of_rule(shop, "ignore_event"):
+        left = transitions(m.applied(shop))
+        assert len(left) == len(own) - 1
+        source, event = own[m.subject].source, own[m.subject].event
+        state = m.applied(shop).roles["keeper"].states[source]
+        assert event in state.ignore or event in state.refuse
+    for m in of_rule(shop, "drop_task"):
+        state = m.subject.removeprefix("keeper/")
+        for name, kept in shop.roles["keeper"].states.items():
+            dropped = {m.item} if name == state else set()
+            assert m.applied(shop).roles["keeper"].states[name].tasks == tuple(
+                t for t in kept.tasks if t not in dropped
+            )
+
+
+def test_a_sample_is_of_the_mutants_in_their_order(shop: System) -> None:
+    every = mutations(shop)
+    for count in (0, 1, 5, len(every) - 1):
+        some = sampled(every, count, seed=3)
+        assert len(some) == len(set(some)) == count
+        assert list(some) == [m for m in every if m in some]
+        assert some == sampled(every, count, seed=3)
+    assert sampled(every, 5, seed=3) != sampled(every, 5, seed=4)
+    assert sampled(every, 5) == sampled(every, 5, seed=0)
+    assert sampled(every, len(every)) == sampled(every, 10_000) == every
+
+
+# What a report counts
+
+
+def outcome(number: int, rule: str, **parts: Any) -> MutantOutcome:
+    return MutantOutcome(Mutation(rule, f"a/{number}", "", "", NOWHERE), **parts)
+
+
+def test_a_report_counts_each_outcome_once() -> None:
+    killed = [Kill(by, Trial(), 3) for by in ("one", "two", "two", "three")]
+    outcomes = [
+        outcome(0, "drop_guard", kill=killed[0]), outcome(1, "drop_guard", refused="LH412: b"),
+        outcome(2, "drop_guard"), outcome(3, "drop_task", kill=killed[1]), outcome(4, "drop_task", equivalent=True),
+        outcome(5, "drop_task", unseen=True), outcome(6, "drop_task", explanation="why"),
+        outcome(7, "swap_target", kill=killed[2]), outcome(8, "swap_target", refused="LH402: a"),
+        outcome(9, "swap_target", refused="LH412: c"), outcome(10, "swap_target", kill=killed[3]),
+    ]  # fmt: skip
+    report = MutationReport(tuple(outcomes), 1.0)
+    assert [o.word for o in outcomes] == [
+        "killed", "refused", "survives", "killed", "equivalent", "unseen", "explained", "killed", "refused", "refused",
+        "killed",
+    ]  # fmt: skip
+    assert [o.mutation.subject for o in report.survivors] == ["a/2", "a/6"]
+    assert [o.mutation.subject for o in report.unexplained] == ["a/2"]
+    assert [m.subject for m in report.equivalent] == ["a/4"]
+    assert [m.subject for m in report.unseen] == ["a/5"]
+    assert [(m.subject, kill) for m, kill in report.kills] == list(
+        zip(("a/0", "a/3", "a/7", "a/10"), killed, strict=True)
+    )
+    assert list(report.by_property().items()) == [("two", 2), ("one", 1), ("three", 1)]
+    assert list(report.refusals().items()) == [("LH402", 1), ("LH412", 2)]
+    assert report.total == RuleScore(made=11, refused=3, equivalent=1, killed=4, unseen=1)
+    assert list(report.by_rule().items()) == [
+        ("drop_guard", RuleScore(3, 1, 0, 1, 0)), ("swap_target", RuleScore(4, 2, 0, 2, 0)),
+        ("drop_task", RuleScore(4, 0, 1, 1, 1)),
+    ]  # fmt: skip
+    assert (report.total.others, report.total.score) == (6, 4 / 6)
+    assert RuleScore(made=3, refused=1, equivalent=1, killed=0, unseen=1).score == 1.0
