@@ -293,13 +293,20 @@ def _other_values(
             yield _plus(value, -1)
     if isinstance(kind, Bool):
         yield replace(value, value=not literal) if isinstance(value, x.Literal_) else x.negation(value)
-    if isinstance(kind, Set) and literal != frozenset():
+    if isinstance(kind, Set) and not _is_empty_set(value):
         yield x.Literal_(type=kind, value=frozenset(), place=place)
     sources: list[x.Expression] = [x.Argument(type=f.type, name=f.name, place=place) for f in fields]
     sources += [x.Data(type=d.type, role=role.name, name=d.name, place=place) for d in role.data.values()]
     sources += [x.shared_variable(d.name, d.type, place) for d in shared.values()]
     read = {_named(e) for e in x.walk(value)} | {target}
     yield from [s for s in sources if _alike(s.type, kind) and _named(s) not in read][:1]
+
+
+def _is_empty_set(e: x.Expression) -> bool:
+    """Returns whether it is the empty set, which the language writes as an operator without operands."""
+    return (isinstance(e, x.Literal_) and e.value == frozenset()) or (
+        isinstance(e, x.Apply) and e.op == "{}" and not e.operands
+    )
 
 
 def _named(e: x.Expression) -> str:
