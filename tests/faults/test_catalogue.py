@@ -1,9 +1,13 @@
 """The catalogue of faults and the budget speak of the same."""
 
-import pytest
+from pathlib import Path
 
+import pytest
+import yaml
+
+from leasehold import faults
 from leasehold.faults import DEFAULT
-from leasehold.faults.catalogue import Fault, budgeted, catalogue
+from leasehold.faults.catalogue import BudgetUnit, Fault, budgeted, catalogue
 from leasehold.faults.lowering import KINDS
 
 
@@ -23,3 +27,19 @@ def test_every_entry_says_all(fault: Fault) -> None:
 
 def test_the_default() -> None:
     assert str(DEFAULT) == "crash=2,duplicate=1,lose=1"
+
+
+@pytest.mark.parametrize("fault", catalogue(), ids=lambda fault: fault.name)
+def test_a_fault_is_what_its_row_says(fault: Fault) -> None:
+    """Each key of the row is in a part of its own, and what a row does not have is left out."""
+    rows = yaml.safe_load((Path(faults.__file__).parent / "catalogue.yaml").read_text())
+    assert [f.name for f in catalogue()] == list(rows)
+    row = rows[fault.name]
+    assert row.keys() <= {"budget", "lasts", "stops", "doc", "model", "actor", "source", "steps"}
+    words = (fault.doc, fault.model, fault.actor, fault.source, fault.stops)
+    assert words == tuple(row.get(key, "").strip() for key in ("doc", "model", "actor", "source", "stops"))
+    assert fault.unit == (BudgetUnit(row["budget"]) if "budget" in row else None)
+    assert (fault.lasts, fault.steps) == (row.get("lasts", False), tuple(row["steps"]))
+    assert fault.counted == row.get("budget", "").startswith("count")
+    assert fault.nothing == ("" if row.get("budget") == "role" else 0)
+    assert (fault.name in budgeted()) == ("budget" in row)

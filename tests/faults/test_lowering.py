@@ -207,3 +207,68 @@ def test_a_byzantine_role_does_not_write_shared_variables() -> None:
     """What it could write is not explored."""
     with pytest.raises(BudgetError, match=r"could write anything to `shared.free`"):
         lower_with_faults(load(TRUTH / "lock"), Budget(byzantine="process"))
+
+
+def test_who_forgets_is_down_and_as_at_first(tmp_path: Path) -> None:
+    """Whether it was up or down; what its peers say to it is said again, as if it were lost."""
+    relation = lowered("amnesia=2")
+    assert (relation.retries, relation.crashes, relation.limits) == (True, (), {"amnesia": 2})
+    assert [
+        (c.kind, c.name, c.needs, c.writes, c.actor, c.budget, c.recovers, c.resets, c.on_channels, c.waits_for)
+        for c in relation.changes
+    ] == [
+        ("amnesia", f"amnesia:{n}", {FaultCell("up", n): (UP, DOWN)}, {FaultCell("up", n): DOWN}, n, "amnesia", "",
+         True, "forget", "")
+        for n in ACTORS
+    ]  # fmt: skip
+    for change in lowered("halt=1,partition=1,skew=1").changes:
+        assert (change.resets, change.on_channels) == (False, "")
+    files = {
+        "system.yaml": "system: s\nroles: {one: {}}\nenvironment: {go: {to: one}}\n",
+        "roles/one.yaml": "role: one\ndata: {x: bool}\nevents: {go: It goes on.}\n"
+        "states: {there: {initial: true, on: {go: {to: there, set: {x: true}}}}}\n",
+    }
+    ways = {
+        "": ("", ""), "begins with any value": ("x: bool", "x: {type: bool, initial: any}"),
+        "the first states have `initially`": ("one}}\n", "one}}\ninitially: not one.x\n"),
+    }  # fmt: skip
+    for words, (old, new) in ways.items():
+        folder = tmp_path / (words[:4] or "plain")
+        for name, text in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text.replace(old, new) if old else text)
+        system = load(folder)
+        assert lower_with_faults(system, Budget(crash=1)).crashes
+        if not words:
+            assert len(lower_with_faults(system, Budget(amnesia=1)).changes) == 1
+            continue
+        with pytest.raises(BudgetError, match=words):
+            lower_with_faults(system, Budget(amnesia=1))
+
+
+def test_a_node_crashes_with_those_of_its_actors_that_there_are() -> None:
+    """In the order in which the node names them; one that plays no role here is left out."""
+    bare = lowered("none")
+    system = replace(
+        bare.system, faults=replace(bare.system.faults, nodes={"n": ("site", "nobody", "broker"), "m": ()})
+    )
+    relation = KINDS["crash"](replace(bare, system=system), 1)
+    assert [(c.name, [a.name for a in c.actors]) for c in relation.crashes] == [
+        *((name, [name]) for name in ACTORS), ("n", ["site", "broker"]), ("m", []),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_of_fault_adds_something_or_is_a_matter_of_channels(kind: str) -> None:
+    """What messages suffer is said by the channels; each other kind has variables, crashes or changes of its own."""
+    bare = lowered("none")
+    made = KINDS[kind](bare, "broker" if kind == "byzantine" else 1)
+    parts = {
+        name for name in ("variables", "crashes", "changes", "retries", "byzantine", "limits", "unlimited")
+        if getattr(made, name) != getattr(bare, name)
+    }  # fmt: skip
+    assert parts == {
+        "crash": {"crashes"}, "power_cut": {"crashes"}, "halt": {"changes"}, "amnesia": {"changes", "retries"},
+        "duplicate": set(), "reorder": set(), "lose": {"retries"}, "partition": {"variables", "changes"},
+        "skew": {"variables", "changes"}, "byzantine": {"variables", "byzantine"},
+    }[kind]  # fmt: skip
