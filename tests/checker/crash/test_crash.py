@@ -14,8 +14,9 @@ import pytest
 
 from leasehold.checker.crash import analysis
 from leasehold.checker.crash.analysis import CrashReport, crash, deepen, follow
-from leasehold.checker.crash.cases import ANY, NO_RETURN, NOT_ASKED, Case, WorstCase
+from leasehold.checker.crash.cases import ANY, AT_ONCE, NO_RETURN, NOT_ASKED, Case, WorstCase, or_worse
 from leasehold.checker.crash.unmet import Unmet, differences, explanations, unmet
+from leasehold.checker.explore import Exploration
 from leasehold.checker.explore.expectations import Explanation
 from leasehold.checker.explore.result import Step
 from leasehold.faults import Budget
@@ -160,6 +161,100 @@ def test_an_actor_restarts_while_the_term_lasts_and_after_it() -> None:
         (restart,) = [step for step in steps if step.kind == "recover"]
         ends = [restart.state.data[f"{name}.{end}"] for name, end in ENDS]
         assert (restart.state.now >= max(map(int, ends))) == (mode == "over")
+
+
+WORST = [
+    WorstCase(0, 0), WorstCase(2, 5), WorstCase(4, 1), WorstCase(None, 3), WorstCase(3, None), WorstCase(None, None),
+    NO_RETURN, NOT_ASKED,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("one", WORST)
+def test_the_worse_of_two_is_so_in_each_respect(one: WorstCase) -> None:
+    """A number that is not known stays so, what never returns stays so, and what was not asked is not known."""
+    for other in WORST:
+        found = or_worse(one, other)
+        assert found == or_worse(other, one)
+        if NOT_ASKED in (one, other):
+            assert found == NOT_ASKED
+        elif NO_RETURN in (one, other):
+            assert found == NO_RETURN
+        else:
+            for name in ("steps", "exchanges"):
+                both = getattr(one, name), getattr(other, name)
+                assert getattr(found, name) == (None if None in both else max(both))
+        assert found.size >= max(one.size, other.size) or NOT_ASKED in (one, other)
+        for third in WORST:
+            assert or_worse(found, third) == or_worse(one, or_worse(other, third))
+    assert or_worse(one, AT_ONCE) == or_worse(one, one) == one
+    assert AT_ONCE.size < WORST[1].size < WORST[2].size < WORST[5].size < NO_RETURN.size
+    assert NOT_ASKED.size == 0
+
+
+@pytest.mark.parametrize("budget", ["crash=1", "crash=2", "power_cut=1,duplicate=1"])
+def test_cases_are_those_of_all_crashes_one_by_one(budget: str, conversation: Path) -> None:
+    """What is alike is joined: each case has the worst of its crashes, and a nearest of them."""
+    report = crash(load(conversation), Budget.parse(budget))
+    finder, depths = report.finder, report.faulty.paths.labels.state_depths().tolist()
+    assert finder is not None
+    worst: dict[Case, WorstCase] = {}
+    depth: dict[Case, int] = {}
+    for state, at, actor in finder.crashes(range(len(finder.stopped))):
+        control = report.faulty.paths.snapshot(report.faulty.paths.states[state]).control
+        cell = tuple(control[name] for name in report.faulty.product_machines)
+        for point in finder.names(state, at, actor):
+            for mode, its in finder.worst_in(state, actor).items():
+                case = cell, point, mode
+                worst[case] = or_worse(worst.get(case, its), its)
+                depth[case] = min(depth.get(case, depths[state]), depths[state])
+    assert worst == report.cases
+    nearest = finder.nearest()
+    assert {case: depths[state] for case, (state, _, _) in nearest.items()} == depth
+    for (cell, point, mode), (state, at, actor) in nearest.items():
+        assert point in finder.names(state, at, actor)
+        assert mode in finder.worst_in(state, actor)
+        control = report.faulty.paths.snapshot(report.faulty.paths.states[state]).control
+        assert tuple(control[name] for name in report.faulty.product_machines) == cell
+
+
+def test_what_follows_from_a_report(conversation: Path) -> None:
+    """It holds and is decided only if every part of it does, and is."""
+    report = crash(load(conversation), Budget(crash=1))
+    assert (report.complete, report.holds, report.open, report.broken, report.traitor) == (True, True, False, (), None)
+    legal, faulty, after = report.legal, report.faulty, report.convergence
+    assert after is not None
+
+    def violated(found: Exploration, *names: str) -> Exploration:
+        changed = [replace(p, verdict="violated") if p.name in names else p for p in found.properties]
+        return replace(found, properties=tuple(changed))
+
+    for name in ("ends", "asked_once"):
+        wrong = replace(report, faulty=violated(faulty, name))
+        assert (wrong.broken, wrong.holds) == ((name,), False)
+        anyhow = replace(wrong, legal=violated(legal, name))
+        assert (anyhow.broken, anyhow.holds) == ((), True)
+    assert replace(report, legal=violated(legal, "ends")).holds
+    for part in ({"legal": replace(legal, complete=False)}, {"faulty": replace(faulty, complete=False)}):
+        cut = replace(report, **part)
+        assert (cut.complete, cut.open, cut.unmet, cut.holds) == (False, True, None, True)
+    for converges, holds, open_ in ((True, True, False), (False, False, False), (None, True, True)):
+        asked = replace(report, convergence=replace(after, converges=converges))
+        assert (asked.holds, asked.open) == (holds, open_)
+    unasked = replace(report, convergence=None)
+    assert (unasked.holds, unasked.open) == (True, False)
+    names = [p.name for p in report.points]
+    for budget, met in ((Budget(crash=1), names), (Budget(power_cut=1), names), (Budget(lose=1), [])):
+        assert replace(report, budget=budget, tried=frozenset()).unmet == tuple(met)
+    assert replace(report, tried=frozenset(names[1:])).unmet == (names[0],)
+    assert replace(report, tried=frozenset(f"{name}@everything" for name in names)).unmet == ()
+
+
+def test_an_explanation_is_used_or_out_of_date() -> None:
+    """A point without a reason is a difference; so is a pattern that explains nothing, unless it is not needed here."""
+    found = [Unmet("a", "why", "a*"), Unmet("b", "it is seen"), Unmet("c", "")]
+    known = [Explanation("a*", "why"), Explanation("x", "why")]
+    assert [(d.what, d.explain_under) for d in differences(found, known)] == [("c", "unmet"), ("x", "")]
+    assert list(differences(found[:2], known[:1])) == []
 
 
 # Every point
