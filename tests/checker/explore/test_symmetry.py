@@ -286,6 +286,46 @@ def test_what_tells_instances_apart_is_said(parts: dict[str, str], words: str, t
     assert ".yaml:" in found.why_not[0]
 
 
+# By what is written in other places of the small system: the file, the text, and the text in its place.
+ELSEWHERE = {
+    "a guard": (
+        "roles/worker.yaml", "on: {word: {to: idle}}\n    ignore: {",
+        "on: {word: {to: idle, when: \"bit and (W)\"}}\n    ignore: {word: no, ",
+    ),
+    "a value": ("roles/worker.yaml", "set: {bit: not bit}", "set: {bit: \"W\"}"),
+    "the place of a cell": ("roles/hub.yaml", "tally[msg.sender]\":", "tally[worker[0] if W else msg.sender]\":"),
+    "a value of a cell": ("roles/hub.yaml", "\"1 - tally[msg.sender]\"", "\"1 if W else 0\""),
+    "what a message says": ("roles/hub.yaml", "with: {who: last}", "with: {who: \"last if W else none\"}"),
+    "when a message is sent": ("roles/hub.yaml", "to: worker, only", "to: worker, when: \"W\", only"),
+    "when a worker greets": ("roles/worker.yaml", "to: hub}", "to: hub, when: \"W\"}"),
+    "a contract": ("system.yaml", "work: {to: worker}", "work: {to: worker, when: \"it.state == idle and W\"}"),
+    "an antecedent": ("invariants.yaml", "{always", "{when: \"W\", always"),
+    "a second property": ("invariants.yaml", "properties:\n", "properties:\n  other: {sometimes: \"W\"}\n"),
+    "a second end": ("invariants.yaml", "properties:\n", "ends: {one: hub.state == on, two: \"W\"}\nproperties:\n"),
+    "an order": (
+        "roles/hub.yaml", "seen != {}", "seen != {} and max((index(w) for w in seen), default=0) > 0",
+    ),
+}  # fmt: skip
+ONE = {"roles/worker.yaml": "self == worker[0]", "system.yaml": "it == worker[0]"}  # of machines that have themselves
+
+
+@pytest.mark.parametrize("place", ELSEWHERE)
+def test_instances_are_told_apart_wherever_one_is_named(place: str, tmp_path: Path) -> None:
+    """And only for what is written there: the same place with something harmless leaves them alike."""
+    file, old, new = ELSEWHERE[place]
+    small(tmp_path)
+    text = (tmp_path / file).read_text()
+    assert old in text
+    named = ONE.get(file, "worker[0].bit" if file == "invariants.yaml" else "worker[0] in seen")
+    for words, alike in ((named, False), ("true", True)):
+        if alike and place in ("the place of a cell", "an order"):
+            continue  # which name one in any event
+        (tmp_path / file).write_text(text.replace(old, new.replace("W", words), 1))
+        found = symmetry_of(load(tmp_path))
+        assert bool(found.groups) == alike, found.why_not
+        assert alike or "worker" in found.why_not[0]
+
+
 def test_a_search_that_was_to_use_it_says_so_and_visits_all(tmp_path: Path) -> None:
     system = small(tmp_path, 2, claim="when: hub.state == on, leads_to: hub.state == off")
     found = explore(system, symmetry=True)
