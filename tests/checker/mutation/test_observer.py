@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 from leasehold.checker.mutation.battery import Trial
-from leasehold.checker.mutation.observer import HIDDEN, Comparison, Config, Label, Node, ObservedSystem, compared
+from leasehold.checker.mutation.observer import (
+    HIDDEN,
+    Comparison,
+    Config,
+    Label,
+    Node,
+    ObservedSystem,
+    SeenWords,
+    compared,
+)
 from leasehold.checker.mutation.operators import mutations
 from leasehold.faults import Budget
 from leasehold.spec import System, shipped_folder
@@ -130,3 +139,51 @@ def test_the_difference_is_a_shortest_one(trial: Trial, length: int) -> None:
         lengths.append(shortest)
     assert None in lengths
     assert len(set(lengths)) > 3
+
+
+# What is seen, in words
+
+
+ASK = ("ask", (), "to_participants", 0, 1)
+SEEN = [
+    (Label(("local", "coordinator", 0, "begin", ())), "begin at coordinator"),
+    (Label(("local", "participant", 1, "agreed", ())), "agreed at participant[1]"),
+    (Label(("deliver", *ASK, False)), "ask is received (coordinator to participant[1])"),
+    (Label(("deliver", *ASK, True)), "ask is received (coordinator to participant[1]) and comes again"),
+    (Label(("duplicate", *ASK, False)), "ask is received again (coordinator to participant[1])"),
+    (Label(("lose", *ASK, False)), "ask is lost (coordinator to participant[1])"),
+    (Label(("crash", "coordinator")), "coordinator crashes"),
+    (Label(("recover", "coordinator")), "coordinator restarts"),
+    (Label(("clock", "now 3")), "now 3"),
+    (Label(calls=(("participant[1]", "policy.vote"),)), "participant[1] calls policy.vote"),
+    (Label(sent=(ASK,)), "ask is sent (coordinator to participant[1])"),
+    (Label(changed=(("a", "idle"), ("b", "busy"))), "a is idle; b is busy"),
+    (Label(("clock", "now 3"), (("a", "x"),), (ASK,), (("b", "c"),)),
+     "now 3; a calls x; ask is sent (coordinator to participant[1]); b is c"),
+    (HIDDEN, ""),
+]  # fmt: skip
+
+
+def test_labels_in_words() -> None:
+    """Each part is said, in the order of cause, calls, messages and changes; and no two labels read alike."""
+    system = load("two_phase_commit", {"participants": 2})
+    channel = system.channel_of("ask").name
+    words = SeenWords(system)
+    for label, text in SEEN:
+        cause = tuple(channel if part == "to_participants" else part for part in label.cause)
+        sent = tuple((message, fields, channel, *ends) for message, fields, _, *ends in label.sent)
+        assert words.text(label._replace(cause=cause, sent=sent)) == text
+    assert len({text for _, text in SEEN}) == len(SEEN)
+
+
+def test_of_two_that_differ_the_same_cause_is_shown() -> None:
+    """Else what the mutant alone does, or else what it does not do; the same whichever order they come in."""
+    words = SeenWords(load("two_phase_commit", {"participants": 2}))
+    now, later = ("clock", "now 1"), ("clock", "now 2")
+    one, other = Label(now, changed=(("a", "x"),)), Label(now, changed=(("a", "y"),))
+    both, more, last = Label(later), Label(("clock", "now 3")), Label(("clock", "now 0"))
+    for turn in (1, -1):
+        assert words.apart([both, one, more][::turn], [other, both][::turn]) == ("now 1; a is x", "now 1; a is y")
+        assert words.apart([both][::turn], [both, more, last][::turn]) == ("", "now 0")
+        assert words.apart([both, more, last][::turn], [both][::turn]) == ("now 0", "")
+        assert words.apart([more, both][::turn], [last, both][::turn]) == ("", "now 0")
