@@ -12,7 +12,8 @@ import pytest
 
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.mutation.battery import Trial
-from leasehold.checker.mutation.mutate import Kill, MutantOutcome, MutationReport, RuleScore
+from leasehold.checker.mutation.judge import Verdict
+from leasehold.checker.mutation.mutate import Kill, MutantOutcome, MutationReport, RuleScore, _after
 from leasehold.checker.mutation.operators import Mutation, mutations, sampled
 from leasehold.spec import System
 from leasehold.spec.language import expression as x
@@ -407,3 +408,27 @@ def test_a_report_counts_each_outcome_once() -> None:
     ]  # fmt: skip
     assert (report.total.others, report.total.score) == (6, 4 / 6)
     assert RuleScore(made=3, refused=1, equivalent=1, killed=0, unseen=1).score == 1.0
+
+
+VERDICTS = [
+    Verdict(), Verdict("safe", 3), Verdict("convergence"), Verdict(refused="guards_disjoint: both"),
+    Verdict(noticed="seen"), Verdict(cut_short=True, noticed="other"), Verdict(states=True, seconds=2.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+def test_one_more_trial_decides_or_adds_to_what_was_noticed(verdict: Verdict) -> None:
+    """What kills or refuses is all that is said; else the first that was noticed stays, and that one was cut short."""
+    trial = Trial((("a", "1"),))
+    for before in (outcome(0, "drop_task"), outcome(0, "drop_task", noticed="first", cut_short=True, seconds=1.0)):
+        found = _after(before, verdict, trial)
+        assert found.mutation == before.mutation
+        assert found.seconds == before.seconds + verdict.seconds
+        assert found.kill == (Kill(verdict.by, trial, verdict.steps) if verdict.by else None)
+        assert found.refused == verdict.refused
+        if verdict.by or verdict.refused:
+            assert (found.noticed, found.cut_short, found.survives) == ("", False, False)
+        else:
+            assert found.noticed == (before.noticed or verdict.noticed)
+            assert found.cut_short == (before.cut_short or verdict.cut_short)
+            assert found.survives
