@@ -193,5 +193,5 @@ def test_actors_are_told_of_by_their_last_event_and_their_first() -> None:
         {"name": "a", **agreement, "position": 7, "tick": 12, "time": 720.0, "first": 5},
         {"name": "b:c", **agreement, "position": 4, "tick": 21, "time": 1260.0, "first": 3},
     ]
-    lengths = {"": 1.0, "x": 1.0, "x.y": 1.0, "x.y.0.25": 0.25, "x.y.60": 60.0, "x.y.": 1.0, "x.y.none": 1.0}
+    lengths = {"": 1.0, "x": 1.0, "x.60": 1.0, "x.y.0.25": 0.25, "x.y.60": 60.0, "x.y.": 1.0, "x.y.none": 1.0}
     assert {words: _tick_seconds(words) for words in lengths} == lengths
