@@ -1,0 +1,234 @@
+"""Paths of the explorer as cases: each word of a file is looked at, ways are found, and what no event tells is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import replace
+from functools import cache
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leasehold.checker.explore.labels import Labels
+from leasehold.checker.explore.paths import Paths
+from leasehold.checker.explore.result import Path, Sent, Snapshot, Step
+from leasehold.checker.recovery.cases.counterexample import NoSuchStep, followed
+from leasehold.checker.recovery.cases.path_case import CaseError, PathCase, plain_case, read_case, reported_cases
+from leasehold.checker.recovery.cases.properties import Projection, RunProperties
+from leasehold.checker.recovery.cases.untold import (
+    ANY_ORDER,
+    APART,
+    DOWN,
+    KINDS,
+    OF_NO_MACHINE,
+    ON_THEIR_WAY,
+    UNMADE,
+    Asked,
+    untold,
+)
+from leasehold.faults import Budget
+from leasehold.reports.json_report import path_json
+from leasehold.spec.language import types as t
+from tests.systems import load
+
+SETTINGS = {"two_phase_commit": {"participants": 2}, "contention": {}}
+NOT_LOOKED_AT = {"transition", "sent", "driven", "title", "copied"}  # they follow from the step
+
+
+@cache
+def a_path(name: str, seed: int, steps: int = 7) -> Path:
+    """A walk of the explorer as a path."""
+    paths, chance, found = Paths(RunProperties(load(name, SETTINGS[name])).world, (), Labels()), Random(seed), []
+    first = state = paths.world.initial_states()[0]
+    for _ in range(steps):
+        action, after = chance.choice([*paths.world.successors(state)])
+        found.append(paths.describe(state, action, after))
+        state = after
+    return Path(paths.snapshot(first), tuple(found))
+
+
+def reported(name: str, path: Path, **fields: Any) -> PathCase:
+    result = {"name": "p", "verdict": "violated", "path": path_json(path)}
+    report = {"properties": [result], "constants": SETTINGS[name], "system": name, **fields}
+    (case,) = reported_cases(report, "explored.json")
+    return case
+
+
+def others(value: Any) -> Iterator[Any]:
+    """Values that are not this one."""
+    match value:
+        case dict():
+            yield {**value, "nobody": "nothing"}
+            for key in value:
+                yield {k: v for k, v in value.items() if k != key}
+                yield {**value, key: "nothing"}
+        case list():
+            yield [*value, "nothing"]
+        case int() if not isinstance(value, bool):
+            yield value + 1
+        case _:
+            yield "nothing"
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_each_word_of_a_step_is_looked_at(name: str) -> None:
+    """A path of the file is the one that was reported, and with any word altered the system has none like it."""
+    system, path, chance = load(name, SETTINGS[name]), a_path(name, 3), Random(1)
+    case = reported(name, path)
+    brief = read_case(plain_case(case.brief(system)), "case.yaml")
+    assert case.path(system) == brief.path(system) == path
+    altered: dict[str, list[tuple[PathCase, int, Any]]] = {}
+    for one in (case, brief) if name == "two_phase_commit" else (case,):
+        for at, step in enumerate(one.steps):
+            for key in sorted(step.keys() - NOT_LOOKED_AT):
+                for other in others(step[key]) if step[key] is not None or key not in ("now", "channels") else ():
+                    if (other or None) != (step[key] or None):
+                        altered.setdefault(key, []).append((one, at, other))
+    assert {"kind", "machine", "event", "fields", "sender", "data", "before", "after"} <= altered.keys()
+    for key, places in altered.items():
+        for one, at, other in chance.sample(places, min(len(places), 12 if name == "two_phase_commit" else 1)):
+            steps = [*one.steps]
+            steps[at] = {**steps[at], key: other}
+            with pytest.raises(NoSuchStep) as raised:
+                replace(one, steps=steps).path(system)
+            assert raised.value.number > at, (key, other)
+    for wrong in others(dict(case.initial)) if name == "two_phase_commit" else ():
+        if len(wrong) >= len(case.initial):
+            with pytest.raises(NoSuchStep) as raised:
+                replace(case, initial=wrong).path(system)
+            assert raised.value.number == 0
+
+
+def test_a_case_in_its_file_has_each_of_its_parts() -> None:
+    case = PathCase("s", {"n": 1}, Budget(crash=1, lose=2), "p", {"m": "x"}, [{"kind": "clock"}], 0)
+    assert read_case(plain_case(case), "") == case
+    for changes in ({"budget": None}, {"loop": None}, {"settings": {}}, {"initial": {}}, {"loop": 1}):
+        other = replace(case, **changes)
+        assert read_case(plain_case(other), "") == other != case
+    whole = plain_case(case)
+    for key, wrong, words in [
+        ("system", 3, "the key `system` is missing, or no text"), ("property", None, "`property` is missing, or no"),
+        ("steps", {}, "the key `steps` is missing, or no list"), ("steps", [{"kind": "x"}, {}], "step 2 has no `kind`"),
+        ("steps", ["x"], "step 1 has no `kind`"), ("steps", [{"kind": 1}], "step 1 has no `kind`"),
+    ]:  # fmt: skip
+        with pytest.raises(CaseError, match=words):
+            read_case({**whole, key: wrong}, "f.yaml")
+
+
+def test_cases_of_a_report_are_those_of_its_violations() -> None:
+    name, path = "two_phase_commit", replace(a_path("two_phase_commit", 3), loop=2)
+    case = reported(name, path, faults="crash=1,lose=2")
+    assert (case.system, case.settings, case.property, case.loop) == (name, SETTINGS[name], "p", 2)
+    assert case.budget == Budget(crash=1, lose=2)
+    assert case.initial == {**path.initial.control, **path.initial.data}
+    assert reported(name, path).budget is None
+    told = {"name": "p", "verdict": "violated", "path": path_json(path)}
+    several = [told, {**told, "verdict": "exhausted"}, {"name": "q", "verdict": "violated"}, {**told, "name": "r"},
+               {**told, "verdict": "witnessed"}]  # fmt: skip
+    report = {"properties": several, "constants": {}, "system": name}
+    assert [one.property for one in reported_cases(report, "")] == ["p", "r"]
+    assert [one.system for one in reported_cases(report, "", "folder")] == ["folder"] * 2
+    for wrong in ({**report, "properties": {}}, {k: v for k, v in report.items() if k != "constants"}):
+        with pytest.raises(CaseError, match=r"f.json: it is neither a case nor what"):
+            reported_cases(wrong, "f.json")
+
+
+# Ways through steps that fit several
+
+
+@given(
+    edges=st.sets(st.tuples(st.integers(0, 5), st.sampled_from("ab"), st.integers(0, 5)), max_size=24),
+    words=st.text("ab", max_size=5),
+)
+def test_a_way_is_found_where_there_is_one_and_else_how_far_any_comes(
+    edges: set[tuple[int, str, int]], words: str
+) -> None:
+    """Against all ways, made at length."""
+
+    def fitting(n: int, state: Any) -> Iterator[tuple[Any, Any]]:
+        yield from (((state, word, to), to) for one, word, to in sorted(edges) if (one, word) == (state, words[n]))
+
+    ways: list[list[int]] = [[0]]
+    furthest = 0
+    for n, word in enumerate(words):
+        ways = [[*way, to] for way in ways for one, of, to in edges if (one, of) == (way[-1], word)]
+        furthest = n + 1 if ways else furthest
+    found, far = followed(0, len(words), fitting)  # type: ignore[arg-type, var-annotated]
+    assert far == furthest
+    if far == len(words):
+        assert [0, *(to for _, to in found)] in (ways if words else [[0]])
+        assert [one[1] for one, _ in found] == [*words]  # type: ignore[index]
+    else:
+        assert found == []
+
+
+# What events do not tell
+
+
+def step(kind: str = "local", machine: str | None = "a", event: str = "go", **fields: Any) -> Step:
+    given_ = {"fields": {}, "sender": None, "transition": "t", "before": "x", "after": "y", "sent": (), "driven": (),
+              "state": Snapshot({}, {}, {})}  # fmt: skip
+    return Step(kind, machine, event, **{**given_, **fields})
+
+
+PLAYER = {"a": "one", "b": "two", "a2": "one"}
+SENDS = step(sent=(Sent("m", "a", "b", {}),))
+GETS = step("deliver", "b", "m", sender="a")
+STATE, RUN, OF_MESSAGES = Asked(False, False, False), Asked(True, False, False), Asked(False, True, False)
+REACH = Asked(False, False, True)
+
+
+@pytest.mark.parametrize(("steps", "made", "down", "asked", "why"), [
+    ([step()], True, False, STATE, ""),
+    *(([step(), step(kind, None)], True, False, STATE, OF_NO_MACHINE) for kind in KINDS),
+    *(([step(), step(kind, None)], True, False, RUN, "") for kind in KINDS),
+    ([step(transition=None)], False, False, STATE, UNMADE), ([step(transition=None)], True, False, STATE, ""),
+    ([step()], False, False, STATE, ""), ([step(transition=None)], False, False, RUN, ""),
+    ([step()], True, True, STATE, DOWN), ([step()], True, True, RUN, DOWN),
+    ([step("partition", None), step()], True, False, REACH, APART),
+    ([step("partition", None), step()], True, False, STATE, ""), ([step()], True, False, REACH, ""),
+    ([step(machine="a"), step(machine="b")], True, False, STATE, ANY_ORDER),
+    ([step(machine="a"), step(machine="a2")], True, False, STATE, ""),  # of one actor
+    ([SENDS, GETS], True, False, STATE, ""), ([SENDS, GETS], True, False, OF_MESSAGES, ON_THEIR_WAY),
+    ([step(), SENDS, GETS], True, False, STATE, ""), ([SENDS, step(), GETS], True, False, STATE, ANY_ORDER),
+    ([step(machine="a2"), SENDS, GETS], True, False, STATE, ""), ([SENDS, GETS, step()], True, False, STATE, ANY_ORDER),
+    ([SENDS, replace(GETS, event="n")], True, False, STATE, ANY_ORDER),
+    ([SENDS, replace(GETS, sender="a2")], True, False, STATE, ANY_ORDER),
+    ([SENDS, replace(GETS, sender=None)], True, False, STATE, ANY_ORDER),
+    ([step(sent=(Sent("m", "a", "c", {}),)), GETS], True, False, STATE, ANY_ORDER),
+    ([step(), step(machine="b", event="n", sent=(Sent("n", "b", "a", {}),)), step("deliver", "a", "n", sender="b")],
+     True, False, STATE, ""),
+    ([SENDS, step("clock", None), GETS, step("clock", None)], True, False, RUN, ""),
+    ([SENDS, SENDS, GETS], True, False, STATE, ANY_ORDER),  # the first may be the one that arrives
+])  # fmt: skip
+def test_why_no_event_tells_what_a_path_breaks(
+    steps: list[Step], made: bool, down: bool, asked: Asked, why: str
+) -> None:
+    assert untold(steps, PLAYER, made, down, asked) == why
+
+
+# Record states
+
+
+@pytest.mark.parametrize("name", ["contention", "lease"])
+def test_records_tell_all_cells_but_those_of_messages_faults_and_opaque_data(name: str) -> None:
+    """Two states have other records exactly where one of these cells differs."""
+    world = RunProperties(load(name)).world
+    layout, first = world.layout, list(world.initial_states()[0])
+    projection = Projection(world)
+    told = {layout.at(role.name, i, None) for role, i in world.system.machines()}
+    told |= {
+        layout.at(role.name, i, d.name)
+        for role, i in world.system.machines() for d in role.data.values() if d.type != t.OPAQUE
+    }  # fmt: skip
+    told |= {layout.clock}  # type: ignore[arg-type]
+    assert len(projection(first)) == len(told)
+    for at in range(layout.size):
+        other = deepcopy(first)
+        other[at] = "another"
+        assert (projection(other) != projection(first)) is (at in told), at
+    assert len(told) < layout.size
