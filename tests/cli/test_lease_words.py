@@ -20,8 +20,8 @@ FAILED = {"at": 80, "failure": "join", "words": "it is full"}
 REFUSED = {"at": 95, "refused": "close", "words": "it is too late.", "times": 1}
 MACHINE: dict[str, Any] = {
     "lease": "tenant:1", "actor": "tenant", "machine": "service_manager", "state": "waiting", "since": 90,
-    "over": False, "doc": "It waits.", "data": {}, "times": [], "shown": {}, "peers": {"broker": "b", "authority": ""}, "wish": None,
-    "undecided": None, "units": [], "messages": [], "refused": None, "handlers": [], "leaves": [LEAF], "history": [],
+    "over": False, "doc": "It waits.", "data": {}, "times": [], "shown": {}, "peers": {"broker": "b", "authority": ""},
+    "wish": None, "undecided": None, "units": [], "messages": [], "refused": None, "handlers": [], "leaves": [LEAF], "history": [],
     "came": None, "restarts": 0, "forgotten": None, "asks": [],
 }  # fmt: skip
 UNIT: dict[str, Any] = {
@@ -101,6 +101,9 @@ WAITS = ["  It waits since tick 90 (20 s ago), and no timer ends that, for:", " 
     ({"leaves": []}, ["!"]),
     ({"leaves": [{**LEAF, "to": ["waiting"]}]}, ["!  It stays in this state, and takes:",
                                                  "!    ticket of broker (b) -> waiting"]),
+    ({"leaves": [{**LEAF, "to": ["waiting"]}, LEAF]},
+     [WAITS[0].replace("  It", "!  It", 1), "!    ticket of broker (b) -> waiting",
+      "!    ticket of broker (b) -> active"]),
     ({"leaves": [TIMER, {**TIMER, "due": 120}, {**LEAF, "to": ["x", "y"]}]},
      ["!  It waits since tick 90 (20 s ago), until tick 120 (in 40 s) at the latest, for:",
       "!    tick -> closed, at tick 130 (in 60 s)", "!    tick -> closed, at tick 120 (in 40 s)",
@@ -123,6 +126,11 @@ WAITS = ["  It waits since tick 90 (20 s ago), and no timer ends that, for:", " 
                                   {**MOVED, "at": 99, "to": "closed", "from": "closing"}, FAILED]},
        [f"!  It is over, and will be forgotten: {words} when it was b, 24 s ago."])
       for event, words in (("tick", "its time was over"), ("close", "it was closed"), ("lost", "lost came"))),
+    ({"over": True, "history": [{**MOVED, "to": "closing"}, MOVED, {**MOVED, "at": 95, "to": "failed", "from": "c"}]},
+     ["!  It is over, and will be forgotten: go came when it was c, 10 s ago."]),
+    ({"over": True, "history": [{**MOVED, "to": "closing"}, {**MOVED, "at": 99, "to": "closed", "unanswered": [
+        {"to": "broker", "message": "ask"}]}]},
+     ["!  It is over, and will be forgotten: go came when it was a, 24 s ago; b had not answered ask."]),
     ({"over": True, "history": [{**MOVED, "to": "failed", "unanswered": [{"to": "broker", "message": "ask"},
                                                                          {"to": "authority", "message": "go"}]}]},
      ["!  It is over, and will be forgotten: go came when it was a, 24 s ago; b had not answered ask; authority "
