@@ -21,8 +21,8 @@ REFUSED = {"at": 95, "refused": "close", "words": "it is too late.", "times": 1}
 MACHINE: dict[str, Any] = {
     "lease": "tenant:1", "actor": "tenant", "machine": "service_manager", "state": "waiting", "since": 90,
     "over": False, "doc": "It waits.", "data": {}, "times": [], "shown": {}, "peers": {"broker": "b", "authority": ""},
-    "wish": None, "undecided": None, "units": [], "messages": [], "refused": None, "handlers": [], "leaves": [LEAF], "history": [],
-    "came": None, "restarts": 0, "forgotten": None, "asks": [],
+    "wish": None, "undecided": None, "units": [], "messages": [], "refused": None, "handlers": [], "leaves": [LEAF],
+    "history": [], "came": None, "restarts": 0, "forgotten": None, "asks": [],
 }  # fmt: skip
 UNIT: dict[str, Any] = {
     "unit": "unit[1]", "actor": "tenant", "lease": "tenant:1", "state": "priming", "since": 70, "facts": {},
