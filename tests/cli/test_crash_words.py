@@ -56,6 +56,8 @@ def lines(print_: Callable[..., object], *given: Any, **how: Any) -> list[str]:
     ({"broken": True}, 2, "two_phase_commit does not survive crash=1: it breaks {first}.", "red", "breaks {first}"),
     ({"broken": True, "converges": False}, 0, "two_phase_commit does not survive crash=1: it breaks {first}.", "red",
      "breaks {first}"),
+    ({"converges": False, "complete": False}, 0, "two_phase_commit does not stabilise after crash=1.", "red",
+     "cut off: "),
     ({"complete": False}, 2, "two_phase_commit is not decided under crash=1: ", "yellow", "cut off: "),
     ({"complete": False, "broken": True}, 0, "two_phase_commit does not survive crash=1: it breaks {first}.", "red",
      "cut off: "),
@@ -150,10 +152,12 @@ def test_a_case_is_asked_for_by_names_that_there_are(given: tuple[str, str, str 
 def test_a_case_that_was_not_explored_is_no_case() -> None:
     of, cell = found(), CASE[0]
     assert Wanted(*CASE, None).of(of) == (*CASE, of.modes[0]) == Wanted(*CASE, of.modes[0]).of(of)
+    both: Any = replace(of, cases={(*CASE, "any"): 1, (*CASE, "many"): 1}, modes=("many", "any"))
+    assert [Wanted(*CASE, mode).of(both)[2] for mode in (None, "any", "many")] == ["many", "any", "many"]
     for cases, complete, words in (
         ({}, True, "no case was tried: nobody crashes under crash=1"), ({}, False, "no case was tried: "),
         ({(("x",), CASE[1], "any"): 1}, True, "--case: no case has the cell asking/voting"),
-        ({(cell, "other", "any"): 1}, True, f"--point: nothing stops at {CASE[1]} in asking/voting"),
+        ({(cell, "other", "any"): 1, (("x",), CASE[1], "any"): 1}, True, f"--point: nothing stops at {CASE[1]} in asking/voting"),
         ({(*CASE, "many"): 1}, True, "--mode: no restart of this case is any; it has many"),
     ):  # fmt: skip
         other: Any = replace(of, cases=cases, modes=("many", "any"), faulty=replace(of.faulty, complete=complete))
