@@ -152,15 +152,18 @@ def test_a_case_is_asked_for_by_names_that_there_are(given: tuple[str, str, str 
 def test_a_case_that_was_not_explored_is_no_case() -> None:
     of, cell = found(), CASE[0]
     assert Wanted(*CASE, None).of(of) == (*CASE, of.modes[0]) == Wanted(*CASE, of.modes[0]).of(of)
-    both: Any = replace(of, cases={(*CASE, "any"): 1, (*CASE, "many"): 1}, modes=("many", "any"))
+    one = WorstCase(1, 1)
+    both = replace(of, cases={(*CASE, "any"): one, (*CASE, "many"): one}, modes=("many", "any"))
     assert [Wanted(*CASE, mode).of(both)[2] for mode in (None, "any", "many")] == ["many", "any", "many"]
-    for cases, complete, words in (
+    otherwise_: list[tuple[dict[Any, WorstCase], bool, str]] = [
         ({}, True, "no case was tried: nobody crashes under crash=1"), ({}, False, "no case was tried: "),
-        ({(("x",), CASE[1], "any"): 1}, True, "--case: no case has the cell asking/voting"),
-        ({(cell, "other", "any"): 1, (("x",), CASE[1], "any"): 1}, True, f"--point: nothing stops at {CASE[1]} in asking/voting"),
-        ({(*CASE, "many"): 1}, True, "--mode: no restart of this case is any; it has many"),
-    ):  # fmt: skip
-        other: Any = replace(of, cases=cases, modes=("many", "any"), faulty=replace(of.faulty, complete=complete))
+        ({(("x",), CASE[1], "any"): one}, True, "--case: no case has the cell asking/voting"),
+        ({(cell, "other", "any"): one, (("x",), CASE[1], "any"): one}, True,
+         f"--point: nothing stops at {CASE[1]} in asking/voting"),
+        ({(*CASE, "many"): one}, True, "--mode: no restart of this case is any; it has many"),
+    ]  # fmt: skip
+    for cases, complete, words in otherwise_:
+        other = replace(of, cases=cases, modes=("many", "any"), faulty=replace(of.faulty, complete=complete))
         with pytest.raises(click.UsageError) as raised:
             Wanted(*CASE, "any").of(other)
         assert raised.value.message.startswith(words)

@@ -117,7 +117,7 @@ def test_what_is_wrong_with_a_log_is_one_sentence() -> None:
      "a: events 2 to 9, 5 steps judged (1 by the compiled core alone), 3 messages compared with what was sent; events "
      "up to 1 are not in it, and 2 steps that begin there are not judged"),
 ])  # fmt: skip
-def test_a_log_is_told_by_how_much_of_it_was_judged(fields_: dict[str, int], said: str) -> None:
+def test_a_log_is_told_by_how_much_of_it_was_judged(fields_: dict[str, Any], said: str) -> None:
     log = JudgedLog("a", 8, 2, 9, 7, 7, messages=3)
     assert _judged(replace(log, **fields_)) == said
 

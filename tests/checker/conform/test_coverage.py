@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from itertools import product as combinations
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -47,7 +48,7 @@ def ordered(of: KnownSystem, log: Log) -> list[AnyEvent]:
     return [*LogConformance(of, [JudgedLog(actor) for actor in log]).merged(log.items())]
 
 
-def collected(of: KnownSystem, events: list[AnyEvent], actors: list[str]) -> Coverage:
+def collected(of: KnownSystem, events: Sequence[AnyEvent], actors: list[str]) -> Coverage:
     collector = CoverageCollector(of.system, of.program, actors)
     for event in events:
         collector.take(event)
@@ -186,9 +187,11 @@ def test_found_and_forgotten_records_count() -> None:
     of, log = known(name), walked(name, 1)
     events = [e for e in ordered(of, log) if not isinstance(e, RecoveredEvent | RefusedEvent)]
     last = next(e for e in reversed(events) if isinstance(e, StepEvent) and e.step.transition)
-    base = {n: getattr(last, n) for n in ("position", "before", "actor", "epoch", "spec", "now", "time", "commit")}
+    base: dict[str, Any] = {
+        n: getattr(last, n) for n in ("position", "before", "actor", "epoch", "spec", "now", "time", "commit")
+    }
     ends = RecoveredEvent(agreement="", machines=1, **base)
-    key = {"lease": last.step.lease, "machine": last.step.machine}
+    key: dict[str, Any] = {"lease": last.step.lease, "machine": last.step.machine}
     state = last.step.record.state
     there: list[tuple[list[AnyEvent], bool, bool]] = [
         ([], True, True),
@@ -220,7 +223,7 @@ def test_a_machine_of_an_actor_counts_in_the_run_that_it_serves() -> None:
         step for seed in range(9) for events in walked("lease", seed).values() for event in events
         if isinstance(event, StepEvent) for step in with_driven(event.step) if step.lease == "-" and step.transition
     )  # fmt: skip
-    base = {"before": "", "actor": "site", "epoch": 1, "spec": "", "now": 0, "time": 0.0, "commit": 1}
+    base: dict[str, Any] = {"before": "", "actor": "site", "epoch": 1, "spec": "", "now": 0, "time": 0.0, "commit": 1}
     still = structs.replace(step, transition="", driven=())
     steps = [(step, "sm:1"), (still, "sm:1"), (still, ""), (still, "sm:2")]
     events: list[AnyEvent] = [
@@ -313,7 +316,7 @@ def test_what_is_missing_is_named_and_counted() -> None:
     transitions = [t.name for role in system.roles.values() for t in role.transitions()]
     cells, lasting = cells_of(system), lasting_states(system)
     coverage = Coverage(system)
-    parts = {  # what of the coverage it counts, all that there is, and as it is named
+    parts: dict[str, Any] = {  # what of the coverage it counts, all that there is, and as it is named
         "transitions": (coverage.of_transitions, coverage.transitions, transitions, transitions),
         "cells": (
             coverage.of_cells,
@@ -326,7 +329,7 @@ def test_what_is_missing_is_named_and_counted() -> None:
     }
     for name, (asked, counter, every, names) in parts.items():
         assert asked() == (0, len(names), tuple(names)), name
-        counter.update({every[0]: 2, every[2]: 1, "unknown": 5})  # type: ignore[dict-item, call-overload]
+        counter.update({every[0]: 2, every[2]: 1, "unknown": 5})
         left = tuple(one for at, one in enumerate(names) if at not in (0, 2))
         assert asked() == (2, len(names), left), name
         share = round(200.0 / len(names), 1)
@@ -380,7 +383,9 @@ def test_a_system_has_as_many_machines_as_its_logs_tell_of() -> None:
     """The highest number of all logs counts, wherever it stands, of dynamic roles alone."""
     of = known("lease")
     event = next(e for e in walked("lease", 0)["site"] if isinstance(e, StepEvent))
-    base = {n: getattr(event, n) for n in ("position", "before", "actor", "epoch", "spec", "now", "time", "commit")}
+    base: dict[str, Any] = {
+        n: getattr(event, n) for n in ("position", "before", "actor", "epoch", "spec", "now", "time", "commit")
+    }
 
     def step(name: str, *driven: str) -> StepEvent:
         inner = tuple(structs.replace(event.step, machine=one, driven=()) for one in driven)

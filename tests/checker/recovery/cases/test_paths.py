@@ -105,15 +105,23 @@ def test_each_word_of_a_step_is_looked_at(name: str) -> None:
 def test_a_case_in_its_file_has_each_of_its_parts() -> None:
     case = PathCase("s", {"n": 1}, Budget(crash=1, lose=2), "p", {"m": "x"}, [{"kind": "clock"}], 0)
     assert read_case(plain_case(case), "") == case
-    for changes in ({"budget": None}, {"loop": None}, {"settings": {}}, {"initial": {}}, {"loop": 1}):
+    alterations: list[dict[str, Any]] = [
+        {"budget": None},
+        {"loop": None},
+        {"settings": {}},
+        {"initial": {}},
+        {"loop": 1},
+    ]
+    for changes in alterations:
         other = replace(case, **changes)
         assert read_case(plain_case(other), "") == other != case
     whole = plain_case(case)
-    for key, wrong, words in [
+    bad: list[tuple[str, Any, str]] = [
         ("system", 3, "the key `system` is missing, or no text"), ("property", None, "`property` is missing, or no"),
         ("steps", {}, "the key `steps` is missing, or no list"), ("steps", [{"kind": "x"}, {}], "step 2 has no `kind`"),
         ("steps", ["x"], "step 1 has no `kind`"), ("steps", [{"kind": 1}], "step 1 has no `kind`"),
-    ]:  # fmt: skip
+    ]  # fmt: skip
+    for key, wrong, words in bad:
         with pytest.raises(CaseError, match=words):
             read_case({**whole, key: wrong}, "f.yaml")
 
@@ -156,7 +164,7 @@ def test_a_way_is_found_where_there_is_one_and_else_how_far_any_comes(share: flo
         for n in range(many):
             ways = [[*way, to] for way in ways for at, one, to in edges if (at, one) == (n, way[-1])]
             furthest = n + 1 if ways else furthest
-        found, far = followed(0, many, fitting)  # type: ignore[arg-type, var-annotated]
+        found, far = followed(0, many, fitting)  # type: ignore[arg-type]
         assert far == furthest
         assert len(asked) == len({*asked})
         assert [0, *(to for _, to in found)] in ways if far == many else found == []
@@ -169,7 +177,7 @@ def test_a_way_is_found_where_there_is_one_and_else_how_far_any_comes(share: flo
 
 
 def step(kind: str = "local", machine: str | None = "a", event: str = "go", **fields: Any) -> Step:
-    given_ = {"fields": {}, "sender": None, "transition": "t", "before": "x", "after": "y", "sent": (), "driven": (),
+    given_: dict[str, Any] = {"fields": {}, "sender": None, "transition": "t", "before": "x", "after": "y", "sent": (), "driven": (),
               "state": Snapshot({}, {}, {})}  # fmt: skip
     return Step(kind, machine, event, **{**given_, **fields})
 
