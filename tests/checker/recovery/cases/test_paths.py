@@ -177,8 +177,10 @@ def test_a_way_is_found_where_there_is_one_and_else_how_far_any_comes(share: flo
 
 
 def step(kind: str = "local", machine: str | None = "a", event: str = "go", **fields: Any) -> Step:
-    given_: dict[str, Any] = {"fields": {}, "sender": None, "transition": "t", "before": "x", "after": "y", "sent": (), "driven": (),
-              "state": Snapshot({}, {}, {})}  # fmt: skip
+    given_: dict[str, Any] = {
+        "fields": {}, "sender": None, "transition": "t", "before": "x", "after": "y", "sent": (), "driven": (),
+        "state": Snapshot({}, {}, {}),
+    }  # fmt: skip
     return Step(kind, machine, event, **{**given_, **fields})
 
 
