@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 
+from leasehold.checker.explore import channels
 from leasehold.checker.explore.labels import Labels
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.result import Path, Sent, Snapshot, Step
 from leasehold.checker.recovery.cases.counterexample import NoSuchStep, followed
 from leasehold.checker.recovery.cases.path_case import CaseError, PathCase, plain_case, read_case, reported_cases
 from leasehold.checker.recovery.cases.properties import Projection, RunProperties
+from leasehold.checker.recovery.cases.steps import StepWriter
 from leasehold.checker.recovery.cases.untold import (
     ANY_ORDER,
     APART,
@@ -29,7 +31,8 @@ from leasehold.checker.recovery.cases.untold import (
     Asked,
     untold,
 )
-from leasehold.faults import Budget
+from leasehold.faults import Budget, crash_points
+from leasehold.faults.lowering import UP
 from leasehold.reports.json_report import path_json
 from leasehold.spec.language import types as t
 from tests.systems import load
@@ -241,3 +244,58 @@ def test_records_tell_all_cells_but_those_of_messages_faults_and_opaque_data(nam
         other[at] = "another"
         assert (projection(other) != projection(first)) is (at in told), at
     assert len(told) < layout.size
+
+
+# Steps of scripts
+
+
+@pytest.mark.parametrize(("name", "faults"), [
+    ("two_phase_commit", "crash=1,lose=1,halt=1"), ("contention", "crash=1,duplicate=1"),
+    ("three_phase_commit", "crash=1,partition=1,power_cut=1"),
+])  # fmt: skip
+def test_a_step_of_a_script_is_what_the_model_does(name: str, faults: str) -> None:
+    """Its machine, event and sender; what it leaves; and, of a mailbox, how many messages like its own are newer."""
+    system = load(name)
+    world = RunProperties(system, Budget.parse(faults)).world
+    writer, layout, seen = StepWriter(world, crash_points(system)), world.layout, set()
+    places = [layout.at(role.name, i, None) for role, i in system.machines()]
+    for seed in range(12):
+        chance, before = Random(seed), world.initial_states()[0]
+        for _ in range(25):
+            following = [*world.successors(before)]
+            if not following:
+                break
+            faulty = [one for one in following if one[0].fault and one[0].kind != "crash"]
+            action, after = chance.choice(faulty if faulty and chance.random() < 0.1 else following)
+            step = writer.taken(before, action, after)
+            seen.add(action.kind)
+            assert (step.kind, step.event, step.fields) == (action.kind, action.event, action.fields)
+            assert step.machine == (None if action.role is None else (action.role, action.instance))
+            lane = action.lane
+            assert step.sender == (None if lane is None else (lane.channel.sender, lane.sender))
+            assert step.control == tuple(after[at] for at in places)
+            added = {layout.added[key] for key in layout.added}
+            assert dict(step.cells) == {at: after[at] for at in added if before[at] != after[at]}
+            if lane is None or lane.channel.kind != "mailbox" or action.position < 0:
+                assert step.behind is None
+            else:
+                rank, *own = (entries := channels.entries("mailbox", before[lane.cell]))[action.position]
+                newer = [entry for entry in entries[action.position + 1 :] if [*entry[1:]] == own]
+                assert step.behind == (len(newer) if rank else 0)
+                seen.add(f"behind {min(len(entries) - action.position, 2)}")
+            if action.kind == "crash" and action.role is not None:
+                of = layout.of[action.role, action.instance]
+                stop = writer.stop(before, action, after, action.point, of)
+                down = {a.name for a in layout.actors if before[world.up[a.name]] == UP != after[world.up[a.name]]}
+                told = {layout.of[m].name for m in stop.along} | {of.name}
+                assert told >= down, "who stops with it"
+                assert (of.name not in {layout.of[m].name for m in stop.along}, stop.control) == (True, step.control)
+                under_way = [
+                    ((one.channel.receiver, one.receiver), kind, values)
+                    for one in layout.lanes if layout.of[one.channel.sender, one.sender].name in told
+                    for _, kind, values in channels.entries(one.channel.kind, after[one.cell])
+                ]  # fmt: skip
+                assert sorted(stop.in_transit, key=repr) == sorted(under_way, key=repr)
+                assert stop.done == writer.tasks.get(action.point.partition("@")[0], ())
+            before = after
+    assert {"deliver", "local"} <= seen
