@@ -338,6 +338,8 @@ def _plain(type_: t.Type, value: t.Value) -> Any:
             return _canonical(value)  # within JSON, too, it is a text that is compared as one
         case t.Set(of=t.Enum() | t.Instance() as member):
             return sorted(value, key=lambda v: t.position(member, v))
+        case t.Set():  # the empty set, where nothing says whose members it has
+            return []
         case t.Map(key=t.Enum() as key, of=of):
             return {k: _plain(of, v) for k, v in zip(key.members, value, strict=True)}
         case t.Map(of=of):

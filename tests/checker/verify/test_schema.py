@@ -31,6 +31,7 @@ SLOT = t.Instance("slot", 3)
         (t.OPAQUE, {"b": 1, "a": ["é"]}, '{"a":["é"],"b":1}'),
         (t.Map(SLOT, t.OPAQUE), (0, "x", None), '["0","\\"x\\"","null"]'),
         (t.Option(t.Set(SLOT)), None, None),
+        (t.Set(None), frozenset(), "[]"),  # `{}` on the left of a comparison
         (t.Option(t.INT), 3, 3),
     ],
 )
