@@ -112,6 +112,28 @@ SELECT 1 FROM cut JOIN unit AS unit_0 ON unit_0.run = cut.run AND unit_0.instanc
 SELECT 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE ((hub.amount % 3 + 3) % 3)
 -- postgresql: index(slot[1])
 SELECT 1 FROM cut WHERE 1
+-- postgresql: hub.flag if unit[0].flag else unit[1].flag
+SELECT 1 FROM cut JOIN unit AS unit_0 ON unit_0.run = cut.run AND unit_0.instance = 0 AND cut.number BETWEEN unit_0.since AND unit_0.until JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until JOIN unit AS unit_1 ON unit_1.run = cut.run AND unit_1.instance = 1 AND cut.number BETWEEN unit_1.since AND unit_1.until WHERE CASE WHEN unit_0.flag THEN hub.flag ELSE unit_1.flag END
+-- postgresql: hub.flag or not hub.flag
+SELECT 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE (hub.flag OR NOT hub.flag)
+-- postgresql: hub.flag and hub.tint == red and not hub.flag
+SELECT 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE hub.flag AND hub.tint = 'red' AND NOT hub.flag
+-- postgresql: unit[units].flag
+SELECT 1 FROM cut JOIN unit ON unit.run = cut.run AND unit.instance = ((3 % 3 + 3) % 3) AND cut.number BETWEEN unit.since AND unit.until WHERE unit.flag
+-- postgresql: all(u.flag if u.tint == red else u.amount > 0 for u in unit)
+SELECT 1 FROM cut WHERE NOT EXISTS ( SELECT 1 FROM unit AS u WHERE u.run = cut.run AND cut.number BETWEEN u.since AND u.until AND CASE WHEN u.tint = 'red' THEN NOT u.flag ELSE u.amount <= 0 END )
+-- postgresql: hub.tint == hub.tint
+SELECT 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE hub.tint = hub.tint
+-- postgresql: hub.flag or hub.flag
+SELECT 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE (hub.flag OR hub.flag)
+-- postgresql: hub.flag and true and hub.flag
+SELECT 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE hub.flag AND TRUE AND hub.flag
+-- postgresql: limit == -2 and hub.flag
+SELECT 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE (-2) = (-2) AND hub.flag
+-- postgresql: hub.flag or units != 3
+SELECT 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE (hub.flag OR 3 <> 3)
+-- postgresql: not true
+SELECT 1 FROM cut WHERE FALSE
 -- postgresql: {} == {}
 SELECT 1 FROM cut WHERE '[]' = '[]'
 -- postgresql: {} != hub.peers
@@ -372,6 +394,28 @@ SELECT STRAIGHT_JOIN 1 FROM cut JOIN unit AS unit_0 ON unit_0.run = cut.run AND 
 SELECT STRAIGHT_JOIN 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE ((hub.amount % 3 + 3) % 3)
 -- mariadb: index(slot[1])
 SELECT STRAIGHT_JOIN 1 FROM cut WHERE 1
+-- mariadb: hub.flag if unit[0].flag else unit[1].flag
+SELECT STRAIGHT_JOIN 1 FROM cut JOIN unit AS unit_0 ON unit_0.run = cut.run AND unit_0.instance = 0 AND cut.number BETWEEN unit_0.since AND unit_0.until JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until JOIN unit AS unit_1 ON unit_1.run = cut.run AND unit_1.instance = 1 AND cut.number BETWEEN unit_1.since AND unit_1.until WHERE CASE WHEN unit_0.flag THEN hub.flag ELSE unit_1.flag END
+-- mariadb: hub.flag or not hub.flag
+SELECT STRAIGHT_JOIN 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE (hub.flag OR NOT hub.flag)
+-- mariadb: hub.flag and hub.tint == red and not hub.flag
+SELECT STRAIGHT_JOIN 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE hub.flag AND hub.tint = 'red' AND NOT hub.flag
+-- mariadb: unit[units].flag
+SELECT STRAIGHT_JOIN 1 FROM cut JOIN unit ON unit.run = cut.run AND unit.instance = ((3 % 3 + 3) % 3) AND cut.number BETWEEN unit.since AND unit.until WHERE unit.flag
+-- mariadb: all(u.flag if u.tint == red else u.amount > 0 for u in unit)
+SELECT STRAIGHT_JOIN 1 FROM cut WHERE NOT EXISTS ( SELECT STRAIGHT_JOIN 1 FROM unit AS u WHERE u.run = cut.run AND cut.number BETWEEN u.since AND u.until AND CASE WHEN u.tint = 'red' THEN NOT u.flag ELSE u.amount <= 0 END )
+-- mariadb: hub.tint == hub.tint
+SELECT STRAIGHT_JOIN 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE hub.tint = hub.tint
+-- mariadb: hub.flag or hub.flag
+SELECT STRAIGHT_JOIN 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE (hub.flag OR hub.flag)
+-- mariadb: hub.flag and true and hub.flag
+SELECT STRAIGHT_JOIN 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE hub.flag AND TRUE AND hub.flag
+-- mariadb: limit == -2 and hub.flag
+SELECT STRAIGHT_JOIN 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE (-2) = (-2) AND hub.flag
+-- mariadb: hub.flag or units != 3
+SELECT STRAIGHT_JOIN 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE (hub.flag OR 3 <> 3)
+-- mariadb: not true
+SELECT STRAIGHT_JOIN 1 FROM cut WHERE FALSE
 -- mariadb: {} == {}
 SELECT STRAIGHT_JOIN 1 FROM cut WHERE '[]' = '[]'
 -- mariadb: {} != hub.peers
