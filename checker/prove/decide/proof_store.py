@@ -35,6 +35,7 @@ from leasehold.faults import Budget
 from leasehold.spec import language
 from leasehold.spec.language.diagnostics import Place
 from leasehold.spec.language.model import Faults, System
+from leasehold.spec.language.syntax import Syntax
 
 FORM = 3  # of the files; another number is another proof
 MOST_BYTES = 1_000_000  # a longer file is none of ours
@@ -183,11 +184,12 @@ def _file(system: System) -> Path | None:
 def _plain(value: Any) -> Any:
     """A part of a system as JSON, in an order that is the same in every process: all but places and `doc`s.
 
+    Trees of definitions are left out too, as their source is there.
     The digest does not say as much: it knows neither lemmas nor values that were set.
     """
     if is_dataclass(value) and not isinstance(value, type):
         parts = [(f.name, getattr(value, f.name)) for f in fields(value)]
-        kept = [[name, _plain(v)] for name, v in parts if name != "doc" and not isinstance(v, Place)]
+        kept = [[name, _plain(v)] for name, v in parts if name != "doc" and not isinstance(v, Place | Syntax)]
         return [type(value).__name__, *kept]
     if isinstance(value, Mapping):
         return ["mapping", *([_plain(k), _plain(v)] for k, v in value.items())]
