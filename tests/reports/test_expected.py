@@ -15,6 +15,7 @@ from leasehold.checker.crash.analysis import crash
 from leasehold.checker.explore import Exploration, Snapshot, explore
 from leasehold.checker.explore.result import Driven, Path, Sent
 from leasehold.faults import Budget
+from leasehold.reports.coverage import coverage_data
 from leasehold.reports.crash import crash_json, crash_markdown
 from leasehold.reports.dot import product_dot, role_dot
 from leasehold.reports.json_report import dumps, json_report, path_json
@@ -24,9 +25,13 @@ from leasehold.reports.markdown import markdown
 from leasehold.reports.mermaid import path_mermaid, role_mermaid
 from leasehold.reports.page import page_data
 from leasehold.reports.product import product
+from leasehold.reports.recovery import processes_json, random_json, recovery_html, recovery_json
 from leasehold.reports.sarif import sarif
+from leasehold.reports.story import story_lines
 from leasehold.reports.trace import trace_text
+from leasehold.reports.verification import verification_junit, violation_text, violations_html
 from leasehold.spec.language.load import load
+from tests.reports import samples
 from tests.reports.conftest import VOTES, step
 from tests.systems import load as shipped
 
@@ -59,8 +64,47 @@ def made() -> Iterator[tuple[str, str]]:
     report = crash(shipped("two_phase_commit", {"participants": 1}), Budget(crash=1))
     files["crash.md"] = crash_markdown(report, drawing="worst.svg")
     files["crash.json"] = dumps({**crash_json(report, measured=False), "worst_path": "..."})
+    files |= _by_hand(votes)
     for name, content in files.items():
         yield name, content.replace(VOTES.as_uri(), "VOTES").replace(str(VOTES), "VOTES")
+
+
+def _by_hand(votes: Exploration) -> dict[str, str]:
+    """Returns the reports of what samples.py has."""
+    every, proof = samples.every_verdict(votes)
+    told = samples.history(votes)
+    texts = [violation_text(violation) for violation in told.violations]
+    commit = shipped("two_phase_commit", {"participants": 2})
+    explored = explore(commit)
+    product_cells = [cell.control for cell in explored.cells]
+    coverage, conformance = samples.coverage(commit, product_cells)
+    states = [list(role.states) for role in (commit.roles[name] for name in commit.product)]
+    generic = samples.recovery(
+        commit, {(states[0][n], *[states[1][m]] * 2): [n + m + 1, m % 2] for n, m in ((2, 1), (0, 0), (1, 1), (0, 2))},
+        {"as in the model": 3, "over": 1000},
+    )  # fmt: skip
+    lease = shipped("lease", {"max_units": 1, "last_end": 1})
+    places = {("nascent", "nascent", "nascent"): [5, 0], ("closed", "nascent", "closed"): [6, 2]}
+    return {
+        "every_verdict.json": dumps(json_report(every, measured=False, proof=proof)),
+        "every_verdict_bare.json": dumps(json_report(replace(every, orbits=None), paths=False, cells=False)),
+        "every_verdict.md": markdown(every),
+        "every_verdict.xml": junit(every),
+        "every_verdict.sarif": dumps(sarif(every)),
+        "story.txt": "\n".join(story_lines(samples.story())),
+        "verification.xml": verification_junit(
+            "votes", "abc", ["all_are_heard", "flies", "fine"], told, 1.5, [f"{n}: {t}" for n, t in enumerate(texts)]
+        ),
+        "verification.txt": "\n\n".join([*texts, violation_text(told.violations[0], 2, "  ")]),
+        "verification.html": violations_html("vo<tes>", told, ["<svg/>"] * 3, texts),
+        "coverage.json": dumps(coverage_data(explored, coverage, conformance)),
+        "recovery.html": recovery_html(generic),
+        "recovery.json": dumps([recovery_json(generic), recovery_json(generic, measured=False)]),
+        "recovery_of_the_lease.html": recovery_html(samples.recovery(lease, places, {"same": 7, "ended": 2})),
+        "recovery_of_the_lease.json": dumps(recovery_json(samples.recovery(lease, places, {"same": 7, "ended": 2}))),
+        "random.json": dumps(random_json(commit, samples.random_runs(votes))),
+        "processes.json": dumps(processes_json(commit, samples.processes())),
+    }
 
 
 def _path(found: Exploration) -> Path:

@@ -8,8 +8,10 @@ import yaml
 from leasehold.checker.prove.encode.lemma import WIDTH, CandidateLemma, lemmas_yaml
 
 LONG = " and ".join(f"coordinator.state in {{deciding, committing}} or {n} < len(coordinator.votes)" for n in range(4))
-TEXTS = ["true", "a.n > 0", "all(q.k == a.k for q in pending(m))", "s == {a, b}", "m[x] == 1", "a if b else c", LONG,
-         LONG.replace("{deciding, committing}", "deciding"), f"{'x' * 200} == 1", "x" * (WIDTH - 11), "y" * (WIDTH - 12)]  # fmt: skip
+TEXTS = [
+    "true", "a.n > 0", "all(q.k == a.k for q in pending(m))", "s == {a, b}", "m[x] == 1", "a if b else c", LONG,
+    LONG.replace("{deciding, committing}", "deciding"), f"{'x' * 200} == 1", "x" * (WIDTH - 11), "y" * (WIDTH - 12),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("when", ["", *TEXTS])
