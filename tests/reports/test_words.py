@@ -31,7 +31,7 @@ def test_the_worst_comes_first() -> None:
 @pytest.mark.parametrize(
     ("converges", "steps", "recovery", "words"),
     [
-        (None, None, 3, "not decided"), (False, None, 3, "does not stabilise"), (True, None, 3, "longest was not found"),
+        (None, None, 3, "not decided"), (False, None, 3, "does not stabilise"), (True, None, 3, "was not found"),
         (True, 0, 0, "no fault leads to a state that is not legal"), (True, 1, 3, "in at most 1 step and 2 messages"),
     ],
 )  # fmt: skip
@@ -69,11 +69,12 @@ def test_each_fault_of_a_channel_is_one(votes: Exploration, fault: str) -> None:
         assert has_faults(other)
 
 
-def test_a_projection_is_initial_where_one_of_its_nodes_is(votes: Exploration) -> None:
+@pytest.mark.parametrize("role", ["chair", "voter"])
+def test_a_projection_is_initial_where_one_of_its_nodes_is(votes: Exploration, role: str) -> None:
     """And has the nearest of its cells, in whatever order they come."""
     whole = product(votes)
     turned = replace(whole, nodes=tuple(reversed(whole.nodes)), links=())
-    one, other = (project(graph, ["chair"]).nodes for graph in (whole, turned))
+    one, other = (project(graph, [role]).nodes for graph in (whole, turned))
     assert {(n.control, n.initial, n.depth, n.cell.depth, n.mark, n.states) for n in one} == {
         (n.control, n.initial, n.depth, n.cell.depth, n.mark, n.states) for n in other
     }
