@@ -10,7 +10,7 @@ pair (rank of the newest number sent, entries). See channels.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -174,10 +174,19 @@ class Layout(SourceLayout):
         }  # fmt: skip
         return queries[name](*arguments)
 
-    def _heard(self, name: str) -> str:
+    def _heard(self, name: str, role: str = "", instance: str = "") -> str:
         mailbox = self.system.channels[name].kind == "mailbox"
-        cells = [f"{{s}}[{lane.cell}]" for lane in self.lanes if lane.channel.name == name]
-        return f"({' and '.join(f'{c}[0] <= 0' if mailbox else f'not {c}' for c in cells)})"
+
+        def of(lanes: Iterable[Lane]) -> str:
+            cells = [f"{{s}}[{lane.cell}]" for lane in lanes]
+            return f"({' and '.join(f'{c}[0] <= 0' if mailbox else f'not {c}' for c in cells)})"
+
+        lanes = [lane for lane in self.lanes if lane.channel.name == name]
+        if not role:
+            return of(lanes)
+        every = range(self.system.roles[role].count)
+        its = [of(lane for lane in lanes if Machine(role, i) in self.ends(lane)) for i in every]
+        return its[int(instance)] if instance.isdigit() else f"({', '.join(its)},)[{instance}]"
 
     def _running(self, role: str, instance: str) -> str:
         everyone = [self.of[role, i] for i in range(self.system.roles[role].count)]

@@ -170,8 +170,8 @@ class Influence:
                 yield from (other for m in messages for other in self._carried(self.system.channel_of(m).name))
             case x.MessageField(name=name):
                 yield from (f"{m}.{name}" for m in messages if f"{m}.{name}" in self.told)
-            case x.GlobalQuery(name="heard", subjects=subjects):
-                yield from (m for name in subjects for m in self._carried(name))
+            case x.GlobalQuery(name="heard", subjects=(name, *_)):
+                yield from (m for m in self._carried(name))
             case x.Took(role=of, event=taken):
                 yield f"{of}.state"
                 yield from [taken] if taken is not None and taken in self.system.messages else []

@@ -104,6 +104,8 @@ def term(e: x.Expression, f: PromelaBindings, want: t.Type | None = None) -> Wor
             return _message(variable, f).fields[name]
         case x.GlobalQuery(name="heard", subjects=(channel,)):
             return _heard(channel, f)
+        case x.GlobalQuery(name="heard"):
+            raise ExportError("`heard` of one machine is not exported", "ask it of the whole channel", e.place)
         case x.GlobalQuery(name=query):
             return str(x.WITHOUT_FAULTS[query]).lower()
         case x.Old(operand=operand):

@@ -183,6 +183,8 @@ def _term(e: x.Expression, f: TlaBindings) -> str:
             return f"{f.variables[variable]}.{f.layout.label(message, name)}"
         case x.GlobalQuery(name="heard", subjects=(channel,)):
             return f"({_sum(channel, '1', 'Any_', f)} = 0)"
+        case x.GlobalQuery(name="heard"):
+            raise ExportError("`heard` of one machine is not exported", "ask it of the whole channel", e.place)
         case x.GlobalQuery(name=query):
             return str(x.WITHOUT_FAULTS[query]).upper()
         case x.Old(operand=operand):

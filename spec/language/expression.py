@@ -195,8 +195,9 @@ class GlobalQuery(Node):
         name: `heard`, whether the last message sent through a channel was received: nothing new is on its way or lost;
             `running`, whether a machine's actor is up; `reachable`, whether no partition lies between the actors of
             two machines; `byzantine`, whether a role is taken to send any message that it can sign.
-        subjects: the channel or role; of two machines, both roles.
-        owners: the instances, one for each role of `running` and `reachable`.
+        subjects: the channel or role; of two machines, both roles; of a channel and a machine, it and the role.
+        owners: the instances, one for each role of `running` and `reachable`; of `heard` that of one end of the
+            channel, whose messages alone are asked about.
     """
 
     name: QueryName
@@ -206,7 +207,8 @@ class GlobalQuery(Node):
 
     def arguments(self, owners: Iterable[Any]) -> list[Any]:
         """The arguments of a function of this name: each subject, followed by what stands for its owner."""
-        return [*chain(*zip(self.subjects, owners, strict=True))] if self.owners else [*self.subjects]
+        bare = len(self.subjects) - len(self.owners)
+        return [*self.subjects[:bare], *chain(*zip(self.subjects[bare:], owners, strict=True))]
 
 
 Expression: TypeAlias = (
@@ -424,8 +426,9 @@ def text(e: Expression, binding: int = 0) -> str:
         case GlobalQuery(name=name, subjects=subjects, owners=()):
             return f"{name}({', '.join(subjects)})"
         case GlobalQuery(name=name, subjects=subjects, owners=owners):
-            machines = [machine(role, owner)[:-1] for role, owner in zip(subjects, owners, strict=True)]
-            return f"{name}({', '.join(machines)})"
+            bare, roles = subjects[: -len(owners)], subjects[-len(owners) :]
+            machines = [machine(role, owner)[:-1] for role, owner in zip(roles, owners, strict=True)]
+            return f"{name}({', '.join((*bare, *machines))})"
         case MessageField(variable=variable, name=name):
             return f"{variable}.{name}"
         case Old(operand=operand):

@@ -83,5 +83,5 @@ class _FirstState(NoState):
     def pending(self, name: str) -> Iterable[InTransit]:
         return ()
 
-    def heard(self, name: str) -> bool:
+    def heard(self, name: str, role: str = "", instance: int = 0) -> bool:
         return True

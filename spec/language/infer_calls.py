@@ -18,9 +18,11 @@ from leasehold.spec.language.types import BOOL, INT, TIME, MessageType, Set, Tim
 _USAGE = {
     "len": "len(granted)", "index": "index(self)", "get": "get(holder, self)", "old": "old(units)",
     "took": "took(broker.granted)", "ignored": "ignored(broker.ticket)", "accepts": "accepts(broker.granted)",
-    "pending": "pending(ticket)", "heard": "heard(CHANNEL)",
+    "pending": "pending(ticket)", "heard": "heard(CHANNEL)` or `heard(CHANNEL, owner)",
     "running": "running(broker)", "reachable": "reachable(broker, site)", "byzantine": "byzantine(broker)",
 }  # fmt: skip
+
+_COUNTS = {"reachable": (2, 2), "heard": (1, 2)}  # of arguments; of the others one
 
 
 def counted(low: int, high: int) -> str:
@@ -51,7 +53,7 @@ class Typing(Operators):
                 return self.error("no_clause", tree, name=name)
             return self._quantified(name, args[0], scope)  # type: ignore[arg-type]
         pure = OPERATORS.get(name)
-        low, high = pure.arguments if pure else (2, 2) if name == "reachable" else (1, 1)
+        low, high = pure.arguments if pure else _COUNTS.get(name, (1, 1))
         if not low <= len(args) <= high:
             if name in ("min", "max"):
                 return self.error("numbers_of_arguments", tree, name=name, count=counted(low, high))
@@ -147,10 +149,10 @@ class Typing(Operators):
         if not scope.outside:
             return self.error(f"{name}_inside", tree)
         subjects, owners = [], []
-        for arg in args:
+        for n, arg in enumerate(args):
             reader, named, _ = self.given(arg, scope)
             word = reader.words(named)
-            if name in ("heard", "byzantine"):
+            if n == 0 and name in ("heard", "byzantine"):
                 known = scope.names.channels if name == "heard" else scope.names.roles
                 if word not in known:
                     return self.unknown(f"{name}_of_unknown", arg, word, known)
@@ -160,11 +162,18 @@ class Typing(Operators):
             if found is None:
                 self.unknown("not_a_machine", arg, word, scope.names.roles)
             elif found[0] is not None:
+                if name == "heard" and found[0].name not in (ends := self._ends(subjects[0], scope)):
+                    return self.error("heard_by_no_end", arg, word=word, channel=subjects[0], ends=listed(ends))
                 subjects.append(found[0].name)
                 owners.append(found[1])
         if len(subjects) < len(args):
             return wrong(self.place(tree))  # reported
         return x.GlobalQuery(name=name, subjects=tuple(subjects), owners=tuple(owners), place=self.place(tree))
+
+    def _ends(self, channel: str, scope: Scope) -> list[str]:
+        """The roles that a channel joins, as far as it carries anything."""
+        names = scope.names
+        return [*dict.fromkeys(end for message in names.channels[channel] for end in names.ends[message])]
 
     def _pending(self, tree: ast.expr, scope: Scope) -> x.Expression:
         reader, argument, outer = self.given(tree, scope)

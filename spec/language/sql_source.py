@@ -167,6 +167,8 @@ def _query(e: x.GlobalQuery, f: SqlFrame) -> Sql:
             ]
             return Enclosed("NOT EXISTS (", inner.scope.query, binding=NOT)
         case "heard":
+            if e.owners:
+                raise NotAsked("it asks `heard` of one machine")
             (channel,) = e.subjects
             ranked = f.layout.ranked(channel)
             inner, lane = nested(f, "lane" if ranked else f.layout.messages(channel)[0], "lane" if ranked else channel)

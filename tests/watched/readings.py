@@ -24,6 +24,7 @@ from leasehold.faults.lowering import UP
 from leasehold.impl.events.event import AnyEvent
 from leasehold.spec.language.evaluate import Context, InTransit, evaluate
 from leasehold.spec.language.for_each import each
+from leasehold.spec.language.lower import Machine
 from leasehold.spec.language.model import OF_FAIR_RUNS, Property
 from leasehold.spec.language.python_source import Frame, source
 from tests.checker.verify.databases import Database
@@ -62,8 +63,10 @@ class StateReader:
                     ends = lane.sender, lane.receiver
                     yield InTransit(kind, dict(zip(names, values, strict=True)), known, latest, *ends, ranked)
 
-    def heard(self, name: str) -> bool:
+    def heard(self, name: str, role: str = "", instance: int = 0) -> bool:
         lanes = [lane for lane in self.layout.lanes if lane.channel.name == name]
+        if role:
+            lanes = [lane for lane in lanes if Machine(role, instance) in self.layout.ends(lane)]
         if self.layout.system.channels[name].kind == "mailbox":
             return all(self.cells[lane.cell][0] <= 0 for lane in lanes)
         return not any(self.cells[lane.cell] for lane in lanes)

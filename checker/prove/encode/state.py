@@ -21,7 +21,7 @@ from typing import Any
 
 import z3
 
-from leasehold.checker.prove.encode.formulas import Term, Unencodable, applied, conjunction
+from leasehold.checker.prove.encode.formulas import Term, Unencodable, applied, conjunction, disjunction
 from leasehold.checker.prove.encode.messages import MessageLane, MessageValue
 from leasehold.checker.prove.encode.values import MapValue, OptionValue, SetValue, Sorts
 from leasehold.spec.language import types as t
@@ -296,13 +296,24 @@ class SymbolicState:
         """The number of the last message that was consumed."""
         return self.read(("received", channel.name), *ends)
 
-    def heard(self, name: str) -> Term:
+    def heard(self, name: str, role: str = "", instance: Term = None) -> Term:
         channel = self.schema.system.channels[name]
+
+        def counts(ends: tuple[Term, Term]) -> Term:
+            """That one end is the machine that is asked about, if there is one."""
+            roles = channel.sender, channel.receiver
+            return disjunction(*(end == instance for of, end in zip(roles, ends, strict=True) if of == role))
+
         if channel.kind != "mailbox":
-            return self.every_message(name, lambda m: z3.BoolVal(False))
-        return self.schema.sorts.for_all(
-            self.schema.ends(channel), lambda *ends: self.sent(channel, ends) <= self.received(channel, ends)
-        )
+            return self.every_message(name, lambda m: z3.Not(counts(m.ends)) if role else z3.BoolVal(False))
+
+        def of_lane(*ends: Term) -> Term:
+            here, machines = self.sent(channel, ends) <= self.received(channel, ends), self._machines(channel, ends)
+            asked = [counts(machines)] if role else []
+            asked += [machines[0] == machines[1]] if channel.same_index else []
+            return z3.Implies(conjunction(*asked), here) if asked else here
+
+        return self.schema.sorts.for_all(self.schema.ends(channel), of_lane)
 
     def every_message(self, name: str, holds: Callable[[MessageValue], Term]) -> Term:
         """That something holds of all messages on their way: of a kind, or in a channel."""

@@ -33,7 +33,7 @@ class SymbolicView(Protocol):
     def every_message(self, name: str, holds: Callable[[MessageValue], Term]) -> Term: ...
     def latest_messages(self, name: str, holds: Callable[[MessageValue], Term]) -> Term: ...
     def at_most_one_message(self, name: str, holds: Callable[[MessageValue], Term]) -> Term: ...
-    def heard(self, name: str) -> Term: ...
+    def heard(self, name: str, role: str = "", instance: Term = None) -> Term: ...
 
 
 @dataclass(frozen=True)
@@ -119,6 +119,8 @@ def term(e: x.Expression, f: Bindings) -> Any:
             return f.view.running(role, term(owner, f))
         case x.GlobalQuery(name="heard", subjects=(channel,)):
             return f.view.heard(channel)
+        case x.GlobalQuery(name="heard", subjects=(channel, role), owners=(owner,)):
+            return f.view.heard(channel, role, term(owner, f))
         case x.GlobalQuery(name="reachable"):
             # Nothing is known of the network; what a step may do when it is parted, it may do at any time here.
             return f.sorts.anything("reachable")

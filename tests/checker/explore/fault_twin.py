@@ -107,8 +107,14 @@ class World:
                     latest, ranked = number == self.sent[lane], how == "mailbox"
                     yield InTransit(kind, dict(zip(names, fields, strict=True)), known, latest, *lane[1:], ranked)
 
-    def heard(self, name: str) -> bool:
-        return all(self.sent[lane] <= self.received[lane] for lane in self.way if lane[0] == name)
+    def heard(self, name: str, role: str = "", instance: int = 0) -> bool:
+        channel = self.twin.system.channels[name]
+        return all(
+            self.sent[lane] <= self.received[lane]
+            for lane in self.way
+            if lane[0] == name
+            and (not role or (role, instance) in ((channel.sender, lane[1]), (channel.receiver, lane[2])))
+        )
 
     def running(self, role: str, instance: int) -> bool:
         actor = self.twin.actor[role, instance]

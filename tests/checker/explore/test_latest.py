@@ -20,6 +20,9 @@ CLAIMS = {
     "as_the_teller_counts": "all(m.k == t.k for t in teller for m in pending(count) if m.latest and m.number > 0)",
     "one_kind": "all(m.latest for m in pending(count)) or all(m.latest for m in pending(bye))",
     "again": "not any(m.latest and m.number == 0 for m in pending(wire))",
+    "of_each": "heard(wire) == all(heard(wire, t) for t in teller)",
+    "of_one": "all(heard(wire, t) or any(m.latest and m.sender == t for m in pending(wire)) for t in teller)",
+    "of_all": "heard(wire, hearer) == heard(wire)",
     "before": "not any(m.latest and n.number < m.number for m in pending(wire) for n in pending(count))",
 }
 STEPS = {"it_was": "not (took(hearer) and old(any(m.latest for m in pending(count))) and heard(wire))"}

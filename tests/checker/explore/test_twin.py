@@ -43,8 +43,14 @@ class World:
     way: dict[tuple[str, int, int], list[tuple[int, str, tuple[Any, ...]]]]
     now: int
 
-    def heard(self, name: str) -> bool:
-        return all(self.sent[lane] <= self.received[lane] for lane in self.way if lane[0] == name)
+    def heard(self, name: str, role: str = "", instance: int = 0) -> bool:
+        channel = self.system.channels[name]
+        return all(
+            self.sent[lane] <= self.received[lane]
+            for lane in self.way
+            if lane[0] == name
+            and (not role or (role, instance) in ((channel.sender, lane[1]), (channel.receiver, lane[2])))
+        )
 
     def running(self, role: str, instance: int) -> bool:
         return True
