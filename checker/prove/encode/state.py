@@ -170,12 +170,20 @@ class StateSchema:
         return (instance,) if role.indexed else ()
 
     def ends(self, channel: Channel) -> tuple[t.Type, ...]:
-        roles = self.system.roles
-        return (*self.index(roles[channel.sender]), *self.index(roles[channel.receiver]))
+        """What tells a channel's lanes apart: both machines, or the one number that they have."""
+        sender, receiver = (self.index(self.system.roles[name]) for name in (channel.sender, channel.receiver))
+        return sender if self._in_pairs(channel) else (*sender, *receiver)
+
+    def _in_pairs(self, channel: Channel) -> bool:
+        """Returns whether each machine at one end talks with that of its number at the other, and there are as many."""
+        one, other = (self.system.roles[name] for name in (channel.sender, channel.receiver))
+        alike = (one.instance.counted_by, one.instance.count) == (other.instance.counted_by, other.instance.count)
+        return channel.same_index and one.indexed and other.indexed and alike
 
     def between(self, channel: Channel, sender: Term, receiver: Term) -> tuple[Term, ...]:
-        roles = self.system.roles
-        return (*self.at(roles[channel.sender], sender), *self.at(roles[channel.receiver], receiver))
+        """The lane between two machines; where it is in pairs, they have one number."""
+        at, beside = self.at(self.system.roles[channel.sender], sender), self.system.roles[channel.receiver]
+        return at if self._in_pairs(channel) else (*at, *self.at(beside, receiver))
 
     def sender(self, channel: Channel, at: Sequence[Term]) -> Term:
         """The sending machine of arguments that begin with a channel's ends."""
