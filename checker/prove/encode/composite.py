@@ -177,7 +177,10 @@ class CompositeSteps(TaskEffects):
         self, work: PartialStep, s: SymbolicState, role: Role, driven: Role,
         pieces: Sequence[tuple[Piece, Sequence[str]]], died: Term,
     ) -> None:  # fmt: skip
-        """Each subsidiary machine is driven by one machine; one that two drive, in any order, comes to any state."""
+        """Each subsidiary machine is driven by one machine; one that two drive, in any order, comes to any state.
+
+        Where some machine drives it, `one` of these is chosen, so none of the work is left out.
+        """
         of = (driven.instance,) if driven.indexed else ()
         one, two = (self._some("driver", of, role.instance) for _ in range(2))
 
@@ -196,6 +199,11 @@ class CompositeSteps(TaskEffects):
                 return conjunction(inside, self._wants(s, role, piece, states, me, other), done(other))
 
             self._driven_by(work, piece, lambda other: one(*self.schema.at(driven, other)), wanted)
+
+        def chosen(other: Term, me: Term) -> Term:
+            return z3.Implies(drives(me, other), drives(one(*self.schema.at(driven, other)), other))
+
+        work.given.append(self.sorts.for_all((driven.instance, role.instance), chosen))
 
         def both(*at: Term) -> Term:
             other = at[0] if at else z3.IntVal(0)

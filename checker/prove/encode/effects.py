@@ -30,10 +30,11 @@ Done: TypeAlias = Callable[..., Term]  # of a receiver, or of a channel's ends: 
 
 @dataclass
 class PartialStep:
-    """A step while its work is done: the state so far, and its side conditions."""
+    """A step while its work is done: the state so far, its side conditions, and what is chosen in it."""
 
     state: SymbolicState
     side_conditions: list[tuple[str, Term]] = field(default_factory=list)
+    given: list[Term] = field(default_factory=list)
 
 
 class TaskEffects:

@@ -393,7 +393,7 @@ class TransitionRelation(CompositeSteps):
                 inside = self._recover(work, read, role, mine, again)
                 cases = cases or inside
         back = work.state.put(key, at, z3.Not(again))
-        given, conditions = [*given, z3.Not(s.read(key, *at))], tuple(work.side_conditions)
+        given, conditions = [*given, z3.Not(s.read(key, *at)), *work.given], tuple(work.side_conditions)
         name, once = f"{actor} recovers", z3.Not(again)
         yield SymbolicStep(name, StepLabel(), (*given, once), back, conditions, cases=tuple(cases))
         name, whole = f"{actor} crashes again", self._stopped(back, roles[0], me, again)
