@@ -48,10 +48,6 @@ undecided what an idle one proves.
   members as there are. The sizes here depend on a node, so that is a fact for each two nodes, and the solver has to
   find the common member. The votes that a node has counted have to be those that were sent to it, which says of each
   vote that there is a message, as below.
-- **Who sent a message, and to whom.** Claims read a message's fields, and neither its sender nor its receiver. So the
-  election's `vote` carries both as fields; and a lock server over mailboxes, whose clients ask again and again,
-  cannot say "of this client no request is new": `heard(CHANNEL)` speaks of all machines at once. It would need the
-  two ends as fields of every message in claims, and `heard` of two machines.
 - **Numbers of messages.** That at most one message is on its way can be said (`len(pending(grant)) <= 1`), and proves
   the lock server and the token ring over a `bag`. Other numbers are not counted.
 - **That there is a message.** A step has to be shown to put it there: the solver has to find the place that the step
