@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import threading
 from contextlib import suppress
 from dataclasses import replace
@@ -124,6 +125,20 @@ def test_the_first_process_is_known_by_its_number_its_start_and_its_boot(
     assert not place.alive()
     write_file(place.born, {"pid": me.pid, "start": me.start, "boot": processes.boot()} | wrong)
     assert (place.leader() is not None, place.alive()) == (known, known)
+
+
+def test_a_first_process_that_has_ended_is_known_and_not_alive(tmp_path: Path) -> None:
+    """Until its parent has asked for its end; then nobody has its number."""
+    place, child = UnitDirectory(tmp_path), subprocess.Popen(["sleep", "60"])
+    seen = processes.look(child.pid)
+    assert seen is not None
+    write_file(place.born, {"pid": seen.pid, "start": seen.start, "boot": processes.boot()})
+    assert place.alive()
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert (place.leader() is not None, place.alive()) == (True, False)
+    child.wait()
+    assert (place.leader(), place.alive()) == (None, False)
 
 
 def test_one_action_at_a_time_and_the_next_one_after_it(tmp_path: Path) -> None:
