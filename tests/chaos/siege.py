@@ -102,10 +102,12 @@ def seconds_of_answer(control: Path) -> tuple[float, int]:
 
 
 def waited_for_processor(pid: int) -> float:
-    """Returns the seconds for which a process was ready to run and others ran: the load of the machine."""
-    with suppress(OSError, ValueError, IndexError):
-        return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
-    return 0.0
+    """Returns the seconds for which a process, or this thread, was ready to run and others ran: the machine's load."""
+    waited = 0
+    for place in (f"/proc/{pid}", f"/proc/self/task/{threading.get_native_id()}"):
+        with suppress(OSError, ValueError, IndexError):
+            waited += int(Path(place, "schedstat").read_text(encoding="ascii").split()[1])
+    return waited / 1e9
 
 
 class Clock(threading.Thread):
