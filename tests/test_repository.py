@@ -272,7 +272,8 @@ def test_every_test_that_a_document_names_exists() -> None:
 def test_every_link_between_documents_leads_somewhere() -> None:
     broken = []
     for name in _files():
-        if name.endswith(".md") and (ROOT / name).is_file():
+        # What reports print in tests lies without the pictures that they write beside it.
+        if name.endswith(".md") and (ROOT / name).is_file() and not name.startswith("tests/reports/expected/"):
             for target in re.findall(r"\]\(([^)\s]+)\)", _prose(ROOT / name)):
                 path, _, anchor = target.partition("#")
                 file = (ROOT / name).parent / path if path else ROOT / name
