@@ -2,7 +2,8 @@
 
 A report is what `pytest --durations=0 --durations-min=1` prints of a whole run, of the usual tests or of the long ones.
 tests/long.txt and tests/slow.txt are read where tests are collected (conftest.py); a mark in a test's file comes first.
-Of a test with parameters the cheapest always stays among those that `.ci/run` runs.
+Of a test with parameters the cheapest always stays among those that `.ci/run` runs. A test that no report has stays where
+it is.
 """
 
 from __future__ import annotations
@@ -41,7 +42,10 @@ def chosen(seconds: Counter[str]) -> tuple[list[str], list[str]]:
 
 
 def main() -> None:
-    for name, tests in zip(("long", "slow"), chosen(measured(map(Path, sys.argv[1:]))), strict=True):
+    seconds = measured(map(Path, sys.argv[1:]))
+    for name, found in zip(("long", "slow"), chosen(seconds), strict=True):
+        before = (FOLDER / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+        tests = sorted({*found, *(test for test in before if test not in seconds)})
         (FOLDER / f"{name}.txt").write_text("".join(f"{test}\n" for test in tests), encoding="utf-8")
         print(f"{len(tests)} tests are {name}")
 

@@ -137,7 +137,7 @@ def relations(steps: list[SymbolicStep], action: Action) -> list[SymbolicStep]:
         pytest.param(  # several machines of one actor, and channels in pairs
             "contention", {"last_end": 1},
             dict.fromkeys(("service_manager", "broker", "authority", "guest"), 2) | {"unit": 1},
-            61, {"local", "deliver", "crash", "recover"}, marks=pytest.mark.slow,
+            61, {"local", "deliver", "crash", "recover"}, marks=pytest.mark.long,
         ),
     ],
     ids=lambda v: getattr(v, "name", None),
