@@ -2,8 +2,8 @@
 
 A report is what `pytest --durations=0 --durations-min=1` prints of a whole run, of the usual tests or of the long ones.
 tests/long.txt and tests/slow.txt are read where tests are collected (conftest.py); a mark in a test's file comes first.
-Of a test with parameters the cheapest always stays among those that `.ci/run` runs. A test that no report has stays where
-it is.
+Of a test with parameters the cheapest always stays among those that `.ci/run` runs. A test that no report has stays
+where it is.
 """
 
 from __future__ import annotations

@@ -117,6 +117,8 @@ class Connection:
         self._connection.set_wal_hook(committed)
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> Cursor:
+        if "wal_autocheckpoint =" in statement:  # it would take the place of the hook, which says when here
+            statement = "SELECT 0"
         with _errors():
             return Cursor(self._connection.execute(statement, tuple(values)))
 
