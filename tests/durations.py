@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-LONG_SECONDS, SLOW_SECONDS = 2.0, 3.0  # on two cores with three workers
+LONG_SECONDS, SLOW_SECONDS = 1.5, 3.0  # on two cores with three workers
 MEASURED = re.compile(r"\s*([\d.]+)s (?:call|setup|teardown)\s+(tests/\S.*?)\s*")
 
 

@@ -25,7 +25,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_lock_for_any_number_of_clients_and_grants_is_safe() -> None:
     system = load(EXAMPLES / "mutex")
     found = induct(system, Setting(limit_seconds=3), jobs=1)
