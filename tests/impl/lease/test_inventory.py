@@ -62,6 +62,21 @@ def test_as_much_as_there_may_be(entry: dict[str, Any]) -> None:
     assert max(len(unit.name) for unit in found.units) <= 64
 
 
+@pytest.mark.parametrize(
+    ("entry", "names"),
+    [
+        ("a", ["a"]),
+        ({"name": "a"}, ["a"]),
+        ({"name": "a", "count": 1}, ["a-0"]),
+        ({"name": "a", "count": 2}, ["a-0", "a-1"]),
+        ({"name": "a", "count": 11}, [f"a-{n}" for n in range(11)]),
+    ],
+)
+def test_units_of_an_entry_with_a_count_have_numbers(entry: Any, names: list[str]) -> None:
+    """Also one alone: the count may grow, and no unit's name changes by that."""
+    assert [unit.name for unit in parse(entry).units] == names
+
+
 def test_units_that_are_alike_have_properties_of_their_own() -> None:
     one, two = parse({"name": "a", "count": 2, "properties": {"x": 1}}).units
     assert one.properties == two.properties

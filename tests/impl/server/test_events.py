@@ -42,6 +42,21 @@ def told(tmp_path: Path, story: Callable[[Cluster, Any, Path], Awaitable[None]])
     asyncio.run(run())
 
 
+def test_each_page_has_what_comes_next(tmp_path: Path) -> None:
+    """From each position, as many events as are asked for, or all that there are."""
+
+    async def story(c: Cluster, ask: Any, path: Path) -> None:
+        feed = event_feed.EventFeed(c.site)
+        last = c.site.chronicle.head.position
+        whole = [*EventLines(await feed.read(0, last))]
+        assert len(whole) == last > 3
+        for after in range(last + 1):
+            for limit in (1, 2, 3, last):
+                assert [*EventLines(await feed.read(after, limit))] == whole[after : after + limit], (after, limit)
+
+    told(tmp_path, story)
+
+
 def test_a_follower_reads_page_by_page_and_acknowledges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_feed, "PAGE", 3)
 
