@@ -93,3 +93,11 @@ def test_a_shipped_system_is_not_renewed(run: Run) -> None:
     done = run("check", "lease", "--write")
     assert done.returncode == 2
     assert "`leasehold init NAME --from lease` makes one" in done.stderr
+
+
+def test_what_explains_several_stays(run: Run, light: Path) -> None:
+    """A pattern is no name: whether all that it speaks of is over, its author decides."""
+    text = 'runs:\n  one:\n    distinct: 13\n    unvisited:\n      "light/*": nobody comes\n'
+    (light / "expected.yaml").write_text(text)
+    run("check", "light", "--write")
+    assert (light / "expected.yaml").read_text() == text.replace("13", "2")
