@@ -88,7 +88,8 @@ def _whole_lines(trace: Path) -> Iterator[tuple[str, str]]:
         if call.endswith("<unfinished ...>"):
             begun[process] = call.removesuffix("<unfinished ...>").rstrip()
         elif (resumed := re.match(r"<\.\.\. \w+ resumed>(.*)", call)) is not None:
-            yield process, begun.pop(process, "") + resumed[1]
+            # strace fills such a line up to the column of its results.
+            yield process, begun.pop(process, "") + re.sub(r"\)\s+= ", ") = ", resumed[1])
         else:
             yield process, call
 

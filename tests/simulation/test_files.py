@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import random
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from tests.simulation import recorded
 from tests.simulation.files import SECTOR, File, FileSystem, PowerLoss
 
 SEEDS = range(300)
@@ -285,3 +287,20 @@ def test_one_seed_is_one_crash_and_a_copy_is_another_disk() -> None:
         assert content(files) == before
         file.write(NEWER, 0)
         assert NEWER not in content(twins[0])
+
+
+def test_a_call_that_another_interrupts_is_recorded_like_any(tmp_path: Path) -> None:
+    """As strace writes it on a busy machine, in two lines, of which the second is filled up with spaces."""
+    name = "".join(f"\\x{byte:02x}" for byte in f"{tmp_path}/a".encode())
+    whole = [f"7 fsync(3<{name}>) = 0", f'7 rename("{name}", "{name}") = 0']
+    parts = [
+        f"7 fsync(3<{name}> <unfinished ...>", "8 <... futex resumed>)           = 0",
+        "7 <... fsync resumed>)      = 0",
+        f'7 rename("{name}", "{name}" <unfinished ...>', "7 <... rename resumed>)            = 0",
+    ]  # fmt: skip
+    found = []
+    for lines in (whole, parts):
+        (tmp_path / "trace").write_text("\n".join(lines) + "\n")
+        found.append([*recorded._calls(tmp_path / "trace", str(tmp_path))])
+    assert found[0] == found[1]
+    assert [call.name for call in found[0]] == ["sync", "rename"]
