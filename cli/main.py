@@ -7,15 +7,13 @@ import gc
 import importlib
 import os
 import sys
-from errno import EAGAIN, EIO, EMFILE, ENFILE, ENOBUFS, ENOMEM, ENOSPC
+from errno import EIO, ENOSPC
 from typing import Any
 
 import click
 
 from leasehold.cli.common import Exit
 from leasehold.impl.words import did_you_mean
-
-LACKS = {EMFILE, ENFILE, ENOMEM, EAGAIN, ENOBUFS}  # descriptors, memory, processes
 
 # Where each verb is, as `module:name`, in the order in which the help shows them. A verb is imported when it is asked
 # for, as most need only a few of the packages that all of them together do.
@@ -116,7 +114,9 @@ def main() -> None:
         click.echo(f"leasehold: {error.filename}: {error.strerror}", err=True)
         sys.exit(Exit.BAD_SPEC)
     except OSError as error:
-        if error.errno in LACKS:  # such as where an actor's loop is made
+        from leasehold.impl.descriptors import is_passing  # seldom asked for
+
+        if is_passing(error):  # such as where an actor's loop is made
             click.echo(f"leasehold: {error.strerror}: give the process more (`ulimit -a`), and try again", err=True)
             sys.exit(Exit.BAD_SPEC)
         if error.errno not in (ENOSPC, EIO):
