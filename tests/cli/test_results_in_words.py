@@ -40,7 +40,7 @@ from tests.systems import load
 
 
 def lines(print_: Callable[..., object], *given: Any, **how: Any) -> list[str]:
-    """What is printed on a console that is no terminal."""
+    """Returns the output on a console that is no terminal."""
     out = StringIO()
     print_(Console(file=out, width=120, soft_wrap=True, force_terminal=False), *given, **how)
     return out.getvalue().splitlines()

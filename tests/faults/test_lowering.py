@@ -210,7 +210,7 @@ def test_a_byzantine_role_does_not_write_shared_variables() -> None:
 
 
 def test_who_forgets_is_down_and_as_at_first(tmp_path: Path) -> None:
-    """Whether it was up or down; what its peers say to it is said again, as if it were lost."""
+    """An actor is emptied up or down; messages of its peers are sent again, as if they were lost."""
     relation = lowered("amnesia=2")
     assert (relation.retries, relation.crashes, relation.limits) == (True, (), {"amnesia": 2})
     assert [
@@ -260,7 +260,7 @@ def test_a_node_crashes_with_those_of_its_actors_that_there_are() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kind_of_fault_adds_something_or_is_a_matter_of_channels(kind: str) -> None:
-    """What messages suffer is said by the channels; each other kind has variables, crashes or changes of its own."""
+    """Channels say what messages suffer; each other kind has variables, crashes or changes of its own."""
     bare = lowered("none")
     made = KINDS[kind](bare, "broker" if kind == "byzantine" else 1)
     parts = {

@@ -173,7 +173,7 @@ def processes() -> ProcessCampaign:
 
 
 def coverage(system: System, cells: list[tuple[str, ...]]) -> tuple[Coverage, ConformanceResult]:
-    """Of every second transition and cell, of some control states that were explored, and of one that was not."""
+    """Returns every second transition and cell, some control states that were explored, and one that was not."""
     found = Coverage(system, runs=3, partial=1)
     names = [t.name for role in system.roles.values() for t in role.transitions()]
     found.transitions.update({name: n + 1 for n, name in enumerate(names) if n % 2})

@@ -29,7 +29,7 @@ def test_each_role_of_the_product_is_where_its_own_machines_are() -> None:
 
 @pytest.mark.parametrize("name", ["two_phase_commit", "three_phase_commit", "starter"])
 def test_a_projection_has_the_sum_of_what_it_joins(name: str) -> None:
-    """Of each node, and of each link by its label; a step within one of its nodes is no link."""
+    """Nodes and links, these by label, have their sums; a step within one of its nodes is no link."""
     whole = product(explore(load(shipped_folder(name))))
     rng = Random(name)
     seen = Counter({node.control: rng.randrange(5) for node in whole.nodes})

@@ -1,4 +1,4 @@
-"""What a verification has found as JUnit: the counts are those of the cases, whatever was found."""
+"""Results of a verification as JUnit: the counts are those of the cases, whatever was found."""
 
 from __future__ import annotations
 

@@ -68,11 +68,11 @@ def key_of(world: Reference, symmetry: bool) -> str:
 
 
 def _faults_of(world: Reference) -> tuple[Any, ...]:
-    """What a budget of faults has added to a system, and how many of each kind a run may have."""
+    """Returns the additions of a budget of faults to a system, and how many of each kind a run may have."""
     of = world.relation
     added = [v.name for v in of.variables], [(c.name, c.budget) for c in of.crashes], [c.name for c in of.changes]
-    traitor = None if of.byzantine is None else of.byzantine.name
-    return of.limits, sorted(of.unlimited), *added, of.retries, traitor
+    byzantine = None if of.byzantine is None else of.byzantine.name
+    return of.limits, sorted(of.unlimited), *added, of.retries, byzantine
 
 
 def usual_place(key: str) -> Path:

@@ -170,7 +170,7 @@ class StateSchema:
         return (instance,) if role.indexed else ()
 
     def ends(self, channel: Channel) -> tuple[t.Type, ...]:
-        """What tells a channel's lanes apart: both machines, or the one number that they have."""
+        """Returns the types that tell a channel's lanes apart: both machines, or the one number that they have."""
         sender, receiver = (self.index(self.system.roles[name]) for name in (channel.sender, channel.receiver))
         return sender if self._in_pairs(channel) else (*sender, *receiver)
 
@@ -308,7 +308,7 @@ class SymbolicState:
         channel = self.schema.system.channels[name]
 
         def counts(ends: tuple[Term, Term]) -> Term:
-            """That one end is the machine that is asked about, if there is one."""
+            """Returns whether one end is the machine that is asked about."""
             roles = channel.sender, channel.receiver
             return disjunction(*(end == instance for of, end in zip(roles, ends, strict=True) if of == role))
 

@@ -261,7 +261,7 @@ def test_the_product_is_not_known_where_a_log_is_missing() -> None:
 
 @pytest.mark.parametrize("name", ["two_phase_commit", "lease", "examples/ring"])
 def test_what_several_logs_exercise_is_the_sum_of_each(name: str) -> None:
-    """Of another number of machines without the product."""
+    """Another number of machines has its cases without the product."""
     of = known(name)
     one, other = (collected(of, ordered(of, walked(name, seed)), [*walked(name, seed)]) for seed in (0, 1))
     one.partial, other.partial = 3, 2

@@ -194,7 +194,7 @@ def test_the_worse_of_two_is_so_in_each_respect(one: WorstCase) -> None:
 @pytest.mark.parametrize("budget", ["crash=1", "crash=2", "power_cut=1,duplicate=1"])
 @pytest.mark.parametrize("product", ["[asker, teller]", "[asker]", "[teller]"])
 def test_cases_are_those_of_all_crashes_one_by_one(budget: str, product: str, conversation: Path) -> None:
-    """What is alike is joined: each case has the worst of its crashes, and a nearest of them."""
+    """Crashes that are alike are joined: each case has the worst of its crashes, and a nearest of them."""
     (conversation / "system.yaml").write_text(f"{SYSTEM}product: {product}\n")
     report = crash(load(conversation), Budget.parse(budget))
     finder, depths = report.finder, report.faulty.paths.labels.state_depths().tolist()

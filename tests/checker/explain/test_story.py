@@ -121,7 +121,7 @@ def test_a_short_story_has_what_has_changed_was_decided_or_has_failed(changes: d
 
 
 def test_what_actors_tell_is_a_story_in_the_order_of_time() -> None:
-    """Of machines and their units; at one tick by real time, where that is told."""
+    """Machines and their units are in their order; at one tick by real time, where that is told."""
     moved = {"at": 5, "time": 2.0, "transition": "m/a#go.2", "from": "a", "to": "b", "said": []}
     ticked = {"at": 4, "transition": "m/b#tick", "from": "b", "to": "a", "said": []}
     refused = {"at": 5, "time": 1.0, "refused": "close", "words": "too late", "times": 2}

@@ -405,7 +405,7 @@ def sorted_sets(value: Any) -> Any:
 
 
 def test_every_part_of_an_action_comes_back_from_a_checkpoint() -> None:
-    """Of the actions of a system under faults, and of one in which each part is another than usual."""
+    """The actions are those of a system under faults, and one in which each part is another than usual."""
     world = reference_of(load("contention", {"leases": 2, "max_units": 1}), Budget.parse("crash=1,duplicate=1,lose=1"))
     system, layout = world.system, world.layout
     reads, met = checkpoint.Actions(system, layout), set[str]()

@@ -1,4 +1,4 @@
-"""What differs from expected.yaml is said, in both directions; explanations are patterns of names."""
+"""Differences from expected.yaml are said in both directions; explanations are patterns of names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search may take: which graphs are decided on, and the words where one is too large."""
+"""Limits of a search: which graphs are decided on, and the words where one is too large."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def property_of(kind: Any, binding: dict[str, str]) -> Property:
 @pytest.mark.parametrize("verdict", VERDICTS)
 @pytest.mark.parametrize("kind", ["always", "sometimes", "leads_to"])
 def test_a_verdict_names_the_binding_for_which_it_was_found(kind: str, verdict: Verdict) -> None:
-    """What holds, or is open, does so for every binding; only a witness that is not seen yet is one of some binding."""
+    """A verdict is of every binding; only a witness that is not seen yet is one of some binding."""
     binding, path = {"c": "client[1]", "v": "2"}, Path(AT, (STEP,))
     named = verdict not in ("exhausted", "bounded") or (verdict == "bounded" and kind == "sometimes")
     for reason in ("", "why"):

@@ -305,7 +305,7 @@ def test_values_for_each_of_which_an_event_is_fair_are_read(tmp_path: Path) -> N
 
 
 def test_what_a_refinement_maps_is_read() -> None:
-    """Of what it maps everything, and what is claimed besides need not read it."""
+    """A refinement maps everything, and the claims besides it need not read it."""
     system = load(TRUTH / "two_phase_refines")
     asked = replace(system, properties={}, ends=None, constraint=None, initially=None)
     assert "resource_manager.state" in Influence(asked).read()

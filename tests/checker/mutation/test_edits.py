@@ -218,7 +218,7 @@ def test_the_mutants_of_each_rule(shop: System) -> None:
 
 
 def test_no_mutant_has_the_text_of_the_system(shop: System) -> None:
-    """Of an update or a field another value is another text, also of a set that is empty already."""
+    """Another value of an update or a field is another text, also where a set is empty already."""
     for m in of_rule(shop, "change_update", "change_field"):
         assert f"not `{m.item.partition(': ')[2]}`" not in m.what
 
@@ -319,7 +319,7 @@ def transitions(system: System) -> dict[str, Transition]:
 
 
 def test_other_edits_change_one_part_of_one_thing(shop: System) -> None:
-    """What they say is what they do."""
+    """Labels say what is done."""
     own, tasks = transitions(shop), shop.roles["keeper"].tasks
     for m in of_rule(shop, "swap_target", "drop_update", "change_update", "drop_guard"):
         changed, was = transitions(m.applied(shop)), own[m.subject]
@@ -418,7 +418,7 @@ VERDICTS = [
 
 @pytest.mark.parametrize("verdict", VERDICTS)
 def test_one_more_trial_decides_or_adds_to_what_was_noticed(verdict: Verdict) -> None:
-    """What kills or refuses is all that is said; else the first that was noticed stays, and that one was cut short."""
+    """A kill or a refusal is all that is said; else the first notice stays, and that a trial was cut short."""
     trial = Trial((("a", "1"),))
     for before in (outcome(0, "drop_task"), outcome(0, "drop_task", noticed="first", cut_short=True, seconds=1.0)):
         found = _after(before, verdict, trial)

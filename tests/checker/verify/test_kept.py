@@ -1,4 +1,4 @@
-"""What is kept of events: whoever opens the tables later finds what was written, whenever and in how many parts."""
+"""Kept events: whoever opens the tables later finds what was written, whenever and in how many parts."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_what_was_found_is_known_of_each_run_that_is_asked_for(count: int) -> No
 
 
 def test_an_event_is_of_the_run_that_it_is_about() -> None:
-    """Of a machine of the actor in that which it serves; an event of the actor itself is of none."""
+    """A machine of the actor is of the run that it serves; an event of the actor itself is of none."""
     event = next(e for e in walked("lease", 0)["site"] if isinstance(e, StepEvent))
     base: dict[str, Any] = {
         n: getattr(event, n) for n in ("position", "before", "actor", "epoch", "spec", "now", "time", "commit")

@@ -1,4 +1,4 @@
-"""What a verification tells of what it has found: each field in its place, together over stretches, and as metrics."""
+"""Results of a verification: each field in its place, together over stretches, and as metrics."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_unsealed_events_are_counted_where_signatures_are_checked(tmp_path: Path
 @pytest.mark.parametrize("kind", ["set", "fifo", "bag"])
 @given(acts=st.lists(st.tuples(st.booleans(), st.integers(0, 5)), max_size=12))
 def test_a_replayed_channel_is_that_of_the_explorer(kind: Any, acts: list[tuple[bool, int]]) -> None:
-    """Of each kind but a mailbox, whose numbers become ranks (test_lanes.py)."""
+    """Each kind is tried but a mailbox, whose numbers become ranks (test_lanes.py)."""
     lane, content = ReplayedLane(SimpleNamespace(kind=kind)), channels.empty(kind)  # type: ignore[arg-type]
     number, waiting = 0, list[tuple[int, str, tuple[int]]]()
     for send, which in acts:

@@ -25,6 +25,6 @@ def begun(agreement: str | None) -> RecoveredEvent | None:
 def test_parts_of_one_specification_and_one_set_of_constants_belong_together(
     one: tuple[str, str | None], other: tuple[str, str | None]
 ) -> None:
-    """What does not tell its constants may have any."""
+    """A part that does not tell its constants may have any."""
     same = one[0] == other[0] and (None in (one[1], other[1]) or one[1] == other[1])
     assert Stretch(one[0], begun(one[1])).is_of(Stretch(other[0], begun(other[1]))) == same

@@ -50,7 +50,7 @@ def names(given: Any) -> list[str]:
 
 
 def kept(name: str) -> bool:
-    """What a task has read of its step has a name of two parts, and is not in the YAML."""
+    """Returns whether a field keeps what a task has read: its name has two parts, and is not in the YAML."""
     return "__" in name
 
 
