@@ -342,11 +342,14 @@ def test_units_that_only_the_crash_has_put_in_quarantine_are_found(ours: int, th
     assert run.found() == ([("world", words)] if ours > theirs else [])
 
 
+@pytest.mark.parametrize("kept", ["failed", "closing"])
 @pytest.mark.parametrize("state", ["closed", "active", "failed"])
 @pytest.mark.parametrize(("ours", "theirs"), [(0, 1), (1, 1), (1, 2)])
-def test_who_waits_for_a_unit_may_get_it_where_a_teardown_is_made_again(ours: int, theirs: int, state: str) -> None:
+def test_who_waits_for_a_unit_may_get_it_where_a_teardown_is_made_again(
+    ours: int, theirs: int, state: str, kept: str
+) -> None:
     """The unit is out of quarantine then; one that is not, though its machine has failed, was forgotten."""
-    states = {(BELOW, f"unit[{n}]"): "failed" if n < ours else state for n in range(theirs)}
+    states = {(BELOW, f"unit[{n}]"): kept if n < ours else state for n in range(theirs)}
     run = views(A, B, (True, True), (ours, theirs), states)
     assert bool(run.found()) == (ours == theirs or state == "failed")
 
