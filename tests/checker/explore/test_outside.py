@@ -83,6 +83,29 @@ def test_a_site_tears_down_nothing_that_its_holder_keeps(named: bool, tmp_path: 
     assert (None if verdict.path is None else len(verdict.path)) == (None if named else 26)
 
 
+# A lease that was over is resumed for two units, one of which a guest still leaves, and is given up before its holder is told.
+RESUMED = {"leases": 1, "max_units": 2, "losses": True, "repair_limit": 0, "replace_limit": 0}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("told", [True, False], ids=["as shipped", "of units that no holder was told of"])
+def test_a_lease_that_is_resumed_is_used_when_its_holder_is_told(told: bool, tmp_path: Path) -> None:
+    for name in ("contention", "lease"):
+        shutil.copytree(shipped_folder(name), tmp_path / name)
+    folder = tmp_path / "contention"
+    (folder / "expected.yaml").unlink()
+    properties = folder / "invariants.yaml"
+    text, excused = properties.read_text(), " or old(g.state == leaving and unit_of_guest(g) not in site_of(g).told)"
+    assert excused in text
+    properties.write_text(text if told else text.replace(excused, ""))
+    name = "a_unit_is_not_torn_down_under_a_guest"
+    found = explore(only_these(load(folder, RESUMED), [name]), limits=Limits(depth=28))
+    (verdict,) = found.properties
+    assert (verdict.verdict, None if verdict.path is None else len(verdict.path)) == (
+        ("bounded", None) if told else ("violated", 27)
+    )
+
+
 # The guests stay: no state that waits for its site makes them leave.
 STAY = [
     ("    tasks: [ask_for_longer_ticket, withdraw, leave_others]", "    tasks: [ask_for_longer_ticket, leave_others]"),
