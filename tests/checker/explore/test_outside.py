@@ -83,7 +83,7 @@ def test_a_site_tears_down_nothing_that_its_holder_keeps(named: bool, tmp_path: 
     assert (None if verdict.path is None else len(verdict.path)) == (None if named else 26)
 
 
-# A lease that was over is resumed for two units, one of which a guest still leaves, and is given up before its holder is told.
+# A lease that was over is resumed for two units, one of which a guest still leaves, and its holder is not told in time.
 RESUMED = {"leases": 1, "max_units": 2, "losses": True, "repair_limit": 0, "replace_limit": 0}
 
 
