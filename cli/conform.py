@@ -182,8 +182,10 @@ def _judged(log: JudgedLog) -> str:
         words += f" ({log.steps - log.not_judged - log.by_reference} by the compiled core alone)"
     words += f", {counted(log.messages, 'message')} compared with what was sent"
     if log.pruned:
-        words += f"; events up to {log.pruned} are not in it, and "
-        words += f"{counted(log.not_judged, 'step')} that begin there are not judged"
+        skipped = (
+            "1 step that begins there is" if log.not_judged == 1 else f"{log.not_judged:,} steps that begin there are"
+        )
+        words += f"; events up to {log.pruned} are not in it, and {skipped} not judged"
     return words
 
 

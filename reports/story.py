@@ -50,10 +50,9 @@ def story_lines(story: Sequence[StoryEntry], whole: bool = False) -> list[str]:
 
 def _alike(entry: StoryEntry) -> tuple[Any, ...]:
     """Returns what neighbouring entries have in common that are told in one line."""
-    words = entry.reason, entry.words, entry.sends, entry.starts, entry.sender
     role, numbered, _ = entry.machine.partition("[")
     which = role if numbered and not entry.number else entry.machine
-    return entry.actor, entry.kind, entry.now, which, entry.event, entry.cause, entry.source, entry.state, *words
+    return entry.actor, entry.kind, entry.now, which, what_happened(entry, which)
 
 
 def _row(alike: list[StoryEntry], dated: bool) -> tuple[str, str, str, str]:

@@ -113,6 +113,9 @@ def test_what_is_wrong_with_a_log_is_one_sentence() -> None:
     ({"not_judged": 2, "by_reference": 5, "pruned": 1},
      "a: events 2 to 9, 5 steps judged, 3 messages compared with what was sent; events up to 1 are not in it, and 2 "
      "steps that begin there are not judged"),
+    ({"not_judged": 1, "by_reference": 6, "pruned": 1},
+     "a: events 2 to 9, 6 steps judged, 3 messages compared with what was sent; events up to 1 are not in it, and 1 "
+     "step that begins there is not judged"),
     ({"not_judged": 2, "by_reference": 4, "pruned": 1},
      "a: events 2 to 9, 5 steps judged (1 by the compiled core alone), 3 messages compared with what was sent; events "
      "up to 1 are not in it, and 2 steps that begin there are not judged"),

@@ -22,7 +22,8 @@ OTHERS: dict[str, Any] = {
     "transition": "unit/idle#go.2", "reason": "why", "well": False, "words": "more", "sends": ("z to y",),
     "starts": ("policy.p",), "driven": True,
 }  # fmt: skip
-TOGETHER = {"position", "time", "fields", "transition", "well", "number", "driven"}  # none of them is in a line's words
+# None of them is in the line's words: a message that is taken has a sender, so no other cause, and no reason.
+TOGETHER = {"position", "time", "transition", "well", "number", "driven", "cause", "reason"}
 
 
 def test_each_field_has_a_case() -> None:
@@ -40,6 +41,14 @@ def test_entries_that_differ_in_what_is_told_have_lines_of_their_own(name: str) 
     assert "unit[1], unit[2], unit[3] idle -> busy" in line
     assert len(story_lines([ENTRY, numbered])) == 2
     assert len(story_lines([ENTRY, replace(ENTRY, event="else"), ENTRY])) == 3  # only neighbours
+    answered, left = replace(ENTRY, sender=""), replace(ENTRY, transition="")
+    assert len(story_lines([answered, replace(answered, well=False)])) == 2
+    assert len(story_lines([answered, replace(answered, cause="client")])) == 2
+    assert len(story_lines([left, replace(left, reason="why")])) == 2
+    assert len(story_lines([answered, replace(answered, fields={"a": 0, "b": {}, "c": []})])) == 2
+    assert (
+        len(story_lines([answered, replace(answered, fields={"a": 1, "b": {}, "c": []})])) == 1
+    )  # as these say nothing
 
 
 @pytest.mark.parametrize("count", [1, BEGINNING + END, BEGINNING + END + 1, BEGINNING + END + 2, 200])
