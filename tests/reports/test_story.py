@@ -44,7 +44,7 @@ def test_entries_that_differ_in_what_is_told_have_lines_of_their_own(name: str) 
     answered, left = replace(ENTRY, sender=""), replace(ENTRY, transition="")
     assert len(story_lines([answered, replace(answered, well=False)])) == 2
     assert len(story_lines([answered, replace(answered, cause="client")])) == 2
-    assert len(story_lines([left, replace(left, reason="why")])) == 2
+    assert len(story_lines([left, replace(left, reason="why")], whole=True)) == 2
     assert len(story_lines([answered, replace(answered, fields={"a": 0, "b": {}, "c": []})])) == 2
     assert (
         len(story_lines([answered, replace(answered, fields={"a": 1, "b": {}, "c": []})])) == 1
