@@ -224,7 +224,7 @@ def _weakest(
     system: System, budget: Budget, broken: tuple[str, ...], progress: Watch, whole: Exploration,
     reference: Of, engine: Engine, rest: Callable[[], Limits],
 ) -> Iterator[tuple[PropertyResult, Budget]]:  # fmt: skip
-    """For each property the first budget, from the weakest on, under which it fails, and how."""
+    """Yields for each broken property the first budget, from the weakest on, under which it fails, and how."""
     left = set(broken)
     for less in budget.weaker() if left else ():
         found = explore(only_these(system, left), rest(), progress, budget=less, reference=reference, engine=engine)
@@ -239,7 +239,7 @@ def _weakest(
 
 
 def follow(system: System, budgets: Sequence[Budget]) -> list[Budget]:
-    """Of ever larger budgets, those between that need not be explored where nothing breaks under the last.
+    """Returns which of ever larger budgets, but the first, need not be explored where nothing breaks under the last.
 
     Every run under a smaller budget is one under the last. It is fair there too if both have the same steps that are no
     faults, as then the same is possible in its states: only retries come with a kind of fault.

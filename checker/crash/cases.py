@@ -47,7 +47,7 @@ class WorstCase:
 
     @property
     def size(self) -> int:
-        """For comparison: what never returns is more than what has no number, and that is more than any."""
+        """A number for comparison: never to return is more than to have no number, and that is more than any number."""
         if self.returns is None:
             return 0
         return 1 << 61 if not self.returns else 1 << 60 if self.steps is None else self.steps
@@ -153,7 +153,7 @@ class CaseFinder:
         self._who = np.array([*who, *range(len(layout.actors))], dtype=np.int16)
 
     def _total(self) -> Any:
-        """By group, the worst that follows a restart: steps and messages, for each mode in turn."""
+        """Returns the worst that follows a restart, by group: steps and messages, for each mode in turn."""
         total = np.full((len(self._example), 2 * len(self.modes)), _NONE, dtype=np.int32)
         who = self._who[self.stopped_at]
         for number, (place, worst) in enumerate(self.worst.values()):
@@ -190,7 +190,7 @@ class CaseFinder:
             yield self._crash(int(n))
 
     def nearest(self) -> dict[Case, tuple[int, int | None, ModelActor]]:
-        """For each case, a crash on a shortest path: the state after it, the number of its point, and who stopped."""
+        """Returns for each case a crash on a shortest path: the state after it, its point's number, and who stopped."""
         depths = self.paths.labels.state_depths()[self.stopped]
         best: dict[Case, tuple[int, int]] = {}  # depth, and which of the crashes
         for column, mode in enumerate(self.modes):
@@ -212,7 +212,7 @@ class CaseFinder:
         return int(self.stopped[n]), at if at < len(self.points) else None, self._actor_at(at)
 
     def worst_in(self, state: int, actor: ModelActor) -> dict[str, WorstCase]:
-        """In which modes an actor that is down may restart, and the worst that follows."""
+        """Returns the modes in which an actor that is down may restart, each with the worst that follows."""
         place, worst = self.worst[actor.name]
         return dict(self._by_mode(worst[place[state]])) if place[state] >= 0 else {}
 
@@ -235,7 +235,7 @@ class CaseFinder:
             yield point_name(role, self.states[state][self.world.layout.at(role, i, None)], where)
 
     def _restarts(self, actor: ModelActor) -> tuple[Any, Any]:
-        """By state its position among those in which an actor is down, and for these the worst that follows a restart.
+        """Returns each state's position among those with an actor down, and for these the worst that follows a restart.
 
         Between the crash and the restart the others take their steps, and no other fault comes.
         """
@@ -248,7 +248,7 @@ class CaseFinder:
         return place, worst
 
     def _after(self, ways: RecoverySteps | None) -> Any:
-        """By state, the worst convergence from it: steps and messages."""
+        """Returns the worst convergence from each state: steps and messages."""
         size = len(self.states)
         if ways is None:
             return np.full((size, 2), _NOT_ASKED, dtype=np.int32)

@@ -1,4 +1,4 @@
-"""Whether a system stabilises by itself: once faults stop, every fair run returns to a legal state, and how fast.
+"""Self-stabilisation: whether every fair run returns to a legal state once faults stop, and how fast.
 
 Theory of operation (paper, section 3; Arora and Gouda's closure and convergence). A state is *legal* when it is
 reachable without any fault; a *recovery state* is reachable only with faults. Once faults stop, a run takes steps of
