@@ -1,1 +1,1 @@
-"""What the checker needs of the machine that it runs on."""
+"""The machine's services that the checker needs: a cache, deadlines, workers, and kept results of mutants."""

@@ -1,4 +1,4 @@
-"""Where the checker keeps what it would have to make again: proofs, results of mutants, and checkpoints."""
+"""The cache of what the checker would have to make again: proofs, results of mutants, and checkpoints."""
 
 from __future__ import annotations
 

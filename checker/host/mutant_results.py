@@ -28,14 +28,14 @@ NOT_MISSED = ("unseen", "survives", "explained")  # no property finds these; equ
 
 
 class KeptResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """By mutant: `killed`, `refused`, `equivalent`, `unseen`, `explained` or `survives`."""
+    """The kept result of each mutant: `killed`, `refused`, `equivalent`, `unseen`, `explained` or `survives`."""
 
     results: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """What mutants say of a system's transitions.
+    """The mutants of a system's transitions that no property finds, and how many transitions were tried.
 
     Attributes:
         tried: how many transitions were tried without, or with another target or update.

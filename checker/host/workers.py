@@ -32,7 +32,7 @@ def ended_by_signals() -> Iterator[None]:
 
 @contextmanager
 def signals_deferred() -> Iterator[None]:
-    """What would end the work waits for the end of the block, in which actors would take it for an error of theirs.
+    """Defers the signals that end the work to the end of the block, whose actors would take one for an error of theirs.
 
     For the main thread; in another one nothing changes.
     """
@@ -49,7 +49,7 @@ def signals_deferred() -> Iterator[None]:
 
 @contextmanager
 def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """In the main thread a handler takes the signals that end the work, until the block ends or it has set others."""
+    """Has a handler take the signals that end the work, in the main thread, until the block ends or it sets others."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -88,7 +88,7 @@ def follow_parent() -> None:
 
 
 def end_with_parent() -> None:
-    """This process, which `multiprocessing` started, is killed when its parent ends."""
+    """Has this process, which `multiprocessing` started, killed when its parent ends."""
     threading.Thread(target=_wait_for_end, daemon=True).start()
 
 
