@@ -109,6 +109,6 @@ def _trial(node: YamlNode, loader: SystemLoader, sink: Sink) -> Trial:
 
 
 def known_survivors(battery: Battery, mutants: Iterable[Mutation]) -> dict[str, list[str]]:
-    """For each explanation, by its pattern, the mutants that it speaks of."""
+    """Returns the mutants that each explanation speaks of, by its pattern."""
     names = [m.name for m in mutants]
     return {e.pattern: [n for n in names if e.fits(n)] for e in battery.explanations}

@@ -1,4 +1,4 @@
-"""How good are a system's properties? Each mutant of it is tried in a battery of settings until a property finds it.
+"""Mutation testing: each mutant of a system is tried in a battery of settings until one of its properties finds it.
 
 A mutant is *killed* when a property that the system itself satisfies in that setting is violated, or when the mutant no
 longer stabilises under faults where the system does. That it has other numbers of states is no kill, as no property
@@ -83,7 +83,7 @@ class MutantOutcome:
 
 @dataclass(frozen=True, slots=True)
 class RuleScore:
-    """How many mutants a rule made, and what became of them."""
+    """The number of mutants that a rule made, and the numbers of them by what became of them."""
 
     made: int
     refused: int
@@ -93,7 +93,7 @@ class RuleScore:
 
     @property
     def others(self) -> int:
-        """Those that a property ought to kill."""
+        """The number of mutants that a property ought to kill."""
         return self.made - self.refused - self.equivalent - self.unseen
 
     @property
@@ -157,7 +157,7 @@ def _score(outcomes: Sequence[MutantOutcome]) -> RuleScore:
 
 @dataclass(frozen=True, slots=True)
 class MutationProgress:
-    """How far a campaign has come: in a stage, `tried` of `left`.
+    """The progress of a campaign: in a stage, `tried` of `left`.
 
     `survivor` is one that has just been found, or, later, has turned out to be unseen.
     """

@@ -188,7 +188,7 @@ class ObservedSystem:
 
     @cached_property
     def _calls(self) -> Mapping[tuple[str, int], list[tuple[Call, Function]]]:
-        """By machine, what it may call, and when."""
+        """The calls that each machine may make, and when."""
         return {
             (m.role.name, m.instance): [
                 (task, _always if task.when is None else m.function(task.when))

@@ -119,7 +119,7 @@ def mutations(system: System, every_target: bool = False) -> tuple[Mutation, ...
 
 
 def sampled(mutants: Sequence[Mutation], count: int, seed: int = 0) -> Sequence[Mutation]:
-    """So many of the mutants, chosen at random by the seed, in their order; all of them where there are no more."""
+    """Returns `count` mutants, chosen at random by the seed, in their order; all of them where there are no more."""
     if count >= len(mutants):
         return mutants
     wanted = random.Random(seed).sample(range(len(mutants)), count)
