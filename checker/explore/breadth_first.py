@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far an exploration has come."""
+    """The progress of an exploration."""
 
     distinct: int
     generated: int
@@ -53,7 +53,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Checkpointing:
-    """That a search leaves a checkpoint, if it has to leave off.
+    """A request that a search leave a checkpoint, if it has to leave off.
 
     Attributes:
         place: the file; None: where checkpoints usually are.
@@ -66,7 +66,7 @@ class Checkpointing:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Where an exploration stops early; None is no limit, but for memory."""
+    """The limits at which an exploration stops early; None is no limit, but for memory."""
 
     states: int | None = None
     depth: int | None = None
@@ -124,7 +124,7 @@ class BreadthFirstSearch:
         return self._result(why)
 
     def _end(self, least: float = 0.0) -> float | None:
-        """When what does not look at the clock is broken off, if time is limited; not before so many seconds."""
+        """Returns when to break off what does not look at the clock, if time is limited; not before so many seconds."""
         seconds = self.limits.seconds
         return None if seconds is None else max(self.started + seconds + grace(seconds), time.perf_counter() + least)
 

@@ -275,7 +275,7 @@ class Canonical:
         return [ordered(s[cell]) for cell in (*cells, *(joint.lane.cell for joint in self._lanes))]
 
     def _classes(self, s: State) -> list[tuple[Group, list[list[int]]]]:
-        """By group, its instances in classes that no permutation can mix, in an order that none changes."""
+        """Returns the instances of each group in classes that no permutation can mix, in an order that none changes."""
         colours = {role: [0] * group.count for role, group in self.group_of.items()}
         parts = 0
         while True:

@@ -140,7 +140,7 @@ class SmallSearch(ReferenceSearch):
 
 
 class HeldClaims:
-    """What is fed to the claims of a search, kept until it is asked.
+    """A stand-in for the claims of a search, which keeps what they are fed until they are asked.
 
     Attributes:
         claims: those that are to be asked.

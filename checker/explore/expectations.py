@@ -113,7 +113,7 @@ def _explained(
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a crash point is not met, or a mutant survives; `*` in the pattern stands for any letters."""
+    """The reason why a crash point is not met, or a mutant survives; `*` in the pattern stands for any characters."""
 
     pattern: str
     reason: str

@@ -260,7 +260,7 @@ class FaultyReference(Reference):
 
     @cached_property
     def answered_by(self) -> dict[int, list[Lane]]:
-        """By the cell of each mailbox between two machines, those by which answers come."""
+        """The mailboxes through which answers come back, by the cell of each mailbox between two machines."""
         lanes = [lane for lane in self.layout.lanes if lane.channel.kind == "mailbox"]
         return {
             lane.cell: [b for b in lanes if b is not lane and self.layout.ends(b) == self.layout.ends(lane)[::-1]]

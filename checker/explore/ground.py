@@ -128,7 +128,7 @@ class GroundMachine:
 
     @cached_property
     def timers(self) -> dict[str, list[GroundOffer]]:
-        """By control state, the offers for which the clock waits."""
+        """The offers for which the clock waits, by control state."""
         found = {state: [o for o in offers if o.offer.cause == "tick"] for state, offers in self.offers.items()}
         return {state: offers for state, offers in found.items() if offers}
 

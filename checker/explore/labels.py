@@ -1,4 +1,4 @@
-"""How many faults are left where: what lets an exploration under a budget keep the budget out of the states.
+"""Labels: the faults left on the way to each state, which let an exploration keep its budget out of the states.
 
 Theory of operation. A fault takes from the budget and nothing else looks at it. So whatever can be done from a state
 with few faults left can be done from it with more, and of all ways to a state those alone count that are not dominated:
@@ -78,7 +78,7 @@ class Labels:
         return True
 
     def state_depths(self) -> Any:
-        """By state, how many steps a shortest path to it has: an array."""
+        """Returns the number of steps on a shortest path to each state: an array."""
         return np.fromiter((self.depths[labels[0]] for labels in self.of), dtype=np.int32, count=len(self.of))
 
     def chain(self, label: int) -> list[int]:

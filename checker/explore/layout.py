@@ -1,4 +1,4 @@
-"""Where the parts of a global state lie in a flat tuple: the reference's memory map.
+"""The layout of the parts of a global state in a flat tuple: the reference's memory map.
 
     per machine: control state, data ...     shared variables
     per channel and pair of machines: the messages on their way     per limited fault of a channel: what is left

@@ -1,4 +1,4 @@
-"""From a state's number back to a shortest path that a person can read and a tool can replay."""
+"""The way back from a state's number to a shortest path that a person can read and a tool can replay."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Paths:
     # All states at once
 
     def where(self, e: Expression) -> Any:
-        """By state, whether an expression over it holds: an array of truths."""
+        """Returns for each state whether an expression over it holds: an array of truths."""
         holds = self.world.function(e)
         return np.fromiter((bool(holds(s, (), -1)) for s in self.states), dtype=bool, count=len(self.states))
 
@@ -47,12 +47,12 @@ class Paths:
         return list(found), column
 
     def holding(self, cell: int, value: object) -> Any:
-        """By state, whether a cell has a value: an array of truths."""
+        """Returns for each state whether a cell has a value: an array of truths."""
         values, column = self.column(cell)
         return np.array([v == value for v in values], dtype=bool)[column]
 
     def combinations(self, cells: Sequence[int]) -> tuple[Any, list[tuple[Any, ...]]]:
-        """By state, the number of what it has in some cells: an array; and what that is, by number."""
+        """Returns the number of what each state has in some cells: an array; and what that is, by number."""
         numbers = np.zeros(len(self.states), dtype=np.int64)
         known: list[tuple[Any, ...]] = [()]
         for cell in cells:
@@ -63,7 +63,7 @@ class Paths:
         return numbers, known
 
     def among(self, numbers: Any, other: Paths, cells: int) -> Any:
-        """Of the states with these numbers, whether another search has a state with the same first so many cells."""
+        """Returns for states with these numbers whether another search has one with the same first `cells` cells."""
         known = {s[:cells] for s in other.states}
         return np.fromiter((s[:cells] in known for s in self.some(numbers)), dtype=bool, count=len(numbers))
 
@@ -213,7 +213,7 @@ class Paths:
 
 
 def _matched(wanted: Sequence[Set[Group]]) -> list[Group | None]:
-    """For each place one of the groups that are wanted there, so that as many as can be are somewhere."""
+    """Returns for each place one of the groups that are wanted there, so that as many as can be are somewhere."""
     held: list[Group | None] = [None] * len(wanted)
 
     def finds_place(group: Group, seen: set[int]) -> bool:

@@ -1,4 +1,4 @@
-"""What symmetry can save of a search, and what it costs: whether one state is visited for each orbit.
+"""The use of symmetry: what it can save of a search, what it costs, and whether one state is visited for each orbit.
 
 Theory of operation. Where everything that concerns an instance is a slice of its own, the C engine puts slices in order
 and loses nothing. Elsewhere only the reference has the form of an orbit, and tries arrangements for it, so that a state
@@ -30,7 +30,7 @@ SAMPLE_SECONDS = 5.0  # of CPU time; forms that take longer than that are dear i
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """How a search uses symmetry.
+    """The way in which a search uses symmetry.
 
     Attributes:
         canonical: finds the form of each orbit; None where all states are visited.

@@ -203,7 +203,7 @@ class Reference(States):
         return all(s[at] not in values for at, values in self._separates[lane.cell])
 
     def may(self, s: Any, lane: Lane, fault: str) -> bool:
-        """Whether a channel may lose, duplicate or reorder a message; that of a stopped sender may always be lost.
+        """Returns whether a channel may lose, duplicate or reorder a message; a stopped sender's may always be lost.
 
         A `fifo` has those faults alone that it declares: else its messages are in the sender's store until received.
         """
@@ -352,7 +352,11 @@ class Reference(States):
         return action.transition.name, *driven
 
     def effects(self, s: State, action: Action) -> list[Any]:
-        """What a step sent (lane, message, fields) and drove (machine, event, before, after, transition), in order."""
+        """Returns what a step sent and drove, in order.
+
+        Each thing sent is a lane, a message and fields; each thing driven a machine, an event, the states before and
+        after, and a transition.
+        """
         log: list[Any] = []
         if action.role is None or action.kind == "lose":
             return log

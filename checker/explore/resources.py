@@ -68,7 +68,7 @@ def memory_words(limit: int) -> str:
 
 
 def too_much_to_decide(edges: int, limit: int | None) -> str:
-    """Why what asks for the whole graph, which has so many edges, is not decided; nothing where there is room."""
+    """Returns why what needs the whole graph, of so many edges, is left undecided; nothing where there is room."""
     if edges > MOST_EDGES:
         return f"the search is done, but a graph of {edges:,} edges is too large to be decided on"
     needed = edges * TO_DECIDE

@@ -93,7 +93,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """From an initial state, step by step; `loop` is the index of the step that an endless run returns to."""
+    """A path from an initial state, step by step; `loop` is the index of the step that an endless run returns to."""
 
     initial: Snapshot
     steps: tuple[Step, ...]

@@ -32,7 +32,7 @@ class Action(NamedTuple):
 
     @property
     def consumes(self) -> bool:
-        """Whether a machine consumes an event, perhaps within a crash; a crash between two steps consumes nothing."""
+        """Returns whether a machine consumes an event, perhaps in a crash; a crash between steps consumes nothing."""
         if self.kind == "crash":
             return self.transition is not None or self.lane is not None
         return self.kind in ("local", "deliver", "tick")

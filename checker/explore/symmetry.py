@@ -1,4 +1,4 @@
-"""Which machines nothing tells apart: roles whose instances may change places in every state, without a difference.
+"""Symmetry: roles whose instances nothing tells apart; they may change places in every state without a difference.
 
 Theory of operation (Ip and Dill, "Better verification through symmetry", 1996: scalarsets). A role's instances are
 alike if their numbers are only compared for equality, looked up, put into sets, counted over, sent to and heard from.
@@ -115,7 +115,7 @@ _TELLS = {"index": "takes the number of", **dict.fromkeys(("<", "<=", ">", ">=",
 
 @dataclass(frozen=True, slots=True)
 class _Site:
-    """Where an expression stands; `of` is the property, if it is one's."""
+    """The place in which an expression stands; `of` is the property, if it is one's."""
 
     words: str
     place: Place
@@ -301,7 +301,7 @@ def _of_others(e: x.Expression) -> bool:
 
 
 def _matched(e: x.Expression) -> tuple[t.Instance, t.Instance] | None:
-    """Of what types two instances of one number are: `index(a) == index(b)` asks for them, `b[index(a)]` takes one."""
+    """Returns the types of two instances of one number, as `index(a) == index(b)` asks for and `b[index(a)]` takes."""
     match e:
         case x.Apply(
             op="==" | "!=", operands=(x.Apply(op="index", operands=(left,)), x.Apply(op="index", operands=(right,)))

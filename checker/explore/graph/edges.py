@@ -144,7 +144,7 @@ class Graph:
 
     @property
     def sources(self) -> NDArray[np.int32]:
-        """Of each edge, where it begins: made anew each time, as it is large and seldom asked for."""
+        """The state in which each edge begins: made anew each time, as it is large and seldom asked for."""
         return np.repeat(np.arange(len(self.first) - 1, dtype=np.int32), np.diff(self.first))
 
     def source(self, e: int) -> int:
@@ -152,7 +152,7 @@ class Graph:
         return int(np.searchsorted(self.first, e, side="right")) - 1
 
     def beginning(self, marks: Any) -> Any:
-        """Of each edge, whether the state is marked where it begins."""
+        """Returns for each edge whether the state in which it begins is marked."""
         return np.repeat(marks, np.diff(self.first))
 
     @cached_property
@@ -163,7 +163,7 @@ class Graph:
         return edges, sources[edges]
 
     def column(self, name: str) -> Any:
-        """By edge, the value of a field of its row that is a number or a truth."""
+        """Returns for each edge the value of a field of its row that is a number or a truth."""
         values = np.array([getattr(row, name) for row in self.kinds], dtype=np.int32 if name in _NUMBERS else bool)
         if name in _NUMBERS and values.max(initial=0) <= np.iinfo(np.int16).max:
             values = values.astype(np.int16)
@@ -193,11 +193,11 @@ class Graph:
 
     @cached_property
     def lasting(self) -> Any:
-        """Of each edge, whether the step may be taken for ever; None: every one may."""
+        """Returns for each edge whether its step may be taken for ever; None: every one may."""
         return ~self.column("fault") if self.faults_stop else None
 
     def may_last(self, edges: Any) -> Any:
-        """Of some edges, whether the step may be taken for ever."""
+        """Returns for each of some edges whether its step may be taken for ever."""
         return np.ones(len(edges), dtype=bool) if self.lasting is None else self.lasting[edges]
 
     @cached_property
@@ -211,7 +211,7 @@ class Graph:
 
     @cached_property
     def on_cycles(self) -> Any:
-        """By state, whether steps that may be taken for ever lead from it to another state and back."""
+        """Returns for each state whether steps that may be taken for ever lead from it to another state and back."""
         _, component_of = components(self.first, self.targets, self.lasting)
         return (np.bincount(component_of) > 1)[component_of]
 
@@ -219,7 +219,7 @@ class Graph:
 
     @cached_property
     def group_of(self) -> Any:
-        """By row, its group."""
+        """The group of each row."""
         return np.array([row.group for row in self.kinds], dtype=np.int32)
 
     def enabled(self, asked: Demands) -> list[FairGroups]:
@@ -242,7 +242,7 @@ class Graph:
         return found
 
     def _possible(self, by_row: Any) -> Any:
-        """By state, the bits of all its edges together, given those of each row."""
+        """Returns the bits of all edges of each state together, given those of each row."""
         size = len(self.first) - 1
         found = np.zeros(size, dtype=np.uint64)
         for begin in range(0, size, BLOCK):
@@ -276,7 +276,7 @@ class Graph:
         self._rests.clear()
 
     def rests(self, asked: Demands) -> Any:
-        """By state, whether a fair run may stay in it for ever: no step must come, or one that must changes nothing."""
+        """Returns in which states a fair run may stay for ever: no step must come, or one that must changes nothing."""
         known = self._rests.get(asked)
         if known is None:
             known = self._rests[asked] = np.ones(len(self.first) - 1, dtype=bool)

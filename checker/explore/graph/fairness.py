@@ -1,4 +1,4 @@
-"""Which steps a fair run must take in the end, and how surely.
+"""Fairness: the steps that a fair run must take in the end, and how surely.
 
 Theory of operation. Fairness is asked of *groups* of steps: the messages of one channel between two machines in their
 turn, the answers of one task, a machine's due tick, the clock, the restart of an actor, and each environment action for

@@ -36,7 +36,7 @@ def leading(ends: Marks, graph: Graph, among: Marks | None = None) -> Marks:
 
 
 def components_among(among: Marks, graph: Graph) -> Any:
-    """By state the number of its strongly connected component, by steps that may be taken for ever.
+    """Returns the number of each state's strongly connected component, by steps that may be taken for ever.
 
     Only components of states that are marked count; each other state is one of its own.
     """

@@ -108,7 +108,7 @@ class Cycles:
         self.looked_at = 0
 
     def _possible(self, graph: Graph, asked: Demands) -> list[int]:
-        """By position, the bits of the groups of which some step is possible, also of those that lead out."""
+        """Returns the bits of the groups with a possible step at each position, steps that lead out included."""
         found = [0] * len(self.states)
         for word in graph.enabled(asked):
             bits = [self.bit[g] for g in word.groups]
@@ -118,14 +118,14 @@ class Cycles:
 
     @cached_property
     def backward(self) -> tuple[Any, Any]:
-        """By position where the edges that end there begin among their sources, and these."""
+        """The edges by their ends: where those of each position begin in an array of sources, and that array."""
         order = in_order(self.targets, len(self.states))
         sources = self.sources if order is None else self.sources[order]
         return sums_before(np.bincount(self.targets, minlength=len(self.states))), sources
 
     @cached_property
     def detours(self) -> dict[int, tuple[list[int], list[int]]]:
-        """By bit of a weakly fair group or of the starts: how far it is to where that is done, and back from there."""
+        """The distances to where a weakly fair group, a start or `again` is met, and back from there; by its bit."""
         found = {}
         for group in self.weak:
             bit = self.bit[group]
@@ -146,7 +146,7 @@ class Cycles:
 
     @cached_property
     def after(self) -> list[dict[int, int]]:
-        """By position, the next positions and the bits of the groups of the steps there."""
+        """The next positions from each position, with the bits of the groups of the steps there."""
         found: list[dict[int, int]] = [{} for _ in self.states]
         for n, m, group in zip(self.sources.tolist(), self.targets.tolist(), self.group.tolist(), strict=True):
             found[n][m] = found[n].get(m, 0) | self.bit.get(group, 0)
@@ -238,7 +238,7 @@ def _single(bits: int) -> Iterator[int]:
 
 
 def _distances(seeds: Marks, near: Marks, first: Any, targets: Any) -> Any:
-    """By state, the fewest edges that lead to it from a seed; `near` states are one edge away besides."""
+    """Returns the fewest edges from a seed to each state; `near` states are one edge away besides."""
     found = np.full(len(seeds), FAR, dtype=np.int64)
     found[seeds] = 0
     layer, length = seeds.nonzero()[0], 0

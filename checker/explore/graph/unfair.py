@@ -1,4 +1,4 @@
-"""Why a run is fair in which what should come never does, and what more fairness would make it come.
+"""The reasons why a run is fair in which what should come never does, and what more fairness would make it come.
 
 Theory of operation. A counterexample's cycle shows which actions of the environment are possible in it, all along or
 again and again, and never taken. Only if one of these were declared fair, or strongly fair, would the cycle be unfair.

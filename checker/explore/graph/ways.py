@@ -79,7 +79,7 @@ def joined(
 
 
 class LongestWays:
-    """By state the most steps, and the most messages received, to where no edge leads on; `NONE`: not known.
+    """The most steps, and the most messages received, from each state to where no edge leads on; `NONE`: not known.
 
     Attributes:
         longest: both numbers, by state.

@@ -150,7 +150,7 @@ class _TooManyWaysError(Exception):
 
 
 class _Known(NamedTuple):
-    """What a branch asks: always the same (`value`), or which of the values of a cell there is (`holding`)."""
+    """A branch that asks what is always the same (`value`), or which of the values of a cell there is (`holding`)."""
 
     branch: Branch
     value: bool | None = None

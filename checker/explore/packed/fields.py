@@ -1,4 +1,4 @@
-"""How a global state is packed into words: its cells' values are numbered, and the numbers are put side by side.
+"""The packing of a global state into words: its cells' values are numbered, and the numbers are put side by side.
 
 An *atom* is a field of bits: the number of a cell's value, of a map's element, or whether a member is in a set. What
 values a cell takes is not always known before; then its atom is made wider when it has to be, and the states are packed
@@ -133,7 +133,7 @@ class MapCell(CellAtoms):
 
 
 class BitField(NamedTuple):
-    """Where an atom lies."""
+    """The place of an atom in the words of a state."""
 
     word: int
     shift: int
@@ -266,7 +266,7 @@ class Fields:
 
 
 def shapes(layout: Layout) -> list[Shape]:
-    """By cell, how its values are packed."""
+    """Returns the shape of each cell, which says how its values are packed."""
     found: list[Shape] = [NumberedShape(())] * layout.size
     for role, i in layout.system.records():
         if role.states:

@@ -90,7 +90,7 @@ class PackedStates(LazySequence):
         return np.frombuffer(self._words, dtype=np.uint64).reshape(self._size, self.kernel.words)
 
     def codes(self, cell: int, numbers: Any = None) -> Any:
-        """By state (of all, or of those with these numbers), what it has in a cell: positions in `values`."""
+        """Returns the positions in `values` of what all states, or those with these numbers, have in a cell."""
         return self._codes(cell, self.table if numbers is None else self.table[numbers])
 
     def _codes(self, cell: int, table: Any) -> Any:
@@ -105,7 +105,7 @@ class PackedStates(LazySequence):
         return self._together(cell, table)
 
     def _together(self, cell: int, table: Any) -> Any:
-        """By state of a table, the number of what it has in a cell of several atoms, among all that states have there.
+        """Returns the rank of what each state of a table has in a cell of several atoms, among what states have there.
 
         A few atoms at a time are put into one number, which is then replaced by its rank: so no number grows too large.
         What ranks there are is found when all states are asked about, before any others.
@@ -125,7 +125,7 @@ class PackedStates(LazySequence):
         return found
 
     def as_packed_by(self, fields: Fields, cells: int) -> tuple[Any, Any] | None:
-        """What these states have in the first cells, as rows of words that others are packed in, and the bits of these.
+        """Returns these states' first cells as rows of words that others are packed in, and the bits of these.
 
         States of which no other can have that are left out; None: the cells have other atoms there.
         """
@@ -144,7 +144,7 @@ class PackedStates(LazySequence):
         return rows[possible], mask
 
     def repeated(self, slices: Sequence[Sequence[Sequence[int]]]) -> list[tuple[int, int]]:
-        """How many permutations change nothing, where slices are in order; and in how many states it is so many."""
+        """Returns pairs: how many permutations change nothing, where slices are in order, and for how many states."""
         still = np.ones(len(self), dtype=object if len(slices) > 1 else np.int64)
         for parts in slices:
             run = np.ones(len(self), dtype=np.int64)
@@ -201,7 +201,7 @@ class PackedLabels:
             self.of = LazySequence(len(first), lambda n: chain(first[n], following))
 
     def state_depths(self) -> Any:
-        """By state, how many steps a shortest path to it has: an array."""
+        """Returns the number of steps on a shortest path to each state: an array."""
         labels = np.arange(len(self.of))
         if self.several:
             labels = np.zeros(len(self.of), dtype=np.int64)
@@ -296,7 +296,7 @@ class PackedPaths(Paths):
 
 
 def among_rows(rows: Any, others: Any) -> Any:
-    """By row of words whether it is one of others."""
+    """Returns for each row of words whether it is one of others."""
     found = np.zeros(len(rows), dtype=bool)
     met = np.zeros(1 << HASHED, dtype=bool)
     met[_hashes(others)] = True

@@ -137,7 +137,7 @@ class Kernel:
         self.c.set_gate(self._at, part, program)
 
     def threads(self, helpers: int, least: int) -> None:
-        """So many threads help where a level has at least so many labels."""
+        """Has `helpers` threads help where a level has at least `least` labels."""
         _had(self.c.threads(self._at, helpers, least))
 
     def alike(self, begin: bool, parts: Sequence[Sequence[int]], ranks: Sequence[Sequence[int]]) -> None:
@@ -212,7 +212,7 @@ class Kernel:
     # Several processes
 
     def processes(self, me: int, processes: int) -> None:
-        """This search keeps the part of the states that falls to it, of so many."""
+        """Has this search keep the part of the states that falls to it, the process `me` of `processes`."""
         _had(self.c.set_processes(self._at, me, processes))
 
     def owner(self, words: Sequence[int]) -> int:
@@ -250,7 +250,7 @@ class Kernel:
         return int(self.c.first_label(self._at, number))
 
     def mark(self, program: int, into: bytearray) -> bool:
-        """Of each state whether a program says yes; False where an answer is not known, and it is to be asked again."""
+        """Marks the states for which a program says yes; False: an answer is not known, and it is to be asked again."""
         return bool(self.c.mark(self._at, program, (c_uint8 * len(into)).from_buffer(into)))
 
     def survey(self, atoms: list[int]) -> tuple[Sequence[int], Sequence[int]]:

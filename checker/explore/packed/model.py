@@ -105,7 +105,7 @@ class PackedModel:
                 self.kernel.gate(number, self.programs.none_of(part.unless))
 
     def left(self, number: int, kinds: int) -> tuple[bool, ...]:
-        """By kind of a part's faults, whether the reference is asked as if some were left; `kinds` has the kinds left.
+        """Returns by kind of a part's faults whether the reference is asked as if some were left; `kinds`: those left.
 
         That is so for all of them, as the kernel leaves out a step that costs more than is left. Only where the
         specification is at fault in some step does it matter whether that step can come.

@@ -94,7 +94,7 @@ class Probes:
 
 
 def _broken(p: Property) -> Expression:
-    """That a claim does not hold where it should."""
+    """Returns the expression that is true where a claim does not hold and should."""
     wrong = negation(p.claim)
     return wrong if p.when is None else conjunction((p.when, wrong))
 

@@ -193,7 +193,7 @@ class Programs:
         return found
 
     def _holds(self, branch: Branch, effect: Effect, seen: Hashable) -> bool | None:
-        """Whether a branch holds for steps with an effect, from any state; None where that depends on the state."""
+        """Returns whether a branch holds for steps with an effect from any state; None if that depends on the state."""
         key = branch.text, seen
         if key not in self._values:
             try:

@@ -342,7 +342,7 @@ class PackedSearch(BreadthFirstSearch):
         return PackedPaths(self.world, PackedStates(self.kernel, self.fields), labels, self._mark, self.canonical)
 
     def _mark(self, e: Expression) -> bytearray:
-        """By state, whether an expression over it holds."""
+        """Returns for each state whether an expression over it holds."""
         program = self.model.programs.of_state(e)
         found = bytearray(self.kernel.figure(k.COUNT))
         while not self.kernel.mark(program, found):

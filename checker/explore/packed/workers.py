@@ -148,12 +148,12 @@ class Workers:
         return self._ready([self.later(process, method, *arguments)])[0]
 
     def came_from(self, label: int) -> tuple[list[int], int, int]:
-        """As `Partition.came_from`, of a label with the number of its process above it."""
+        """Returns `Partition.came_from` of a label that has the number of its process above it."""
         found: tuple[list[int], int, int] = self.one(label >> 32, "came_from", label & k.NONE)
         return found
 
     def boxes(self) -> list[list[Any]]:
-        """For each process what the others have found for it, as futures: the data goes from one to the other."""
+        """Returns for each process what every one has found for it, as futures: the data goes from one to the other."""
         found = [[self.later(p, "box", q) for q in range(len(self))] for p in range(len(self))]
         return [list(column) for column in zip(*found, strict=True)]
 
@@ -170,7 +170,7 @@ class Workers:
 
 @contextmanager
 def local_workers(workers: int) -> Iterator[Client]:
-    """So many processes on this machine."""
+    """Starts `workers` processes on this machine, and yields their client."""
     client, cluster_ = _distributed()
     # Encrypted, with keys of its own: a scheduler runs whatever it is sent.
     with _ctrl_c_stays_here():
