@@ -119,7 +119,7 @@ def _any(variable: str, of: Instance, body: x.Expression) -> x.Expression:
 
 
 def _for_some_fields(system: System, role: Role, event: str, guard: x.Expression) -> x.Expression:
-    """That a guard holds for some fields of the event, and some sender."""
+    """Returns the condition that a guard holds for some fields of the event, and some sender."""
     found = _substituted(guard, lambda node: node)
     # Numbers come first: an instance leaves a quantifier, in which none could be eliminated.
     for datum in sorted(system.fields_of(role.name, event), key=lambda d: isinstance(d.type, Instance)):
@@ -231,7 +231,7 @@ def _points(atom: x.Expression, positive: bool, field: str) -> Iterator[x.Expres
 
 
 def _for_small_numbers(e: x.Expression, field: str) -> x.Expression:
-    """That a guard holds for all numbers that are small enough."""
+    """Returns the condition that a guard holds for all numbers of a field that are small enough."""
     match e:
         case x.Apply(op="and" | "or" | "not", operands=operands):
             return _simplified(replace(e, operands=tuple(_for_small_numbers(o, field) for o in operands)))

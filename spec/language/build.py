@@ -98,7 +98,7 @@ class Builder(FieldBuilder):
         return tuple(found) if len(found) == instance.count else ()
 
     def _starts(self, role: str, node: YamlNode | None) -> x.Expression | None:
-        """For which machines a state is the initial one; None: `true`, `false` or nothing."""
+        """Returns the condition on machines for which a state is the initial one; None: `true`, `false` or nothing."""
         if node is None or node.text in ("true", "false"):
             return None
         found = parse(node, Scope(self.names, role, clock=False), self.sink, BOOL)

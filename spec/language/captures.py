@@ -1,4 +1,4 @@
-"""What tasks read of the step that starts them: fields of its event, its sender, and data before it.
+"""The values that tasks read of the step that starts them: fields of its event, its sender, and data before it.
 
 Theory of operation. A message is sent again from the record alone, after a crash as well. So what a task reads of the
 step is kept in the record, where its message may be sent again: as a task of a state, and not through a `fifo`. It
@@ -22,7 +22,7 @@ from leasehold.spec.language.types import Map, Set, Type, UnknownType, default
 
 
 def starting_events(role: YamlNode) -> dict[str, list[str]]:
-    """By task, the events whose transitions start it, in the order of the text."""
+    """Returns by task the events whose transitions start it, in the order of the text."""
     states = {name: node for name, _, node in role.pairs_of("states")}
     found: dict[str, dict[str, None]] = {}
     for node in states.values():

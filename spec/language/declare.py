@@ -308,7 +308,7 @@ class Declarer:
             self.roles[name] = replace(role, definitions=found)
 
     def _remembering(self, role: YamlNode, declared: Mapping[str, Place], most: int) -> dict[str, tuple[str, ...]]:
-        """By state, the states that are made for tasks that outlive another one; their names must be free."""
+        """Returns by state the states that are made for tasks that outlive another one; their names must be free."""
         control = control_of_text(role)
         found = control.remembering(most) if control is not None else {}
         taken: dict[str, str] = {}

@@ -21,7 +21,7 @@ Severity = Literal["error", "warning"]
 
 @dataclass(frozen=True, order=True, slots=True)
 class Place:
-    """Where something stands: a file (as the user named it), a line and a column, both from 1."""
+    """A place in a text: a file (as the user named it), a line and a column, both from 1."""
 
     file: str
     line: int = 1
@@ -45,7 +45,7 @@ class Wording:
 
 @cache
 def codes() -> dict[str, str]:
-    """By code, what it stands for."""
+    """Returns what each code stands for."""
     return {code: entry["title"] for code, entry in _table().items()}
 
 
@@ -189,7 +189,7 @@ class Sink:
 
 
 class Within(Sink):
-    """For errors in a text that is used elsewhere: each names the use, and is reported for the first use alone.
+    """A sink for errors in a text that is used elsewhere: each names the use, and is reported for the first alone.
 
     Args:
         used: where the text is used, as the message says it.
@@ -207,7 +207,7 @@ class Within(Sink):
 
 
 class DiscardingSink(Sink):
-    """For a second look at what is reported elsewhere: keeps nothing."""
+    """A sink that keeps nothing, for a second look at what is reported elsewhere."""
 
     def add(self, diagnostic: Diagnostic) -> None:
         pass

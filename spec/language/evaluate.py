@@ -90,7 +90,7 @@ class NoState:
 
 @dataclass(frozen=True)
 class Context:
-    """Where an expression is evaluated."""
+    """The context in which an expression is evaluated."""
 
     view: StateView
     constants: Mapping[str, Value]

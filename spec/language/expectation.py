@@ -1,4 +1,4 @@
-"""What expected.yaml says that the checker must find."""
+"""The expectations of expected.yaml: what the checker must find."""
 
 from __future__ import annotations
 

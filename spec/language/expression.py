@@ -150,7 +150,7 @@ class Old(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Took(Node):
-    """Whether the step is that a machine of the role consumed the event (None: any event).
+    """The condition that in the step a machine of the role consumed the event (None: any event).
 
     Attributes:
         ignored: whether it took no transition for it, and so changed nothing.
@@ -165,7 +165,7 @@ class Took(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepts(Node):
-    """Whether a machine of the role has a transition for the event, for some values of the event's fields.
+    """The condition that a machine of the role has a transition for the event, for some values of the event's fields.
 
     Attributes:
         means: the same as an expression over the state (accepting.py), which readings take; None until it is made.
@@ -365,7 +365,7 @@ def with_variables(e: Expression, of: Mapping[str, Callable[[BoundVariable], Exp
 
 
 def case_count(expression: Expression) -> int:
-    """How many parts the expression has once its quantifiers over small types are written out, member by member."""
+    """Returns the number of parts of the expression once its quantifiers over small types are written out."""
     inner = 1 + sum(case_count(c) for c in children(expression))
     if isinstance(expression, Quantifier) and isinstance(expression.domain.type, Set):
         of = expression.domain.type.of

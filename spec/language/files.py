@@ -135,7 +135,7 @@ class Gatherer:
         return node
 
     def _counted(self, asked: Place) -> bool:
-        """Whether one more file may be read."""
+        """Counts one more file, and returns whether it may be read."""
         self.count += 1
         if self.count == MAX_FILES + 1:
             self.sink.error("too_many_files", asked, max_files=MAX_FILES)
@@ -231,7 +231,7 @@ class Gatherer:
 
 
 def _exists(path: Path) -> bool:
-    """Whether there is something at a path, for all that one may know: in a closed folder there may be."""
+    """Returns whether there is something at a path, for all that one may know: in a closed folder there may be."""
     try:
         return path.exists()
     except PermissionError:
@@ -245,7 +245,7 @@ def _shown_text(text: str) -> str:
 
 
 def unreadable(code: str) -> bool:
-    """Whether a tree is then not there, or not what later passes take it for: reading ends with the first pass."""
+    """Returns whether an error ends reading after one pass: a tree is missing, or not what later passes take it for."""
     return code in ("LH202", "LH203") or (code.startswith("LH1") and code != "LH106")
 
 

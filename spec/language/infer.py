@@ -44,7 +44,7 @@ FUNCTIONS = (*QUANTIFIERS, *operators.FUNCTIONS, "old", "took", "ignored", "acce
 
 @dataclass
 class Work:
-    """How much was inferred, in an expression and in all definitions that it uses."""
+    """The amount of inference in an expression and in all definitions that it uses."""
 
     steps: int = 0
     depth: int = 0

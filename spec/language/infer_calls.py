@@ -85,7 +85,7 @@ class Typing(Operators):
         return super()._applied(op, tree, args, scope, expected)
 
     def _is_channel(self, name: str, scope: Scope) -> bool:
-        """Whether a bare name is that of a channel: what is nearer, a field of the machine above all, goes before."""
+        """Returns whether a bare name is that of a channel: what is nearer, above all a field, goes before."""
         own = scope.names.roles[scope.role].data if scope.role else {}
         return name in scope.names.channels and not (
             name in scope.variables or name in own or name in scope.definitions

@@ -1,4 +1,4 @@
-"""Whether the machines make sense: every pair covered, guards disjoint, nothing unreachable, nothing unused.
+"""The linter: whether the machines make sense, every pair covered, guards disjoint, nothing unreachable or unused.
 
 Guards are tried over the explore ranges of what they read; a solver can do it for all values, so what is found here is
 an error, and what is not found is only as good as the ranges.
@@ -68,7 +68,7 @@ _HARMLESS = frozenset(
 
 
 class _Doubt:
-    """Where earlier errors leave the model incomplete."""
+    """The places where earlier errors leave the model incomplete."""
 
     def __init__(self, sink: Sink) -> None:
         self.errors = [d for d in sink.errors if d.place != NOWHERE]
@@ -175,7 +175,7 @@ def sent_together(sends: Sequence[Send]) -> Iterator[tuple[Send, Send]]:
 
 
 def exclusive(first: Send, second: Send) -> bool:
-    """Whether two conditional sends plainly exclude each other: `when: p` and `when: not p`, or so for `only`."""
+    """Returns whether two conditional sends plainly exclude each other: `when: p`, `when: not p`, or so for `only`."""
     for a, b in ((first.when, second.when), (first.only, second.only)):
         if any(isinstance(q, x.Apply) and q.op == "not" and q.operands == (p,) for p, q in ((a, b), (b, a))):
             return True

@@ -1,4 +1,4 @@
-"""Whether the guards of a state and event exclude each other and leave nothing out, over the explored ranges."""
+"""The check that the guards of a state and event exclude each other and leave nothing out, over the explored ranges."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MAX_WORK = 4_000_000
 
 @dataclass
 class Combinations:
-    """How many parts of guards may still be evaluated: what is beyond is left to the prover."""
+    """The number of parts of guards that may still be evaluated: what is beyond is left to the prover."""
 
     left: int
 
@@ -193,7 +193,7 @@ class _GuardCases:
 
     @cached_property
     def guards(self) -> list[tuple[Transition, Callable[[Mapping[str, Value]], bool]]]:
-        """Those of the choices that have one, as functions of the values."""
+        """The choices that have a guard, each with its guard as a function of the values."""
         fields = [name for name in self.leaves if name.startswith("event.")]
         arguments = {name.removeprefix("event."): f"v[{name!r}]" for name in fields}
         frame = Frame(_Assigned(), self.constants, "v['self']", arguments, "v['event.sender']")

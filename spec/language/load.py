@@ -406,7 +406,7 @@ class _SystemBuilder(ClaimBuilder):
         return found
 
     def runs(self, roles: Mapping[str, m.Role], messages: Mapping[str, m.Message]) -> m.Runs:
-        """Who begins runs, as it is declared, or as the machines show."""
+        """Returns who begins runs and who brings machines into others' runs, as declared, or as the machines show."""
         first = {r.name: {e for s in r.initial for e in s.on} for r in roles.values()}
         outside = [r.name for r in roles.values() if not r.parent and not first[r.name].isdisjoint(r.events)]
         bringing = {x.name: x for x in messages.values() if x.name in first.get(x.receiver, ())}

@@ -11,7 +11,7 @@ from leasehold.spec.language.types import Value
 
 @dataclass(frozen=True, slots=True)
 class MigratedField:
-    """Where the value of a field comes from: an old field, a new record, or `value`, the same for every record.
+    """The source of a field's value: an old field, a new record, or `value`, the same for every record.
 
     Attributes:
         source: the old field; empty where the value comes from none.
@@ -31,7 +31,7 @@ class MigratedField:
 
 @dataclass(frozen=True, slots=True)
 class MigratedRole:
-    """How the records of a role change.
+    """The change of a role's records.
 
     Attributes:
         was: the role's old name.
@@ -52,7 +52,7 @@ class MigratedRole:
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """How records of an older specification become records of this one; `source` is how the old digest begins."""
+    """The rules to turn records of an older specification into records of this one; `source` begins the old digest."""
 
     source: str
     roles: Mapping[str, MigratedRole] = field(default_factory=dict)

@@ -134,17 +134,17 @@ class Update:
 
     @property
     def target(self) -> str:
-        """What it writes, without a cell's key, as the language writes it."""
+        """The name of what it writes, without a cell's key, as the language writes it."""
         return f"{SHARED.name}.{self.name}" if self.shared else self.name
 
     def holder(self, role: str) -> str:
-        """Whose field it writes: the machine's role's, or that of the shared variables."""
+        """Returns the holder of the field that it writes: the machine's role, or the shared variables."""
         return SHARED.name if self.shared else role
 
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """From `source` on `event`, when the guard holds: to `target`, with updates.
+    """A transition: from `source` on `event`, when the guard holds, to `target`, with updates.
 
     An *internal* transition stays in its state and starts no task of it. (One that tells that an outliving task has
     ended goes to the same state without that task.) `also` are tasks of this transition alone, which recovery does not
@@ -193,17 +193,17 @@ class State:
 
     @property
     def title(self) -> str:
-        """How reports call it: `ticketed`, or `ticketed + backup` while `backup` still runs."""
+        """The name that reports give it: `ticketed`, or `ticketed + backup` while `backup` still runs."""
         return " + ".join((self.base, *self.remembers)) if self.remembers else self.name
 
     @property
     def over(self) -> bool:
-        """Whether a machine has come to its end here: the text says so, or nothing leads out."""
+        """Returns whether a machine has come to its end here: the text says so, or nothing leads out."""
         return self.ends or self.final
 
     @property
     def final(self) -> bool:
-        """Whether no event leads out of the state or changes the record: at most, tasks start again."""
+        """Returns whether no event leads out of the state or changes the record: at most, tasks start again."""
         cases = (case for cases in self.on.values() for case in cases)
         return all(case.target == self.name and not case.updates for case in cases)
 
@@ -254,7 +254,7 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Who begins runs at run time, and who brings machines into those of others: roles."""
+    """The roles that begin runs at run time, and those that bring machines into runs of others."""
 
     begun_by: tuple[str, ...] = ()
     relayed_by: tuple[str, ...] = ()
@@ -268,7 +268,7 @@ ChannelBudget: TypeAlias = int | Literal["any"]
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """From every machine of one role to every machine of another. Faults have a budget over the whole run."""
+    """A channel from every machine of one role to every one of another. Faults have a budget over the whole run."""
 
     name: str
     sender: str
@@ -285,17 +285,17 @@ class Channel:
 
     @property
     def unordered(self) -> bool:
-        """Whether it keeps any number of messages without an order."""
+        """Returns whether it keeps any number of messages without an order."""
         return self.kind in ("bag", "multiset")
 
     @property
     def repeats(self) -> bool:
-        """Whether recovery, or a duplicate of what a message answers, sends a message of it again."""
+        """Returns whether recovery, or a duplicate of what a message answers, sends a message of it again."""
         return self.kind != "fifo"
 
     @property
     def waits(self) -> bool:
-        """Whether a message that no transition takes waits until one does; else it is ignored."""
+        """Returns whether a message that no transition takes waits until one does; else it is ignored."""
         return self.kind in ("multiset", "set")
 
 
@@ -309,7 +309,7 @@ class Clock:
 
 
 class Fair(IntEnum):
-    """How surely what may happen does happen: in no case, if it may all the time, if it may again and again."""
+    """The degree of fairness: to nothing, to what may happen all the time, or to what may happen again and again."""
 
     NO = 0
     WEAK = 1

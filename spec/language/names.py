@@ -52,7 +52,7 @@ class DeclaredNames:
 
 
 class ParameterArgument(NamedTuple):
-    """What a parameter of a definition stands for: an argument, by whom and with which names it is read."""
+    """The argument that a parameter of a definition stands for, and by whom and with which names it is read."""
 
     reader: Any
     tree: ast.expr
@@ -102,6 +102,6 @@ class Scope:
 
     @property
     def definitions(self) -> dict[str, Definition]:
-        """Those that may be used here: the system's, and the role's own."""
+        """The definitions that may be used here: the system's, and the role's own."""
         own = self.names.roles[self.role].definitions if self.role else {}
         return {**self.names.definitions, **own}

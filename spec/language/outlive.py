@@ -45,7 +45,7 @@ class ControlGraph:
         return frozenset(t for t in begun if event not in self.outliving[t] and t not in self.work[target])
 
     def remembering(self, most: int | None = None) -> dict[str, list[Running]]:
-        """By state, the sets of earlier tasks that may run in it, the smaller first; cut after `most` of them all."""
+        """Returns the sets of earlier tasks that may run in each state, smaller ones first; cut after `most` in all."""
         todo: list[tuple[str, Running]] = [(state, NONE) for state in self.initial]
         seen = set(todo)
         while todo and (most is None or len(seen) <= most):

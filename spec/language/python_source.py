@@ -33,7 +33,7 @@ def evaluated(words: str) -> Any:
 
 
 class SourceLayout:
-    """Where the parts of a global state lie in the tuple."""
+    """The layout of the parts of a global state in the tuple."""
 
     def place(self, role: str, name: str | None, instance: str | None) -> str:
         """Source of a data field (None: the control state) of a machine; `{s}` is the state.
@@ -69,7 +69,7 @@ class SourceLayout:
 
 @dataclass(frozen=True)
 class Frame:
-    """How names are written where an expression stands."""
+    """The frame of an expression: how names are written where it stands."""
 
     layout: SourceLayout
     constants: Mapping[str, Value]

@@ -1,4 +1,4 @@
-"""What SQLite, PostgreSQL and MariaDB write differently: a row for each.
+"""SQL dialects: what SQLite, PostgreSQL and MariaDB write differently, a row for each.
 
 SQLite from 3.38 on (`->>`), PostgreSQL from 12 on, MariaDB from 10.6 on.
 
@@ -43,7 +43,7 @@ def kind_of(type_: t.Type) -> Kind:
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a database writes what differs.
+    """The way in which a database writes what differs.
 
     Attributes:
         quote: around a name that is a word of SQL.

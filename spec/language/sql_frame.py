@@ -1,4 +1,4 @@
-"""Where an expression stands in a query: which tables there are, which cut is read, and what variables stand for.
+"""The frame of an expression in a query: which tables there are, which cut is read, and what variables stand for.
 
 Theory of operation. A query ranges over cuts. What its expressions read of other tables is joined to it when it is
 asked for first: a machine that is named once as it is at the cut (`broker`) and once as it was before (`old_broker`), a
@@ -23,7 +23,7 @@ class NotAsked(Exception):
 
 
 class SqlLayout(Protocol):
-    """Which tables hold what."""
+    """The layout of the tables: which of them hold what."""
 
     @property
     def dialect(self) -> Dialect: ...
@@ -95,7 +95,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Bound:
-    """What a variable stands for.
+    """The binding of a variable: what it stands for.
 
     Attributes:
         value: of a member; of a message "".
@@ -124,7 +124,7 @@ def alias(wanted: str, scope: QueryScope, seen: QueryScope) -> str:
 
 @dataclass(frozen=True)
 class SqlFrame:
-    """Where an expression stands.
+    """The frame in which an expression stands.
 
     Attributes:
         source: the reading, expression by expression; `sql` is it.
@@ -156,7 +156,7 @@ def nested(f: SqlFrame, table: str, wanted: str) -> tuple[SqlFrame, str]:
 
 
 def at_moment(row: str, m: Moment) -> str:
-    """That the row of a history is the one at a moment."""
+    """Returns the condition that the row of a history is the one at a moment."""
     return " AND ".join(row_at(row, m))
 
 

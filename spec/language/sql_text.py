@@ -32,7 +32,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class Enclosed:
-    """What stands between words: `NOT EXISTS (` and `)`."""
+    """An expression or query between words: `NOT EXISTS (` and `)`."""
 
     head: str
     inner: Sql | Select

@@ -134,12 +134,12 @@ def members(type_: Enum | Instance) -> tuple[Value, ...]:
 
 
 def position(type_: Enum | Instance, value: Value) -> int:
-    """Where a member stands in its type's order; the index of its cell in a map."""
+    """Returns the position of a member in its type's order, which is the index of its cell in a map."""
     return type_.members.index(value) if isinstance(type_, Enum) else int(value)
 
 
 def finite(type_: Type, explored: bool) -> bool:
-    """Whether `domain` has an end: every number in a value is between two bounds, or has a range to explore."""
+    """Returns whether `domain` has an end: every number in a value is between two bounds, or has a range to explore."""
     match type_:
         case Int(low=low, high=high):
             return explored or (low is not None and high is not None)
@@ -188,7 +188,7 @@ def domain(type_: Type, explore: tuple[int, int] | None) -> Iterator[Value]:
 
 
 def size(type_: Type, explore: tuple[int, int] | None) -> int:
-    """How many values `domain` gives, without making them."""
+    """Returns the number of values that `domain` gives, without making them."""
     match type_:
         case Bool():
             return 2
@@ -226,7 +226,7 @@ def default(type_: Type) -> Value:
 
 
 def in_range(type_: Type, value: Value) -> bool:
-    """Whether a value of the right kind lies within the bounds that its type declares."""
+    """Returns whether a value of the right kind lies within the bounds that its type declares."""
     match type_:
         case Int(low=low, high=high):
             return (low is None or value >= low) and (high is None or value <= high)
@@ -241,12 +241,12 @@ def in_range(type_: Type, value: Value) -> bool:
 
 
 def number_of(type_: Type) -> Type:
-    """What `min` and `max` of a field speak of: the value, that of an option, or that of every cell of a map."""
+    """Returns the type that `min` and `max` of a field speak of: its own, an option's, or that of a map's cells."""
     return number_of(type_.of) if isinstance(type_, Option | Map) and type_.of is not None else type_
 
 
 def has_bounds(type_: Type) -> bool:
-    """Whether a value of the right kind may lie outside the bounds that a type declares."""
+    """Returns whether a value of the right kind may lie outside the bounds that a type declares."""
     match type_:
         case Int(low=low, high=high):
             return low is not None or high is not None
@@ -256,7 +256,7 @@ def has_bounds(type_: Type) -> bool:
 
 
 def agrees(expected: Type, actual: Type) -> bool:
-    """Whether a value of the actual type may stand where the expected type is wanted."""
+    """Returns whether a value of the actual type may stand where the expected type is wanted."""
     match expected, actual:
         case (UnknownType(), _) | (_, UnknownType()):
             return True

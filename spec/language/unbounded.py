@@ -74,7 +74,7 @@ def _sent_endlessly(system: System, role: Role, endless: Set[str]) -> Iterator[t
 
 
 def _is_free(system: System, role: Role, t: Transition, endless: Set[str]) -> bool:
-    """Whether a transition can be taken each time that its machine is in its source, whatever else has happened."""
+    """Returns whether a transition can be taken whenever its machine is in its source, whatever else has happened."""
     offered = {o.event for o in system.environment.values() if o.role == role.name and not _changes(o.when)}
     forever = {m.name for m in system.received_by(role.name) if system.channel_of(m.name).kind == "set"} & _sent(system)
     return t.event in {*offered, *role.answers, *endless, *forever} and not _changes(t.guard)

@@ -110,7 +110,7 @@ class Offer:
     fair_for_each: tuple[str, ...] = ()
 
     def told_apart(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
-        """Of the values of the event's fields, those that tell groups of fairness apart."""
+        """Returns the values of the event's fields that tell groups of fairness apart."""
         if not self.fair_for_each:
             return ()
         return tuple(v for d, v in zip(self.fields, values, strict=True) if d.name in self.fair_for_each)

@@ -1,4 +1,4 @@
-"""From the typed model to the lowered form: which events may come where, and what follows from each."""
+"""The lowering of the typed model to the lowered form: which events may come where, and what follows from each."""
 
 from __future__ import annotations
 
