@@ -232,7 +232,7 @@ class Strategies:
         return words + (f"; {'; '.join(self.explored)} do not contradict it" if self.explored else "") + proved
 
     def open(self, names: Iterable[str]) -> list[str]:
-        """Those of some claims that are neither proved nor contradicted."""
+        """Returns those of some claims that are neither proved nor contradicted."""
         return [n for n in names if n not in self.runs and n not in self.proved]
 
     def _why_not(self, name: str) -> str:
@@ -414,7 +414,7 @@ def _case(p: Property) -> str:
 
 
 def _run_k_induction(system: System, setting: Setting, proved: frozenset[str], name: str) -> tuple[int | None, float]:
-    """In another process: with how many steps a property is inductive, as `k_induction` returns it, and seconds."""
+    """Returns, in another process, with how many steps a property is inductive, as `k_induction` does, and seconds."""
     began = time.perf_counter()
     encoding = setting.encoding(system)
     claims = {c.name: c for c in claims_of(encoding)}

@@ -18,7 +18,7 @@ from leasehold.spec.language.model import System
 
 @dataclass(frozen=True)
 class Assumptions:
-    """For what a proof holds, and what it takes for granted.
+    """The assumptions of a proof: for what it holds, and what it takes for granted.
 
     Attributes:
         machines: numbers of machines by role, and of counted types, in words.
@@ -38,7 +38,7 @@ class Assumptions:
 
     @property
     def lines(self) -> list[str]:
-        """In words, one line for each kind."""
+        """The assumptions in words, one line for each kind."""
         parts = [("machines", self._listed(self.machines)), ("constants", self._listed(self.constants))]
         parts += [("faults left out", self.faults_left_out), ("assumed", "; ".join(self.assumed))]
         more = f"k-induction over at most {self.most_steps} steps, lemmas from explored states"
@@ -71,7 +71,7 @@ def any_number(system: System, setting: Setting) -> list[str]:
 
 
 def held(system: System, setting: Setting) -> list[str]:
-    """What has one value in a proof: numbers of instances and constants that are set, and constants that bound."""
+    """Returns what has one value in a proof: set numbers of instances, set constants, and constants that bound."""
     fixed = [f"{name}={count}" for name, count in known_sizes(system, setting.sizes).items()]
     counting = {type_.counted_by for type_ in system.counted() if type_.name in setting.sizes}
     constants = [c for n, c in sorted(system.constants.items()) if n in {*setting.values, *system.bounding} - counting]

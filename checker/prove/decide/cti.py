@@ -54,7 +54,7 @@ class ReachabilityCheck:
 
 @dataclass(frozen=True)
 class CounterexampleToInduction:
-    """Why a claim is not inductive.
+    """A counterexample to induction, which is why a claim is not inductive.
 
     Attributes:
         claim: its name.

@@ -44,7 +44,7 @@ Watch = Callable[[int, int, int], None]  # steps that were asked about, of how m
 
 @dataclass(frozen=True)
 class Setting:
-    """What a proof is about, besides the system.
+    """The setting that a proof is about, besides the system.
 
     Attributes:
         sizes: numbers of instances that are fixed, by role or type; the others are any.

@@ -92,7 +92,7 @@ class _Search:
         return True
 
     def _may(self, path: Sequence[int], given: list[Term]) -> bool:
-        """Whether a claim may not hold after the last of some steps from a state, where it has held until then."""
+        """Returns whether a claim may fail after the last of some steps from a state, where it has held until then."""
         state, step = self.encoding.before, self.first[path[0]]
         for n in path[1:]:
             given = [*given, *step.given, self._known(step.after), self._claim(state, step)]

@@ -21,7 +21,7 @@ Machine = tuple[str, int]  # role and instance
 
 
 class _Unread:
-    """What a model does not tell."""
+    """A value that a model does not tell."""
 
     def __repr__(self) -> str:
         return "?"

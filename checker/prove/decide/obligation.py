@@ -35,7 +35,7 @@ class Undischarged:
 
 
 class ProofObligation:
-    """Whether claims hold after a step, where some are known before it.
+    """The question whether claims hold after a step, where some are known before it.
 
     Args:
         known: claims about states, of the state before.

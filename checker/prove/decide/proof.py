@@ -21,7 +21,7 @@ PROVABLE = ("always", "step")
 
 @dataclass(frozen=True)
 class ClaimVerdict:
-    """What is known of one claim.
+    """The verdict on one claim, with what is known of it.
 
     Attributes:
         verdict: proved of every run, contradicted by one, or neither.
@@ -52,7 +52,7 @@ class ClaimVerdict:
 
 @dataclass
 class Proof:
-    """What is known of all claims of a system.
+    """A proof: what is known of all claims of a system.
 
     Attributes:
         verdicts: of its properties about states and steps, then of its lemmas.
@@ -98,7 +98,7 @@ class Proof:
 
     @property
     def for_what(self) -> str:
-        """For what a property holds that is proved."""
+        """The scope in words for which a proved property holds."""
         if self.kept:
             return self.kept_for
         some = [f"any number of {' and '.join(self.any_number)} machines"] if self.any_number else []
@@ -115,5 +115,5 @@ class Proof:
 
     @property
     def lemma_verdicts(self) -> list[ClaimVerdict]:
-        """Those on lemmas.yaml."""
+        """The verdicts on the lemmas of lemmas.yaml."""
         return [v for v in self.verdicts if v.kind == "lemma"]

@@ -86,7 +86,7 @@ class StoredProof(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def words(self) -> str:
-        """For what it holds."""
+        """The scope for which it holds, in words."""
         return f"for {self.what}"
 
     def proof(self, system: System) -> Proof:
@@ -114,7 +114,7 @@ class StoredProof(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return "proved" if self.proves(result) and result.verdict != "violated" else result.verdict
 
     def contradicted(self, results: Iterable[PropertyResult], budget: Budget | None = None) -> list[str]:
-        """What is proved, and yet was found to be violated under faults of which the proof speaks: one is wrong."""
+        """Returns what is proved, and yet violated under faults of which the proof speaks: one of the two is wrong."""
         scope = FaultScope()
         if budget is not None and not (self.faults == scope.words and scope.speaks_of(budget)):
             return []

@@ -142,7 +142,7 @@ def worker_pool(
 
 
 class _Stop:
-    """Whether a signal that ends a proof came, and whether it has to wait."""
+    """The record whether a signal that ends a proof came, and whether it has to wait."""
 
     came = waits = False
 

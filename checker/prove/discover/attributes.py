@@ -293,7 +293,7 @@ def _alone(words: str, kind: t.Type, first: int = 0) -> tuple[Callable[[Any], Va
 
 
 def _compared(words: str, kind: t.Type, other: _Operand) -> tuple[Callable[[Any, Any], Value], Text] | None:
-    """How a value of a type is compared with an operand, and what is said of both; None where they have no order."""
+    """Returns how a value of a type is compared with an operand, and what is said of both; None: they cannot be."""
     match kind, other.type:
         case (t.Int(), t.Int()) | (t.Time(), t.Time()):
             return _sign, _signs(words, other.words)
@@ -313,7 +313,7 @@ def _both(value: Callable[[Any, Any], Value], a: Read, b: Read) -> Read:
 
 
 def _among(words: str, members: Sequence[str]) -> Text:
-    """That a value is one of some members."""
+    """Returns the text that a value is one of some members."""
 
     def text(seen: Values) -> str:
         some = [m for m in members if m in seen]

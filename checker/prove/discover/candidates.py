@@ -129,7 +129,7 @@ class _Generator:
         self.names = {*known.system.properties, *known.system.lemmas}
 
     def candidates(self, level: int) -> Iterator[CandidateLemma]:
-        """Those of the system and of each role of several machines in turn: each has its share of `MOST`."""
+        """Yields candidates of the system and of each role of several machines in turn; each has a share of `MOST`."""
         of_system = list(self.vocabulary.of_system())
         found = [self._implied(_Table(of_system, [(s, -1) for s in self.states]), level, 0, None)]
         telling = [a for a in of_system if a.cases]
@@ -178,7 +178,7 @@ class _Generator:
                     yield from product(*values)
 
     def _goes_together(self, table: _Table, some: Sequence[int], first: int) -> bool:
-        """Whether attributes tell a case together: of an instance and what it depends on, or of two that talk."""
+        """Returns whether attributes make a case: of an instance and what it depends on, or of two that talk."""
         attributes = [table.attributes[n] for n in some]
         if first:
             return some[-1] >= first and (len(some) == 2 or not any(a.predicate for a in attributes))
@@ -191,14 +191,14 @@ class _Generator:
         return one.roles | other.roles in self.neighbours
 
     def _belongs(self, attribute: Attribute, table: _Table, case: Case) -> bool:
-        """Whether a case may decide an attribute: one that compares data of machines of which the case tells one."""
+        """Returns whether a case may decide an attribute: it has one of its roles, or a case of several has all."""
         if attribute.cases or not attribute.roles or not case:
             return True
         roles = frozenset[str]().union(*(table.attributes[m].roles for m, _ in case))
         return bool(attribute.roles & roles) if len(case) == 1 else attribute.roles <= roles
 
     def _around(self, table: _Table, case: Case, mask: int) -> list[tuple[int, int]]:
-        """For each machine the rows in which it is where it is in a case."""
+        """Returns the rows in which a machine is where it may be in a case, by the attribute of its location."""
         ((n, _),) = case
         if table.attributes[n].location:
             return []

@@ -151,7 +151,7 @@ def _sender_was_there(encoding: Encoding, channel: Channel, message: Message) ->
 
 
 def _excluded(encoding: Encoding, channel: Channel, message: Message) -> Iterator[Claim]:
-    """While a message is in a set, its sender and its receiver are not in some two states; a claim for any two."""
+    """Yields a claim for any two states: while a message is in a set, its sender and receiver are not in these."""
     schema, (sender, receiver) = encoding.schema, (encoding.system.roles[n] for n in (message.sender, message.receiver))
     variable = schema.variables["in", channel.name, message.name]
 
@@ -196,21 +196,21 @@ def _later(role: Role, message: str) -> list[str]:
 
 
 def _sends_before(role: Role, state: str, channel: Channel) -> bool:
-    """Whether the machine may come to a state from another that sends through the channel too, and was not answered."""
+    """Returns whether the machine may come to a state from another with a task that sends through the channel."""
     sources = {tr.source for tr in role.transitions() if tr.target == state and tr.source != state}
     tasks = (role.tasks[name] for source in sources for name in role.states[source].tasks)
     return any(isinstance(task, Send) and task.message in channel.messages for task in tasks)
 
 
 def _sends_again(system: System, role: Role, state: str, channel: Channel) -> bool:
-    """Whether the machine may enter a state that sends once more, though its receiver has said nothing meanwhile."""
+    """Returns whether the machine may enter a state that sends once more, on no message of its receiver."""
     again = (tr for tr in role.transitions() if tr.source == tr.target == state and not tr.internal)
     answers = {m.name for m in system.messages.values() if (m.sender, m.receiver) == (channel.receiver, role.name)}
     return any(tr.event not in answers for tr in again)
 
 
 def _one_unreceived(encoding: Encoding, role: Role, state: str, channel: Channel) -> Claim:
-    """While a machine is in a state, at most one of its messages has not been received."""
+    """Returns the claim: while a machine is in a state, at most one of its messages has not been received."""
 
     def one(s: SymbolicState, *ends: Term) -> Term:
         inside = s.is_in(role.name, encoding.schema.sender(channel, ends), state)

@@ -20,7 +20,7 @@ from leasehold.spec.language import types as t
 
 
 class InstanceSorts(Protocol):
-    """What is asked of values.Sorts."""
+    """The part of values.Sorts that is used here."""
 
     open: dict[str, Term]
 
@@ -286,7 +286,7 @@ class Cardinalities:
         return forall(at, z3.Implies(self._sorts.some(best.of, lambda i: best.counts(i, *at)), one))
 
     def _compared(self, small: _Cardinality, large: _Cardinality) -> Term:
-        """What follows for the sizes of two sets where one lies within the other, at the same variables if possible."""
+        """Returns what follows for two sets' sizes where one is within the other, at the same variables if possible."""
         one, other = self._variables(small), self._variables(large)
         if small.outer == large.outer:
             other = one
@@ -297,7 +297,7 @@ class Cardinalities:
         return forall(bound, z3.Implies(within, conjunction(m <= n, z3.Implies(m == n, back))))
 
     def _larger_by_one(self, small: _Cardinality, large: _Cardinality) -> Term:
-        """That a set is one larger than another if it has all of it, and one member more."""
+        """Returns the formula that a set is one larger than another if it has all of it, and one member more."""
         one, other = self._variables(small), self._variables(large)
         if small.outer == large.outer:
             other = one

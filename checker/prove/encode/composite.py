@@ -1,4 +1,4 @@
-"""What the explorer does in one step and the transition relation in several, for claims about steps.
+"""Composite steps: what the explorer does in one step and the transition relation in several, for claims about steps.
 
 Theory of operation. A step of the explorer may be several steps of the relation, one after the other: actors that stop
 together stop one by one, a mailbox that forgets a message loses it. Every state that the explorer reaches is then
@@ -31,7 +31,7 @@ _MACHINE = re.compile(r"(?P<role>\w+)(\[(?P<instance>\d+)\])?")
 
 @dataclass(frozen=True)
 class StepReads:
-    """What the claims about steps of a system look at.
+    """The parts of a state that the claims about steps of a system look at.
 
     Attributes:
         any: whether there are such claims.
@@ -52,7 +52,7 @@ class StepReads:
 
 
 class CompositeSteps(TaskEffects):
-    """What happens in one step beside what a relation says of it."""
+    """The effects of one step beside what a relation says of it."""
 
     def __init__(self, schema: StateSchema, constants: Mapping[str, Any]) -> None:
         super().__init__(schema, constants)
@@ -214,7 +214,7 @@ class CompositeSteps(TaskEffects):
             work.state = work.state.write(key, both, lambda *at, key=key: anything.read(key, *at))
 
     def why_no_recovery(self, machines: Sequence[Role]) -> str:
-        """Why recovery has no encoding, where one actor plays all machines of these roles; empty where it has one."""
+        """Returns why recovery of one actor for all machines of these roles has no encoding; empty where it has one."""
         for role in machines:
             pieces = [piece for (name, _), work in self.lowered.work.items() if name == role.name for piece in work]
             reading = [p.task.name for p in pieces if any(x.mentions(e, reads_others) for e in p.fields)]

@@ -38,7 +38,7 @@ class PartialStep:
 
 
 class TaskEffects:
-    """What tasks do to a state.
+    """The effects of tasks on a state.
 
     Args:
         constants: values of the system's constants.
@@ -124,7 +124,7 @@ class TaskEffects:
         fields = {f.name: e for f, e in zip(message.fields, piece.fields, strict=True)}
 
         def lane(*at: Term) -> tuple[Term, Term]:
-            """That a channel's ends are of this sender, and the receiver."""
+            """Returns the formula that a channel's ends are of this sender and a wanted receiver; and that receiver."""
             mine = at[0] == me if role.indexed else z3.BoolVal(True)
             other = self.schema.receiver(channel, at)
             same = other == me if channel.same_index else z3.BoolVal(True)

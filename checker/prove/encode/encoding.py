@@ -184,7 +184,7 @@ class Encoding:
     # First states
 
     def first(self, s: SymbolicState) -> Term:
-        """That a state is an initial one."""
+        """Returns the formula that a state is an initial one."""
         begins: list[Term] = []
         for role in self.system.roles.values():
             # One formula for each datum: other solvers are slow where quantifiers are nested.
@@ -202,7 +202,7 @@ class Encoding:
         return conjunction(*begins)
 
     def _begins(self, s: SymbolicState, role: Role, *instance: Term) -> Term:
-        """That a machine is in its initial state."""
+        """Returns the formula that a machine is in an initial state, runs, and has first values."""
         me = instance[0] if instance else z3.IntVal(0)
         at = Bindings(self.sorts, s, self.constants, me)
         begins = [
@@ -214,7 +214,7 @@ class Encoding:
         return conjunction(*first)
 
     def _first_value(self, datum: Datum, value: Any, at: Bindings) -> Term:
-        """That a value is a first one of a field of a machine."""
+        """Returns the formula that a value is a first one of a field of a machine."""
         if datum.any_initial:
             return self.sorts.within(datum.type, value)
         return self.sorts.equal(value, first_value(datum, at))

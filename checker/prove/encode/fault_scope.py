@@ -1,4 +1,4 @@
-"""Which faults a proof is about: those that the steps of the relation have in them."""
+"""The faults that a proof is about: those that the steps of the relation have in them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OF_PROOFS = ("crash", "power_cut", "halt", "duplicate", "lose", "reorder", "part
 
 @dataclass(frozen=True)
 class FaultScope:
-    """Which faults steps may have in them; each without a limit.
+    """The faults that steps may have in them, each without a limit.
 
     Attributes:
         crash: actors stop at any point, and recover.

@@ -15,17 +15,17 @@ class Unencodable(Exception):
 
 
 def conjunction(*parts: Term) -> Term:
-    """That all parts hold; true where there is none."""
+    """Returns the formula that all parts hold; true without parts."""
     return _joined(z3.Z3_mk_and, parts) if len(parts) > 1 else parts[0] if parts else z3.BoolVal(True)
 
 
 def disjunction(*parts: Term) -> Term:
-    """That some part holds; false where there is none."""
+    """Returns the formula that some part holds; false without parts."""
     return _joined(z3.Z3_mk_or, parts) if len(parts) > 1 else parts[0] if parts else z3.BoolVal(False)
 
 
 def _joined(make: Callable[..., Any], parts: Sequence[Term]) -> Term:
-    """As z3's And and Or, which cast every part: that takes most of their time."""
+    """Does what z3's And and Or do, which cast every part: that takes most of their time."""
     context = z3.main_ctx()
     terms = [z3.BoolVal(part) if isinstance(part, bool) else part for part in parts]
     return z3.BoolRef(make(context.ref(), len(terms), _array(terms)), context)
@@ -47,7 +47,7 @@ def _array(terms: Sequence[Term]) -> Any:
 
 
 def forall(bound: list[Term], body: Term) -> Term:
-    """For all values; simplified where there are none, or the body has none of them."""
+    """Returns the formula that a body holds for all values; the body alone if nothing is bound, or it is constant."""
     if not bound or z3.is_true(body) or z3.is_false(body):
         return body
     return z3.ForAll(bound, body)

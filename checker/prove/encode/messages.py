@@ -16,7 +16,7 @@ from leasehold.spec.language.model import Message
 
 
 class MessageLane(NamedTuple):
-    """Where a message was found on its way: its channel, the two machines, in which state, and by which true number."""
+    """The place of a message found on its way: its channel, the two machines, the state, and its true number."""
 
     channel: str
     ends: tuple[Term, ...]
@@ -48,7 +48,7 @@ class MessageValue:
     ranked: bool = True
 
     def equals(self, kind: Message, fields: Callable[[str], Any], sorts: Sorts) -> Term:
-        """That it is of a kind, and has these fields."""
+        """Returns the formula that it is of a kind, and has these fields."""
         same = (sorts.equal(self.field(kind.name, f.name), fields(f.name)) for f in kind.fields)
         return conjunction(self.is_kind(kind.name), *same)
 

@@ -205,7 +205,7 @@ class StateSchema:
         return channel, self.messages(channel)
 
     def places(self, channel: Channel, kinds: list[Message]) -> Iterator[tuple[list[Message], tuple[t.Type, ...]]]:
-        """Where messages may lie: for some kinds, what they are told apart by, which begins with the channel's ends."""
+        """Yields for some kinds where messages may lie: what they are told apart by, first the channel's ends."""
         if channel.kind == "set":
             yield from (([kind], (*self.ends(channel), *(f.type for f in kind.fields))) for kind in kinds)
         else:
@@ -324,7 +324,7 @@ class SymbolicState:
         return self.schema.sorts.for_all(self.schema.ends(channel), of_lane)
 
     def every_message(self, name: str, holds: Callable[[MessageValue], Term]) -> Term:
-        """That something holds of all messages on their way: of a kind, or in a channel."""
+        """Returns the formula that something holds of all messages on their way: of a kind, or in a channel."""
         channel, kinds = self.schema.named(name)
 
         def here(some: list[Message], *at: Term) -> Term:
@@ -335,7 +335,7 @@ class SymbolicState:
         return conjunction(*(self.schema.sorts.for_all(types, partial(here, some)) for some, types in places))
 
     def latest_messages(self, name: str, holds: Callable[[MessageValue], Term]) -> Term:
-        """That something holds of each message on its way that is the latest one of its lane.
+        """Returns the formula that something holds of each message on its way that is the latest one of its lane.
 
         The number of that one is known, so nothing is said of all numbers.
         """
@@ -348,7 +348,7 @@ class SymbolicState:
         return self.schema.sorts.for_all(self.schema.ends(channel), here)
 
     def at_most_one_message(self, name: str, holds: Callable[[MessageValue], Term]) -> Term:
-        """That something holds of one message on its way, or of none: of two, it does not hold of both."""
+        """Returns the formula that something holds of at most one message on its way: of two, not of both."""
         channel, kinds = self.schema.named(name)
 
         def here(some: list[Message], at: tuple[Term, ...]) -> Term:
@@ -384,7 +384,7 @@ class SymbolicState:
         return conjunction(there, message.is_kind(kinds[0].name)) if len(kinds) == 1 else there, message
 
     def unused(self, channel: Channel) -> Term:
-        """That nothing was ever sent through a channel."""
+        """Returns the formula that nothing was ever sent through a channel."""
 
         def none(*at: Term) -> Term:
             sent, received = self.sent(channel, at[:-1]) == 0, self.received(channel, at[:-1]) == 0
@@ -398,7 +398,7 @@ class SymbolicState:
         return conjunction(present, number >= self.received(channel, ends)) if channel.kind == "mailbox" else present
 
     def pending_kind(self, channel: Channel, at: tuple[Term, ...], kind: str) -> tuple[Term, Term]:
-        """That the message of a number is pending, and that it is of a kind."""
+        """Returns the formulas that the message of a number is pending, and that it is of a kind."""
         *ends, number = at
         return self.pending(channel, ends, number), self.message(channel, ends, number).is_kind(kind)
 

@@ -38,7 +38,7 @@ class SymbolicView(Protocol):
 
 @dataclass(frozen=True)
 class StepLabel:
-    """Which event of which machine a step has consumed, for `took(...)` and `ignored(...)`; no role: none.
+    """The event of a machine that a step has consumed, for `took(...)` and `ignored(...)`; no role: none.
 
     Attributes:
         ignored: it is a message for which no transition was taken.
@@ -55,7 +55,7 @@ ANY_STEP = StepLabel("any step")
 
 @dataclass(frozen=True)
 class Bindings:
-    """Where an expression stands.
+    """The bindings with which an expression is read.
 
     Attributes:
         olds: of expressions under `old`, the state in which they were worked out, the step of which they speak, if they
@@ -308,7 +308,7 @@ def _few(e: x.Apply, f: Bindings) -> Term | None:
 
 
 def _counted(counted: x.Expression, f: Bindings) -> tuple[Term, Callable[[], Term]] | None:
-    """Whether something holds of no instance or message, and whether of at most one; None where they can be counted."""
+    """Returns a term that a count is 0, and a maker of one that it is at most 1; None: no count, or a known size."""
     if isinstance(counted, x.Quantifier) and counted.kind == "count":
 
         def holds(member: Any) -> Term:

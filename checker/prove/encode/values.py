@@ -103,11 +103,11 @@ class Sorts:
         return [z3.IntVal(i) for i in range(size)] if isinstance(size, int) else None
 
     def within(self, type_: t.Type, value: Any) -> Term:
-        """That a value, or every part of it, is within its type."""
+        """Returns the formula that a value, or every part of it, is within its type."""
         return self.every_part(type_, value, self.scalar_within)
 
     def every_part(self, type_: t.Type, value: Any, holds: Callable[[t.Type, Term], Term]) -> Term:
-        """That something holds of every scalar that a value is made of; not of the members of sets."""
+        """Returns the formula that something holds of every scalar of a value; not of the members of sets."""
         match type_:
             case t.Map(key=key, of=cell):
                 return self.every(key, lambda k: self.every_part(cell, value.at(k), holds))
@@ -116,7 +116,7 @@ class Sorts:
         return holds(type_, value)
 
     def scalar_within(self, type_: t.Type, term: Term) -> Term:
-        """That a term of a type's sort is a value of the type."""
+        """Returns the formula that a term of a type's sort is a value of the type."""
         match type_:
             case t.Instance():
                 return conjunction(term >= 0, term < self.size(type_))
@@ -145,11 +145,11 @@ class Sorts:
         return z3.Function(f"{name}!{next(self._fresh)}", *(v.sort() for v in at), z3.BoolSort())(*at)
 
     def every(self, type_: t.Enum | t.Instance, holds: Callable[[Term], Term]) -> Term:
-        """That something holds of all members."""
+        """Returns the formula that something holds of all members."""
         return self.for_all((type_,), holds)
 
     def for_all(self, types: Sequence[t.Type], holds: Callable[..., Term]) -> Term:
-        """That something holds of all values of types; written out where a small type's members are known."""
+        """Returns the formula that something holds of all values of types; written out where members are known."""
         bound: list[Term] = []
         choices = []
         for type_ in types:
@@ -172,7 +172,7 @@ class Sorts:
 
     @contextmanager
     def opened(self, bound: Sequence[Term]) -> Iterator[None]:
-        """While the body of a quantifier is built."""
+        """Keeps the variables of a quantifier open while its body is built."""
         names = {b.decl().name(): b for b in bound}
         self.open |= names
         try:
