@@ -163,7 +163,7 @@ def silent() -> Iterator[None]:
 
 
 def nothing() -> None:
-    """What a process begins with where there is nothing to prepare; unlike a lambda it has a name there."""
+    """Does nothing, where a process has nothing to prepare; unlike a lambda it has a name there."""
 
 
 def in_processes(

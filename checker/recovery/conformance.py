@@ -1,4 +1,4 @@
-"""Whether what actors do, step by step, is a run of the specification: each step is compared with the reference's.
+"""The check that what actors do is a run of the specification: each step is compared with the reference's.
 
 Theory of operation. A simulation logs every event that an actor's loop gives a machine, the record before and after it,
 and the work that it begins (faults/simulation/steps.py). When the turn is committed, the explorer's reference takes the

@@ -1,4 +1,4 @@
-"""Whether the chain of events that actors commit is what they have done: no step is missing, and none is added.
+"""The check that the chain of events that actors commit is what they have done: no step is missing, and none is added.
 
 Theory of operation. The simulation logs every step where the actor's loop takes it (faults/simulation/steps.py). Each
 commit is compared with the steps since the last one: the events that are new in the store are those steps, in their
@@ -135,7 +135,7 @@ class EventMonitor:
             yield from self._that_count(actor, step.driven, in_doubt)
 
     def _is_kept(self, actor: Actor, step: LoggedStep, later: Iterable[LoggedStep], in_doubt: bool) -> bool:
-        """Whether a message that moved nothing counts as received: a machine that is not there yet keeps nothing."""
+        """Returns whether a message that moved nothing counts as received: a machine not there yet keeps nothing."""
         assert step.event is not None
         if (after := next((one for one in later if one.key == step.key), None)) is not None:
             return after.before[: step.core.below_at] == step.after[: step.core.below_at]

@@ -32,7 +32,7 @@ CRASH = Budget(crash=1)
 
 
 class DurableMachines(dict[RecordKey, dict[str, Any]]):
-    """What is kept of the machines of an actor."""
+    """The durable parts of the machines of an actor, by key."""
 
 
 class MonitoredProperties:
@@ -220,7 +220,7 @@ def event_of(notice: Notice) -> str:
 
 
 class DurabilityMonitor:
-    """Whether an actor that restarts, or opens its store anew, finds what it had committed.
+    """A monitor of whether an actor that restarts, or opens its store anew, finds what it had committed.
 
     Recovery may step at once what a lease drives, so its store is asked before it commits anything. A machine that has
     taken no step until the actor has recovered must have its record in memory, too. Of a commit that was begun and not

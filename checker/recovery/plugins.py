@@ -20,7 +20,7 @@ PLUGINS = ("leasehold.checker.recovery.lease.plugin:PLUGIN",)  # each is importe
 
 @dataclass(frozen=True, slots=True)
 class RecoveryPlugin:
-    """What a kind of systems has of its own.
+    """The parts that the recovery checker has for a kind of systems alone.
 
     Attributes:
         plays: whether a system is of the kind.

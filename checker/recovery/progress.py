@@ -1,4 +1,4 @@
-"""What machines owe: whether actors, at rest, have left undone what the specification makes them do, or do too much.
+"""The work that machines owe: whether actors, at rest, leave undone what the specification asks for, or do too much.
 
 Theory of operation. An actor is at rest when no request waits for a turn. Then, by the specification alone:
 

@@ -38,7 +38,7 @@ CHECKS = {
 
 
 class SimulatedRun(Generic[S]):
-    """What all runs in simulation share.
+    """The base of all runs in simulation.
 
     Args:
         simulation: none of its actors has started.

@@ -86,7 +86,7 @@ class CaseCampaign(Campaign):
 
 
 class Explored(NamedTuple):
-    """What the explorer says of a system.
+    """The explorer's findings about a system.
 
     Attributes:
         states: how many there are with one crash.

@@ -100,7 +100,7 @@ class CaseRun(SimulatedRun[S]):
             self.watch(step)
 
     def watch(self, step: ScriptStep) -> None:
-        """What follows a step of the script for the monitors and the network."""
+        """Does what follows a step of the script for the monitors and the network."""
         if step.kind == "clock":
             self.monitor.tick()
         if self.lost and step.kind in ("crash", "stillborn") and not self.reference:

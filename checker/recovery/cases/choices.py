@@ -1,4 +1,4 @@
-"""What may happen next in a run: the local events that a specification allows, packets that may arrive, time.
+"""The next possible happenings of a run: the local events that a specification allows, packets that may arrive, time.
 
 Theory of operation. The records of all machines, who is up and the time are a state of the model without its messages.
 The explorer's reference says which events the environment may offer in it, and which answers the tasks of a state may
@@ -26,7 +26,7 @@ Happening = Callable[[], Any]
 
 
 class Choices:
-    """What may happen next to the actors of a simulation.
+    """The happenings that may come next to the actors of a simulation.
 
     Args:
         replayer: gives machines their events.

@@ -70,7 +70,7 @@ class Counterexample(Script):
 
 
 def counterexamples(system: System, holding: frozenset[str], budgets: Sequence[Budget] = TRIED) -> Iterator[Script]:
-    """For each property that holds without faults, a counterexample under each of the budgets that break it."""
+    """Yields a counterexample to each property that holds without faults, under each of the budgets that break it."""
     for budget in budgets:
         found = explore(system, Limits(states=MOST_STATES), budget=budget)
         if not found.complete:
@@ -261,7 +261,7 @@ class CounterexampleRun(WalkRun):
             self._at_loop = self.monitor.properties.projection(self.monitor.state)
 
     def _stay(self) -> None:
-        """Where nothing has to happen in the model, nothing has to in the run."""
+        """Checks that nothing has to happen in the run where nothing has to happen in the model."""
         self.sim.release(packets=False)
         self._cut()
         before = self.monitor.properties.projection(self.monitor.state)

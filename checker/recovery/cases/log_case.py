@@ -292,7 +292,7 @@ def _record(key: MachineOf, of: Any) -> dict[str, Any]:
 
 
 def _players(program: Program, found: Mapping[str, set[str]]) -> dict[str, str]:
-    """By machine, the actor that plays it: that of the log, in place of the one that the system declares.
+    """Returns, by machine, the actor that plays it: that of the log, in place of the one that the system declares.
 
     Raises:
         UnplayableLog: several do.
@@ -384,7 +384,7 @@ class _Sent(Struct):
 
 
 class _Shape(Struct):
-    """What a case out of a file must look like, so that it can be played or compared."""
+    """The shape that a case out of a file must have, so that it can be played or compared."""
 
     settings: dict[str, Any]
     players: dict[str, str]

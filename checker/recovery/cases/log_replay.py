@@ -43,7 +43,7 @@ TOLD = ("at", "now", "cause")  # what is said of a step, and not compared: where
 
 @dataclass
 class PlayedLog:
-    """What real actors have made of a log.
+    """The result of playing a log with real actors.
 
     Attributes:
         steps: how many steps there are.
@@ -186,7 +186,7 @@ class LogPlayer:
         self._begun = True
 
     def _sessions(self, key: MachineOf) -> dict[str, list[list[Any]]]:
-        """By neighbour, what a machine has sent over `fifo` channels and nobody has received, as its actor keeps it."""
+        """Returns, by neighbour, the `fifo` messages that nobody has received, as the sender's actor keeps them."""
         core, number = self.program.machines[key.machine]
         found: dict[str, list[list[Any]]] = {}
         for one in sorted(self.case.in_transit, key=lambda one: int(one["number"])):
@@ -201,7 +201,7 @@ class LogPlayer:
         return self.program.messages[said["message"]].ordered
 
     def _send(self) -> None:
-        """What was on its way, and no state says any more, is sent by the actors that had sent it."""
+        """Sends the messages that were in transit and that no state says any more, from the actors that sent them."""
         for one in self.case.in_transit:
             if self._is_ordered(one):
                 continue
@@ -261,7 +261,7 @@ class LogPlayer:
         return not played.at
 
     def _look(self, actor: str) -> None:
-        """What an actor has committed since the last time."""
+        """Reads the events that an actor has committed since the last time."""
         disk = self.sim.disks[actor]
         for at in sorted(at for at in disk.events if at > self._read[actor]):
             event = read(disk.events[at])
@@ -284,7 +284,7 @@ class LogPlayer:
         self._consume(actor, step)
 
     def _begins_nothing(self, packet: Packet) -> bool:
-        """Whether a message of a session is taken, and no event tells so, as a machine that is not there is not moved.
+        """Returns whether a message of a session is taken, and no event tells so, as it does not begin its machine.
 
         The next one comes then, and there is room.
         """

@@ -41,7 +41,7 @@ OF_STATES = ("always", "step")
 
 @dataclass
 class PlayedCounterexample:
-    """What real actors have made of a counterexample.
+    """The result of playing a counterexample with real actors.
 
     Attributes:
         name, kind: of the property.
@@ -135,7 +135,7 @@ def _asked(of: Property) -> Asked:
 
 
 def _verify(system: System, played: PlayedCounterexample) -> None:
-    """What the events show, each run being over with its last one."""
+    """Notes what `verify` finds in the events, each run being over with its last one."""
     chains: dict[str, list[AnyEvent]] = {actor: [*map(read, bodies)] for actor, bodies in played.events.items()}
     verification = HistoryVerification(CutsOfSystem(system), chains, complete=True)
     try:

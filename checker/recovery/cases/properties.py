@@ -190,7 +190,7 @@ class RunMonitor(PropertyMonitor):
         self._await()
 
     def _await(self) -> None:
-        """What is to come is awaited from this state on."""
+        """Begins to await what is to come from this state on."""
         self._waiting = self.properties.waiting(set(), self._state)
         self.deadlines = self.properties.deadlines(on_records=True)
         self.deadlines.see(self._state)
@@ -218,7 +218,7 @@ class RunMonitor(PropertyMonitor):
         return ", ".join(f"{name} {_shown(value)}" for name, value in zip(self._names(), records, strict=False))[:400]
 
     def difference(self, found: Records, wanted: Records) -> str:
-        """In what two record states differ."""
+        """Returns the cells in which two record states differ, in words."""
         names = (*self._names(), "the time")
         pairs = (pair for pair in zip(names, found, wanted, strict=False) if pair[1] != pair[2])
         return ", ".join(f"{name} is {_shown(value)}, not {_shown(other)}" for name, value, other in pairs)[:400]

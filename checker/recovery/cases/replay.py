@@ -132,7 +132,7 @@ class Replayer:
             self._compare(step, n, down)
 
     def _note_unsaid(self, step: ScriptStep) -> None:
-        """Who has said nothing to whom where the model has it say all again, as its actor comes back, say."""
+        """Notes who has said nothing to whom where the model has it say all again, as when its actor comes back."""
         if self.excuses and step.kind in SAYS_AGAIN and step.machine is not None:
             own = [m for m in self.script.machines if self.player(m) == self.player(step.machine)]
             pairs = product(own, self.script.machines)
@@ -233,7 +233,7 @@ class Replayer:
         return self.sim.held(self.lease, packet.envelope["receiving_machine"]) is not None
 
     def _make_room(self, step: ScriptStep, packet: Packet) -> None:
-        """Where a machine has no room for what follows from a message, those wait that it has sent before.
+        """Makes room for what follows from a message, by letting what the machine has sent before be acknowledged.
 
         Raises:
             Unplayable: there is no room although sessions go on.
@@ -374,7 +374,7 @@ class Replayer:
     # The crash
 
     def _undisturbed(self, step: ScriptStep) -> None:
-        """What the step would have been without the crash; what was not committed comes again, or never was."""
+        """Takes the step as it would be without the crash; what was not committed comes again, or never was."""
         if step.event and not step.point.partition("@")[0].endswith(f"#{BEFORE}"):
             self._do(step)
             self.sim.loop.quiesce()
@@ -421,7 +421,7 @@ class Replayer:
         actor.notices.subscribe(stop)
 
     def _only(self, step: ScriptStep, notice: Notice) -> None:
-        """Of the work of the point's machine, only what was done happens; and nothing of others."""
+        """Lets only those sends and calls happen that the point's machine has done, and none of other machines."""
         if notice.kind not in (Kind.SEND, Kind.CALL):
             return
         role, _, _ = step.point.partition("@")[0].removeprefix("crash:").partition("/")

@@ -114,7 +114,7 @@ class CaseRunner:
         return run.outcome
 
     def second_points(self, script: Script) -> list[str]:
-        """Where actors could stop once more after the restart of a case, each point once, in the order of a run."""
+        """Returns the points, in the order of a run, where actors could stop once more after the restart of a case."""
         try:
             run = self.made(script, False, None, False)
         except Exception:

@@ -149,7 +149,7 @@ class ScriptGenerator:
         return None
 
     def _begins(self, after: State, machine: Machine, transition: Transition | None, done: tuple[str, ...]) -> bool:
-        """Whether the work that follows a step has all of these tasks; without a transition, the state's own."""
+        """Returns whether the work that follows a step has all of these tasks; with no transition, the state's own."""
         compiled, role = self.world.by_name[machine], self.finder.system.roles[machine[0]]
         own = role.states[after[compiled.cell]].tasks
         work = own if transition is None else work_of(role, transition)

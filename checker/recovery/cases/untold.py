@@ -1,4 +1,4 @@
-"""Why `verify` does not report what a path of the explorer breaks, though actors have taken each of its steps.
+"""The reasons why `verify` does not report what a path of the explorer breaks, though actors have taken its steps.
 
 Theory of operation. Events tell what machines have done, and by numbers of messages what came before what. A path has
 more: steps of no machine, what machines ignore that are not there yet, an order also of steps that have nothing to do
@@ -25,7 +25,7 @@ KINDS = ("crash", "halt", "clock", "lose", "retry", "partition", "heal")  # of s
 
 @dataclass(frozen=True)
 class Asked:
-    """What a property asks of a run.
+    """The things in a run that a property asks about.
 
     Attributes:
         of_runs: it is about what comes, and not about one state or step.

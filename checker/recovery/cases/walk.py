@@ -86,7 +86,7 @@ class WalkRun(CaseRun[Simulation]):
             self.monitor.passed(step.kind)
 
     def _go_on(self) -> None:
-        """What is possible happens, one after the other, until nothing is."""
+        """Lets what is possible happen, one thing after the other, until nothing is possible."""
         self.check_progress(self.monitor)
         for _ in range(MOST_STEPS):
             possible = [*self._restarts(), *self.choices.packets(), *self.choices.events()]

@@ -40,7 +40,7 @@ SETTLE_SECONDS = 90.0
 
 
 class ToldEvent(NamedTuple):
-    """What may be told to a machine."""
+    """An event that may be told to a machine."""
 
     run: str  # "" for a new one
     machine: str
@@ -50,7 +50,7 @@ class ToldEvent(NamedTuple):
 
 @dataclass(slots=True)
 class ChaosResult:
-    """What was done, and what was wrong.
+    """The result of a chaos run: what was done, and what was wrong.
 
     Attributes:
         runs, events: how many were begun, and told.
@@ -288,7 +288,7 @@ class ChaosRun:
             self.result.violations += untaken
 
     def _at_rest(self) -> None:
-        """Where nothing can happen any more, what waits waits for ever."""
+        """Reports what waits for ever, as nothing can happen any more, and each run that is in no allowed end."""
         for run in self._known:
             state = self.seen.state(run)
             for name in sorted({name for name, *_ in self.properties.waiting(set(), state)}):

@@ -25,7 +25,7 @@ Row: TypeAlias = dict[str, Any]
 
 
 class Mark(NamedTuple):
-    """What changes with every commit of an actor, and with its clock."""
+    """The numbers that change with every commit of an actor, and with its clock."""
 
     epoch: int
     commits: int

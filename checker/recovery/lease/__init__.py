@@ -1,1 +1,1 @@
-"""What the recovery checker knows of the lease: its plug-in, runs and cases; its policies, units and tickets exist."""
+"""The recovery checker's part for the lease: its plug-in, runs and cases; its policies, units and tickets exist."""

@@ -124,7 +124,7 @@ class LeaseCaseRun(CaseRun[LeaseSimulation], LeaseRun):
             self._flex()
 
     def redeliver(self) -> None:
-        """As of any case; in the reference nothing comes again."""
+        """Redelivers as any case does; in the reference nothing comes again."""
         if not self.reference:
             super().redeliver()
 

@@ -11,7 +11,10 @@ from leasehold.spec import System
 
 
 def plays(system: System) -> bool:
-    """Whether a system is the lease of one service manager, broker and authority, whose policies and units exist."""
+    """Returns whether a system is the lease of one service manager, broker and authority.
+
+    Policies and units exist for it.
+    """
     roles = [system.roles.get(name) for name in (SERVICE_MANAGER, BROKER, AUTHORITY)]
     return all(role is not None and not role.indexed for role in roles)
 

@@ -31,7 +31,7 @@ CHECKS = {
 
 
 class LeaseRun(SimulatedRun[LeaseSimulation]):
-    """What all runs of the lease in simulation share."""
+    """The base of all runs of the lease in simulation."""
 
     def state(self, lease: str, machine: str = SERVICE_MANAGER) -> str:
         return super().state(lease, machine)
@@ -40,7 +40,10 @@ class LeaseRun(SimulatedRun[LeaseSimulation]):
         return super().data(lease, machine)
 
     def over(self, lease: str) -> bool:
-        """Whether service manager and broker are done with a lease; a lazy site may keep it once its term is over."""
+        """Returns whether service manager, broker and authority are done with a lease.
+
+        A lazy site may keep it once its term is over.
+        """
         if any(self.state(lease, r) not in ("", "nascent", "closed", "failed") for r in (SERVICE_MANAGER, BROKER)):
             return False
         data, lazy = self.data(lease, AUTHORITY), self.sim.program.constants.get("lazy_close", True)

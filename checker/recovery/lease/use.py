@@ -125,7 +125,7 @@ class UseOfUnits:
             self.guests[name] = RunningGuest(unit, action.lease)
 
     def _forget_lost(self) -> None:
-        """What ran on a unit that was lost is gone."""
+        """Removes the guests of units that were lost."""
         up = self.sim.units.on()
         for name in [name for name, guest in self.guests.items() if guest.unit not in up]:
             del self.guests[name]

@@ -63,7 +63,7 @@ def status(pid: str) -> list[str]:
 
 
 def begins(process: UnitProcess, folder: str) -> bool:
-    """Whether a process is about to make a unit's first one: it is still in the session of the actor that starts it.
+    """Returns whether a process is about to make a unit's first: it is still in the session of the actor starting it.
 
     The session's number says nothing alone: a leader outside this PID namespace has 0, and one that has ended is not
     to be found.

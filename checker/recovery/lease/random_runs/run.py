@@ -133,7 +133,10 @@ class RandomRun(LeaseRun):
             self.check_progress(monitor)
 
     def _holder_cannot(self) -> bool:
-        """Whether a holder that does all it can may be late: it is down, or was, or its guests' handlers fail."""
+        """Returns whether a holder that does all it can may be late.
+
+        It may where clocks are skewed, where it is down or was, and where its guests' handlers fail or did.
+        """
         holder_up = SERVICE_MANAGER in self.sim.actors and self.disks[SERVICE_MANAGER].fault is None
         if not holder_up or self.handler[0] in GUEST_VERBS:
             self.able = self.sim.time.now + LONG + 1
@@ -253,7 +256,7 @@ class RandomRun(LeaseRun):
     # Checks
 
     def _over_all_leases(self) -> None:
-        """What holds over all leases, at every tick."""
+        """Checks what must hold over all leases, at every tick."""
         broker = self.sim.actors.get(BROKER)
         if broker is not None:
             views = [broker.table.view(*key) for key in broker.table.instances]
