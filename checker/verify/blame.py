@@ -1,4 +1,4 @@
-"""Whose fault a violation is, as far as events tell: the core's, the infrastructure's, a policy's, the specification's.
+"""The culprit of a violation, as far as events tell: the core, the infrastructure, a policy, or the specification.
 
 Theory of operation. What led to a violation is the *causal past* of the last step of its run: the steps of its machine
 and actor before it, those that sent what these have received, and so on. All of it is judged as `leasehold conform`
@@ -40,7 +40,7 @@ Place: TypeAlias = tuple[str, int]  # an actor, and the position of its event
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """Whose fault a violation is.
+    """The culprit of a violation, and the reason.
 
     Attributes:
         culprit: whose.
@@ -95,7 +95,7 @@ class Blaming:
         }  # fmt: skip
 
     def blame(self, property_: str, run: str, events: Sequence[Place], state: State | None = None) -> Blame:
-        """Whose fault the violation of a property is.
+        """Returns whose fault the violation of a property is.
 
         Args:
             property_: its name, without values for which it is claimed (`Violation.of`).
@@ -126,7 +126,7 @@ class Blaming:
     def _wrong(
         self, run: str, last: Mapping[str, int], past: Sequence[Place], own: Container[Place]
     ) -> list[Nonconformity]:  # fmt: skip
-        """What is wrong before the violation, in the causal past of its last step first, and the first of it first.
+        """Returns what is wrong before the violation: first what is in the causal past of its last step, each in order.
 
         An event of another run counts where it has taken a machine away from this one.
         """
@@ -286,7 +286,7 @@ class Blaming:
         return Blame("policy", "; ".join([words, *told]), shown)
 
     def _decision(self, step: MachineStep) -> str:
-        """What was decided: `granted(units=1) for broker of tenant:1`."""
+        """Returns what was decided, in words: `granted(units=1) for broker of tenant:1`."""
         role = self.known.program.roles.get(step.machine.partition("[")[0])
         kinds = {} if role is None else dict(role.events.get(step.event, ()))
         fields = ", ".join(
@@ -306,7 +306,7 @@ def _steps(event: AnyEvent | None) -> Iterable[MachineStep]:
 
 
 def speaks_of_time(of: Property) -> bool:
-    """Whether a property reads a clock, or a moment."""
+    """Returns whether a property reads a clock or a moment, or has a time within which it is to hold."""
 
     def reads(node: x.Expression) -> bool:
         return isinstance(node, x.Now) or isinstance(getattr(node, "type", None), t.Time)

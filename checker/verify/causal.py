@@ -44,7 +44,7 @@ Awaited = dict[tuple[str, str, str], deque[int]]  # by run, sender and receiver,
 
 @dataclass(frozen=True, slots=True)
 class CutFault:
-    """What cannot have happened as the events say, or cannot be judged.
+    """A fault of events: something cannot have happened as they say, or cannot be judged.
 
     Attributes:
         actor, position: the event.
@@ -135,7 +135,7 @@ class CausalMerge:
 
     @property
     def actors(self) -> list[str]:
-        """Those that are followed."""
+        """The actors that are followed."""
         return list(self._streams)
 
     def add(self, actor: str, events: Iterable[AnyEvent]) -> list[AnyEvent]:
@@ -380,7 +380,7 @@ class CausalMerge:
         return event if self._missing(event) is None else self._passed_over(event)
 
     def _comes(self, event: AnyEvent) -> bool:
-        """Whether the message that an event waits for is sent by one that waits itself, which then lacks its cause."""
+        """Returns whether what an event waits for is sent by one that waits itself, which then lacks its cause."""
         step, number = self._missing(event) or (None, 0)
         assert step is not None and step.received is not None
         if self._to_come is None:  # nothing more comes, so once is enough
@@ -406,7 +406,7 @@ class CausalMerge:
         return None
 
     def _note(self, event: AnyEvent) -> None:
-        """What an event says of numbers that were sent."""
+        """Notes what an event says of numbers that were sent."""
         match event:
             case StepEvent():
                 for step in with_driven(event.step):
@@ -432,7 +432,7 @@ class CausalMerge:
 
 
 def capacities_of(system: System) -> Mapping[str, int]:
-    """By message, the capacity of its channel, where it has one."""
+    """Returns, by message, the capacity of its channel, where it has one."""
     found = ((name, system.channel_of(name).capacity) for name in system.messages)
     return {name: capacity for name, capacity in found if capacity}
 
@@ -445,7 +445,7 @@ def with_driven(step: MachineStep) -> Iterator[MachineStep]:
 
 
 def _numbers_sent(event: AnyEvent) -> Iterator[tuple[tuple[str, str, str], tuple[int, ...]]]:
-    """By run, sender and receiver, the least and the greatest number of a message that an event is known to send."""
+    """Yields, by run, sender and receiver, the numbers that an event is known to send, or least and greatest."""
     if isinstance(event, StepEvent):
         for step in with_driven(event.step):
             yield from (((step.lease, step.machine, sent.to), (sent.number,)) for sent in step.sends)

@@ -63,7 +63,7 @@ STARTING_TICKS = 2  # in which an actor that has recovered hears the time
 
 
 class CutsOfSystem:
-    """What is known of a system before any event.
+    """The facts about a system that are known before any event.
 
     Args:
         system: the system.
@@ -114,7 +114,7 @@ class CutsOfSystem:
         return core.role, number
 
     def over(self, state: list[Any]) -> bool:
-        """Whether a state is in an end that the system allows."""
+        """Returns whether a state is in an end that the system allows."""
         return any(holds(state, (), -1) for holds in self._ends)
 
 
@@ -166,7 +166,7 @@ class ConsistentCuts:
 
     @property
     def faults(self) -> list[CutFault]:
-        """What is wrong with the events, in the order in which it was found."""
+        """The faults of the events, in the order in which they were found."""
         return self.merge.faults
 
     def add(self, actor: str, events: Iterable[AnyEvent]) -> list[AnyEvent]:
@@ -250,7 +250,7 @@ class ConsistentCuts:
                 yield from self._went(actor, following.position, DOWN)
 
     def _starts(self, event: AnyEvent) -> Iterator[Cut]:
-        """What an event says of whether its actor runs."""
+        """Yields the cuts that follow from what an event says of whether its actor runs."""
         actor = event.actor
         if isinstance(event, RecoveredEvent):
             if self.down.pop(actor, None) is not None:
@@ -309,7 +309,7 @@ class ConsistentCuts:
     # Records that were lost
 
     def _lost_ahead(self, actor: str) -> Iterator[Cut]:
-        """What an actor that comes back has lost, as its next steps show."""
+        """Yields the cuts of what an actor that comes back has lost, as its next steps show."""
         seen = set()
         for event in self.merge.coming(actor, AHEAD):
             if not isinstance(event, StepEvent):
@@ -320,7 +320,7 @@ class ConsistentCuts:
                     yield from self._lost(event, step, ahead=True)
 
     def _lost(self, event: StepEvent, step: MachineStep, ahead: bool = False) -> Iterator[Cut]:
-        """What a step shows of its machine's record, in a run that goes on; `ahead`: it is not the step's turn yet."""
+        """Yields the cuts of a loss that a step shows in a run that goes on; `ahead`: it is not the step's turn yet."""
         key = event.actor, step.machine
         name = self.own.get(key, ("", ""))[1] if step.lease == OF_ACTOR else step.lease
         run = self._run(name) if name in self.asleep else self.runs.get(name)
@@ -354,7 +354,7 @@ class ConsistentCuts:
             yield run.cut(Action("crash" if to == DOWN else "recover", None, 0, ""), actor, position)
 
     def _catch_up(self, run: RunState) -> Iterator[Cut]:
-        """What has happened to the actors of a run while it stood still."""
+        """Yields the cuts of what has happened to the actors of a run while it stood still."""
         for actor in sorted(set(run.players.values())):
             if actor in self.down or actor in self.starting:
                 position = self.down[actor] if actor in self.down else self.starting[actor][0]
@@ -398,7 +398,7 @@ class ConsistentCuts:
         return run
 
     def _sent_in(self, name: str) -> Sent:
-        """What was sent in a run of which the merge knows nothing."""
+        """Returns what was sent in a run, which is recalled where the merge knows nothing of it."""
         if name not in self.runs:
             self._run(name)
         return self.merge.sent.get(name, {})

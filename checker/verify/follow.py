@@ -40,7 +40,7 @@ class SourcesError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """How far the verification is behind the actors.
+    """The distance of the verification behind the actors.
 
     Attributes:
         events: those that the sources are known to have and that are not judged.
@@ -208,7 +208,7 @@ class SourceVerification:
     # How far it is
 
     def unsealed(self) -> dict[str, int]:
-        """By actor whose signatures are checked, how many of its events have none that vouches for them."""
+        """Returns, by actor whose signatures are checked, the number of its events that no signature vouches for."""
         trusted = (reader.kept for reader in self.readers.values() if reader.trust is not None)
         return {kept.actor: kept.position - kept.sealed for kept in trusted if kept.position > kept.sealed}
 

@@ -81,7 +81,7 @@ class Violation:
 
 @dataclass
 class HistoryResult:
-    """What a history shows.
+    """The result of verifying a history.
 
     Attributes:
         events, cuts, runs: how many there were.
@@ -139,7 +139,7 @@ def together(results: Sequence[HistoryResult]) -> HistoryResult:
 
 @dataclass(slots=True)
 class _Row:
-    """What the table has of a run that is not in memory, of which machines are being forgotten."""
+    """The table's entry of a run that is not in memory and whose machines are being forgotten."""
 
     number: int
     machines: int

@@ -13,7 +13,7 @@ PARAMETER = CHECKED.removeprefix(":")
 
 
 class QueryCursor(Protocol):
-    """As Python's interface of databases has it."""
+    """A cursor as Python's database API has it (PEP 249)."""
 
     def execute(self, query: str, parameters: Any = ...) -> Any: ...
     def fetchall(self) -> Any: ...

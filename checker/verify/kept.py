@@ -38,7 +38,7 @@ CHUNK = 400  # values of one IN (...)
 
 @dataclass(slots=True)
 class Follower:
-    """How far the events of an actor have come.
+    """The progress in following the events of an actor.
 
     Attributes:
         actor: whose.
@@ -79,7 +79,7 @@ class KeptEvents:
         self._faults = 0
 
     def follower(self, actor: str) -> Follower:
-        """How far the events of an actor have come; who changes it says so by `moved`."""
+        """Returns the progress in following an actor; whoever changes it says so by `moved`."""
         return self.followers.setdefault(actor, Follower(actor))
 
     def moved(self, actor: str) -> None:
@@ -149,7 +149,7 @@ class KeptEvents:
     # Reading
 
     def load(self, cursor: Cursor) -> tuple[dict[str, Any], list[CutFault], dict[tuple[str, str], tuple[str, str]]]:
-        """What was written: progress by name, faults, and the machines of actors."""
+        """Reads what was written, followers too; returns progress by name, faults, and the machines of actors."""
         progress = {word: json.loads(value) for word, value in self._all(cursor, PROGRESS)}
         for row in self._all(cursor, FOLLOWER):
             self.followers[row[0]] = Follower(*row)

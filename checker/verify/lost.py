@@ -1,4 +1,4 @@
-"""What a step shows of a record that was lost before it.
+"""The loss of a record, as far as a later step shows it.
 
 Theory of operation. A step tells the record after it, and where its machine stood before. Between two events of a
 machine its record changes nowhere but where the actor recovers from its store; so it is as the last event has left it,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def recovered_words(machine: str, has: str) -> str:
-    """That an actor recovers a record of another digest; empty: none."""
+    """Returns words for an actor that recovers another record than its last event has left; `has` empty: no record."""
     words = "with another record than" if has else "without the record that"
     return f"{machine} comes back {words} its last event has left"
 
@@ -49,7 +49,7 @@ class LostRecord:
 
 
 def first_steps(event: StepEvent) -> Iterator[MachineStep]:
-    """Of an event, the first step of each machine."""
+    """Yields the first step of each machine in an event."""
     yield from {step.machine: step for step in reversed([*with_driven(event.step)])}.values()
 
 

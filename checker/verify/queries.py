@@ -160,7 +160,7 @@ class Queries:
         return frame
 
     def _never(self, frame: SqlFrame, claim: x.Expression, among: str) -> Sql:
-        """That the claim holds at no later cut of the run."""
+        """Returns the condition that the claim holds at no cut `later` of the run that `among` selects."""
         inner, later = nested(frame, "cut", "later")
         inner = replace(inner, moment=Moment(later, inner.scope))
         where = inner.scope.query.where
@@ -206,7 +206,7 @@ class Queries:
     # Of the tables themselves
 
     def incomplete(self) -> Iterator[tuple[str, str]]:
-        """By role: the query of the cuts at which it has not exactly one row of each machine."""
+        """Yields each role and a query of the cuts at which it lacks rows of machines or, if not dynamic, has more."""
         for role in self.system.holders.values():
             yield role.name, _incomplete(self.tables.machine_tables[role.name], role.count, role.instance.dynamic)
 
@@ -228,7 +228,7 @@ def _incomplete(table: Table, count: int, dynamic: bool) -> str:
 
 
 def end_claim(system: System) -> dict[str, Property]:
-    """That a run that is over is in one of the ends that the system allows, as a property, where it names ends."""
+    """Returns the property that a run that is over is in an allowed end, by its name; empty where no ends are named."""
     if not system.ends:
         return {}
     doc = f"A run that is over is in an allowed end: {', '.join(e.name for e in system.ends)}."

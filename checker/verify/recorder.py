@@ -23,7 +23,7 @@ from leasehold.spec.language.model import Role
 
 
 class Cursor(Protocol):
-    """As Python's interface of databases has it."""
+    """A cursor as Python's database API has it (PEP 249)."""
 
     def execute(self, query: str, parameters: Any = ...) -> Any: ...
     def executemany(self, query: str, parameters: Any) -> Any: ...
@@ -211,7 +211,7 @@ class RunRecorder:
         self._last(r, SEPARATED, "", cut, apart, after=3)
 
     def _last(self, r: _Run, table: Table, key: Hashable, cut: int, rows: list[list[Any]], after: int) -> None:
-        """What lasts of something at a cut: rows that are alike from column `after` on go on."""
+        """Notes what lasts of something at a cut: rows that are alike from column `after` on go on."""
         lasting = r.rows.get((table.name, key), [])
         left = list(lasting)
         kept: list[LastingRow] = []
