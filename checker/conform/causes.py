@@ -1,4 +1,4 @@
-"""Where the event of a step comes from: whether it can come from there, and what it says of that."""
+"""The causes of steps: whether the event of a step can come from where it says, and what it says of that."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Causes:
         return ""
 
     def _causes(self, chain: JudgedChain, step: MachineStep, core: Core, role: Role) -> set[str]:
-        """From where a local event may come."""
+        """Returns the causes that a local event may have."""
         targets = {
             task.target.partition(".")[0] for task in role.tasks.values()
             if isinstance(task, Call) and step.event in task.answers

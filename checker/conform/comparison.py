@@ -205,7 +205,7 @@ class StepComparison:
         self._compare_calls(step, after, machine, work_of(machine.role, move.transition))
 
     def _is_unmade(self, step: LoggedStep, below: GroundMachine) -> bool:
-        """Whether nothing has happened to a machine of the run yet: an event that moves it not even makes it."""
+        """Returns whether nothing has happened to a machine of the run yet; only an event that moves it makes it."""
         name = self.name(below.role.name, below.instance)
         return below.role.of_run and self.known(RecordKey(step.lease, name)) is None
 
@@ -272,7 +272,7 @@ class StepComparison:
     def _compare_again(
         self, step: LoggedStep, state: Sequence[Any], machine: GroundMachine, pieces: Sequence[GroundPiece], calls: bool
     ) -> None:  # fmt: skip
-        """What is begun again, without a transition."""
+        """Compares what is begun again, without a transition."""
         again = self.again(step, state, machine, pieces)
         self._compare_sends(step, [(peer, *message) for peer, message, _ in again])
         for _, message, before in again:

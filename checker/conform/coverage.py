@@ -1,4 +1,4 @@
-"""What of a specification logs have exercised: transitions, cells, control states of the product, and crash points.
+"""The parts of a specification that logs exercise: transitions, cells, control states of the product, crash points.
 
 A *cell* is a control state and an event that it says something of: a transition, `ignore` or `refuse`. Events tell of
 a cell where a transition is taken, where a message is received, and where the world outside is refused; a local event
@@ -33,7 +33,7 @@ Control: TypeAlias = tuple[str, ...]  # for each machine of the product its cont
 
 
 class Covered(NamedTuple):
-    """How much of something was exercised.
+    """The exercised share of something.
 
     Attributes:
         exercised, of: how many, of how many that there are.
@@ -56,7 +56,7 @@ class Covered(NamedTuple):
 
 @dataclass
 class Coverage:
-    """What was exercised, how often each.
+    """The counts of what was exercised.
 
     Attributes:
         transitions: by name.

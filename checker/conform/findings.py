@@ -1,4 +1,4 @@
-"""What is wrong with a log, and what was judged of it."""
+"""The findings about a log: what is wrong with it, and what was judged of it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Nonconformity:
 
 @dataclass
 class JudgedLog:
-    """What was judged of the log of an actor.
+    """The extent to which the log of an actor was judged.
 
     Attributes:
         events: how many there are; `first` and `last` are their positions.

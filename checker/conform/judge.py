@@ -262,7 +262,7 @@ class LogConformance:
     # Refusals
 
     def _refused(self, chain: JudgedChain, event: RefusedEvent) -> None:
-        """Whether the event could be refused at any time since the commit before it."""
+        """Checks whether the event could be refused at any time since the commit before it."""
         chain.judged.refusals += 1
         key = RecordKey(event.lease, event.machine)
         named = self.program.machines.get(event.machine)
@@ -288,7 +288,7 @@ class LogConformance:
     def _outcomes(
         self, chain: JudgedChain, key: RecordKey, event: RefusedEvent, values: tuple[Any, ...]
     ) -> list[Outcome]:  # fmt: skip
-        """What the core does with an event from outside, at the times when it may have come; empty: it refuses it."""
+        """Returns the core's outcomes at the times when an event from outside may have come; empty: it refuses it."""
         instance = chain.machines.machine(key)
         try:
             check_origin(self.program, instance, event.event)
@@ -354,7 +354,7 @@ class LogConformance:
         return found
 
     def _is_unknown(self, chain: JudgedChain, one: MachineStep, before: Record) -> bool:
-        """Whether the record before a step is in events that were dropped."""
+        """Returns whether the record before a step is in events that were dropped."""
         if not chain.judged.pruned or chain.machines.record(RecordKey(one.lease, one.machine)) is not None:
             return False
         core, _ = self.program.machines[one.machine]
@@ -406,7 +406,7 @@ class LogConformance:
     def _is_taken_again(
         self, chain: JudgedChain, event: StepEvent, logged: LoggedStep, events: list[Event], afters: list[Record]
     ) -> bool:  # fmt: skip
-        """Whether a step is right but for the number of its message, which was received before."""
+        """Returns whether a step is right but for the number of its message, which was received before."""
         (name, fields, neighbour, number, epoch), after = events[0], afters[0]
         core, before = logged.core, logged.before  # with a number that is new the core has moved the machine by now
         if neighbour < 0 or number > before[core.received_at][neighbour]:
@@ -420,7 +420,7 @@ class LogConformance:
         return not difference
 
     def _is_decision(self, step: MachineStep, logged: LoggedStep) -> bool:
-        """Whether the world outside gives an event that its contract does not allow and no actor refuses."""
+        """Returns whether the world outside gives an event that its contract does not allow and no actor refuses."""
         machine = self.comparison.machine(step.machine)
         return step.cause in OUTSIDE and machine is not None and "takes" in self.comparison.found[0]
 

@@ -61,7 +61,7 @@ def read_log(lines: Iterable[bytes], trust: Trust | None, unsigned: bool = False
 
 @dataclass
 class ConformanceResult:
-    """What was judged of all logs, what is wrong, and what they have exercised.
+    """The result of judging logs: what was judged of all, what is wrong, and what they have exercised.
 
     Attributes:
         logs, findings: by source, in order.

@@ -95,7 +95,7 @@ class Receipts:
         self._doubtful: list[tuple[AnyEvent, MachineStep, MachineLane, int, Message]] = []
 
     def _check_players(self, event: StepEvent, step: MachineStep) -> None:
-        """Whether a machine of a run has the same actors as its neighbours as before: who they are does not change."""
+        """Checks whether the neighbours of a machine of a run have the same actors as before; these do not change."""
         of = step.received
         named = [(of.machine, of.actor)] if of is not None else []
         for peer, actor in (*named, *((sent.to, sent.actor) for sent in step.sends if sent.actor)):
@@ -177,7 +177,7 @@ class Receipts:
             self.say("message", event, f"{words} was sent to {to}, and {event.actor} has received it", step)
 
     def sent(self, event: StepEvent, steps: list[MachineStep], machines: CompiledMachines) -> None:
-        """What a step has sent, and what would be sent again after it.
+        """Notes what a step has sent, and what would be sent again after it.
 
         Args:
             event: of the step.
