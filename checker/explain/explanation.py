@@ -42,7 +42,7 @@ class UnknownLease(Exception):
 
 @dataclass(frozen=True)
 class ExplainedLease:
-    """What events tell of a lease at a moment.
+    """The account that events give of a lease at a moment.
 
     Attributes:
         lease: which.

@@ -37,7 +37,7 @@ class MachineOf(NamedTuple):
 
 @dataclass
 class KnownMachine:
-    """What events say of a machine.
+    """The facts that events tell of a machine.
 
     Attributes:
         record, spec: as its last event has it, and under which specification that was written.
@@ -63,7 +63,7 @@ class KnownMachine:
 
 @dataclass
 class KnownActor:
-    """What events say of an actor: its last event, and from where they tell."""
+    """The facts that events tell of an actor: its last event, and the place from which they tell."""
 
     position: int
     now: int

@@ -21,7 +21,7 @@ from leasehold.impl.events.event import (
 
 @dataclass(frozen=True, slots=True)
 class StoryEntry:
-    """What one event says of one machine.
+    """The account that one event gives of one machine.
 
     Attributes:
         actor, position, now, time: the event: whose, where in its chain, at which tick, in seconds since 1970. An

@@ -134,7 +134,7 @@ class EventViews:
         return found
 
     def _messages(self, seen: _Seen) -> Iterator[dict[str, Any]]:
-        """What its state says to neighbours, unless it is an answer that has arrived."""
+        """Yields the messages that the machine's state sends to neighbours, but for answers that have arrived."""
         core, record, known = seen.core, seen.record, seen.known
         for piece in core.work[record[0]](record):
             if not isinstance(piece, SendWork) or not (number := record[core.sent_at][piece.neighbour]):
