@@ -248,7 +248,7 @@ class GroundRelation(TransitionRelation):
 
 
 def explored(sorts: Sorts, kind: t.Type, value: Any, low: Term, high: Term) -> Term:
-    """That all numbers in a value are within an explored range."""
+    """Returns the condition that all numbers in a value are within an explored range."""
 
     def between(of: t.Type, number: Term) -> Term:
         return conjunction(*([low <= number, number <= high] if isinstance(of, t.Int | t.Time | t.Opaque) else []))

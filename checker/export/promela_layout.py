@@ -1,4 +1,4 @@
-"""Where the parts of a state lie in a Promela model, and what they are called there.
+"""The layout of a state in a Promela model: where its parts lie, and what they are called there.
 
     type                what holds it
     bool                a byte, 0 or 1 (SPIN hides no bits)
@@ -94,17 +94,17 @@ def chosen(test: str, a: Words, b: Words) -> Words:
 
 
 def same(a: str, b: str) -> str:
-    """That two scalars are equal."""
+    """Returns the condition that two scalars are equal."""
     return f"({a} == {b})" if not (a.isdigit() and b.isdigit()) else "true" if a == b else "false"
 
 
 def both(parts: Sequence[str]) -> str:
-    """That all conditions hold."""
+    """Returns the condition that all conditions hold."""
     return _joined(" && ", parts, "true", "false")
 
 
 def either(parts: Sequence[str]) -> str:
-    """That one condition holds."""
+    """Returns the condition that at least one condition holds."""
     return _joined(" || ", parts, "false", "true")
 
 
@@ -243,7 +243,7 @@ class PromelaNames:
         return self.place(role, instance if self.system.holders[role].indexed else None, old)
 
     def stands_in(self, role: str, instance: str, state: str) -> str:
-        """That a machine is in a control state."""
+        """Returns the condition that a machine is in a control state."""
         return f"({self.machine(role, instance)}.state == {self.define('state', role, state)})"
 
     def data(self, machine: str, name: str, kind: t.Type) -> Words:
@@ -284,7 +284,10 @@ class PromelaNames:
         return channel.kind == "mailbox" and numbered(self.system, channel)
 
     def slots(self, channel: Channel) -> int:
-        """How many messages a lane has room for: as many as there can be, or as many as were wished; none in a set."""
+        """Returns the number of messages that a lane has room for: the most there can be, or as many as wished.
+
+        It is 0 for a channel that is a set.
+        """
         if channel.kind == "set":
             return 0
         if channel.kind == "mailbox":  # of each kind the newest and the one before it, and what came before, again

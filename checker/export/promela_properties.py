@@ -67,7 +67,7 @@ class PromelaProperties:
         return [p for p in self.stated if p.kind == kind]
 
     def live(self) -> list[Property]:
-        """Those about fair runs, each a never claim."""
+        """The properties about fair runs, each a never claim."""
         return [p for p in self.stated if p.kind in OF_FAIR_RUNS]
 
     def usage(self) -> list[str]:

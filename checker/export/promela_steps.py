@@ -73,7 +73,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a message may be received from.
+    """A place from which a message may be received.
 
     Attributes:
         test: that it lies there.
@@ -154,7 +154,7 @@ class PromelaSteps:
             yield Alternative(section, label, guard, alone, (), then, took, group)
 
     def _holds(self, choice: Choice, f: PromelaBindings) -> str:
-        """That a machine is where a choice begins, and its guard holds."""
+        """Returns the condition that a machine is where a choice begins, and its guard holds."""
         guard = [word(choice.guard, f)] if choice.guard is not None else []
         return both([self.names.stands_in(f.role, f.me, choice.transition.source), *guard])
 
@@ -320,7 +320,7 @@ class PromelaSteps:
                 self._refuse_driven_sends(self.system.roles[other.role], task)
 
     def _refuse_reading_others(self, choice: Choice, piece: Piece) -> None:
-        """What the condition of a send reads must not change between the commit and the send."""
+        """Raises where the condition of a send reads what may change between the commit and the send."""
         role, channel = choice.transition.role, piece.channel
 
         def others(n: x.Expression) -> bool:

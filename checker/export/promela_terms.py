@@ -32,7 +32,7 @@ Committed: TypeAlias = Mapping[tuple[str, str], Words]
 
 @dataclass(frozen=True)
 class PromelaBindings:
-    """How names are written where an expression stands.
+    """The ways in which names are written where an expression stands.
 
     Attributes:
         role, me: the machine whose own record is read.
@@ -288,7 +288,7 @@ def _extreme(e: x.Quantifier, cases: list[tuple[str, str]], f: PromelaBindings) 
 
 
 def _domain(domain: x.Expression, f: PromelaBindings) -> list[tuple[str, str, str | MessagePlace]]:
-    """What a quantifier ranges over: of each case a bit, the condition for it to be there, and the variable's value."""
+    """Returns, for each case of a quantifier, a bit, the condition for it to be there, and the variable's value."""
     if isinstance(domain, x.Pending):
         return [("", m.present, m) for m in f.names.message_places(domain.name, f.old)]
     assert isinstance(domain.type, t.Set) and domain.type.of is not None

@@ -1,4 +1,4 @@
-"""What the exports share: the events that may come, the values to try, words, and what cannot be taken.
+"""The common part of the exports: the events that may come, the values to try, words, and what cannot be exported.
 
 Both exports render the lowered form (spec/language/lower) in another language. They take from here what is
 the same in every language; how a step is written is their own.
@@ -39,7 +39,7 @@ class ExportError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """What a user may choose of a model.
+    """The options of an exported model that a user may choose.
 
     Attributes:
         file: where it is to be written, if that is known; TLA+ names a module for its file.
@@ -60,7 +60,7 @@ class LeftOut:
 
 
 def without_refinement(system: System) -> list[LeftOut]:
-    """That an exported model does not have the abstract system which a system refines."""
+    """Returns the note that an exported model does not have the abstract system which a system refines."""
     why = "the abstract system is not part of the model"
     return [LeftOut("refines", why)] if system.refines is not None else []
 
@@ -81,7 +81,7 @@ class Exported:
 
 
 def fair_group(offer: Offer, instance: int, values: tuple[t.Value, ...]) -> tuple[t.Value, ...] | None:
-    """Of fairness, as the explorer groups steps; None: the event need never come."""
+    """Returns the group in which the explorer counts a step for fairness; None: the event need never come."""
     apart = offer.told_apart(values)
     return (offer.cause, offer.role.name, instance, offer.name, *apart) if offer.fair else None
 

@@ -112,7 +112,7 @@ class TlaNames:
 
 @dataclass(frozen=True)
 class TlaBindings:
-    """How names are written where an expression stands."""
+    """The ways in which names are written where an expression stands."""
 
     layout: TlaNames
     role: str = ""
@@ -374,7 +374,7 @@ def _content(channel: Channel, word: str) -> str:
 
 
 def _of_kind(name: str, messages: str, variable: str, f: TlaBindings) -> str:
-    """Those messages that have a kind, where the name is that of one."""
+    """Returns the set of those messages that have a kind, where the name is that of one; else all of them."""
     return (
         f'{{{variable} \\in {messages} : {variable}.kind = "{name}"}}' if name in f.layout.system.messages else messages
     )
