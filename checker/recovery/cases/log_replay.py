@@ -186,7 +186,7 @@ class LogPlayer:
         self._begun = True
 
     def _sessions(self, key: MachineOf) -> dict[str, list[list[Any]]]:
-        """Returns, by neighbour, the `fifo` messages that nobody has received, as the sender's actor keeps them."""
+        """Returns, by neighbour, a machine's `fifo` messages that nobody has received, as its actor keeps them."""
         core, number = self.program.machines[key.machine]
         found: dict[str, list[list[Any]]] = {}
         for one in sorted(self.case.in_transit, key=lambda one: int(one["number"])):
