@@ -67,7 +67,7 @@ def answering(at: Path) -> list[tuple[Client, dict[str, Any]]]:
 
 
 def answering_for(at: Path, what: str) -> list[tuple[Client, dict[str, Any]]]:
-    """Those of them that may have what a word names: a lease or run, or else a unit."""
+    """Returns those of the answering actors that may have what a word names: a lease or run, or else a unit."""
     found = answering(at)
     if _kind(what) == "leases":
         return found

@@ -40,7 +40,7 @@ FOLLOWS = "holds, as it does under the last"
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """What one budget has come to, when ever larger ones are tried."""
+    """The result under one budget, when ever larger ones are tried."""
 
     faults: str
     states: int | None
@@ -60,7 +60,7 @@ class Completed:
 
 
 def asked(screen: Console, faults: str, source: str, settings: Mapping[str, str], limit: str = "") -> None:
-    """Which faults and which of the system's own settings are used."""
+    """Prints which faults and which of the system's own settings are used."""
     words = f"faults {faults} ({source}){limit}"
     if settings:
         words += "; " + ", ".join(f"{n}={v}" for n, v in settings.items()) + " (set for faults in system.yaml)"
@@ -86,7 +86,7 @@ def left_out(found: CrashReport, tried: Sequence[Completed], budgets: Sequence[B
 
 
 def largest(screen: Console, found: CrashReport, tried: Sequence[Completed], budgets: Sequence[Budget]) -> None:
-    """Which of several budgets were not decided, and of which one the figures below are."""
+    """Prints which of several budgets were not decided, and under which one the figures below are."""
     decided = [one.faults for one in tried if one.complete]
     left = [str(b) for b in budgets if str(b) not in decided]
     if left:
@@ -171,7 +171,7 @@ def counts(screen: Console, found: CrashReport) -> None:
 
 
 def not_met(screen: Console, missed: Sequence[Unmet] | None, named: bool = True) -> None:
-    """How many crash points nothing stopped at, and those that nothing explains: `named`, or how many."""
+    """Prints how many crash points nothing stopped at, and those that nothing explains: `named`, or how many."""
     if missed is None:
         screen.print("[dim]not known which crash points are not met[/]")
         return
@@ -206,7 +206,7 @@ def longest(screen: Console, found: CrashReport, system: str) -> None:
 
 
 def properties(screen: Console, found: CrashReport) -> None:
-    """How many properties hold, and what there is to say of the others, but for those that the faults break."""
+    """Prints how many properties hold, and what there is to say of the others, but for those that the faults break."""
     hold = sum(p.verdict in ("exhausted", "witnessed") for p in found.faulty.properties)
     held = f"{counted(hold, 'property')} {'holds' if hold == 1 else 'hold'} under these faults"
     if found.complete:

@@ -134,7 +134,7 @@ def _moment(told: ExplainedLease) -> str:
 
 
 def _notes(told: ExplainedLease, signatures: bool) -> list[str]:
-    """From where it is known, and what is not."""
+    """Returns notes on where the account comes from, and on what is not known."""
     last = max((about["tick"] for about in told.abouts), default=told.now)
     notes = [f"The events end at tick {last}; what has happened since is not known."] if told.now > last else []
     notes += [f"The events of {about['name']} before {about['first']} are not here." for about in told.abouts

@@ -56,7 +56,7 @@ def unit_table(rows: Sequence[dict[str, Any]], abouts: Sequence[dict[str, Any]])
 
 
 def _left(unit: dict[str, Any], now: int, tick: float) -> Iterator[str]:
-    """What still lives of a unit that should be down."""
+    """Yields words on what still lives of a unit that should be down."""
     if left := unit.get("left"):
         yield f"{left['words']}: still there, for {span(now - left['since'], tick)} though it should be down"
 
@@ -173,7 +173,7 @@ def units_of(machine: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _held(machine: dict[str, Any]) -> Iterator[str]:
-    """Which units a lease has, as its holder or its site knows."""
+    """Yields words on the units that a lease has, as its holder or its site knows."""
     units = units_of(machine)
     if units:
         lost = ", ".join(unit["name"] for unit in units if unit["lost"])
@@ -193,7 +193,7 @@ _REASONS = {
 
 
 def _reasons(data: dict[str, Any]) -> Iterator[str]:
-    """What was said of what is denied, smaller than wanted, or over."""
+    """Yields what was said of what is denied, smaller than wanted, or over."""
     for name, words in _REASONS.items():
         if isinstance(data.get(name), str) and data[name]:
             yield f"{words}: {data[name]}."
@@ -203,7 +203,7 @@ _ENDS = ("closing", "closed", "failed")
 
 
 def _why(machine: dict[str, Any], now: int, tick: float) -> str:
-    """What brought a machine to its end, as far as its actor knows since it started: `: ...`."""
+    """Returns what brought a machine to its end, as far as its actor knows since it started: `: ...`."""
     steps = [step for step in machine["history"] if "transition" in step]
     cause = None
     for step in reversed(steps):
@@ -220,7 +220,7 @@ def _why(machine: dict[str, Any], now: int, tick: float) -> str:
 
 
 def _silent(step: dict[str, Any], machine: dict[str, Any]) -> str:
-    """Who had not answered when time went on."""
+    """Returns words on who had not answered when time went on."""
     unanswered = step.get("unanswered", ())
     return "".join(
         f"; {machine['peers'].get(one['to']) or one['to']} had not answered {one['message']}" for one in unanswered
@@ -228,7 +228,7 @@ def _silent(step: dict[str, Any], machine: dict[str, Any]) -> str:
 
 
 def _refused(history: Sequence[dict[str, Any]], now: int, tick: float) -> Iterator[str]:
-    """What a machine has refused since its last step, such as an answer of its policy."""
+    """Yields words on what a machine has refused since its last step, such as an answer of its policy."""
     for step in (step for step in history[-1:] if "refused" in step):
         often = f"{counted(step['times'], 'time')}, the last time " if step["times"] > 1 else ""
         why = step["words"].rstrip(".")
@@ -293,7 +293,7 @@ def _waits(waiting: dict[str, Any], now: int, tick: float) -> str:
 
 
 def _undecided(machine: dict[str, Any], now: int, tick: float) -> str:
-    """What a policy that has not decided yet waits for, as it says: `: ...`."""
+    """Returns what a policy that has not decided yet waits for, as it says: `: ...`."""
     if (said := machine["undecided"]) is None:
         return ""
     end = "" if said["until"] is None else f"; until tick {_time(said['until'], now, tick)} at the latest"
@@ -312,7 +312,7 @@ _BRINGER = {"policy": "its policy ({task})", "handler": "its handler ({task})", 
 
 
 def _unit_waits(unit: dict[str, Any], now: int, tick: float) -> str:
-    """For whom a unit waits, since when and until when at most; empty where it is at rest until it is told."""
+    """Returns for whom a unit waits, since when and until when at most; empty where it is at rest until it is told."""
     bringers = (_BRINGER[one["cause"]].format(task=one["task"]) for one in unit["leaves"] if one["cause"] in _BRINGER)
     whom = ", ".join(dict.fromkeys(bringers))
     timed = any(one["cause"] == "timer" for one in unit["leaves"])

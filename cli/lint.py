@@ -84,7 +84,7 @@ def _crash_points(system: str, settings: Mapping[str, str], model: System) -> No
 
 
 def _bounds(system: str, settings: Mapping[str, str], model: System) -> None:
-    """What a run of a system that can run would do, or be asked, by what is explored."""
+    """Raises where what a run does, or is asked, would depend on what is explored."""
     try:
         check_runnable(model)
     except NotRunnable as error:

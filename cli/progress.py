@@ -1,4 +1,4 @@
-"""How long work says how far it has come: in place on a terminal, by a line a minute into a file or a pipe.
+"""The progress of long work: shown in place on a terminal, by a line a minute into a file or a pipe.
 
 All of it goes to the standard error, so that it mixes with no result. A thread of its own prints,
 so that a part of the work that reports nothing for long is not silent either.

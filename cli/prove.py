@@ -234,7 +234,7 @@ class ProofProgress:
         self._status.show(strategy)
 
     def search(self, p: Progress) -> None:
-        """How far exploring a small setting has come."""
+        """Shows how far exploring a small setting has come."""
         search_progress(self._status, *self._strategy)(p)
 
 

@@ -75,7 +75,7 @@ def _build(config: Config, roles: tuple[str, ...], several: bool) -> Built:
 
 
 def _tell(built: Built) -> None:
-    """What an actor would run as."""
+    """Prints what an actor would run as."""
     actor, played = built.actor, ", ".join(built.roles)
     click.echo(f"{built.config.name} can run as {played}: specification {actor.program.digest[:12]}")
     for entry in not_enforced(built.system):

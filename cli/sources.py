@@ -69,7 +69,7 @@ def each_source(sources: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 @contextmanager
 def named_in_errors(words: str) -> Iterator[None]:
-    """What is wrong with events names the source that has them."""
+    """Names the source of events in an error that they raise."""
     try:
         yield
     except ChainError as error:

@@ -136,7 +136,7 @@ def _run_together(screen: Console, word: str, style: str, names: Sequence[str]) 
 
 
 def for_what(screen: Console, found: Exploration, proof: StoredProof) -> None:
-    """For which runs each verdict on properties that hold was established, beside a proof."""
+    """Prints for which runs each verdict on properties that hold was established, beside a proof."""
     shown = {proof.strongest(p) for p in found.properties}
     bounds = "with these constants, no faults but those that channels declare"
     lines = {

@@ -311,7 +311,7 @@ class _Progress:
         self._unreachable: dict[str, str] = {}
 
     def violations(self) -> None:
-        """What was found since the last time: it is in the files before it is told."""
+        """Prints what was found since the last time; violations and faults are in the files before."""
         faults = self.following.verification.cuts.faults
         if self.following.violations or len(faults) > self._faults:
             self.files.write(self.following.verification.result)

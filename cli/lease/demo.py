@@ -91,7 +91,7 @@ class Demo:
             self.say(self.story.said.pop(0))
 
     def kill(self, name: str) -> None:
-        """As `kill -9` does."""
+        """Kills an actor as `kill -9` does."""
         if name not in self._down:
             self.fleet.kill(name)
 
@@ -301,7 +301,7 @@ def _print_news(made: Demo) -> None:
 
 @contextmanager
 def _keys(attended: bool) -> Iterator[Any]:
-    """What answers the keys that were pressed since it was asked last."""
+    """Yields a function that returns the keys that were pressed since it was called last."""
     if not attended or not sys.stdin.isatty():
         yield list
         return

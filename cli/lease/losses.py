@@ -310,7 +310,7 @@ def _is_told(seen: Observation, loss: Loss) -> bool:
 
 
 class StartCounter:
-    """How many units were being started at one moment, at most; a thread that looks at /proc.
+    """A counter of the most units that were being started at one moment; a thread that looks at /proc.
 
     Args:
         fleet: whose units.

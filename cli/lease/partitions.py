@@ -55,7 +55,7 @@ class Partitions(AbstractContextManager["Partitions"]):
                 processes.send(member, signal.SIGKILL)
 
     def _plan(self, chance: random.Random, term: int) -> list[tuple[float, float, ActorPartition]]:
-        """From when to when each partition lasts, in seconds of the demo."""
+        """Returns the partitions, and from when to when each lasts, in seconds of the demo."""
         found, at = [], FIRST_SECONDS
         for pair in ((TENANT, SITE), (TENANT, BROKER)):
             partition, ticks = drawn_partition(chance, pair, term)

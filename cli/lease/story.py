@@ -1,4 +1,4 @@
-"""What happens in the demo: leases that come, grow and shrink, are renewed, and end."""
+"""The story of the demo: leases that come, grow and shrink, are renewed, and end."""
 
 from __future__ import annotations
 
