@@ -170,5 +170,5 @@ def worst_first(report: CrashReport) -> list[CellVerdict]:
 
 
 def severity(worst: WorstCase) -> tuple[int, int]:
-    """For sorting, the worst first; no number is worse than any number."""
+    """Returns a sort key, the worst first: by size, then by exchanges, None being worse than any number."""
     return -worst.size, -(1 << 60) if worst.exchanges is None else -worst.exchanges

@@ -58,7 +58,7 @@ class _Drawing:
         return _width(self.drawn.lifelines[index]) + 28
 
     def _columns(self, rows: list[DiagramRow]) -> list[float]:
-        """Where the lifelines stand: as far apart as their heads and the labels between them need, within reason."""
+        """Returns where the lifelines stand: as far apart as heads, and labels between them, need, within reason."""
         heads = [self._head(i) for i in self.index.values()]
         gaps = [max(LEAST, (a + b) / 2 + 24) for a, b in pairwise(heads)]
         arrows = []

@@ -114,7 +114,7 @@ def project(whole: ProductGraph, names: Sequence[str]) -> ProductGraph:
 
 
 def projections(whole: ProductGraph) -> dict[tuple[str, ...], ProductGraph]:
-    """By the roles they keep: the whole, each role and each pair, as far as they are small enough to be drawn."""
+    """Returns, by the roles they keep, the whole, each role and each pair, as far as they are small enough to draw."""
     names = [role.name for role in whole.roles]
     wanted = {tuple(names): whole}
     for size in (2, 1):
@@ -170,7 +170,7 @@ def product_table(whole: ProductGraph) -> ProductTable | None:
 
 
 def _controls(exploration: Exploration) -> list[tuple[str, ...]]:
-    """For each cell, and for each role of the product, where its machines are."""
+    """Returns, for each cell and for each role of the product, where its machines are."""
     roles = [exploration.system.roles[name] for name in exploration.system.product]
     owners = [_INDEX.sub("", machine) for machine in exploration.product_machines]
     places = [[i for i, owner in enumerate(owners) if owner == role.name] for role in roles]

@@ -119,7 +119,7 @@ def _flow(path: Path, places: Mapping[str, Place], otherwise: Place) -> dict[str
 
 
 def _system_place(system: System) -> Place:
-    """Where to point for what no file declares, such as freedom from deadlock: the first line of a known file."""
+    """Returns the place of what no file declares, such as freedom from deadlock: the first line of a known file."""
     known = [p.place for p in system.properties.values()] + [r.place for r in system.roles.values()]
     return next((Place(place.file) for place in known if place != NOWHERE), NOWHERE)
 

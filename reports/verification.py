@@ -1,4 +1,4 @@
-"""What a verification of events has found: JUnit XML, and a page of its violations."""
+"""The report on a verification of events: JUnit XML, and a page of its violations."""
 
 from __future__ import annotations
 
