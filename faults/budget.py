@@ -1,4 +1,4 @@
-"""How many faults of each kind an exploration may use: `crash=2,duplicate=1,lose=any,skew=1`.
+"""The number of faults of each kind that an exploration may use: `crash=2,duplicate=1,lose=any,skew=1`.
 
 A count holds over the whole run. `any` is no limit, for faults that cannot make a run endless. `skew` bounds how far
 clocks differ, and `byzantine` names roles.
@@ -63,7 +63,7 @@ class Budget:
 
     @property
     def limits(self) -> dict[str, int]:
-        """By kind that is counted, how many a whole run may have."""
+        """The most faults that a whole run may have, by kind that is counted."""
         return {n: v for n, v in self.given.items() if budgeted()[n].counted and isinstance(v, int)}
 
     @property

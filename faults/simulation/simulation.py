@@ -195,7 +195,7 @@ class Simulation:
     # Control
 
     def hold(self) -> None:
-        """From now on nothing happens by itself: no packet arrives, no policy or handler answers, no tick is taken."""
+        """Stops what happens by itself: from now on no packet arrives, no policy or handler answers, no tick comes."""
         self.network.holds = self.time.held = True
         self.free = False
         for actor in self.actors.values():
