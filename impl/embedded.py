@@ -67,11 +67,11 @@ class Embedded(Generic[C]):
         self._settled(start)
 
     def logs(self) -> dict[str, list[bytes]]:
-        """By actor, its events as the lines of a file."""
+        """Returns, by actor, its events as the lines of a file."""
         return {name: self.cluster.log(name) for name in self.cluster.disks}
 
     def events(self) -> dict[str, list[bytes]]:
-        """By actor, its events, unless its disk is not of the cluster."""
+        """Returns, by actor whose disk is of the cluster, its events."""
         return {name: [disk.events[at] for at in sorted(disk.events)] for name, disk in self.cluster.disks.items()}
 
     def stop(self) -> None:

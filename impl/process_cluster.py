@@ -91,7 +91,7 @@ class Processes(Generic[AnyFleet]):
         return rows
 
     def logs(self) -> dict[str, list[bytes]]:
-        """By actor, its events as the lines of a file, from its store; nobody has signed their end."""
+        """Returns, by actor, its events as the lines of a file, from its store; nobody has signed their end."""
         return {name: [*open_source(self.fleet.store(name), name).lines(0)] for name in self.fleet.roles}
 
     def stop(self) -> None:

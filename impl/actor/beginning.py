@@ -1,4 +1,4 @@
-"""How a run (of leases: a lease) begins at its origin: its name is new, and all its members are known and trusted."""
+"""The beginning of a run (of leases: a lease) at its origin: its name is new, and all members are known and trusted."""
 
 from __future__ import annotations
 

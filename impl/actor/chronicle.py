@@ -173,7 +173,7 @@ class Chronicle:
                 ready.seal = why
 
     def tick(self, ready: Ready) -> None:
-        """What an actor has left that is quiet gets its seal."""
+        """Asks for a seal when what is not sealed is `seal_seconds` old, so that a quiet actor seals, too."""
         if self.settings is not None and (self.unsealed or self._refusals):
             late = self.wall() - self._unsealed_since >= self.settings.seal_seconds
             ready.seal = ready.seal or ("time" if late else "")

@@ -111,7 +111,7 @@ class EventDescriber:
         return MachineRecord(record[0], core.view(plain), record[core.state_epoch_at], sent, received, since)
 
     def digests(self, machines: Iterable[MachineInstance]) -> dict[str, dict[str, str]]:
-        """By lease and machine, the digest of its record."""
+        """Returns, by lease and machine, the digest of its record."""
         found: dict[str, dict[str, str]] = {}
         for one in machines:
             found.setdefault(one.key.lease, {})[one.key.machine] = record_digest(self.record(one.core, one.record))

@@ -33,7 +33,7 @@ class Impossible(ActorError):
 
 
 class UnknownPlayer(ActorError):
-    """Who plays a machine of a run is not known, or not trusted to: until the settings or the trust set say so."""
+    """A machine whose player is not known, or not trusted to play it: until the settings or the trust set say so."""
 
 
 class EnvironmentMismatch(ValueError):
@@ -124,7 +124,7 @@ _RETRY = {"pause": "pause_seconds", "longest": "longest_seconds"}
 
 
 class Backoff(Struct, forbid_unknown_fields=True, frozen=True, rename=_BACKOFF):
-    """How long to wait before a message is sent again, in seconds (impl/actor/outbox.py).
+    """The waits before a message is sent again, in seconds (impl/actor/outbox.py).
 
     Attributes:
         first: after the first time.
@@ -139,7 +139,7 @@ class Backoff(Struct, forbid_unknown_fields=True, frozen=True, rename=_BACKOFF):
 
 
 class RetryPolicy(Struct, forbid_unknown_fields=True, frozen=True, rename=_RETRY):
-    """How handlers are waited for (impl/actor/calls.py).
+    """The tries of a handler's actions, and their limits (impl/actor/calls.py).
 
     Attributes:
         tries: how often an action is begun before its failure is answered.
@@ -155,7 +155,7 @@ class RetryPolicy(Struct, forbid_unknown_fields=True, frozen=True, rename=_RETRY
 
 
 class ProbeSettings(Struct, forbid_unknown_fields=True, frozen=True, rename=_PROBE):
-    """How machines that are up are asked for (impl/actor/probes.py).
+    """The times and limits of the probes of machines that are up (impl/actor/probes.py).
 
     Attributes:
         every: seconds in which each is asked for once.
@@ -190,7 +190,7 @@ class Probe:
 
 
 class DecisionLimits(Struct, forbid_unknown_fields=True, frozen=True, rename=_RETRY):
-    """How policies are waited for (impl/actor/policy_desk.py).
+    """The limits of calls of policies (impl/actor/policy_desk.py).
 
     Attributes:
         longest: seconds that one call may take.
@@ -203,7 +203,7 @@ class DecisionLimits(Struct, forbid_unknown_fields=True, frozen=True, rename=_RE
 
 
 class EventSettings(Struct, forbid_unknown_fields=True, frozen=True):
-    """How events are kept (impl/actor/chronicle.py).
+    """The settings by which events are kept (impl/actor/chronicle.py).
 
     Attributes:
         keep: how many are kept at least; older ones are dropped once all followers have acknowledged them.
@@ -220,7 +220,7 @@ class EventSettings(Struct, forbid_unknown_fields=True, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ActorOptions:
-    """How an actor works.
+    """The options of an actor.
 
     Attributes:
         retire_after: ticks for which a lease that is over is remembered.

@@ -382,7 +382,7 @@ class MessageHandler:
         return outcome
 
     def _members(self, envelope: Envelope) -> Mapping[str, str]:
-        """Who plays the machines of a run that a message begins here; the sender alone, where nothing says more.
+        """Returns who plays the machines of a run that a message begins; the sender alone, where nothing says more.
 
         Raises:
             Refusal: the run's origin does not vouch for it, or for the sender or this actor in it.

@@ -97,7 +97,7 @@ class Outbox:
         return bool(self._fresh)
 
     def on_their_way(self) -> Counter[str]:
-        """How many messages have been neither taken nor refused, by peer; one to a busy receiver is on its way."""
+        """Returns, by peer, the number of messages neither taken nor refused; one to a busy receiver is among them."""
         return Counter(pending.peer for pending in self._each() if not (pending.taken or pending.refused))
 
     def of(self, key: RecordKey) -> tuple[PendingSend, ...]:

@@ -54,7 +54,7 @@ class Job(NamedTuple):
 
 @dataclass(slots=True)
 class Answer:
-    """What came of a call: decisions and wishes, or the error that it raised."""
+    """The outcome of a call: decisions and wishes, or the error that it raised."""
 
     decisions: list[Decision] = field(default_factory=list)
     wishes: Mapping[str, bytes] = field(default_factory=dict)

@@ -43,7 +43,7 @@ Guard = Callable[[Callable[[], Awaitable[None]]], Coroutine[Any, Any, None]]
 
 
 class ProbeResult(StrEnum):
-    """What came of one probe."""
+    """The outcome of one probe."""
 
     UP = "up"
     MISSED = "missed"  # it is not up

@@ -29,7 +29,7 @@ LONGEST_SECONDS = 10.0  # for which one answer is awaited
 
 
 class Remain(NamedTuple):
-    """What is left of a unit.
+    """The remains of a unit.
 
     Attributes:
         words: what lives.
@@ -41,7 +41,7 @@ class Remain(NamedTuple):
 
 
 class Remains:
-    """What is left of an actor's units.
+    """The remains of an actor's units.
 
     Args:
         context: of the actor.

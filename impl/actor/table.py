@@ -64,7 +64,7 @@ class MachineInstance:
 
     @property
     def rests(self) -> bool:
-        """Whether it does nothing by itself: its state asks for no work, and has no timer."""
+        """Returns whether it does nothing by itself: its state asks for no work, and has no timer."""
         return not self.core.work[self.record[0]](self.record) and self.core.wake(self.record) is None
 
     @property
@@ -248,7 +248,7 @@ class MachineTable:
         self.driven.setdefault(lease, set()).add(instance.key)
 
     def _remember_drivers(self, instance: MachineInstance) -> None:
-        """Who has driven a machine that was read from a store; which of them wait their records say."""
+        """Restores who has driven a machine that was read from a store; which of them wait their records say."""
         kept = [RecordKey(*key) for key in instance.metadata.get(DRIVERS, ())]
         self.drivers[instance.key] = kept or self._parents(instance)
 
@@ -258,7 +258,7 @@ class MachineTable:
         return [RecordKey(instance.serves, parent.machine(n)) for n in range(parent.count)] if instance.serves else []
 
     def _may_wait(self, key: RecordKey) -> bool:
-        """Whether a machine is there, and not over."""
+        """Returns whether a machine is there, and not over."""
         found = self.instances.get(key)
         return found is not None and found.state not in found.core.ends
 
@@ -401,7 +401,7 @@ class MachineTable:
             self.remember(instance, before + 1)
 
     def has(self, lease: str) -> bool:
-        """Whether a machine of a lease is here."""
+        """Returns whether a machine of a lease is here, other than subsidiary ones."""
         return any(self._of(lease))
 
     def _of(self, lease: str) -> Iterator[MachineInstance]:

@@ -146,7 +146,7 @@ class Upcalls:
         return {lease: self._reasons.get(lease, "") for lease in wanted if not self.table.has(lease)}
 
     def undecided(self, key: RecordKey, now: int) -> Undecided | None:
-        """What the policy of a machine waits for before it decides, if it is a quick one that says so."""
+        """Returns what the policy of a machine waits for before it decides, if it is a quick one that says so."""
         policy = self._quick(key.machine.partition("[")[0])
         try:
             return policy.undecided(key.lease, now) if isinstance(policy, ExplainsWaits) else None
@@ -158,12 +158,12 @@ class Upcalls:
 
     @property
     def busy(self) -> bool:
-        """Whether a policy is being asked, or has not heard yet what it is to hear now."""
+        """Returns whether a policy is being asked, or has not heard yet what it is to hear now."""
         return any(desk.busy for desk in self._desks.values())
 
     @property
     def abandoned(self) -> int:
-        """How many threads of policies that hang have not ended."""
+        """The number of threads of policies that hang and have not ended."""
         return sum(thread.alive for desk in self._desks.values() for thread in desk.abandoned)
 
     def _quick(self, role: str) -> Policy | None:
@@ -185,7 +185,7 @@ class Upcalls:
         return desk
 
     def _recovery(self, role: str) -> Iterator[tuple[Hashable, Job]]:
-        """What a policy hears of before anything else, and then the questions that are open."""
+        """Yields what a policy hears of before anything else, and then the questions that are open."""
         for key in self._recovered():
             if key.machine.partition("[")[0] == role:
                 yield ("recovered", *key), Job(lambda key=key: _recovers(self.table.view(*key)))  # type: ignore[misc]
@@ -352,7 +352,7 @@ class Upcalls:
         )  # fmt: skip
 
     def _told_of(self, instance: MachineInstance, above: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What the parent's record has of a subsidiary machine."""
+        """Returns what the parent's record has of a subsidiary machine."""
         told = above.get(self.environment.properties_in.get(instance.core.role, ""), ())
         found = told[instance.number] if instance.number < len(told) else None
         return found if isinstance(found, Mapping) else {}

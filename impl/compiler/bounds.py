@@ -1,4 +1,4 @@
-"""Whether a run depends on what bounds exploring only (spec/language/bounds.py).
+"""The check of whether a run depends on what bounds exploring only (spec/language/bounds.py).
 
 Theory of operation. What a run *obeys* are its machines, and those contracts to which actors hold their environment.
 What a run is *asked* are properties, but for those that no run decides. A constant that bounds exploring must not be
@@ -46,7 +46,7 @@ def check_bounds(system: System, sink: Sink) -> None:
 
 
 def _asked(system: System) -> Iterator[tuple[str, tuple[str, Place, bool]]]:
-    """By constant, a claim that reads it and is asked of runs, its place, and whether the loader has read it."""
+    """Yields, by constant, a claim that reads it and is asked of runs, its place, and whether the loader read it."""
     for name in system.loaded_with.get("claims", ()):
         yield name, ("a property", system.constants[name].place, True)
     for p in system.properties.values():

@@ -136,7 +136,7 @@ def _is_of_several_runs(system: System, role: str, e: x.Expression) -> bool:
 
 
 def _unknown_parts(system: System, role: str, e: x.Expression) -> Iterator[str]:
-    """As `_unknown`, and each use of a machine as a value."""
+    """Yields what `_unknown` does, and each use of a machine as a value."""
     match e:
         case x.Data(role=other, owner=owner) | x.ControlState(role=other, owner=owner):
             if _names_talking(system, e.type):

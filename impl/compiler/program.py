@@ -50,7 +50,7 @@ class NotRunnable(SpecError):
 
 
 def check_runnable(system: System) -> None:
-    """Whether a system can run.
+    """Checks whether a system can run.
 
     Raises:
         NotRunnable: it cannot.
@@ -153,11 +153,11 @@ class _Checker:
                     self.sink.error("two_in_one_step", transition.place, transition=transition.name, **words)
 
     def _has_actor(self, role: str) -> bool:
-        """Whether one actor plays all machines of a role, so that they share a store."""
+        """Returns whether one actor plays all machines of a role, so that they share a store."""
         return any(role in roles for roles in self.system.actors.values())
 
     def _names_receivers(self, task: Send) -> bool:
-        """Whether a message goes to machines of a fixed number, or to those that the task names."""
+        """Returns whether a message goes to machines of a fixed number, or to those that the task names."""
         dynamic = self.system.roles[task.receiver].instance.dynamic
         return not dynamic or (task.only is not None and named_receivers(task.only) is not None)
 
@@ -193,13 +193,13 @@ class _Checker:
 
 
 def _asks_who(e: x.Expression) -> bool:
-    """Whether an expression reads the machine's own name only to ask whether it is a certain machine."""
+    """Returns whether an expression reads the machine's own name only to ask whether it is a certain machine."""
     asked = [o for part in x.walk(e) if isinstance(part, x.Apply) and part.op in ("==", "!=") for o in part.operands]
     return sum(isinstance(part, x.Self) for part in x.walk(e)) == sum(isinstance(part, x.Self) for part in asked)
 
 
 def _is_all_of_dynamic(kind: t.Set, value: t.Value) -> bool:
-    """Whether a value has every machine of a dynamic role."""
+    """Returns whether a value has every machine of a dynamic role."""
     of = kind.of
     return isinstance(of, t.Instance) and of.dynamic and of.count > 1 and value == frozenset(t.members(of))
 

@@ -227,7 +227,7 @@ class RoleSource(WorkSource):
         return self.lowered.offers[self.role.name, state.name]
 
     def _answers(self) -> Iterator[str]:
-        """By state, the answers of its drive tasks that have come true."""
+        """Yields the source that gives, by state, the answers of its drive tasks that have come true."""
         bodies: dict[str, list[str]] = {}
         for state in self.role.states.values():
             offers = [o for o in self._offers(state) if o.cause == "answer" and o.conditions]
@@ -240,7 +240,7 @@ class RoleSource(WorkSource):
         yield from self._by_state("answers", "Answers", "tuple[str, ...]", bodies)
 
     def _timers(self) -> Iterator[str]:
-        """By state, the earliest time at which a tick may be due."""
+        """Yields the source that gives, by state, the earliest time at which a tick may be due."""
         bodies: dict[str, list[str]] = {}
         for state in self.role.states.values():
             times = [self._earliest(c.guard) for o in self._offers(state) if o.cause == "tick" for c in o.choices]

@@ -406,7 +406,7 @@ class WorkSource:
                 yield from x.walk(e) if e is not None else ()
 
     def _remembered(self, tasks: tuple[str, ...]) -> bool:
-        """Whether work is worth remembering: it depends on nothing but fields of few values that can be hashed."""
+        """Returns whether work is worth remembering: it depends only on own fields of few values that can be hashed."""
         return not self.passed_to(tasks) and all(
             not isinstance(node, x.Data | x.ControlState) or (node.role == self.role.name and few(node.type))
             for node in self._deciding(tasks)

@@ -170,7 +170,7 @@ class Core:
         return tuple(Machines(sub.first) for sub in self.below)
 
     def begins_with(self, instance: int, event: Event, now: int) -> bool:
-        """Whether an event moves a machine that nothing has happened to."""
+        """Returns whether an event moves a machine that nothing has happened to."""
         return self.step(self.first(instance, self.unseen), event, now)[1].taken
 
     def first_state(self, instance: int) -> str:
@@ -230,7 +230,7 @@ class Core:
         return () if found is None else found(record)
 
     def over(self, state: str) -> bool:
-        """Whether a machine in a state has come to its end: it says what it has to say, and moves no more."""
+        """Returns whether a machine in a state has come to its end: it says what it has to say, and moves no more."""
         return state in self.ends
 
     def wake(self, record: Record) -> int | None:
@@ -327,7 +327,7 @@ class Program:
 
     @cached_property
     def hosts(self) -> dict[str, str]:
-        """For each machine, subsidiary ones too, the actor that plays it: the declared one, or one of its own.
+        """The actor that plays each machine, subsidiary ones too: the declared one, or one of its own.
 
         A subsidiary machine is played where the first machine of its parent's role is.
         """
@@ -343,7 +343,7 @@ class Program:
 
     @cached_property
     def players(self) -> dict[str, str]:
-        """For each machine that is no subsidiary the actor that plays it."""
+        """The actor that plays each machine that is no subsidiary."""
         return {name: actor for name, actor in self.hosts.items() if not self.machines[name][0].subsidiary}
 
     def player_of(self, machine: str, players: Mapping[str, str]) -> str:
@@ -365,7 +365,7 @@ class Program:
         return next(actor for actor, roles in self.roles_of(players).items() if above & {*roles})
 
     def roles_of(self, players: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-        """By actor, declared ones first, the roles that it plays, without subsidiary ones.
+        """Returns, by actor, declared ones first, the roles that it plays, without subsidiary ones.
 
         Args:
             players: for each machine the actor that plays it.
@@ -379,12 +379,12 @@ class Program:
 
     @cached_property
     def has_membership(self) -> bool:
-        """Whether a run's machines may have to learn who plays others; those of a standing system have settings."""
+        """Returns whether a run's machines may have to learn who plays others; a standing system's have settings."""
         return not self.standing and any(core.introduced for core in self.roles.values())
 
     @cached_property
     def bounded(self) -> bool:
-        """Whether a channel has a capacity, so that a step may have to wait for room."""
+        """Returns whether a channel has a capacity, so that a step may have to wait for room."""
         return any(shape.capacity for shape in self.messages.values())
 
     @property
@@ -404,5 +404,5 @@ class Program:
         return f"{self.digest}.{sha256(constants).hexdigest()[:16]}"
 
     def agrees(self, agreement: str) -> bool:
-        """Whether an actor of this agreement has the same specification and constants; it may end with its tick."""
+        """Returns whether an actor of this agreement has the same specification and constants; its tick may follow."""
         return f"{agreement}.".startswith(f"{self.agreement}.")

@@ -1,1 +1,1 @@
-"""What actors did, as a chain of events that are committed with their records."""
+"""The account of what actors did, as a chain of events that are committed with their records."""

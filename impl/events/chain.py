@@ -29,7 +29,7 @@ _SIGNATURE = re.compile(rb',"signature":"([A-Za-z0-9_-]{86})"\}\Z')
 
 
 class Head(NamedTuple):
-    """Where a chain ends, as the store's metadata have it.
+    """The end of a chain, as the store's metadata have it.
 
     Attributes:
         position, digest: of the last event.
@@ -102,7 +102,7 @@ class ChainWriter:
 
 
 class Tampering(Enum):
-    """What is wrong with a chain."""
+    """The ways in which a chain can be wrong."""
 
     GAP = "events are missing, or come later"
     REPEATED = "an event comes twice, or too late"

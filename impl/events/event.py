@@ -44,7 +44,7 @@ class MachineRecord(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 class ReceivedMessage(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a message came from: the machine, the actor that played it, and the message's number."""
+    """The origin of a message: the machine, the actor that played it, and the message's number."""
 
     machine: str
     actor: str
@@ -130,7 +130,7 @@ class MachineStep(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
 
 
 class ActorEvent(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, tag_field="kind"):
-    """What all events have.
+    """The fields that all events have.
 
     Attributes:
         position: in the chain, from 1 on.

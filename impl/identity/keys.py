@@ -41,7 +41,7 @@ class KeyFault(Exception):
 
 
 class Purpose(Enum):
-    """What a signature is for. The words are signed, so they never change, and none is the beginning of another."""
+    """The purpose of a signature. The words are signed, so they never change, and none is the beginning of another."""
 
     ENVELOPE = b"leasehold envelope 1\x00"
     TICKET = b"leasehold ticket 1\x00"
@@ -51,7 +51,7 @@ class Purpose(Enum):
 
 @dataclass(frozen=True)
 class PublicKey:
-    """What others know of a key.
+    """The public part of a key, which others know.
 
     Attributes:
         raw: its 32 bytes.
@@ -116,7 +116,7 @@ class PublicKey:
 
 
 class PrivateKey:
-    """What an actor signs with. Its text form says only which key it is."""
+    """The key that an actor signs with. Its text form says only which key it is."""
 
     def __init__(self, key: Ed25519PrivateKey) -> None:
         self._key = key

@@ -124,7 +124,7 @@ class Trust:
         return self.actors[name]
 
     def check_signature(self, name: str, purpose: Purpose, key: str, body: bytes, signature: bytes, at: float) -> None:
-        """Whether an actor that a frame names signed a body, with a key of this fingerprint that counts at a time.
+        """Checks that an actor that a frame names signed a body, with a key of this fingerprint that counts at a time.
 
         Raises:
             UnknownSender: there is none of this name.

@@ -69,7 +69,7 @@ class _View:
 
     @property
     def down(self) -> frozenset[int]:
-        """Those of them that are down, so that it may get them again."""
+        """The units of those given up that are down, so that the lease may get them again."""
         return frozenset(n for n in self.given_up if self.state_of(n) in ("idle", "closed"))
 
     @property
@@ -166,7 +166,7 @@ class FirstFit:
         return self._serve(now)
 
     def undecided(self, lease: str, now: int) -> Undecided | None:
-        """What a lease that waits for units waits for: those before it, and the leases that have units of its type."""
+        """Returns what a lease that waits for units waits for: one before it, or those that have units of its type."""
         type = next((type for type, queue in self._queues.items() if lease in queue), None)
         if type is None:
             return None
@@ -265,7 +265,7 @@ class FirstFit:
         return decisions
 
     def _no_room(self, type: str, view: _View, short: int) -> str:
-        """Why a lease that cannot be served now is not to wait; empty: it is."""
+        """Returns why a lease that cannot be served now is not to wait; empty: it is to wait."""
         wanted, more = view.lease.data["wanted"], view.lease.data["wanted"] - len(view.chosen)
         usable = self._usable(type, view)
         if usable < wanted:
@@ -296,7 +296,10 @@ class FirstFit:
         return decision
 
     def _usable(self, type: str, view: _View) -> int:
-        """How many units of a type a lease might get in the end: all but those that failed and nobody tears down."""
+        """Returns the number of units of a type that a lease might get in the end.
+
+        These are all but those that failed and nobody tears down.
+        """
         lost = {
             n
             for other in (self._views[name] for name in self._troubled)

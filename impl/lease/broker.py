@@ -45,7 +45,7 @@ class Holding:
 
 
 class Calendar:
-    """Which lease holds how much from when until when, rebuilt from records at any time.
+    """The holdings of leases: how much each holds from when until when, rebuilt from records at any time.
 
     Two are equal that hold the same. A ticket counts from the moment that it is granted until the broker's record of it
     is closed. A holding whose term is over counts as long as its record says so: the clock of this actor may not have
@@ -70,16 +70,16 @@ class Calendar:
 
     @property
     def held(self) -> int:
-        """How many units are held or reserved, over all leases."""
+        """The number of units that are held or reserved, over all leases."""
         return self._held
 
     def of(self, lease: str) -> int:
-        """How many units a lease holds."""
+        """Returns the number of units that a lease holds."""
         holding = self._holdings.get(lease)
         return holding.units if holding else 0
 
     def holding(self, lease: str) -> Holding | None:
-        """What a lease holds."""
+        """Returns the holding of a lease; None where it has none."""
         return self._holdings.get(lease)
 
     def note(self, lease: Lease) -> None:
@@ -98,7 +98,7 @@ class Calendar:
                 self._later[lease] = holding
 
     def all_begun(self, now: int) -> bool:
-        """Whether no holding begins later."""
+        """Returns whether no holding begins later."""
         if self._later:
             self._later = {lease: h for lease, h in self._later.items() if h.start > now}
         return not self._later
@@ -114,7 +114,7 @@ class Calendar:
         return max(sum(h.units for h in holdings if h.start <= at and (at < h.until or h.until <= now)) for at in times)
 
     def in_the_way(self, start: int, end: int, now: int) -> dict[str, Holding]:
-        """What is held within a term, by lease, in the order in which it ends."""
+        """Returns the holdings within a term, by lease, in the order in which they end."""
         start = max(start, now)
         found = [(lease, h) for lease, h in self._holdings.items() if h.start < end and not now < h.until <= start]
         return dict(sorted(found, key=lambda item: (item[1].until, item[0])))
@@ -149,7 +149,7 @@ class Calendar:
 
 
 def holding_of(lease: Lease) -> Holding | None:
-    """What the record of a lease says that it holds: all that its site may still have for it."""
+    """Returns what the record of a lease says that it holds: all that its site may still have for it."""
     if lease.state not in ("ticketed", "extending"):
         return None
     return Holding(lease.data["counted"], lease.data["term_end"], lease.data["start"])
@@ -263,7 +263,7 @@ class FirstComeFirstServed:
         return [*served, *late, *self._serve(now)]
 
     def undecided(self, lease: str, now: int) -> Undecided | None:
-        """What a request that waits waits for; the end of its term is when it is denied."""
+        """Returns what a request that waits waits for; the end of its term is when it is denied."""
         request = self._waiting.get(lease)
         if request is None:
             return None
@@ -277,7 +277,7 @@ class FirstComeFirstServed:
         return Undecided(words, request.end if room is None else room)
 
     def _in_its_way(self, request: _Request, now: int) -> str:
-        """Which leases have the units that a request waits for."""
+        """Returns, in words, which leases have the units that a request waits for."""
         held = self._booked.in_the_way(request.start, request.end, now)
         named = [
             f"{lease} has {h.units} {f'from tick {h.start} ' if h.start > now else ''}until tick {h.until}"
@@ -298,7 +298,7 @@ class FirstComeFirstServed:
             self._booked.put(lease.name, self.calendar.holding(lease.name))
 
     def _impossible(self, lease: Lease, asked: _Request, now: int) -> str:
-        """Why a request can never be granted; empty where it may be."""
+        """Returns why a request can never be granted; empty where it may be."""
         wanted = lease.data["type"]
         if wanted and wanted != self.type:
             return f"this broker has units of type {self.type}, and not of {str(wanted)[:60]}"

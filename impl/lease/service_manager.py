@@ -212,7 +212,7 @@ class FixedDemand:
         return self._wishes.get(lease)
 
     def undecided(self, lease: str, now: int) -> Undecided | None:
-        """What the open question of a lease waits for."""
+        """Returns what the open question of a lease waits for."""
         question, wish = self._questions.get(lease), self._wishes.get(lease)
         if question is None:
             return None
@@ -229,7 +229,7 @@ class FixedDemand:
 
     @staticmethod
     def _redeems(data: Mapping[str, Any], wish: LeaseDemand | None) -> int:
-        """When a ticket is redeemed: when its term has begun and its units are of use."""
+        """Returns the tick at which a ticket is redeemed: when its term has begun and its units are of use."""
         start: int = data["ticket_start"]
         return start if wish is None else max(start, wish.start)
 
@@ -364,7 +364,7 @@ class FixedDemand:
         return end - self._leave_time
 
     def _before_end(self, wish: LeaseDemand) -> int:
-        """How long before its guests have to leave a lease is renewed."""
+        """Returns the number of ticks by which a lease is renewed before its guests have to leave."""
         return min(self._renew_before, max(1, wish.term // 2))
 
     def _decisions(self, name: str, now: int) -> list[Decision]:
@@ -405,7 +405,10 @@ class FixedDemand:
         return [question.answer(event, **fields)]
 
     def _joined(self, lease: str) -> bool:
-        """Whether the guests of another lease run; one that is not known, or over, keeps nobody waiting for ever."""
+        """Returns whether the guests of another lease run.
+
+        One that is not known, or over, keeps nobody waiting for ever.
+        """
         view = self._leases.get(lease)
         return lease not in self._wishes if view is None else view.state in _JOINED
 
@@ -425,11 +428,11 @@ class FixedDemand:
         return [self._say(lease.name, "extend", told)]
 
     def _early(self, lease: str, now: int) -> bool:
-        """Whether it was asked for a moment ago."""
+        """Returns whether a lease was asked for less than a pause ago."""
         return lease in self._asked and now < self._asked[lease] + self._pause(lease)
 
     def _pause(self, lease: str) -> int:
-        """How long after it was asked for a ticket is asked for again."""
+        """Returns the number of ticks after which a ticket that was asked for is asked for again."""
         return self._retry_after << min(self._refused.get(lease, 0), DOUBLINGS)
 
     def _demand(self, lease: str, now: int) -> Decision:

@@ -301,7 +301,7 @@ class RoleMapper:
         return found
 
     def with_metadata(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
-        """What is kept with a record: messages of sessions at the new positions, and drivers by their new names."""
+        """Returns what is kept with a record: messages of sessions at new positions, and drivers by new names."""
         found = dict(metadata)
         if SESSIONS in metadata:
             found[SESSIONS] = {str(self.position(int(at))): kept for at, kept in metadata[SESSIONS].items()}
@@ -353,7 +353,7 @@ def _cells_of(new: Field) -> tuple[str, ...]:
 
 
 def _by_machine(new: Field) -> bool:
-    """Whether a field is a map with a cell for each machine of a role."""
+    """Returns whether a field is a map with a cell for each machine of a role."""
     return isinstance(new.type, Map) and isinstance(new.type.key, Instance)
 
 

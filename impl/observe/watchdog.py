@@ -51,7 +51,7 @@ class Watchdog:
 
     @property
     def stalled_seconds(self) -> float:
-        """For how long the loop has stood still, if that is longer than the limit; else 0."""
+        """The seconds for which the loop has stood still, if that is longer than the limit; else 0."""
         began = self.actor.queue.turn_began if self._blocked_since is None else self._blocked_since
         if began is None or not self.actor.running:
             return 0.0
@@ -77,7 +77,7 @@ class Watchdog:
             log.warning("%s goes on, after %.1f s", self.actor.identity.name, monotonic() - asked)
 
     def _answer(self, answered: threading.Event) -> None:
-        """In the event loop: it goes on; does the turn as well?"""
+        """Answers the watchdog in the event loop, and reports a turn that does not end."""
         answered.set()
         began, task = self.actor.queue.turn_began, self.actor.turns
         if self.stalled_seconds and began is not None and began != self._said:

@@ -86,7 +86,7 @@ class Decision:
 
 
 class Undecided(NamedTuple):
-    """What a policy waits for before it answers a question.
+    """The wait of a policy before it answers a question.
 
     Attributes:
         words: for whom or what, in words that an operator reads.
@@ -118,7 +118,7 @@ class Policy(Protocol):
 
 
 def is_quick(policy: Policy) -> bool:
-    """Whether a policy may be called on the actor's loop; what derives from a quick one is not quick by that."""
+    """Returns whether a policy may be called on the actor's loop; a class is not quick by deriving from a quick one."""
     made = type(policy)
     return vars(made).get("quick") is True and made.__module__.startswith("leasehold.")
 
@@ -157,7 +157,7 @@ class ExplainsWaits(Protocol):
     """A quick policy that says why it has not answered a question yet."""
 
     def undecided(self, lease: str, now: int) -> Undecided | None:
-        """What the open question of a lease waits for; None where it has none."""
+        """Returns what the open question of a lease waits for; None where it has none."""
         ...
 
 

@@ -79,7 +79,7 @@ class Serving(Struct, forbid_unknown_fields=True, frozen=True):
 
     @property
     def control_limits(self) -> TransportLimits:
-        """Of the control socket: all its clients have one address, and many may come at once."""
+        """The limits of the control socket: all its clients have one address, and many may come at once."""
         half, most, seconds = max(self.reserve // 2, 1), self.control, self.header_seconds
         return replace(
             LIMITS,
@@ -93,7 +93,7 @@ class Serving(Struct, forbid_unknown_fields=True, frozen=True):
 
     @property
     def metrics_limits(self) -> TransportLimits:
-        """Of the metrics' port."""
+        """The limits of the metrics' port."""
         return replace(
             LIMITS, connections=self.metrics_of_address, connections_in_all=self.metrics, reserve=self.reserve,
             header_seconds=self.header_seconds, idle_seconds=self.header_seconds,

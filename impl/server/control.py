@@ -215,7 +215,7 @@ class ControlSocket:
 
     @web.middleware
     async def _acting(self, request: web.Request, handler: Callable[[web.Request], Awaitable[Any]]) -> Any:
-        """While the store is broken, nothing is told of leases, and nobody is kept waiting."""
+        """Refuses what grows the store while its disk is full, and all but /about and /metrics while it has failed."""
         if (
             (low := low_words(self.actor.store))
             and request.method == "POST"

@@ -33,7 +33,7 @@ class EventFeed:
         self.actor, self.chronicle = actor, actor.chronicle
 
     def state(self) -> dict[str, Any]:
-        """Which events there are, and how far followers have come. What is not written yet is of `now` or later."""
+        """Returns which events there are, and how far followers are. What is not written yet is of `now` or later."""
         head = self.chronicle.head
         return {
             "now": self.actor.clock.now(), "time": round(self.chronicle.wall(), 3),

@@ -1,4 +1,4 @@
-"""Where events are read from: a running actor, a store, or a file of lines. Each gives the same lines."""
+"""The sources of events: a running actor, a store, or a file of lines. Each gives the same lines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SQLITE = b"SQLite format 3\0"  # and a store
 
 
 class SourceMoment(NamedTuple):
-    """How far a source is complete: what is above position `last` is of this moment or later.
+    """The moment up to which a source is complete: what is above position `last` is of this moment or later.
 
     Attributes:
         last: a position.
@@ -211,11 +211,11 @@ class ConfiguredSource:
             return self.store.moment()
 
     def acknowledge(self, follower: str, position: int) -> None:
-        """As `ActorSource` does."""
+        """Acknowledges the events up to a position, as `ActorSource` does."""
         self.actor.acknowledge(follower, position)
 
     def leave(self, follower: str) -> None:
-        """As `ActorSource` does."""
+        """Says that a follower reads no more, as `ActorSource` does."""
         self.actor.leave(follower)
 
 

@@ -1,4 +1,4 @@
-"""What a record tells of its machine, with the words of the specification: state, data, work, and the ways out.
+"""The account of a machine by its record, in the words of the specification: state, data, work, and the ways out.
 
 It is a function of records alone, so a running actor (views.py) and its events (checker/explain) are explained alike.
 """
@@ -79,7 +79,7 @@ class MachineViews:
             said = [*said, *step.get("said", ())] if step.get("transition") in internal else step.get("said", said)
 
     def _unanswered(self, core: Core, step: dict[str, Any], said: Sequence[str]) -> dict[str, Any]:
-        """Of a step that time has taken: what was asked of neighbours whose answers had not come.
+        """Returns, for a step that time has taken, what was asked of neighbours whose answers had not come.
 
         Args:
             core: of the machine.
@@ -113,7 +113,7 @@ class MachineViews:
             yield {"event": event, "from": origin, "to": to, "cause": cause, "task": task, "due": due}
 
     def _cause(self, role: Role, state: str, event: str) -> tuple[str, str, str]:
-        """Where an event comes from, as events say it (`MachineStep.cause`); from whom; and the task that it ends."""
+        """Returns the cause of an event as events say it (`MachineStep.cause`), its origin, and the task it ends."""
         if event == "tick":
             return "timer", "the clock", ""
         if event not in role.events and event in self.system.messages:

@@ -1,4 +1,4 @@
-"""Who plays which machine: from an actor's configuration, or from a file that may change while it runs.
+"""The actors that play machines: from an actor's configuration, or from a file that may change while it runs.
 
 Theory of operation. The settings name the actor of each machine that is not played by the only trusted actor of its
 role. In a standing system they are the membership: an actor believes nobody else who claims to play a machine, and
@@ -127,7 +127,7 @@ def check_peers(named: Mapping[str, str], own: str, system: System, trust: Trust
 
 
 def _check_places(named: Mapping[str, str], own: str, system: System, roles: tuple[str, ...]) -> None:
-    """Whether the settings say which machines of a standing system this actor plays, and who plays the others."""
+    """Checks whether settings say which machines of a standing system this actor plays, and who plays the others."""
     talking = [role for role in system.roles.values() if role.parent is None]
     machines = [machine_name(role, n) for role in talking for n in range(role.count)]
     for machine in named:

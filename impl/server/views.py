@@ -60,7 +60,7 @@ class Views:
         }
 
     def states(self) -> dict[str, dict[str, int]]:
-        """How many machines of each role are in each state."""
+        """Returns the number of machines of each role in each state."""
         found: dict[str, dict[str, int]] = {}
         for held in self.actor.table.instances.values():
             of_role = found.setdefault(held.core.role, {})
@@ -124,7 +124,7 @@ class Views:
         return [self._long(held) for _, held in found if not held.core.subsidiary]
 
     def pruned(self, lease: str) -> bool:
-        """Whether a lease is over and forgotten."""
+        """Returns whether a lease is over and forgotten."""
         return lease in self.actor.table.pruned
 
     def unit(self, name: str) -> RecordKey | None:
@@ -170,12 +170,12 @@ class Views:
         ]  # fmt: skip
 
     def _undecided(self, held: MachineInstance) -> dict[str, Any] | None:
-        """What its policy waits for before it decides, and until when; None where it does not say."""
+        """Returns what its policy waits for before it decides, and until when; None where it does not say."""
         said = self.actor.upcalls.undecided(held.key, self.actor.clock.now())
         return None if said is None else said._asdict()
 
     def _left(self, held: MachineInstance) -> dict[str, Any] | None:
-        """What still lives of a unit that should be down, and since when that is known; None where nothing does."""
+        """Returns what still lives of a unit that should be down, and since when that is known; None: nothing does."""
         found = self.actor.remains.found.get(held.key)
         return None if found is None else found._asdict()
 

@@ -48,7 +48,7 @@ def unsealed(place: str, key: str, value: bytes) -> bytes:
 
 
 class CommitPosition(NamedTuple):
-    """How far a store has come: the epoch of its owner, and the number of its commits. Later ones compare higher."""
+    """The progress of a store: the epoch of its owner, and the number of its commits. Later ones compare higher."""
 
     epoch: int
     commits: int

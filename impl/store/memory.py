@@ -16,7 +16,7 @@ from leasehold.impl.store.store import Batch, EventRange, RecordKey, StoreError,
 
 @dataclass(eq=False, slots=True)
 class Disk:
-    """What outlives an actor that keeps its records in memory.
+    """The disk that outlives an actor that keeps its records in memory.
 
     Attributes:
         actor: whose records these are; empty before the first opening.

@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 class Keeper(Protocol):
-    """What guards ask and tell: the limits of a port, and what is noted of those who come.
+    """The keeper of a port, which guards ask for its limits and tell what is noted of those who come.
 
     Attributes:
         limits: of the port.

@@ -73,7 +73,7 @@ class SendQueue:
                         future.set_result(reply)
 
     def _next(self) -> list[tuple[bytes, asyncio.Future[Reply]]]:
-        """As many waiting frames as one request may carry, without those whose senders have stopped waiting."""
+        """Takes as many waiting frames as one request may carry, without those whose senders have stopped waiting."""
         batch: list[tuple[bytes, asyncio.Future[Reply]]] = []
         room = self._limits.body
         while self._waiting and len(batch) < self._limits.batch:

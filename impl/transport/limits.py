@@ -86,7 +86,7 @@ LIMITS = TransportLimits()
 
 
 class TokenBucket:
-    """So much at once, and so much more with every second."""
+    """A token bucket: so much at once, and so much more with every second."""
 
     __slots__ = ("_burst", "_rate", "_then", "_tokens")
 
@@ -134,7 +134,7 @@ class Connection:
 
 
 class Refusals:
-    """How often each actor and remote address was refused. Those that were not for a while are forgotten."""
+    """The refusals of each actor and remote address. Those that were not refused for a while are forgotten."""
 
     def __init__(self, limits: TransportLimits) -> None:
         self._limits = limits

@@ -22,7 +22,7 @@ SCHEME = "memory:"
 
 @dataclass(frozen=True, slots=True)
 class FrameOutcome:
-    """What becomes of one frame.
+    """The fate of one frame.
 
     Attributes:
         copies: for each copy that comes, after how many turns of the event loop; none: the frame is lost.
@@ -38,7 +38,7 @@ _SAFE = FrameOutcome()
 
 
 class Network:
-    """What memory transports join.
+    """The network that memory transports join.
 
     Attributes:
         hand: decides what becomes of frames; may be changed at any time. None: each comes once, at once.

@@ -42,7 +42,7 @@ class Tls(Struct):
 
 
 class Login(Struct):
-    """How a NATS server is told who this is."""
+    """The credentials that a NATS server is given."""
 
     user: str | int = ""
     password: str | int = ""
