@@ -1,0 +1,564 @@
+"""Requests at the control socket: each key, each status, each argument that is carried, and all that is told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leasehold.impl.actor.environment import ActorError
+from leasehold.impl.compiler.program import compile_system
+from leasehold.impl.core.values import to_plain
+from leasehold.impl.core.work import Outcome
+from leasehold.impl.lease.cluster import Cluster
+from leasehold.impl.server import client, control
+from leasehold.impl.server.client import Client, ClientError, NotFound
+from leasehold.impl.server.control import DEMANDS, GROWS, ControlSocket
+from leasehold.impl.server.machine_views import MachineViews
+from leasehold.impl.server.subscribers import History
+from leasehold.impl.server.views import Views
+from leasehold.impl.store.store import RecordKey
+from tests.impl.server.test_control import listening
+from tests.systems import load
+
+Ask = Callable[[str, str, Any], Awaitable[tuple[int, Any]]]
+VALUES: dict[str, Any] = {
+    "units": 2, "until": 50, "term": 10, "start": 3, "type": "node", "properties": {"a": 1}, "configuration": {"b": 2},
+    "local": {"c": 3}, "after": ["tenant:1"], "lease": "tenant:7", "soon": True, "victims": [4], "machine": "broker",
+    "event": "ticket", "fields": {"d": 4}, "peers": {"broker": "b"},
+}  # fmt: skip
+OTHERS: dict[type, Any] = {int: True, str: 7, dict: [], list: {}, bool: 1}  # of each type, a value of another
+PLACES = {"demand": "/demand", **{what: f"/leases/tenant:9/{what}" for what in ("flex", "prolong", "stop")}}
+BEGIN: tuple[dict[str, type], dict[str, type]] = (
+    {"machine": str, "event": str}, {"fields": dict, "peers": dict, "lease": str}
+)  # fmt: skip
+TELL: tuple[dict[str, type], dict[str, type]] = ({"event": str}, {"machine": str, "fields": dict})
+REQUESTS = {
+    **{PLACES[what]: keys for what, keys in DEMANDS.items()}, "/begin": BEGIN, "/leases/tenant:9/tell": TELL,
+    "/units/unit-0/tell": ({"event": str}, {"fields": dict}),
+}  # fmt: skip
+
+
+def raw(path: Path, method: str, place: str, body: Any) -> tuple[int, Any]:
+    """Asks with any body; returns the status and what is answered."""
+    connection = client._UnixConnection(path, 30.0)
+    connection.request(method, place, body if isinstance(body, bytes | None) else json.dumps(body))
+    response = connection.getresponse()
+    content = response.read()
+    connection.close()
+    plain = response.getheader("Content-Type", "").startswith("application/json")
+    return response.status, json.loads(content) if plain else content
+
+
+def heard(story: Callable[[Cluster, Ask, list[Any]], Awaitable[None]], tmp_path: Path, who: str = "tenant") -> None:
+    """Runs a story of an actor that notes what it is asked for, and does nothing of it."""
+
+    async def run() -> None:
+        async with Cluster(2) as c, listening(c.actors[who], c.system, tmp_path / "a.sock"):
+            actor, calls = c.actors[who], list[Any]()
+
+            async def noted(*given: Any, **named: Any) -> Outcome:
+                calls.append((*given, named) if named else given)
+                return Outcome("taken", "an event", "a/b#c", reason="why")
+
+            for name in ("command", "begin", "tell"):
+                setattr(actor, name, noted)
+
+            async def ask(method: str, place: str, body: Any) -> tuple[int, Any]:
+                return await asyncio.to_thread(raw, tmp_path / "a.sock", method, place, body)
+
+            await story(c, ask, calls)
+
+    asyncio.run(run())
+
+
+# The body of a request
+
+
+@pytest.mark.parametrize("place", REQUESTS)
+def test_each_key_of_a_request_is_looked_at(place: str, tmp_path: Path) -> None:
+    """One that is missing, unknown, or of another type is said, and nothing is asked for."""
+    needed, may = REQUESTS[place]
+    full = {name: VALUES[name] for name in (*needed, *may)}
+
+    async def story(c: Cluster, ask: Ask, calls: list[Any]) -> None:
+        for name, kind in {**needed, **may}.items():
+            wrong = {**full, name: OTHERS[kind]}
+            words = f"`{name}` is {str(OTHERS[kind])[:60]!r}, and not of type {kind.__name__}"
+            assert await ask("POST", place, wrong) == (400, {"error": words})
+        for name in needed:
+            lacking = {key: value for key, value in full.items() if key != name}
+            assert await ask("POST", place, lacking) == (400, {"error": f"`{name}` is missing"})
+        known = ", ".join((*needed, *may))
+        words = f"there is no 'more' here (there are: {known})"
+        assert await ask("POST", place, {**full, "more": 1}) == (400, {"error": words})
+        for body in ([], "text", 1, None):
+            given = json.dumps(body).encode()
+            assert await ask("POST", place, given) == (400, {"error": "the request is no JSON object"})
+        for body, words in ((b"{", "the request is no JSON: "), (b'"\xff"', "the request is no JSON: ")):
+            status, said = await ask("POST", place, body)
+            assert (status, said["error"][: len(words)]) == (400, words)
+        status, said = await ask("POST", place, b"[" * 20_000 + b"]" * 20_000)
+        assert (status, "nested too deep; " in said["error"]) == (400, True)
+        status, _ = await ask("POST", place, b" " * (control.LARGEST + 1))
+        assert status == 413
+        if needed:
+            assert (await ask("POST", place, b""))[0] == 400  # no body is an empty object
+        assert calls == []
+
+    heard(story, tmp_path)
+
+
+@pytest.mark.parametrize(("what", "name", "good", "bad"), [
+    ("demand", "after", [], [1]), ("demand", "after", ["tenant:1", "tenant:2"], ["tenant:1", None]),
+    ("flex", "victims", [], ["1"]), ("flex", "victims", [1, 2], [1, True]),
+])  # fmt: skip
+def test_each_member_of_a_list_is_looked_at(what: str, name: str, good: list[Any], bad: Any, tmp_path: Path) -> None:
+    needed = {key: VALUES[key] for key in DEMANDS[what][0]}
+
+    async def story(c: Cluster, ask: Ask, calls: list[Any]) -> None:
+        kind = control.MEMBERS[name].__name__
+        words = f"`{name}` is {str(bad)[:60]!r}, and not a list of {kind}"
+        assert await ask("POST", PLACES[what], {**needed, name: bad}) == (400, {"error": words})
+        assert calls == []
+        assert (await ask("POST", PLACES[what], {**needed, name: good}))[0] == 200
+        assert calls[0][-1] == {name: good}
+
+    heard(story, tmp_path)
+
+
+# What is carried to the actor
+
+
+@pytest.mark.parametrize("what", DEMANDS)
+def test_each_key_of_a_demand_is_carried_to_the_policy(what: str, tmp_path: Path) -> None:
+    """What is needed in its order, what may be given by name, and none that is not given."""
+    needed, may = DEMANDS[what]
+    options = [name for name in may if name != "lease"]
+
+    async def story(c: Cluster, ask: Ask, calls: list[Any]) -> None:
+        arguments = [VALUES[name] for name in needed]
+        first = {name: VALUES[name] for name in needed}
+        for given in ([], options, *([name] for name in options)):
+            chosen = {name: VALUES[name] for name in given}
+            body = {**first, **chosen, **({"lease": "tenant:7"} if what == "demand" else {})}
+            answer = {"lease": "tenant:7"} if what == "demand" else {}
+            assert await ask("POST", PLACES[what], body) == (200, answer)
+            lease = "tenant:7" if what == "demand" else "tenant:9"
+            expected = ("service_manager", what, lease, *arguments)
+            assert calls.pop() == ((*expected, chosen) if chosen else expected)
+        assert calls == []
+
+    heard(story, tmp_path)
+
+
+@pytest.mark.parametrize("what", DEMANDS)
+def test_an_actor_whose_policies_take_no_demand_says_which_it_has(what: str, tmp_path: Path) -> None:
+    body = {name: VALUES[name] for name in DEMANDS[what][0]}
+
+    async def story(c: Cluster, ask: Ask, calls: list[Any]) -> None:
+        place = PLACES[what].replace("tenant", "broker")
+        assert await ask("POST", place, body) == (409, {"error": f"broker (broker) has no policy that takes a {what}"})
+        c.broker.environment.policies.clear()  # type: ignore[attr-defined]
+        words = f"broker (no role with a policy) has no policy that takes a {what}"
+        assert await ask("POST", place, body) == (409, {"error": words})
+        assert calls == []
+
+    heard(story, tmp_path, "broker")
+
+
+def test_what_begins_is_carried_to_the_actor_with_the_peers_that_it_knows(tmp_path: Path) -> None:
+    async def story(c: Cluster, ask: Ask, calls: list[Any]) -> None:
+        own = dict(c.tenant.environment.peers)
+        assert own
+        body = {"machine": "broker", "event": "ticket"}
+        assert await ask("POST", "/begin", body) == (200, {"lease": "tenant:1"})
+        assert calls.pop() == ("tenant:1", "broker", "ticket", {}, own)
+        body |= {"fields": {"d": 4}, "peers": {"broker": "b", "authority": "a"}, "lease": "tenant:7"}
+        assert await ask("POST", "/begin", body) == (200, {"lease": "tenant:7"})
+        assert calls.pop() == ("tenant:7", "broker", "ticket", {"d": 4}, {**own, "broker": "b", "authority": "a"})
+        body["lease"] = "site:7"
+        words = "what begins here is named tenant:NUMBER, not 'site:7'"
+        assert await ask("POST", "/begin", body) == (400, {"error": words})
+        assert calls == []
+
+    heard(story, tmp_path)
+
+
+def test_an_event_is_told_to_the_machine_that_takes_it(tmp_path: Path) -> None:
+    """The one that is named, or that of the lease which has such an event; a unit only where it is named."""
+
+    async def run() -> None:
+        async with Cluster(2) as c, listening(c.tenant, c.system, tmp_path / "a.sock"):
+            lease = await c.lease(1, until=50)
+            calls = list[Any]()
+
+            async def noted(*given: Any) -> Outcome:
+                calls.append(given)
+                return Outcome("taken", "close", "a/b#c", reason="why")
+
+            c.tenant.tell = noted  # type: ignore[method-assign, assignment]
+
+            async def ask(place: str, **body: Any) -> tuple[int, Any]:
+                return await asyncio.to_thread(raw, tmp_path / "a.sock", "POST", place, body)
+
+            tell = f"/leases/{lease}/tell"
+            said = {"machine": "service_manager", "kind": "taken", "transition": "a/b#c", "reason": "why"}
+            assert await ask(tell, event="close") == (200, said)
+            assert calls.pop() == (lease, "service_manager", "close", {})
+            assert await ask(tell, event="close", machine="service_manager", fields={"d": 4}) == (200, said)
+            assert calls.pop() == (lease, "service_manager", "close", {"d": 4})
+            assert await ask(tell, event="left", machine="guest[0]") == (200, {**said, "machine": "guest[0]"})
+            assert calls.pop() == (lease, "guest[0]", "left", {})
+            for place, body, words in (
+                (tell, {"event": "clse"}, f"no machine of {lease} here takes 'clse'; did you mean close? (service_man"),
+                (tell, {"event": "broken"}, f"no machine of {lease} here takes 'broken'"),
+                (tell, {"event": "close", "machine": "guest[0]"}, f"no machine of {lease} here takes 'close'"),
+                (
+                    tell,
+                    {"event": "close", "machine": "gest[0]"},
+                    f"{lease} has no machine 'gest[0]' here; did you",
+                ),
+                ("/leases/tenant:9/tell", {"event": "close"}, "there is no lease or run tenant:9 here"),
+                ("/leases/-/tell", {"event": "close"}, "there is no lease or run - here"),
+            ):
+                status, answer = await ask(place, **body)
+                assert (status, answer["error"][: len(words)]) == (404, words)
+            assert calls == []
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("raised", "status", "words"), [
+    (ActorError("it cannot be"), 409, "it cannot be"), (ValueError("odd"), 409, "odd"),
+    (control.Rejected(418, "a teapot"), 418, "a teapot"),
+])  # fmt: skip
+def test_an_error_is_answered_with_its_status_and_words(
+    raised: Exception, status: int, words: str, tmp_path: Path
+) -> None:
+    async def story(c: Cluster, ask: Ask, calls: list[Any]) -> None:
+        async def fails(*given: Any, **named: Any) -> None:
+            raise raised
+
+        c.tenant.begin = fails  # type: ignore[method-assign]
+        body = {"machine": "broker", "event": "ticket"}
+        assert await ask("POST", "/begin", body) == (status, {"error": words})
+        for method, place, code in (("GET", "/nowhere", 404), ("GET", "/begin", 405), ("POST", "/about", 405)):
+            answered, said = await ask(method, place, None)
+            assert (answered, [*said]) == (code, ["error"])
+
+    heard(story, tmp_path)
+
+
+# When nothing is taken
+
+
+@pytest.mark.parametrize("place", [*REQUESTS, "/leases/tenant:9/recover", "/units/unit-0/recover", "/events/seal"])
+def test_while_the_disk_is_full_what_grows_is_refused_and_nothing_else(place: str, tmp_path: Path) -> None:
+    full = {name: VALUES[name] for name in chain.from_iterable(REQUESTS.get(place, ()))}
+
+    async def story(c: Cluster, ask: Ask, calls: list[Any]) -> None:
+        type(c.tenant.store).low = property(lambda store: True)  # type: ignore[assignment, method-assign]
+        try:
+            status, said = await ask("POST", place, full)
+            told = await ask("GET", "/leases", None)
+        finally:
+            del type(c.tenant.store).low
+        words = "the disk of its store is full: leases end, and none begins; free some space on it"
+        assert (said == {"error": words}) == (place.rpartition("/")[2] in GROWS)
+        assert (status == 503) == (said == {"error": words})
+        assert told == (200, [])
+
+    heard(story, tmp_path)
+
+
+def test_while_the_store_is_broken_only_the_actor_and_its_metrics_are_told(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with Cluster(2) as c:
+            socket = ControlSocket(c.site, Views(c.site, c.system, History(), 1.0), lambda: (b"m 1\n", "text/plain"))
+            await socket.start(tmp_path / "a.sock")
+
+            async def ask(place: str) -> tuple[int, Any]:
+                return await asyncio.to_thread(raw, tmp_path / "a.sock", "GET", place, None)
+
+            places = ("/about", "/metrics", "/leases", "/units", "/states", "/events", "/events/state")
+            assert [(await ask(place))[0] for place in places] == [200] * 7
+            c.site.running = False
+            assert [(await ask(place))[0] for place in places] == [200, 200, 503, 503, 503, 503, 503]
+            assert (await ask("/metrics"))[1] == b"m 1\n"
+            c.site.running = True
+            await socket.close()
+            await socket.close()
+            assert not (tmp_path / "a.sock").exists()
+            bare = ControlSocket(c.site, Views(c.site, c.system, History(), 1.0))
+            await bare.start(tmp_path / "a.sock")
+            assert await ask("/metrics") == (404, {"error": "this actor has no metrics"})
+            await bare.close()
+
+    asyncio.run(run())
+
+
+# What is told
+
+
+def test_an_actor_tells_of_itself_as_it_is(tmp_path: Path) -> None:
+    """Each value next to the part of the actor that it is of."""
+
+    async def run() -> None:
+        async with Cluster(2) as c, listening(c.site, c.system, tmp_path / "a.sock") as ask:
+            await c.lease(1, until=50)
+            await c.advance(3)
+            for actor in c.actors.values():
+                views = Views(actor, c.system, History(), 2.5)
+                told = views.about()
+                roles = {"tenant": ["service_manager"], "broker": ["broker"], "site": ["authority"]}
+                assert told == {
+                    "name": actor.identity.name, "roles": roles[actor.identity.name], "system": "lease",
+                    "spec_digest": c.program.digest, "agreement": actor.codec.agreement,
+                    "constants": dict(c.program.constants), "address": actor.codec.address, "epoch": 1,
+                    "running": True, "low": "", "now": 3, "tick_seconds": 2.5,
+                    "machines": len(actor.table.instances), "units": 2 if actor is c.site else 0,
+                    "messages_waiting": len(actor.outbox),
+                    "messages_on_their_way": dict(actor.outbox.on_their_way()),
+                    "handlers_at_work": actor.calls.under_way(), "counts": dict(actor.counts),
+                    "takes_demands": actor is c.tenant,
+                }  # fmt: skip
+                assert told["machines"] > 0
+            assert (await ask("get", "about"))["name"] == "site"
+            assert await ask("get", "states") == {"authority": {"active": 1}, "unit": {"active": 1}}
+
+    asyncio.run(run())
+
+
+def test_a_machine_in_short_is_its_record(tmp_path: Path) -> None:
+    """Each field of each machine of several leases, next to its record; and what is wanted and has not begun."""
+
+    async def run() -> None:
+        async with Cluster(2) as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
+            for units, until in ((1, 50), (1, 4)):
+                await c.lease(units, until=until)
+            await c.advance(8)
+            del c.tenant.environment.peers["broker"]  # type: ignore[attr-defined]
+            await c.tenant.command("service_manager", "demand", "tenant:5", 1, 90, 10)
+            await c.settle()
+            rows = await ask("get", "leases")
+            assert [(row["lease"], row["machine"], row["state"]) for row in rows] == [
+                ("tenant:1", "service_manager", "active"), ("tenant:2", "service_manager", "closed"),
+                ("tenant:5", "", "not begun"),
+            ]  # fmt: skip
+            assert rows[2] == {
+                "lease": "tenant:5", "actor": "tenant", "machine": "", "state": "not begun", "since": None,
+                "over": False, "asks": [], "data": {}, "times": [],
+            }  # fmt: skip
+            assert [row["over"] for row in rows] == [False, True, False]
+            for row in rows[:2]:
+                held = c.tenant.table.instances[RecordKey(row["lease"], row["machine"])]
+                core = held.core
+                own = {
+                    f.name: to_plain(f.type, held.record[at])
+                    for at, f in enumerate(core.fields, core.data_at)
+                    if not c.system.roles[core.role].data[f.name].captured
+                }
+                assert row["data"] == own
+                assert row["since"] == held.metadata["since"]
+                assert row["actor"] == "tenant"
+                assert row["times"] == [f.name for f in core.fields if str(f.type) == "time"]
+            words = "nobody was named to play broker for tenant:5; `leasehold close tenant:5` withdraws it"
+            with pytest.raises(NotFound, match=f"tenant:5 has not begun: {words}"):
+                await ask("get", "leases", "tenant:5")
+            with pytest.raises(NotFound, match="there is no lease or run tenant:6 here"):
+                await ask("get", "leases", "tenant:6")
+
+    asyncio.run(run())
+
+
+def test_a_lease_is_told_with_its_units_its_peers_and_its_ways_out(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with Cluster(2) as c, listening(c.site, c.system, tmp_path / "a.sock") as ask:
+            lease = await c.lease(2, until=50)
+            (told,) = await ask("get", "leases", lease)
+            assert (told["machine"], told["state"], told["peers"]) == (
+                "authority",
+                "active",
+                {"service_manager": "tenant"},
+            )
+            assert told["doc"] == c.system.roles["authority"].states["active"].doc.strip()
+            assert (told["wish"], told["undecided"], told["refused"], told["handlers"]) == (None, None, None, [])
+            assert [(u["unit"], u["state"], u["left"], u["handlers"]) for u in told["units"]] == [
+                ("unit-0", "active", None, []), ("unit-1", "active", None, [])
+            ]  # fmt: skip
+            facts = [await c.handler.probe(name) for name in ("unit-0", "unit-1")]
+            assert [unit["facts"] for unit in told["units"]] == facts
+            assert all(unit["since"] == 0 for unit in told["units"])
+            assert all(unit["doc"] == c.system.roles["unit"].states["active"].doc.strip() for unit in told["units"])
+            assert told["messages"] == []
+            left = {way["event"]: (way["from"], way["cause"]) for way in told["leaves"]}
+            assert left["tick"] == ("the clock", "timer")
+            assert left["close"] == ("service_manager", "message")
+            (wanted,) = Views(c.tenant, c.system, History(), 1.0).lease(lease)
+            assert (wanted["wish"]["units"], wanted["wish"]["until"]) == (2, 50)
+            assert wanted["peers"] == {"broker": "broker", "authority": "site"}
+            assert [unit["unit"] for unit in wanted["units"]] == ["guest[0]", "guest[1]"]
+
+    asyncio.run(run())
+
+
+def test_a_message_that_is_under_way_is_told_as_it_is(tmp_path: Path) -> None:
+    """One that nobody takes, next to the outbox that has it; and one for which nobody is known."""
+
+    async def run() -> None:
+        async with Cluster(2) as c:
+            await c.kill("broker")
+            lease = await c.lease(1, until=50)
+            views = Views(c.tenant, c.system, History(), 1.0)
+            (told,) = views.lease(lease)
+            (pending,) = c.tenant.outbox.of(RecordKey(lease, "service_manager"))
+            (message,) = told["messages"]
+            again = message.pop("again_seconds")
+            assert message == {
+                "message": "ticket", "number": 1, "to": "broker", "times": pending.times, "taken": False,
+                "reason": pending.reason,
+            }  # fmt: skip
+            assert pending.times > 0
+            assert (again is None) == (pending.again is None)
+            assert again is None or 0 <= again < 60
+            held = c.tenant.table.instances[RecordKey(lease, "service_manager")]
+            position: Any = held.core.position("broker", 0, 0)
+            c.tenant.table.unaddressed[held.key] = {position}
+            assert views.lease(lease)[0]["messages"][1:] == [{
+                "message": "ticket", "number": 1, "to": "", "times": 0, "taken": False,
+                "reason": "nobody is known to play broker", "again_seconds": None,
+            }]  # fmt: skip
+
+    asyncio.run(run())
+
+
+WAYS: dict[tuple[str, str], list[tuple[str, str, list[str], str, str, int | None]]] = {
+    ("broker", "nascent"): [
+        ("ticket", "service_manager", ["ticketing"], "message", "", None),
+        ("relinquish", "service_manager", ["closed"], "message", "", None),
+    ],
+    ("broker", "ticketing"): [
+        ("granted", "here", ["ticketed"], "policy", "allocate", None),
+        ("denied", "here", ["closed"], "policy", "allocate", None),
+        ("relinquish", "service_manager", ["closed"], "message", "", None),
+        ("tick", "the clock", ["closed"], "timer", "", 7),
+    ],
+    ("broker", "closed"): [],
+    ("unit", "priming"): [
+        ("up", "here", ["active"], "handler", "run_setup", None),
+        ("broken", "here", ["failed"], "handler", "run_setup", None),
+        ("tick", "the clock", ["failed"], "timer", "", 7),
+        ("teardown", "here", ["closing"], "parent", "", None),
+    ],
+    ("unit", "active"): [
+        ("modify", "here", ["modifying"], "parent", "", None),
+        ("lost", "here", ["failed", "priming"], "client", "", None),
+        ("teardown", "here", ["closing"], "parent", "", None),
+    ],
+    ("unit", "failed"): [
+        ("repaired", "here", ["closed", "kept"], "client", "", None),
+        ("teardown", "here", ["closing"], "parent", "", None),
+    ],
+    ("coordinator", "idle"): [("begin", "here", ["asking"], "client", "", None)],
+    ("coordinator", "committing"): [("acknowledge", "participant", ["committed"], "message", "", None)],
+    ("participant", "voting"): [
+        ("able", "here", ["prepared"], "policy", "vote", None),
+        ("unable", "here", ["refused"], "policy", "vote", None),
+        ("abort", "coordinator", ["aborted"], "message", "", None),
+    ],
+}
+
+
+@cache
+def views_of(name: str) -> MachineViews:
+    system = load(name)
+    return MachineViews(system, compile_system(system))
+
+
+@pytest.mark.parametrize(("role", "state"), WAYS)
+def test_the_ways_out_of_a_state_are_those_of_the_specification(role: str, state: str) -> None:
+    """Events that lead out of it, with who gives them, the task that they end, and when the clock does."""
+    views = views_of("two_phase_commit" if role in ("coordinator", "participant") else "lease")
+    core = views.program.roles[role]
+    record = (state, *core.first(0)[1:])
+    keys = ("event", "from", "to", "cause", "task", "due")
+    found = [tuple(way[key] for key in keys) for way in views.leaves(core, record, 7)]
+    assert found == WAYS[role, state]
+
+
+def test_a_unit_is_known_by_its_name_its_machine_and_its_number(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with Cluster(2) as c:
+            views = Views(c.site, c.system, History(), 1.0)
+            machines = [RecordKey("-", f"unit[{n}]") for n in range(2)]
+            assert views.unit_names == {f"unit-{n}": key for n, key in enumerate(machines)}
+            for n, key in enumerate(machines):
+                assert views.unit(f"unit-{n}") == views.unit(f"unit[{n}]") == views.unit(str(n)) == key
+            for name in ("", "2", "unit", "unit[2]", "unit-2", "[0]", "0]", "unit[0"):
+                assert views.unit(name) is None
+            assert Views(c.tenant, c.system, History(), 1.0).unit_names == {}
+
+    asyncio.run(run())
+
+
+def test_a_unit_s_facts_are_those_of_its_handler_or_else_those_that_were_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A handler that fails or knows nothing of it costs nothing."""
+
+    async def run() -> None:
+        async with Cluster(2) as c, listening(c.site, c.system, tmp_path / "a.sock") as ask:
+            lease, kept = await c.lease(1, until=50), {"on": True}
+
+            async def facts() -> Any:
+                return (await ask("get", "leases", lease))[0]["units"][0]["facts"]
+
+            for found in ({"a": 1}, {}, None, OSError("no such bus"), TimeoutError()):
+
+                async def probe(unit: str, found: Any = found) -> Any:
+                    assert unit == "unit-0"
+                    if isinstance(found, Exception):
+                        raise found
+                    return found
+
+                c.handler.probe = probe
+                assert await facts() == (found if isinstance(found, dict) else kept)
+            said = [record.getMessage() for record in caplog.records if "probed" in record.getMessage()]
+            assert said == [
+                "unit unit-0 cannot be probed: no such bus", "unit unit-0 cannot be probed: TimeoutError"
+            ]  # fmt: skip
+
+    asyncio.run(run())
+
+
+# The client
+
+
+def test_a_client_asks_for_each_name_as_it_is(tmp_path: Path) -> None:
+    """Slashes, spaces and letters of any kind in a name of a place; nothing that was not given is sent."""
+
+    async def run() -> None:
+        async with Cluster(2) as c, listening(c.tenant, c.system, tmp_path / "a.sock"):
+            asked = Client(tmp_path / "a.sock")
+            for name in ("tenant:9", "a b", "é", "a?b", "a#b", "%41"):
+                with pytest.raises(NotFound) as caught:
+                    await asyncio.to_thread(asked.get, "leases", name)
+                assert str(caught.value) == f"there is no lease or run {name} here"
+            with pytest.raises(ClientError, match="`units` is missing") as refused:
+                await asyncio.to_thread(lambda: asked.post("demand", units=None, until=5, term=1))
+            assert type(refused.value) is ClientError
+            lease = (await asyncio.to_thread(lambda: asked.post("demand", units=1, until=50, term=10, type=None)))[
+                "lease"
+            ]
+            assert lease == "tenant:1"
+            assert await asyncio.to_thread(lambda: asked.read("events", after="0", limit="1")) != b""
+            assert await asyncio.to_thread(asked.read, "about") == b""  # that is JSON
+
+    asyncio.run(run())
