@@ -186,6 +186,21 @@ def test_a_signature_stands_at_the_end_of_a_seal_and_signs_all_before_it() -> No
         assert found(ChainVerifier(TRUST, "site", 3).take, hurt) == (Tampering.FORGED, 4, words)
 
 
+def test_of_a_signature_s_letters_each_counts() -> None:
+    """Any other letter in its place, also one that no 64 bytes are written with."""
+    letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    for body, check in (
+        (BODIES[3], lambda seal: ChainVerifier(TRUST, "site", 3).take(seal)),
+        (SIGNED[-1], lambda line: verify_lines(TRUST, [*SIGNED[:-1], line])),
+    ):
+        for at in (-3, -4, -40, -88):
+            for letter in letters:
+                hurt = bytearray(body)
+                hurt[at] = letter
+                if hurt != body:
+                    assert found(check, bytes(hurt))[0] in (Tampering.FORGED, Tampering.TRUNCATED)
+
+
 # Lines
 
 

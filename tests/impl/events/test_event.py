@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -31,6 +32,7 @@ from leasehold.impl.events.event import (
     StartedCall,
     StepEvent,
     read,
+    record_digest,
     write,
 )
 from leasehold.impl.events.lines import EventLines, verify_lines, write_lines
@@ -89,6 +91,29 @@ def parts_of(value: Any, plain: Any) -> Iterator[tuple[msgspec.Struct, dict[str,
     elif isinstance(value, tuple):
         for one, written in zip(value, plain or (), strict=True):
             yield from parts_of(one, written)
+
+
+KINDS = {type(part).__name__: type(part) for event, _ in ALL for part, _ in parts_of(event, json.loads(write(event)))}
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_what_is_left_out_is_empty(kind: type[msgspec.Struct]) -> None:
+    """The end of a call alone is well unless something else is said."""
+    for field in msgspec.structs.fields(kind):
+        if not field.required:
+            usual = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
+            assert usual == ((kind, field.name) == (EndedCall, "well") or type(usual)())
+
+
+def test_a_record_s_digest_is_the_beginning_of_that_of_its_json() -> None:
+    """Of each field; two records that differ in one have two digests."""
+    assert record_digest(RECORD) == sha256(msgspec.json.encode(RECORD, order="deterministic")).hexdigest()[:16]
+    changes: dict[str, Any] = {
+        "state": "idle", "data": {"units": 3}, "epoch": 4, "sent": {}, "received": {"broker": 3}, "since": {"join": 2}
+    }  # fmt: skip
+    assert {*changes} == {*RECORD.__struct_fields__}
+    found = [record_digest(msgspec.structs.replace(RECORD, **{name: value})) for name, value in changes.items()]
+    assert len({record_digest(RECORD), *found}) == 1 + len(changes)
 
 
 @pytest.mark.parametrize(("event", "words"), ALL)

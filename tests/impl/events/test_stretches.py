@@ -62,6 +62,7 @@ HISTORIES: list[tuple[dict[str, str], list[tuple[str, str | None, dict[str, tupl
     ({"a": "r:x f r:y f"}, [("s", "x", {"a": (1, 4)})]),
     ({"a": "r:x f", "b": "r:x f f"}, [("s", "x", {"a": (1, 2), "b": (1, 3)})]),
     ({"a": "f", "b": "r:x f f"}, [("s", "x", {"a": (1, 1), "b": (1, 3)})]),
+    ({"a": "r:x f", "b": "f f"}, [("s", "x", {"a": (1, 2), "b": (1, 2)})]),
     ({"a": "r:x", "b": "r:y"}, [("s", "x", {"a": (1, 1)}), ("s", "y", {"b": (1, 1)})]),
     # The event that migrates is in no stretch.
     ({"a": "r:x f m:t f r:y f"}, [("s", "x", {"a": (1, 2)}), ("t", "y", {"a": (4, 6)})]),

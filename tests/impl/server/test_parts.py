@@ -564,7 +564,8 @@ def built(**more: Any) -> Built:
 def test_each_setting_of_an_actor_arrives_where_it_is_used(folder: Path) -> None:
     made = built(
         retire_after_ticks=7, reopen_pause_seconds=0.25, clock={"tick_seconds": 2.5}, events={"keep": 3, "most": 5},
-        messages={"first_pause_seconds": 0.125}, handling={"tries": 9}, deciding={"longest_seconds": 7.5}, settings={"max_units": 5},
+        messages={"first_pause_seconds": 0.125}, handling={"tries": 9}, deciding={"longest_seconds": 7.5},
+        settings={"max_units": 5},
     )  # fmt: skip
     own = made.config
     assert made.actor.context.options == ActorOptions(
