@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.clock import HandClock
+from leasehold.impl.files import table
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.observe import journal
 from leasehold.impl.observe.calls import CallInProgress, CallTracker, Result, lease_of
 from leasehold.impl.observe.journal import LEVELS, Journal
 from leasehold.impl.observe.logs import about
+from leasehold.impl.observe.metrics import Metrics
+from leasehold.impl.observe.traces import Traces
+from leasehold.impl.observe.watchdog import Watchdog
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey
 from tests.impl.actor.alone import GatedHandler, alone, program_of
@@ -233,6 +239,70 @@ def test_a_notice_is_about_a_lease_or_that_which_drove_its_unit_last(play: Any) 
             (BELOW, "tool[7]", ""), ("", "", ""),
         ):  # fmt: skip
             assert lease_of(b.actor, Notice(Kind.SEND, "own", lease, machine)) == found
+
+    play(story)
+
+
+def test_a_call_that_a_state_gives_up_is_counted_and_its_span_ends(tmp_path: Path) -> None:
+    """As metrics and traces hear of it; the root of a lease's trace is told once."""
+    program, exporter = program_of(tmp_path, BENCH), InMemorySpanExporter()
+
+    async def run() -> None:
+        handlers = dict.fromkeys(("saw", "sweep", "hone"), GatedHandler())
+        actor = alone(program, "worker", MemoryStore(Disk()), handlers, HandClock())
+        metrics, traces = Metrics(actor, Watchdog(actor)), Traces(actor, exporter)
+        await actor.start()
+        await actor.begin("own:1", "worker", "begin", {}, {})
+        for _ in range(20):
+            await asyncio.sleep(0)
+        await actor.tell("own:1", "worker", "rest")
+        text = metrics.render().decode()
+        for result, count in (("given_up", 1), ("well", 0), ("failed", 0), ("unawaited", 0)):
+            assert f'leasehold_handler_calls_total{{result="{result}",verb="saw"}} {count}.0' in text
+        assert 'leasehold_handler_calls_total{result="unawaited",verb="sweep"} 1.0' in text
+        assert traces.flush()
+        spans = exporter.get_finished_spans()
+        saws = [span for span in spans if span.name == "handler.saw"]
+        assert [dict(span.attributes or {})["leasehold.result"] for span in saws] == ["given_up"]
+        roots = [dict(span.attributes or {})["leasehold.lease"] for span in spans if span.name == "lease"]
+        assert roots == ["own:1"]
+        asked = list[int]()
+        traces._provider.force_flush = lambda millis: not asked.append(millis)  # type: ignore[assignment, func-returns-value, method-assign]
+        assert traces.flush()
+        assert traces.flush(0.25)
+        assert asked == [5000, 250]
+        metrics.close()
+        traces.close()
+        await actor.stop()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("told", "role", "found"), [
+    ("", "worker", "worker"), ("", "tool", ""), ("tool[1]", "tool", "tool[1]"), ("worker", "worker", "worker"),
+])  # fmt: skip
+def test_the_other_end_of_a_message_is_as_told_or_a_role_s_only_machine(
+    told: str, role: str, found: str, play: Any
+) -> None:
+    def story(b: Bench) -> None:
+        traces = Traces(b.actor, InMemorySpanExporter())
+        data = {"peer": told} if told else {}
+        assert traces._other_end(Notice(Kind.SEND, "own", "own:1", "worker", "x", 0, data), role) == found
+        traces.close()
+
+    play(story)
+
+
+def test_a_histogram_has_the_buckets_of_its_row(play: Any) -> None:
+    def story(b: Bench) -> None:
+        metrics = Metrics(b.actor, Watchdog(b.actor))
+        text = metrics.render().decode()
+        rows = {name: row for name, row in table("leasehold.impl.observe", "metrics.yaml").items() if "buckets" in row}
+        assert rows
+        for name, row in rows.items():
+            found = re.findall(rf'^leasehold_{name}_bucket{{le="([^"]*)"[^}}]*}}', text, re.MULTILINE)
+            assert [*map(float, found)][: len(row["buckets"])] == [*map(float, row["buckets"])], name
+        metrics.close()
 
     play(story)
 

@@ -374,6 +374,9 @@ def test_a_machine_in_short_is_its_record(tmp_path: Path) -> None:
                 await ask("get", "leases", "tenant:5")
             with pytest.raises(NotFound, match="there is no lease or run tenant:6 here"):
                 await ask("get", "leases", "tenant:6")
+            c.tenant.upcalls.unbegun = lambda: {"tenant:6": ""}  # type: ignore[method-assign]
+            with pytest.raises(NotFound, match="tenant:6 has not begun; `leasehold close tenant:6` withdraws it"):
+                await ask("get", "leases", "tenant:6")
 
     asyncio.run(run())
 
