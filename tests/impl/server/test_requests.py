@@ -401,6 +401,22 @@ def test_a_lease_is_told_with_its_units_its_peers_and_its_ways_out(tmp_path: Pat
             assert all(unit["since"] == 0 for unit in told["units"])
             assert all(unit["doc"] == c.system.roles["unit"].states["active"].doc.strip() for unit in told["units"])
             assert told["messages"] == []
+            short = {"lease", "actor", "machine", "state", "since", "over", "asks", "data", "times"}
+            assert {*told} == short | {
+                "doc", "shown", "peers", "wish", "undecided", "units", "messages", "refused", "handlers", "leaves",
+                "history",
+            }  # fmt: skip
+            assert all(
+                {*unit} == {"unit", "state", "since", "facts", "handlers", "doc", "left", "leaves", "history"}
+                for unit in told["units"]
+            )
+            ways = [[(way["event"], way["cause"]) for way in unit["leaves"]] for unit in told["units"]]
+            assert ways == [[("modify", "parent"), ("lost", "client"), ("teardown", "parent")]] * 2
+            assert {*told["shown"]} == {*told["data"]}
+            assert told["shown"]["end"] == str(told["data"]["end"])
+            (row, *_) = await ask("get", "units")
+            assert {*row} == short | {"unit", "doc", "shown", "facts", "left", "history"}
+            assert (row["lease"], row["facts"], row["shown"]["quarantined"]) == (lease, {"on": True}, "false")
             left = {way["event"]: (way["from"], way["cause"]) for way in told["leaves"]}
             assert left["tick"] == ("the clock", "timer")
             assert left["close"] == ("service_manager", "message")
