@@ -334,6 +334,37 @@ def test_of_much_output_the_last_part_is_kept(most: int, monkeypatch: pytest.Mon
     assert (code, output, errors) == (0, whole[-most:], b"1\n2\n3\n"[-most:])
 
 
+@pytest.mark.parametrize("spare", [True, False], ids=["watched", "asked again and again"])
+def test_a_program_s_end_is_waited_for_beside_all_else(spare: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it has closed its output long before, and where there is no descriptor to watch it by."""
+    if not spare:
+
+        def none(pid: int) -> int:
+            raise OSError(errno.EMFILE, "Too many open files")
+
+        monkeypatch.setattr(os, "pidfd_open", none)
+    before, ticks = os.listdir("/proc/self/fd"), list[float]()
+
+    async def tick() -> None:
+        while True:
+            ticks.append(asyncio.get_running_loop().time())
+            await asyncio.sleep(0.01)
+
+    async def run() -> int:
+        ticking = asyncio.ensure_future(tick())
+        with ThreadPoolExecutor(1) as threads:
+            command_ = ["/bin/sh", "-c", "exec >&- 2>&-; sleep 0.3; exit 4"]
+            code, output, errors = await run_program(command_, b"", dict(os.environ), (), threads)
+        ticking.cancel()
+        assert (output, errors) == (b"", b"")
+        return code
+
+    assert asyncio.run(run()) == 4
+    assert len([at for at in ticks if at > ticks[-1] - 0.25]) > 5  # all else has gone on until the end
+    assert ticks[-1] - ticks[0] >= 0.29
+    assert os.listdir("/proc/self/fd") == before
+
+
 # Units as processes
 
 
