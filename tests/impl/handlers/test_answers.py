@@ -426,7 +426,7 @@ STAT = b"%d (%b) %b 11 22 33 0 -1 %d 0 0 0 0 0 0 0 0 20 0 1 0 98765 0 0\n"
 @pytest.mark.parametrize("name", [b"sleep", b"a) Z 0 (b", b")", b"(", b""])
 @pytest.mark.parametrize(("state", "flags", "gone"), [
     (b"S", 0, False), (b"R", 0x400000, False), (b"Z", 0, True), (b"X", 0, True), (b"S", 4, True),
-    (b"T", 0x400004, True), (b"D", 2, False), (b"S", 8, False),
+    (b"T", 0x400004, True), (b"D", 2, False), (b"S", 1, False), (b"S", 8, False), (b"S", 16, False),
 ])  # fmt: skip
 def test_a_process_is_read_from_its_line(
     name: bytes, state: bytes, flags: int, gone: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -178,6 +178,58 @@ def test_a_store_says_why_it_is_broken(error: BaseException, kind: type[StoreErr
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
+def test_an_owner_that_goes_gives_up_its_lock_before_its_connection_ends(place: Any) -> None:
+    """Its own lock alone; until then nobody else can have it."""
+
+    async def run() -> None:
+        owner, other = place.store(), place.store()
+        await owner.open("site")
+        await other.open("broker")
+
+        async def free(lock: Any) -> bool:
+            if place.kind == "postgresql":
+                return bool((await place.ask(f"SELECT pg_try_advisory_lock({lock})"))[0][0])
+            return bool((await place.ask(f"SELECT IS_FREE_LOCK('{lock}')"))[0][0])
+
+        connection = owner._connection
+        ends, order = owner._drop, list[bool]()
+
+        async def drops() -> None:
+            order.append(await free(owner._lock))
+            order.append(await free(other._lock))
+            await ends()
+
+        assert owner._lock != other._lock
+        assert not await free(owner._lock)
+        owner._drop = drops  # type: ignore[method-assign]
+        await owner.close()
+        assert (order[:2], owner._connection) == ([True, False], None)
+        assert connection is not None
+        await other.commit(Batch({KEY: b"1"}))
+        await other.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
+def test_an_actor_s_lock_is_of_its_name_and_its_place(place: Any) -> None:
+    """Actors of one name in two databases do not keep each other out."""
+    other = type(place)()
+
+    async def run() -> None:
+        one, two, third = place.store(), other.store(), place.store()
+        assert [await one.open("site"), await two.open("site"), await third.open("sit")] == [1, 1, 1]
+        assert len({one._lock, two._lock, third._lock}) == 3
+        for opened in (one, two, third):
+            await opened.close()
+
+    try:
+        asyncio.run(run())
+    finally:
+        other.remove()
+
+
 # Limits and words
 
 
