@@ -667,6 +667,34 @@ def test_a_process_begins_as_soon_as_its_store_can_be_opened(folder: Path, caplo
     assert [one for one in said if "cannot start" in one] == [words] * 2
 
 
+def test_a_process_that_is_asked_to_end_before_its_store_can_be_opened_ends_well(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = built(reopen_pause_seconds=30.0)
+
+    async def never() -> str:
+        raise Transient("the server is starting", "wait")
+
+    made.actor.start = never  # type: ignore[method-assign]
+
+    async def story() -> None:
+        serving = asyncio.ensure_future(serve(made))
+        for _ in range(1000):
+            if "cannot start yet" in caplog.text:
+                break
+            await asyncio.sleep(0.005)
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.wait_for(serving, 20)
+
+    with caplog.at_level(logging.INFO):
+        asyncio.run(story())
+    said = [record.getMessage() for record in caplog.records if record.name == "leasehold.server"]
+    assert said[-1] == "ends before its store could be opened"
+    assert not made.actor.notices.subscribers
+    assert not Path("broker.sock").exists()
+    assert gc.isenabled()
+
+
 def test_the_end_of_one_actor_is_the_end_of_all(folder: Path) -> None:
     """One that fails ends the others well, and its error is that of the process."""
     key = PrivateKey.generate()

@@ -246,6 +246,7 @@ def test_the_points_that_are_passed_are_written_a_line_each(tmp_path: Path, monk
         assert lists is not None
         for kind in Kind:
             lists(notice(kind))
+    assert stat.S_IMODE((tmp_path / "a:b").stat().st_mode) == 0o600
     lines = (tmp_path / "a:b").read_text().splitlines()
     assert lines == [POINTS[kind] for kind in Kind if kind in POINTS] * 2
 
