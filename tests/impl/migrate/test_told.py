@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,7 @@ import msgspec
 import pytest
 
 from leasehold.impl.actor.chronicle import HEAD
-from leasehold.impl.core.codec import RecordError
+from leasehold.impl.core.codec import RecordError, read_head
 from leasehold.impl.events.chain import ChainVerifier, ChainWriter, Head
 from leasehold.impl.events.event import FoundEvent, MigratedEvent, RecoveredEvent, read
 from leasehold.impl.migrate.mapping import Mapper, Problem, UnmappableRecord, rules_for
@@ -169,6 +170,30 @@ def test_a_row_is_of_the_machine_and_the_specification_that_it_says(tmp_path: Pa
         (problem,) = caught.value.problems
         assert (problem.lease, problem.machine, problem.field) == (*at, "")
         assert problem.what.startswith(words)
+
+
+@pytest.mark.parametrize("had", [*product((False, True), repeat=3)])
+def test_the_cell_of_a_machine_that_is_gone_may_be_given_up_while_it_is_as_at_first(
+    had: tuple[bool, ...], tmp_path: Path
+) -> None:
+    """And the cell of a machine that is new begins so."""
+    _, old = shop(tmp_path, clerks=3)
+    row = till(old, had=had, sent=(7, 8, 9), received=(1, 2, 3))
+    for clerks in (3, 2):
+        mapper = Mapper(RecordSchema.of(old), *compiled(tmp_path, clerks=clerks))
+        problems = [name for name, _ in mapper.roles["till"].problems(named(old, row))]
+        assert problems == (["had"] if clerks == 2 and had[2] else [])
+    wider = Mapper(RecordSchema.of(old), *compiled(tmp_path, clerks=4)).roles["till"]
+    (field,) = [field for field in wider.core.fields if field.name == "had"]
+    assert wider._value(field, named(old, row)) == [*had, False]
+
+
+def named(program: Any, row: tuple[RecordKey, bytes]) -> dict[str, Any]:
+    """The values of a till's row by name."""
+    body, *_ = msgspec.msgpack.decode(row[1])
+    found = RecordSchema.of(program).roles["till"].named(read_head(body)[2])
+    assert found is not None
+    return found
 
 
 # Schemas

@@ -75,6 +75,16 @@ def test_a_policy_is_given_the_constants_and_the_inventory_that_it_names() -> No
     assert made("service_manager", inventory="").actor.environment.units is None
 
 
+def test_each_of_several_roles_has_its_policy() -> None:
+    roles = ("service_manager", "broker", "authority")
+    for without in roles:
+        given = {"policies": {without: None}, "handlers": dict.fromkeys(("join", "leave"))}
+        found = made(*roles, trusted=False, **given).actor.environment.policies
+        assert {name: type(policy) for name, policy in found.items()} == {
+            role: kind for role, kind in KINDS.items() if role != without
+        }  # fmt: skip
+
+
 @pytest.mark.parametrize(("given", "words"), [
     ({"policies": {"authority": ""}}, r"policies: own does not play 'authority'"),
     ({"policies": {"brokr": ""}}, r"policies: own does not play 'brokr'; did you mean broker\?"),

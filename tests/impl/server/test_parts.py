@@ -565,14 +565,12 @@ def test_each_setting_of_an_actor_arrives_where_it_is_used(folder: Path) -> None
     made = built(
         retire_after_ticks=7, reopen_pause_seconds=0.25, clock={"tick_seconds": 2.5}, events={"keep": 3, "most": 5},
         messages={"first_pause_seconds": 0.125}, handling={"tries": 9}, deciding={"longest_seconds": 7.5},
-        settings={"max_units": 3},
     )  # fmt: skip
     own = made.config
     assert made.actor.context.options == ActorOptions(
         7, 0.25, own.messages, own.handling, own.deciding, EventSettings(3, 5), None
     )
     assert (own.messages.first, own.handling.tries, own.deciding.longest) == (0.125, 9, 7.5)
-    assert made.actor.program.constants["max_units"] == 3
     assert (made.actor.identity.name, made.roles, made.system.name) == ("broker", ("broker",), "lease")
     clock: Any = made.actor.clock
     assert clock.tick_seconds == 2.5
