@@ -128,7 +128,7 @@ class Codec:
         """
         found: dict[int, Any] = {}
         for name, value in named.items() if isinstance(named, dict) else ():
-            machine = self.program.machines.get(name)
+            machine = self.program.machines.get(name) if isinstance(name, str) else None
             at = None if machine is None else self.core.position(machine[0].role, machine[1], own)
             if at is None:
                 raise RecordError(f"{self.core.role} has no neighbour {str(name)[:60]!r}")

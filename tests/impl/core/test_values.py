@@ -16,6 +16,7 @@ from leasehold.impl.core.values import (
     OPAQUE_BYTES,
     ValueFault,
     bounds,
+    check_kept,
     check_sizes,
     checked_plain,
     from_plain,
@@ -195,3 +196,108 @@ def test_a_long_value_is_shortened_in_the_reason() -> None:
 def test_any_set_and_map(colours: frozenset[str], numbers: tuple[int, ...]) -> None:
     for kind, value in ((t.Set(COLOUR), colours), (t.Map(SITE, SMALL), numbers)):
         assert from_plain(kind, to_plain(kind, value)) == value
+
+
+# Instances as the language writes them
+
+
+ONE, MANY = t.Instance("broker", 1, indexed=False), t.Instance("van", 2, dynamic=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "number"),
+    [
+        (SITE, "site[0]", 0), (SITE, "site[2]", 2), (ONE, "broker", 0), (MANY, "van[2]", 2),
+        (MANY, f"van[{t.LARGEST_NUMBER}]", t.LARGEST_NUMBER), (MANY, t.LARGEST_NUMBER, t.LARGEST_NUMBER),
+    ],
+)  # fmt: skip
+def test_an_instance_may_be_named(kind: t.Type, text: Any, number: int) -> None:
+    assert from_plain(kind, text) == number
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "words"),
+    [
+        *((SITE, text, r"is none of site\[0\] to site\[2\]") for text in (
+            "site[3]", "site[-1]", "site[01]", "site", "site[]", "site[1", "1", "1]", "sites[1]", "Site[1]", "site[1]]",
+            "", "site[٢]", "site[99999999999]",
+        )),
+        *((ONE, text, "is not broker") for text in ("broker[0]", "broker]", "brokers", "", "0")),
+        (MANY, f"van[{t.LARGEST_NUMBER + 1}]", rf"is none of van\[0\] to van\[{t.LARGEST_NUMBER}\]"),
+        (MANY, t.LARGEST_NUMBER + 1, r"is not within 0\.\."),
+    ],
+)  # fmt: skip
+def test_a_text_that_names_no_instance_is_refused(kind: t.Type, text: Any, words: str) -> None:
+    with pytest.raises(ValueFault, match=words):
+        from_plain(kind, text)
+
+
+# Opaque values that come from outside
+
+
+def _nested(levels: int, kind: type, inner: Any = 1) -> Any:
+    for _ in range(levels):
+        inner = [inner] if kind is list else {"a": inner}
+    return inner
+
+
+SAID = (("units", t.Int()), ("said", t.OPAQUE))
+
+
+@pytest.mark.parametrize("kind", [list, dict])
+def test_an_opaque_value_from_outside_is_less_deep_than_one_in_a_record(kind: type) -> None:
+    """The deepest is taken, bare or beside others; one level more is refused, with its field."""
+    check_sizes(SAID, (1, _nested(module.OPAQUE_DEEPEST, kind)))
+    check_sizes(SAID, (1, [2, _nested(module.OPAQUE_DEEPEST - 1, kind), 3]))
+    for deep in (_nested(module.OPAQUE_DEEPEST + 1, kind), [2, _nested(module.OPAQUE_DEEPEST, kind), 3]):
+        with pytest.raises(ValueFault, match=r"^field `said`: it is nested more than 14 deep$"):
+            check_sizes(SAID, (1, deep))
+
+
+def test_a_name_in_an_opaque_value_has_a_largest_length_wherever_it_stands() -> None:
+    longest = "x" * module.OPAQUE_NAME
+    assert module.OPAQUE_NAME == 200
+    for inner in ({longest: 1}, {"a": {longest: 1}}, [{longest: 1}], {"a": 1, longest: []}):
+        check_sizes(SAID, (1, inner))
+    for inner in ({longest + "x": 1}, {"a": {longest + "x": 1}}, [0, {longest + "x": 1}], {"a": 1, longest + "x": []}):
+        with pytest.raises(ValueFault, match=r"^field `said`: the name 'x{56}\.\.\. has 201 characters, and 200 are"):
+            check_sizes(SAID, (1, inner))
+    check_sizes(SAID, (1, longest + "x"))  # a text is no name
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+def test_a_number_that_json_has_not_is_refused_from_outside_wherever_it_stands(number: float) -> None:
+    check_sizes(SAID, (1, [1.5, {"a": -0.5}]))
+    for inner in (number, [number], {"a": [1, number]}, [0, {"b": number}]):
+        with pytest.raises(ValueFault, match=rf"^field `said`: {number} is no number that JSON has$"):
+            check_sizes(SAID, (1, inner))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({1: 2}, "field `local`: .*is not plain data"), (object(), "field `local`: .*is not plain data"),
+        (2**63, "field `local`: .*more than 64 bits"), (float("inf"), "field `local`: inf is no number"),
+        (_nested(15, list), "field `local`: it is nested more than 14 deep"),
+        ("x" * OPAQUE_BYTES, f"field `local`: it has {OPAQUE_BYTES + 2} bytes"),
+    ],
+    ids=["key", "object", "large", "inf", "deep", "long"],
+)  # fmt: skip
+def test_what_no_record_can_hold_or_no_message_carry_is_not_kept(given: Any, words: str) -> None:
+    with pytest.raises(ValueFault, match=words):
+        check_kept("local", given)
+
+
+@pytest.mark.parametrize("given", [None, 0, -LARGEST, "x" * (OPAQUE_BYTES - 2), {"a": [1.5]}, _nested(14, dict)])
+def test_what_can_be_kept(given: Any) -> None:
+    check_kept("local", given)
+
+
+def test_a_name_in_an_opaque_value_is_a_text_that_can_be_written() -> None:
+    """At the deepest level too, where values of a list are no names."""
+    deepest = _nested(DEEPEST - 1, list, {"é": "b"})
+    assert from_plain(t.Opaque(), deepest) == deepest
+    with pytest.raises(ValueFault, match="half of a surrogate pair"):
+        from_plain(t.Opaque(), _nested(DEEPEST - 1, list, {HALF: 1}))
+    for edge in ("\ud7ff", "\ue000", "\U00010000"):
+        assert from_plain(t.Opaque(), [edge]) == [edge]
