@@ -241,7 +241,7 @@ def test_machines_begin_as_their_number_says_and_later_ones_as_the_last() -> Non
         ("over", 2, 2, 9, (0,), (0,), 0, 0, units), ("over", 3, 2, 9, (0,), (0,), 0, 0, units),
     ]  # fmt: skip
     assert [core.first_state(n) for n in range(4)] == ["busy", "over", "over", "over"]
-    assert HOST.first_state(5) == "idle"
+    assert (HOST.first_state(5), core.first(), GUEST.first()) == ("idle", core.first(0), GUEST.first(0))
     assert (core.below_at, core.names[core.below_at]) == (8, "unit machines")
     assert [machines[1] for machines in HOST.unseen] == [UNIT.first(1), KEY.first(1)]
     assert (UNIT.of_actor, HOST.of_actor) == (True, False)

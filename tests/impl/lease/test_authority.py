@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from leasehold.impl.lease.authority import FirstFit
+from leasehold.impl.lease.authority import NAMED, FirstFit
 from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.policy.policy import Decision, Lease, Question, Undecided
 from leasehold.spec import load
@@ -922,3 +922,94 @@ def test_what_a_lease_gives_up_is_given_to_nobody_else_before_it_is_let_go() -> 
     list(policy.changed(less, 0))
     assert ask(policy, lease("b")) == []
     assert words(policy.changed(holding("a", 0), 0)) == [placed("b", 1)]
+
+
+@pytest.mark.parametrize(
+    ("units", "free", "before", "waits"),
+    [
+        ({0: "closing", 1: "closing"}, 0, False, True),
+        ({0: "closed", 1: "closing"}, 0, False, True),
+        ({0: "closing"}, 0, False, False),
+        ({0: "closing"}, 1, False, False),
+        ({0: "closing", 1: "failed"}, 1, False, False),
+        ({0: "failed", 1: "failed"}, 1, False, False),
+        ({0: "closed", 1: "failed"}, 1, False, False),
+        ({0: "closed", 1: "closing", 2: "failed"}, 1, False, True),
+        ({0: "active", 1: "priming"}, 0, False, True),
+        ({0: "closing"}, 3, True, False),
+        ({0: "closing", 1: "modifying"}, 3, True, True),
+    ],
+)
+def test_a_lease_that_lost_units_waits_where_its_own_come_back(
+    units: dict[int, str], free: int, before: bool, waits: bool
+) -> None:
+    """It needs two: of its own those count that are down, or on their way down; free ones are not for it behind others.
+
+    Others have units enough, so that these could come free, which it does not wait for.
+    """
+    policy = site(len(units) + free + 4)
+    taken = range(len(units) + free, len(units) + free + 4)
+    list(policy.changed(holding("h", *taken), 0))
+    list(policy.changed(repairing("a", 2, (), units), 0))
+    if before:
+        assert ask(policy, lease("first", wanted=free + 1)) == []
+    assert ask(policy, repairing("a", 2, (), units)) == ([] if waits else [no_room("a")])
+
+
+@pytest.mark.parametrize(("state", "quarantined", "waits"), [
+    ("failed", False, True), ("failed", True, False), ("kept", False, False), ("kept", True, False),
+    ("closing", False, True), ("active", False, True),
+])  # fmt: skip
+def test_a_unit_that_a_lease_still_has_is_waited_for_unless_it_is_out_of_reach(
+    state: str, quarantined: bool, waits: bool
+) -> None:
+    policy = site(2)
+    out = (0,) if quarantined else ()
+    list(policy.changed(lease("o", "closing", assigned=(0,), units={0: state}, quarantined=out), 0))
+    (*said,) = policy.begin(Question("place", lease("a", wanted=2), ("placed", "no_room"), 1), 0)
+    assert words(said) == ([] if waits else [no_room("a")])
+    assert [d.fields["reason"] for d in said] == [] if waits else ["of 2 units of type unit, 1 can be used"]
+
+
+@pytest.mark.parametrize("others", range(NAMED + 3))
+def test_those_that_have_the_units_are_named_by_their_ends_and_the_rest_is_counted(others: int) -> None:
+    """The waiting lease itself is none of them, nor one that has units of another type."""
+    units = [{"name": "u", "type": "node", "count": 20}, {"name": "d", "type": "disk", "count": 1}]
+    policy = FirstFit(Inventory.parse({"units": units}))
+    list(policy.changed(holding("disk", 20, end=1), 0))
+    for n in reversed(range(others)):
+        list(policy.changed(holding(f"h{n}", 2 * n, 2 * n + 1, end=20 + n), 0))
+    grows = lease("a", "modifying", 20, 30, assigned=(18,), chosen=(18,), units={18: "active"}, type="node")
+    said = ask(policy, grows)
+    undecided = policy.undecided("a", 0)
+    if not others:
+        assert (said, undecided) == ([placed("a", *range(20))], None)
+        return
+    named = [f"h{n} has 2, until tick {20 + n}" for n in range(min(others, NAMED))]
+    more = [f"{others - NAMED} more leases have others"] if others > NAMED else []
+    free = 19 - 2 * others
+    assert undecided == Undecided(
+        ", ".join([f"19 more units of type node are wanted and {free} free", *named, *more]), 30
+    )  # fmt: skip
+
+
+def test_a_type_that_the_site_has_not_is_named_in_the_reason_and_shortened() -> None:
+    for type, named in (("tape", "tape"), ("x" * 80, "x" * 80), ("x" * 81, "x" * 80)):
+        (told,) = site().begin(Question("place", lease("a", type=type), ("placed", "no_room"), 3), 0)
+        assert (told.event, told.machine, told.state_epoch) == ("no_room", "authority", 3)
+        assert told.fields == {"reason": f"this site has no units of the type {named!r}"}
+
+
+@pytest.mark.parametrize("now", range(5))
+def test_the_end_of_a_lease_is_the_first_tick_at_which_it_is_taken_back(now: int) -> None:
+    """In the tick of its end, not before; those that end at one time go by name, and no more than are needed."""
+    policy = site(3)
+    for name, unit, end in (("b", 0, 2), ("a", 1, 2), ("c", 2, 4)):
+        list(policy.changed(holding(name, unit, end=end), 0))
+    said = ask(policy, lease("w", wanted=2, end=20), now)
+    assert said == ([reclaim("a"), reclaim("b")] if now >= 2 else [])
+    more = ask(policy, lease("v", wanted=1, end=20), now)
+    assert more == ([reclaim("c")] if now >= 4 else [])
+    assert words(policy.tick(now + 1)) == [
+        reclaim(name) for name, end in (("a", 2), ("b", 2), ("c", 4)) if now + 1 >= end
+    ]

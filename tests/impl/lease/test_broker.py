@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from leasehold.impl.lease.broker import Calendar, FirstComeFirstServed
+from leasehold.impl.lease.broker import NAMED, Calendar, FirstComeFirstServed, Holding
 from leasehold.impl.lease.inventory import Inventory, InventoryError
 from leasehold.impl.policy.policy import Decision, Lease, Question, Undecided
 
@@ -750,3 +750,122 @@ def test_units_of_another_type_are_denied_with_the_reason() -> None:
     )
     assert told.fields == {"reason": "this broker has units of type disk, and not of node"}
     assert ask(policy, Lease("b", "broker", "ticketing", asked.data | {"type": "disk"}, {})) == [granted("b", 1)]
+
+
+# Words, and terms that touch
+
+
+@pytest.mark.parametrize("others", range(NAMED + 3))
+def test_those_that_have_the_units_are_named_by_their_ends_and_the_rest_is_counted(others: int) -> None:
+    policy = broker(10)
+    for n in reversed(range(others)):
+        note(policy, has(f"h{n}", 2, end=20 + n))
+    assert ask(policy, waits("a", 10, end=15)) == ([granted("a", 10)] if not others else [])
+    if others:
+        undecided = policy.undecided("a", 0)
+        assert undecided is not None
+        said, _, never = undecided.words.partition("; ")
+        named = [f"h{n} has 2 until tick {20 + n}" for n in range(min(others, NAMED))]
+        more = [f"{others - NAMED} more leases have others"] if others > NAMED else []
+        assert said == ", ".join(["it wants 10 of 10 units", *named, *more])
+        assert (never, undecided.until) == (
+            "no room comes before the end of its term unless one of these ends early",
+            15,
+        )
+
+
+def test_a_reservation_is_named_with_its_start_until_it_has_begun() -> None:
+    policy = broker(2)
+    note(policy, has("h", 2, end=30, start=10))
+    assert ask(policy, waits("a", 1, end=40)) == []
+    for now, words_ in ((9, "h has 2 from tick 10 until tick 30"), (10, "h has 2 until tick 30")):
+        assert policy.undecided("a", now) == Undecided(f"it wants 1 of 2 units, {words_}", 30)
+
+
+@pytest.mark.parametrize("backfill", [False, True])
+def test_a_request_behind_another_waits_for_what_is_in_its_own_way_with_backfill(backfill: bool) -> None:
+    policy = broker(4, backfill=backfill)
+    note(policy, has("h", 2, end=20))
+    assert ask(policy, waits("a", 4, end=40)) == ask(policy, waits("b", 3, end=30)) == []
+    before = "" if backfill else "a came before it: "
+    wants = "it wants 3 of 4 units" if backfill else "it wants 4 of 4 units"
+    assert policy.undecided("b", 0) == Undecided(
+        f"{before}{wants}, h has 2 until tick 20", 20 if backfill else 30
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("start", "end"), [(5, 4), (5, 5), (5, 6), (9, 9), (0, 1)])
+def test_a_term_that_ends_as_it_begins_is_denied_with_the_reason(start: int, end: int) -> None:
+    (told,) = broker().begin(Question("allocate", later("a", 1, start, end), ("granted", "denied"), 1), 0)
+    if start < end:
+        assert (told.event, told.fields["units"]) == ("granted", 1)
+    else:
+        assert told.fields == {"reason": f"a term cannot begin at {start} and end at {end}"}
+
+
+@pytest.mark.parametrize("now", [3, 4, 5, 6])
+def test_a_request_goes_before_another_once_every_reservation_has_begun(now: int) -> None:
+    """As long as one has not, it cannot be foreseen when room comes for the first."""
+    policy = broker(4, backfill=True)
+    note(policy, has("h", 2, end=20), has("r", 1, end=9, start=5))
+    assert ask(policy, waits("first", 4, end=40)) == []
+    assert ask(policy, waits("later", 1, end=8), now) == ([granted("later", 1)] if now >= 5 else [])
+
+
+@pytest.mark.parametrize("state", ["ticketing", "extending"])
+def test_what_is_promised_is_held_for_the_term_that_was_asked_for(state: str) -> None:
+    """From the start of the request, or of the ticket that is extended, until the end that was asked for."""
+    policy = broker(2)
+    if state == "ticketing":
+        asked = later("a", 2, 5, 9)
+    else:
+        policy.calendar.put("a", Holding(2, 7, 5))
+        asked = lease("a", "extending", 2, 7, 2, 9, start=5)
+    assert ask(policy, asked) == [granted("a", 2)]
+    assert policy._booked.holding("a") == Holding(2, 9, 5)
+    assert (policy.free, ask(policy, waits("b", 2, end=5))) == (0, [granted("b", 2)])
+    assert ask(policy, later("c", 1, 8, 10)) == []
+
+
+def test_a_grant_says_what_the_machine_takes_and_no_reason_where_all_is_given() -> None:
+    """The number of the ticket goes on from that in the record's properties, whatever else these hold."""
+    for before, number in ((0, 1), ({}, 1), ({"ticket": 4, "other": 9}, 5)):
+        asked = waits("a", 2)
+        asked.data["properties"] = before  # type: ignore[index]
+        (told,) = broker().begin(Question("allocate", asked, ("granted", "denied"), 7), 0)
+        assert (told.lease, told.machine, told.event, told.state_epoch) == ("a", "broker", "granted", 7)
+        assert told.fields == {
+            "units": 2, "later": 0, "longer": 0, "properties": {"ticket": number, "type": "unit"}, "reason": "",
+        }  # fmt: skip
+
+
+FULL = [has("h", 3, end=30), waits("w", 2, end=40)]
+
+
+@pytest.mark.parametrize(
+    ("others", "wanted", "reason"),
+    [
+        ([], 4, ""),
+        ([], 5, "5 units of type unit were asked for, and 4 units are free until 20"),
+        ([has("h", 1, end=30)], 4, "4 units of type unit were asked for, and 3 units are free until 20"),
+        ([has("h", 1, end=30)], 3, ""),
+        (FULL, 2, "2 units of type unit were asked for, and others wait for units"),
+        (FULL, 1, ""),
+    ],
+)  # fmt: skip
+def test_an_extension_that_gets_less_is_told_why(others: list[Lease], wanted: int, reason: str) -> None:
+    policy = broker(4)
+    note(policy, has("a", 1))
+    for one in others:
+        note(policy, one) if one.state == "ticketed" else ask(policy, one)
+    (told,) = policy.begin(Question("extend", grows("a", 1, wanted), ("granted", "denied"), 1), 0)
+    assert (told.event, told.fields["reason"]) == ("granted", reason)
+
+
+def test_a_request_without_waiting_is_denied_with_the_reason_and_those_that_wait_are_served() -> None:
+    policy = broker(3, wait=False)
+    note(policy, has("h", 2))
+    (told,) = policy.begin(Question("allocate", waits("a", 2), ("granted", "denied"), 1), 0)
+    assert told.fields == {"reason": "no 2 units are free, and this broker lets none wait"}
+    policy.recovered(waits("old", 1))
+    assert ask(policy, waits("old", 1)) == [granted("old", 1)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.impl.lease.broker import Calendar, Holding
+from leasehold.impl.lease.broker import Calendar, Holding, holding_of
 from leasehold.impl.policy.policy import Lease
 
 HOLDINGS = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 9)), max_size=6)
@@ -77,3 +77,35 @@ def test_calendars_that_hold_otherwise_differ() -> None:
     assert calendar == same
     same._held += 1
     assert calendar != same, "one that has lost count is none that the records make"
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 4), TERMS), max_size=5), TERMS, st.integers(0, 9), st.sampled_from(["", "0", "x"])
+)
+def test_the_most_that_is_held_in_a_term(
+    drawn: list[tuple[int, tuple[int, int]]], term: tuple[int, int], now: int, without: str
+) -> None:
+    """Time by time; what is in the way of the term comes in the order in which it ends, and by name."""
+    start, end = term[0], max(sum(term), now + 1)
+    holdings = {str(i): Holding(u, b + lasts, b) for i, (u, (b, lasts)) in enumerate(drawn)}
+    calendar = Calendar()
+    for name, holding in reversed(holdings.items()):
+        calendar.put(name, holding)
+
+    def held(at: int) -> int:
+        others = [h for name, h in holdings.items() if name != without]
+        return sum(h.units for h in others if h.start <= at and (at < h.until or h.until <= now))
+
+    for _ in range(2):  # what it has looked up once changes nothing
+        assert calendar.most(start, end, now, without) == max(map(held, range(max(start, now), end)), default=0)
+        assert calendar.all_begun(now) == all(h.start <= now for h in holdings.values())
+    found = calendar.in_the_way(start, end, now)
+    assert list(found) == sorted(found, key=lambda name: (holdings[name].until, name))
+    assert all(found[name] == holdings[name] == calendar.holding(name) for name in found)
+
+
+def test_a_record_holds_what_its_site_may_still_have_for_it() -> None:
+    data = {"counted": 3, "units": 1, "term_end": 9, "start": 2}
+    for state in ("nascent", "ticketing", "ticketed", "extending", "closed"):
+        counts = state in ("ticketed", "extending")
+        assert holding_of(Lease("a", "broker", state, data, {})) == (Holding(3, 9, 2) if counts else None)
