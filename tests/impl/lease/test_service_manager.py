@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from leasehold.impl.core.values import LARGEST
 from leasehold.impl.lease.demand import DemandError, LeaseDemand
-from leasehold.impl.lease.service_manager import FixedDemand
+from leasehold.impl.lease.service_manager import DOUBLINGS, FixedDemand
 from leasehold.impl.policy.policy import Decision, Lease, Question, Undecided
 
 DATA = {
@@ -945,3 +950,182 @@ def test_guests_cannot_wait_for_a_lease_that_is_not_there() -> None:
         with pytest.raises(DemandError, match=f"there is no lease '{after[0]}' to wait for here, or it is over"):
             policy.demand("b", 1, 100, 50, now=2, after=after)
     assert policy.wish("b") is None
+
+
+# Commands that are taken back, and leases that could not begin
+
+
+COMMANDS: dict[str, Callable[[FixedDemand], Any]] = {
+    "demand": lambda p: p.demand("new", 1, 50, 10, now=3),
+    "flex": lambda p: p.flex("l", 1, now=3, soon=True, victims=[2, 1]),
+    "prolong": lambda p: p.prolong("l", 70, now=3),
+    "stop": lambda p: p.stop("l", now=3),
+}
+
+
+def _commanded(command: str) -> tuple[FixedDemand, str]:
+    """A policy that was given a command, and the lease that it is about."""
+    policy = wanting(until=61)
+    list(policy.changed(has(1, 2, 3, ticket=3), 1))
+    before = {"l": policy.wish("l"), "new": policy.wish("new")}
+    list(COMMANDS[command](policy))
+    name = "new" if command == "demand" else "l"
+    assert policy.wish(name) != before[name]
+    return policy, name
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_that_is_taken_back_leaves_the_wish_that_was_before(command: str) -> None:
+    """It is handed out anew; once more takes nothing back."""
+    policy, name = _commanded(command)
+    policy.changed_wishes()
+    first = None if command == "demand" else LeaseDemand(2, 61, 5)
+    policy.take_back(name, 3)
+    assert policy.wish(name) == first
+    assert policy.changed_wishes() == {name: policy.wishes(name)}
+    assert (policy.wishes(name) == b"") == (first is None)
+    policy.take_back(name, 3)
+    assert (policy.wish(name), policy.changed_wishes()) == (first, {})
+
+
+@pytest.mark.parametrize(
+    ("command", "then"),
+    [*itertools.product(COMMANDS, ["another lease", "a tick"]), ("demand", "over")],
+)
+def test_nothing_but_the_last_command_is_taken_back(command: str, then: str) -> None:
+    policy, name = _commanded(command)
+    if then == "a tick":
+        list(policy.tick(4))
+    elif then == "over":
+        list(policy.changed(record("closed", name), 4))
+    policy.changed_wishes()
+    after = policy.wish(name)
+    policy.take_back("other" if then == "another lease" else name, 4)
+    assert (policy.wish(name), policy.changed_wishes()) == (after, {})
+
+
+@pytest.mark.parametrize("retry_after", [1, 3])
+def test_a_lease_that_cannot_begin_is_asked_for_again_after_pauses_that_double(retry_after: int) -> None:
+    """Up to a longest pause, and from the shortest again once it has begun."""
+    policy = FixedDemand(retry_after=retry_after)
+    (said,) = policy.demand("l", 1, 9_999, 5, now=0)
+    times, expected, at = [], [], 0
+    policy.refused(said, "nobody plays it", 0, final=False)
+    for now in range(1, 400 * retry_after):
+        for again in policy.tick(now):
+            assert again.event == "demand"
+            times.append(now)
+            policy.refused(again, "nobody plays it", now, final=False)
+    for n in range(1, 99):
+        at += retry_after * 2 ** min(n, DOUBLINGS)
+        expected += [at] if at < 400 * retry_after else []
+    assert times == expected
+    assert len(times) > DOUBLINGS
+    list(policy.changed(record("ticketing", requested_units=1), 1_999))
+    assert [d.event for d in policy.changed(record("nascent"), 2_000)] == ["demand"]
+    pauses = [2_000 + n * retry_after for n in (1, 2, 3)]
+    assert [now for now in range(2_001, pauses[-1] + 1) if list(policy.tick(now))] == pauses
+
+
+def test_a_lease_that_no_record_can_take_is_given_up() -> None:
+    for final in (True, False):
+        policy = FixedDemand()
+        (said,) = policy.demand("l", 1, 50, 5, now=0)
+        policy.changed_wishes()
+        policy.refused(said, "too many", 0, final=final)
+        assert (policy.wish("l") is None) == final
+        assert policy.changed_wishes() == ({"l": b""} if final else {})
+        assert [d.event for now in range(1, 4) for d in policy.tick(now)] == ([] if final else ["demand"])
+
+
+@pytest.mark.parametrize("final", [False, True])
+def test_only_a_demand_for_a_lease_that_has_not_begun_is_given_up(final: bool) -> None:
+    """A refused renewal changes nothing; nor does the demand for a lease that is there, or that nobody wants."""
+    policy = wanting()
+    list(policy.changed(active(9), 1))
+    there, beside = policy.wish("l"), FixedDemand()
+    (waiting,) = beside.demand("w", 1, 50, 5, now=0)
+    beside.changed_wishes()
+    for decision, asked in (
+        (Decision("l", "service_manager", "demand", {}), policy),
+        (Decision("l", "service_manager", "extend", {}), policy),
+        (Decision("x", "service_manager", "demand", {}), policy),
+        (Decision("w", "service_manager", "close", {}), beside),
+    ):
+        asked.refused(decision, "so", 1, final=final)
+        assert asked.changed_wishes() == {}
+    assert policy.wish("l") == there
+    assert beside.wish("w") is not None
+    assert [d.event for d in beside.tick(1)] == ["demand"], "its pause is the shortest"
+    assert waiting.event == "demand"
+
+
+def test_a_lease_that_never_began_is_not_closed_when_its_demand_is_over() -> None:
+    """Its machine has heard of nothing; else the close is said, as the demand may be on its way."""
+    for refused in (True, False):
+        policy = FixedDemand()
+        (said,) = policy.demand("l", 1, 5, 5, now=0)
+        if refused:
+            policy.refused(said, "nobody plays it", 0, final=False)
+        told = [(now, d.event) for now in range(1, 8) for d in policy.tick(now) if d.event != "demand"]
+        assert told == ([] if refused else [(5, "close")])
+        assert policy.wish("l") is None
+        assert policy.changed_wishes() == {"l": b""}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("units", 9), ("until", 99), ("term", 4), ("start", 3), ("soon", True), ("type", "disk"),
+        ("properties", {"a": 1}), ("configuration", {"a": [1]}), ("local", {"a": None}), ("after", ("x", "y")),
+        ("victims", (2, 1)),
+    ],
+)  # fmt: skip
+def test_each_field_of_a_wish_is_restored(field: str, value: Any) -> None:
+    kept = msgspec.json.encode({"units": 2, "until": 50, "term": 5} | {field: value})
+    policy = FixedDemand()
+    policy.restore("l", kept)
+    assert policy.wish("l") == replace(LeaseDemand(2, 50, 5), **{field: value})
+    again = FixedDemand()
+    again.restore("l", policy.wishes("l"))
+    assert again.wish("l") == policy.wish("l")
+    assert again.changed_wishes() == {}
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [b"", b"{}", b"[]", b'{"units": 1, "until": 2}', b'{"units": 1, "until": 2, "term": 3, "price": 4}', b"\xff"],
+)
+def test_bytes_that_are_no_wish_are_refused(kept: bytes) -> None:
+    policy = FixedDemand()
+    with pytest.raises(DemandError, match=r"what was kept of lease 'l' is no wish: .*; drop the word to do without it"):
+        policy.restore("l", kept)
+    assert (policy.wish("l"), list(policy.tick(1))) == (None, [])
+
+
+@pytest.mark.parametrize(("leave", "margin"), [(0, 0), (2, 0), (0, 3), (2, 3)])
+def test_the_latest_end_of_a_demand_leaves_room_for_guests_to_leave(leave: int, margin: int) -> None:
+    latest = LARGEST - leave - margin
+    for say in ("demand", "prolong"):
+        policy = FixedDemand(leave_limit=leave, clock_margin=margin)
+        if say == "prolong":
+            list(policy.demand("l", 1, 50, 5, now=0))
+        command: Any = partial(policy.demand, "l", 1, term=5) if say == "demand" else partial(policy.prolong, "l")
+        with pytest.raises(DemandError, match=f"until is {latest + 1}"[:30]) as refused:
+            command(until=latest + 1, now=0)
+        assert f"{latest} is the most that can ever be had" in str(refused.value)
+        list(command(until=latest, now=0))
+
+
+def test_guests_wait_for_all_leases_that_are_named_and_those_missing_are_told() -> None:
+    policy = FixedDemand(held_joins=True)
+    for name in ("a", "b", "c"):
+        list(policy.demand(name, 1, 100, 50, now=0))
+    list(policy.demand("l", 1, 100, 50, now=0, after=["a", "b", "c"]))
+    joining = record("joining", lease_end=50)
+    assert words(policy.begin(Question("schedule_join", joining, ("join_now",), 4), 1)) == []
+    for name, missing in (("b", "a, c"), ("a", "c")):
+        assert words(policy.changed(active(50, name), 2)) == []
+        assert policy.undecided("l", 2) == Undecided(f"its guests wait for {missing} to be active", 50)
+    assert [d.event for d in policy.changed(active(50, "c"), 2)] == ["join_now"]
+    assert policy.undecided("l", 2) is None
