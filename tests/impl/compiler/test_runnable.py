@@ -45,6 +45,7 @@ states: {idle: {initial: true, tasks: [ask], on: {go: {to: idle, ALSO}, tell: {t
 tasks: {ask: {send: ask, to: b, ONLY}, MORE_TASKS}
 """,
     "roles/b.yaml": """role: b
+data: {THEIRS}
 states: {idle: {initial: true, ON}, busy: {tasks: [tell], ignore: {ask: it is busy}}}
 tasks: {tell: {send: tell, to: a}}
 """,
@@ -56,9 +57,10 @@ THERE, BACK = (f"{n}: {{from: {f}, to: {t}, kind: mailbox" for n, f, t in (("the
 PLACES = {
     "ROLES": "a: {}, b: {}", "CHANNELS": f"{THERE}}}, {BACK}}}",
     "FIELDS": "", "OWN": "n: {type: int, max: 3}", "ALSO": "set: {n: 0}", "ONLY": "", "MORE_TASKS": "",
-    "ON": "on: {ask: {to: busy}}", "MORE": "",
+    "ON": "on: {ask: {to: busy}}", "MORE": "", "THEIRS": "",
 }  # fmt: skip
 MEMBERS = "standing: true\n"
+FIRST = "n: {{type: int, max: 3, min: 0, initial: '{}'}}"
 NAMED = {"ONLY": 'only: "it == b[1]"', "ROLES": "a: {}, b: {instances: 2, dynamic: true}", "MORE": MEMBERS}
 
 VARIANTS: dict[str, tuple[dict[str, str], set[str]]] = {
@@ -92,6 +94,13 @@ VARIANTS: dict[str, tuple[dict[str, str], set[str]]] = {
     "a member without a number": (NAMED | {"ROLES": "a: {}, b: {dynamic: true}", "ONLY": ""}, {"LH806"}),
     "all members are counted": (NAMED | {"ALSO": "when: all(x == x for x in b)", "OWN": ""}, {"LH806"}),
     "a map of members": (NAMED | {"OWN": 'n: {type: int, max: 3}, seen: "map[b, bool]"'}, {"LH806"}),
+    "a first value by number": ({"ROLES": BOTH, "THEIRS": FIRST.format("index(self)")}, set()),
+    "a first value of members by number": (NAMED | {"THEIRS": FIRST.format("index(self)")}, {"LH806"}),
+    "a first value of one member": (NAMED | {"THEIRS": FIRST.format("1 if self == b[0] else 0")}, set()),
+    "a first value of all but one": (NAMED | {"THEIRS": FIRST.format("1 if self != b[0] else 0")}, set()),
+    "a first value of one and by number": (
+        NAMED | {"THEIRS": FIRST.format("index(self) if self != b[0] else 0")}, {"LH806"}
+    ),
     "a set of members": (NAMED | {"OWN": 'n: {type: int, max: 3}, seen: "set[b]"'}, set()),
 }  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -131,7 +131,7 @@ def test_a_holder_keeps_the_ticket_that_an_answer_brings() -> None:
     assert actor("tenant").accept(brings(None, units=0), {TICKET: "old"}, NOW) == {}, "there is no ticket"
 
 
-BROUGHT = {
+BROUGHT: dict[str, tuple[Callable[[], Envelope], str]] = {
     "another holder": (lambda: brings(ticket(receiver="thief")), "the ticket is east's for thief and tenant:1"),
     "another broker's": (lambda: brings(ticket("west")), "the ticket is west's for tenant and tenant:1, and east bri"),
     "another lease": (
@@ -190,7 +190,7 @@ def test_a_site_keeps_what_it_redeemed(message: str) -> None:
         site.accept(redeems(ticket(end=10), message=message, end=10), kept, NOW)
 
 
-PRESENTED = {
+PRESENTED: dict[str, tuple[Callable[[], Envelope], str]] = {
     "at another site": (lambda: redeems(ticket(authority="other")), "is for the authority other, and this is site"),
     "by another": (lambda: redeems(ticket(), "thief"), "held by tenant, and thief presents it"),
     "for another's": (lambda: redeems(ticket(receiver="thief")), "held by thief, and tenant presents it"),
