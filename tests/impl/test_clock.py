@@ -96,3 +96,56 @@ def test_ticks_of_another_length_are_refused_while_there_are_leases() -> None:
             await c.start(SITE)
 
     virtual(story())
+
+
+def test_a_clock_that_is_moved_by_hand_waits_for_all_that_hear_it_at_each_tick() -> None:
+    """Who is cancelled hears no more."""
+
+    async def story() -> None:
+        by_hand, heard = HandClock(7), list[tuple[str, int]]()
+
+        def hears(name: str, seconds: float) -> asyncio.Task[None]:
+            async def hear(now: int) -> None:
+                await asyncio.sleep(seconds)
+                heard.append((name, now))
+
+            return asyncio.get_running_loop().create_task(by_hand.run(hear))
+
+        slow, fast = hears("slow", 2.0), hears("fast", 1.0)
+        await asyncio.sleep(0.1)
+        assert (by_hand.now(), heard) == (7, [])
+        await by_hand.advance(2)
+        assert by_hand.now() == 9
+        assert heard == [("fast", 8), ("slow", 8), ("fast", 9), ("slow", 9)]
+        slow.cancel()
+        await asyncio.sleep(0.1)
+        await by_hand.advance()
+        assert (by_hand.now(), heard[4:]) == (10, [("fast", 10)])
+        await by_hand.advance(0)
+        assert by_hand.now() == 10
+        fast.cancel()
+
+    virtual(story())
+    assert HandClock().now() == 0
+
+
+@pytest.mark.parametrize("seconds", [0, 0.0, -1, float("nan")])
+def test_a_tick_lasts_some_time(seconds: float) -> None:
+    with pytest.raises(ValueError, match=f"a tick lasts some time, not {seconds} s"):
+        RealClock(seconds)
+    assert RealClock().tick_seconds == 1.0
+
+
+@pytest.mark.parametrize("tick", [0.5, 1.0, 60.0])
+def test_a_clock_that_is_set_back_stands_still_for_so_many_seconds_whatever_its_tick(
+    tick: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to the limit it stands still; a tick beyond that it is followed."""
+    shown = 6_000.0
+    monkeypatch.setattr(clock.time, "time", lambda: shown)
+    for back in range(int(STANDS_STILL / tick) + 2):
+        shown, first = 6_000.0, int(6_000 / tick)
+        real = RealClock(tick)
+        assert real.now() == first
+        shown -= back * tick
+        assert real.now() == (first if back * tick <= STANDS_STILL else first - back)

@@ -1,0 +1,140 @@
+"""The words of `leasehold up`: its actors and what can be done next, questions, and what a chaos run has found."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import click
+import pytest
+
+from leasehold.checker.recovery.fleet.chaos_run import ChaosResult
+from leasehold.cli import up
+from leasehold.impl.fleet import OpenQuestion, SystemFleet
+
+SYSTEM = {
+    "system.yaml": """
+system: shop
+STANDING
+roles: {clerk: {instances: 2}, boss: {}}
+actors: {counter: [clerk]}
+channels: {there: {from: clerk, to: boss, kind: mailbox}, back: {from: boss, to: clerk, kind: mailbox}}
+environment: {ask: {to: clerk}, buy: {to: clerk}, open: {to: boss}}
+""",
+    "messages.yaml": "messages: {tell: {from: clerk, to: boss}, said: {from: boss, to: clerk, answer: true}}\n",
+    "roles/clerk.yaml": """
+role: clerk
+events:
+  ask: {doc: Somebody asks., fields: {n: {type: int, min: 0, max: 3, explore: [0, 1]}, kind: bool}}
+  buy: Somebody buys.
+states:
+  idle: {initial: true, on: {ask: {to: busy}}, ignore: {said: it has not asked}, refuse: {buy: nobody has asked}}
+  busy: {tasks: [tell], on: {said: {to: idle}, buy: {to: idle}}, ignore: {ask: it is busy}}
+tasks: {tell: {send: tell, to: boss}}
+""",
+    "roles/boss.yaml": """
+role: boss
+events: {open: It is opened., judged: It is judged.}
+states:
+  closed: {initial: true, on: {open: {to: asked}}, ignore: {tell: it is closed}}
+  asked: {tasks: [judge], on: {judged: {to: over}}, ignore: {open: it is open, tell: it is busy}}
+  over: {tasks: [said], ignore: {open: it is open, tell: it has said it}}
+tasks: {said: {send: said, to: clerk}, judge: {call: policy.judge, answers: [judged]}}
+""",
+}
+
+
+def shop(folder: Path, standing: bool = False) -> SystemFleet:
+    """The fleet of a shop, with the process numbers of actors that run."""
+    for name, text in SYSTEM.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text.replace("STANDING", f"standing: {str(standing).lower()}"))
+    fleet = SystemFleet(str(folder), folder / "run")
+    fleet.processes = {name: cast(Any, SimpleNamespace(pid=70 + n)) for n, name in enumerate(fleet.roles)}
+    return fleet
+
+
+@pytest.mark.parametrize("standing", [False, True])
+def test_actors_are_told_with_the_events_that_begin(
+    standing: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An event of each first machine that the world outside gives in its first state, with blanks for its fields."""
+    fleet = shop(tmp_path, standing)
+    up._tell(fleet, as_json=True)
+    assert json.loads(capsys.readouterr().out) == {
+        "system": "shop", "folder": str(fleet.folder), "run": "shop:1" if standing else None,
+        "actors": [
+            {"actor": "counter", "machines": ["clerk[0]", "clerk[1]"], "pid": 70,
+             "socket": str(fleet.folder / "counter.sock")},
+            {"actor": "boss", "machines": ["boss"], "pid": 71, "socket": str(fleet.folder / "boss.sock")},
+        ],
+    }  # fmt: skip
+    up._tell(fleet, as_json=False)
+    out = capsys.readouterr().out
+    lines = [line for line in out.splitlines() if line.startswith("leasehold ")]
+    verb, more = ("tell shop:1 {1}{2} --machine {0}", "shop:1") if standing else ("begin {0} {1}{2}", "RUN")
+    assert lines == [
+        f"leasehold {verb.format('clerk[0]', 'ask', ' n=... kind=...')} --at {fleet.folder}/counter.sock",
+        f"leasehold {verb.format('boss', 'open', '')} --at {fleet.folder}/boss.sock",
+        f"leasehold show {more} --at {fleet.folder}",
+    ]
+    assert all(word in out for word in ("clerk[0], clerk[1]", "70", "71"))
+
+
+def test_a_question_is_asked_once_and_again_in_a_later_state(capsys: pytest.CaptureFixture[str]) -> None:
+    first = OpenQuestion("hall", "c:1", "boss", 3, "policy.judge", {"yes": ["n", "why"], "no": []})
+    asked: set[tuple[Any, ...]] = set()
+    changes: list[tuple[dict[str, Any], bool]] = [
+        ({}, True), ({}, False), ({"actor": "inn"}, False), ({"answers": {}}, False), ({"lease": "c:2"}, True),
+        ({"machine": "clerk"}, True), ({"since": 4}, True), ({"target": "policy.ask"}, True),
+    ]  # fmt: skip
+    for change, again in changes:
+        question = first._replace(**change)
+        up._ask(cast(Any, SimpleNamespace(questions=lambda q=question: [q], folder=Path("/f"))), asked)
+        words = capsys.readouterr().err.splitlines()
+        tell, at = f"  leasehold tell {question.lease}", f"--machine {question.machine} --at /f/hall.sock"
+        assert words == again * [
+            f"{question.machine} of {question.lease} asks {question.target}; answer it with",
+            f"{tell} yes n=... why=... {at}", f"{tell} no {at}",
+        ]  # fmt: skip
+
+
+RESULT = ChaosResult(
+    system="shop", seed=7, seconds=12.4, runs=1, events=2, crashes={"a": 1, "b": 2}, states=9, judged=["p", "q"],
+    at_rest=True,
+)  # fmt: skip
+NOT_AT_REST = "the actors did not come to rest, so what the system leads to was not judged"
+
+
+@pytest.mark.parametrize(
+    ("changes", "lines"),
+    [
+        ({}, ["shop: 2 events, 3 crashes, 9 global states judged, 0 violations in 12 s (seed 7)", "judged: p, q"]),
+        (
+            {"runs": 3, "events": 1, "crashes": {"a": 1}, "states": 1, "violations": ["x: y"], "judged": []},
+            ["shop: 3 runs, 1 event, 1 crash, 1 global state judged, 1 violation in 12 s (seed 7)", "judged: nothing",
+             "violated: x: y"],
+        ),
+        (
+            {"left_out": ["r", "s"], "at_rest": False, "violations": ["x", "y"]},
+            ["shop: 2 events, 3 crashes, 9 global states judged, 2 violations in 12 s (seed 7)", "judged: p, q",
+             "not judged, as no global state tells: r, s", NOT_AT_REST, "violated: x", "violated: y"],
+        ),
+    ],
+    ids=["nothing", "one of each", "not at rest"],
+)  # fmt: skip
+def test_a_chaos_run_is_told_with_what_it_found(
+    changes: dict[str, Any], lines: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    up._tell_result(replace(RESULT, **changes))
+    assert capsys.readouterr().out.splitlines() == lines
+
+
+def test_a_system_with_units_is_refused_by_their_roles(tmp_path: Path) -> None:
+    fleet = SystemFleet("lease", tmp_path / "run")
+    with pytest.raises(click.UsageError, match=r"lease has subsidiary machines \((unit, guest|guest, unit)\)"):
+        up._refuse_units(fleet)
+    up._refuse_units(shop(tmp_path))
