@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -81,3 +82,107 @@ def test_a_lock_is_on_the_file_that_has_the_name(tmp_path: Path, monkeypatch: py
     assert os.path.samestat(os.fstat(held), path.stat())
     assert files.lock(path) is None
     os.close(held)
+
+
+# What is read
+
+
+def test_a_file_is_overwritten_in_its_place_for_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    for content in (b"a longer one", b"short", b""):
+        files.overwrite(path, content)
+        assert path.read_bytes() == content
+    assert mode(path) == 0o600
+    assert [p.name for p in tmp_path.iterdir()] == ["state"]
+
+
+def test_a_lock_is_held_by_one_and_given_up_with_its_file(tmp_path: Path) -> None:
+    """Its file is made for its owner alone and stays; a link is not followed."""
+    path = tmp_path / "lock"
+    held = files.lock(path)
+    assert held is not None
+    assert mode(path) == 0o600
+    descriptors = set(os.listdir("/proc/self/fd"))
+    assert files.lock(path) is None
+    assert set(os.listdir("/proc/self/fd")) == descriptors, "who gets no lock keeps no file"
+    os.close(held)
+    again = files.lock(path, wait=True)
+    assert again is not None
+    os.close(again)
+    (tmp_path / "link").symlink_to(path)
+    with pytest.raises(OSError, match="symbolic links"):
+        files.lock(tmp_path / "link")
+
+
+def test_only_a_plain_file_is_opened_and_nobody_waits_for_a_pipe(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_bytes(b"abc")
+    with files.open_plain(tmp_path / "plain") as file:
+        assert file.read() == b"abc"
+    os.mkfifo(tmp_path / "pipe")
+    descriptors = set(os.listdir("/proc/self/fd"))
+    for name in ("pipe", ".", "/dev/null"):
+        with pytest.raises(OSError, match="it is no plain file"):
+            files.open_plain(tmp_path / name)
+    assert set(os.listdir("/proc/self/fd")) == descriptors
+    with pytest.raises(FileNotFoundError):
+        files.open_plain(tmp_path / "none")
+
+
+def test_a_mark_differs_when_a_file_was_written_anew(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    marks = [files.mark(path)]
+    files.create(path, b"1", 0o600)
+    marks.append(files.mark(path))
+    assert marks == [(), files.mark(path)]
+    for change in (
+        lambda: files.replace(path, b"2", 0o600), lambda: files.overwrite(path, b"33"), lambda: path.chmod(0o640),
+        lambda: os.utime(path, ns=(5, 7)), lambda: os.utime(path, ns=(5, 8)),
+    ):  # fmt: skip
+        change()
+        marks.append(files.mark(path))
+    assert len(set(marks)) == len(marks)
+    found = path.stat()
+    assert {found.st_ino, found.st_mtime_ns, found.st_size, found.st_mode} <= set(marks[-1])
+
+
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"a: [1", "is no YAML: line 1, column 6: "),
+        (b"a: 1\nb: 2\na: 3\n", "is no YAML: line 3, column 1: the key 'a' comes twice$"),
+        (b"a: {b: 1, b: 2}", "is no YAML: line 1, column 11: the key 'b' comes twice$"),
+        (b"- {c: 1}\n- {c: 1, 'c': 2}", "is no YAML: line 2, column 10: the key 'c' comes twice$"),
+        (b"a: @b", "is no YAML: line 1, column 4: .*; no text begins with `@`: quote it$"),
+        (b"\xff\xfe\xfd", "cannot be read: "),
+        (b"a: 2031-02-30", "cannot be read: "),
+        (b"[" * 3_000, "is nested too deep"),
+        (b"!!python/object:os.system a", "is no YAML: line 1, column 1: "),
+        (b"a: \x01", "is no YAML: "),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_a_file_that_is_no_yaml_is_refused_with_the_place(
+    tmp_path: Path, content: bytes, words: str, plain: bool
+) -> None:
+    path = tmp_path / "site.yaml"
+    path.write_bytes(content)
+    with pytest.raises(files.Unreadable, match=f"^{re.escape(str(path))}: {words}"):
+        files.read_yaml(path, plain)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_file_that_is_yaml_is_read(tmp_path: Path, plain: bool) -> None:
+    """The same key may stand in two mappings, and a value that is written twice is none that comes twice."""
+    path = tmp_path / "site.yaml"
+    path.write_text("a: {k: é}\nb: {k: [1, 1]}\n1: x\n")
+    assert files.read_yaml(path, plain) == {"a": {"k": "é"}, "b": {"k": [1, 1]}, 1: "x"}
+    path.write_text("")
+    assert files.read_yaml(path, plain) is None
+    with pytest.raises(files.Unreadable, match=r"none\.yaml: cannot be read: No such file or directory"):
+        files.read_yaml(tmp_path / "none.yaml", plain)
+    with pytest.raises(files.Unreadable, match=r"a\\0b: cannot be read: embedded null byte"):
+        files.read_yaml(tmp_path / "a\0b", plain)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(files.Unreadable, match="pipe: cannot be read: it is no plain file"):
+        files.read_yaml(tmp_path / "pipe", plain=True)
