@@ -149,3 +149,33 @@ def test_a_clock_that_is_set_back_stands_still_for_so_many_seconds_whatever_its_
         assert real.now() == first
         shown -= back * tick
         assert real.now() == (first if back * tick <= STANDS_STILL else first - back)
+
+
+@pytest.mark.parametrize("phase", [0.0, 0.25, 0.75])
+@pytest.mark.parametrize("tick", [1.0, 2.0])
+def test_a_tick_comes_when_it_begins_whenever_the_clock_was_started(
+    phase: float, tick: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first is told at once, and each later one at its beginning and once."""
+    heard = list[tuple[float, int]]()
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        monkeypatch.setattr(clock.time, "time", lambda: 1_000_000 + phase + loop.time() - begun)
+
+        async def hear(now: int) -> None:
+            heard.append((loop.time() - begun, now))
+
+        ticking = loop.create_task(RealClock(tick).run(hear))
+        await asyncio.sleep(4.1 * tick)
+        ticking.cancel()
+
+    virtual(story())
+    first: dict[int, float] = {}
+    for at, now in heard:
+        first.setdefault(now, at)
+    numbers = [int(1_000_000 / tick) + n for n in range(len(first))]
+    assert list(first) == numbers
+    assert len(numbers) >= 5
+    assert list(first.values()) == [0, *(pytest.approx(n * tick - phase, abs=0.05) for n in range(1, len(first)))]

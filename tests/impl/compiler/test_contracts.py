@@ -8,9 +8,12 @@ from typing import Any, cast
 import pytest
 
 from leasehold.checker.explore import explore
+from leasehold.impl.compiler.contract_source import not_enforced
 from leasehold.impl.compiler.program import compile_system
-from leasehold.impl.core.work import local
-from leasehold.spec import load
+from leasehold.impl.core.core import Program
+from leasehold.impl.core.work import Machines, Record, local
+from leasehold.spec import System, load
+from tests.checker.explore.by_chance import written
 from tests.cli.conftest import write
 
 CLERK = """
@@ -53,3 +56,137 @@ def test_one_contract_is_enough(words: dict[str, str], conditions: tuple[str | N
     core = compile_system(system).roles["clerk"]
     _, outcome = core.step_outside(core.first(0), local("said"), 0, cast(Any, None))
     assert (found, outcome.taken) == (CONTRACTS[conditions],) * 2
+
+
+# Contracts over the machines of several roles and runs
+
+STOCK = {
+    "system.yaml": """
+system: stock
+roles: {broker: {instances: 2}, cap: {}, far: {instances: 2}, part: {instances: 2}}
+actors: {own: [broker, cap]}
+environment:
+  set: {to: cap}
+  go: {to: far}
+  granted: {to: broker, when: "WHEN"}
+OTHERS
+""",
+    "roles/broker.yaml": """
+role: broker
+data: {units: {type: int, min: 0, max: 9}, friends: "set[broker]", best: "option[broker]"}
+events: {granted: {fields: {units: {type: int, min: 0, max: 5}, who: broker}}}
+states:
+  idle:
+    initial: true
+    tasks: [raise_]
+    on: {granted: {to: idle, set: {units: event.units, friends: "friends | {event.who}", best: event.who}}}
+tasks: {raise_: {drive: part, event: up, answers: {}}}
+""",
+    "roles/part.yaml": """
+role: part
+subsidiary: broker
+events: {up: it is to be up}
+states: {down: {initial: true, on: {up: {to: runs}}}, runs: {ignore: {up: it runs}}}
+""",
+    "roles/cap.yaml": """
+role: cap
+data: {most: {type: int, min: 3, max: 9}}
+events: {set: More has come.}
+states: {few: {initial: true, on: {set: {to: many, set: {most: 5}}}}, many: {ignore: {set: it is set}}}
+""",
+    "roles/far.yaml": """
+role: far
+events: {go: it goes}
+states: {here: {initial: true, on: {go: {to: there}}}, there: {ignore: {go: it is there}}}
+""",
+}
+VALUES = "it uses machines as values, whose numbers are those of one run"
+NUMBER = "it reads a machine of `broker` by its number"
+# The condition, and of an enforced one the machines of three, the second one's own, with 1, 2 and 4 units, that may
+# have 0 to 5 units; of others why they are not.
+OVER_ALL: dict[str, str | list[int]] = {
+    "sum(b.units for b in broker if b != it) + event.units <= 8": [0, 1, 2, 3],
+    "sum(b.units for b in broker) + event.units <= 9": [0, 1, 2],
+    "all(b == it or b.units != event.units for b in broker)": [0, 2, 3, 5],
+    "any(it != b and b.units == event.units for b in broker)": [1, 4],
+    "count(b.units > 1 for b in broker) == event.units": [2],
+    "all(c.most > event.units for c in cap)": [0, 1, 2, 3, 4],
+    "cap.most > event.units": [0, 1, 2, 3, 4],
+    "it.units == event.units": [2],
+    "all(p.state == down for p in part) and event.units == 3": [3],
+    "part[1].state == down and event.units == 4": [4],
+    "len(it.friends) == 0 and event.units == 1": [1],
+    "broker[1] in it.friends or event.units == 3": [3],
+    "event.who in it.friends or event.units == 2": [2],
+    "it.best == none and event.units == 5": [5],
+    "broker[0].units == 1": NUMBER,
+    "index(it) == 0": VALUES,
+    "it == broker[0]": VALUES,
+    "any(b.units > 0 for b in it.friends)": VALUES,
+    "any(b.best == event.who for b in broker)": VALUES,
+    "all(b.units == 0 for b in broker - it.friends)": VALUES,
+    "event.who in it.friends or any(b.units == 9 for b in broker)": VALUES,
+    "any(f.state == there for f in far)": "it reads machines of `far`, which other actors play",
+}
+
+
+class _Several(dict[str, Any]):
+    own = 1
+
+    def of_run(self, role: str) -> Record:
+        return cast(Record, self[role][0])
+
+
+def _stock(folder: Path, when: str, others: str = "") -> tuple[System, Program]:
+    text = STOCK["system.yaml"].replace("WHEN", when).replace("OTHERS", others)
+    system = written(folder, {**STOCK, "system.yaml": text})
+    return system, compile_system(system)
+
+
+@pytest.mark.parametrize("when", OVER_ALL)
+def test_a_contract_over_several_machines_is_asked_of_all_that_an_actor_has(when: str, tmp_path: Path) -> None:
+    found = OVER_ALL[when]
+    system, program = _stock(tmp_path, when)
+    core = program.roles["broker"]
+    if isinstance(found, str):
+        assert ([entry.reason for entry in not_enforced(system)], dict(core.contracts)) == ([found], {})
+        return
+    assert not_enforced(system) == ()
+    parts = Machines(program.roles["part"].first)
+    brokers = [("idle", n, units, frozenset(), None, (), (), 0, parts) for n, units in enumerate((1, 2, 4))]
+    assert len(brokers[0]) == len(core.names)
+    machines = cast(Any, _Several(broker=brokers, cap=[("many", 5, (), (), 0)]))
+    holds = core.contracts["granted"].holds
+    assert [n for n in range(6) if holds(brokers[1], (n, 0), machines, 0)] == found
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        ("", ""),
+        ("  more: {to: broker, event: granted}", "`more` lets the event come at any time"),
+        (
+            '  more: {to: broker, event: granted, when: "index(it) == 0"}',
+            f"`more`, which may offer the event too, {VALUES.removeprefix('it ')}",
+        ),
+        (
+            '  more: {to: broker, event: granted, when: "it.units == 1", enforced: false}',
+            "`more`, which may offer the event too, says `enforced: false`",
+        ),
+        ('  more: {to: broker, event: granted, when: "event.units == 5"}', ""),
+    ],
+    ids=["alone", "at any time", "unknown", "not enforced", "another"],
+)
+def test_a_contract_is_asked_where_every_other_that_offers_the_event_can_be(
+    other: str, reason: str, tmp_path: Path
+) -> None:
+    system, program = _stock(tmp_path, "event.units == it.units", other)
+    said = {entry.name: entry.reason for entry in not_enforced(system)}
+    assert said.get("granted", "") == reason
+    core = program.roles["broker"]
+    assert ("granted" in core.contracts) == (not reason)
+    if not reason:
+        record = ("idle", 0, 2, frozenset(), None, (), (), 0, Machines(program.roles["part"].first))
+        holds = core.contracts["granted"].holds
+        found = [n for n in range(6) if holds(record, (n, 0), cast(Any, _Several(broker=[record])), 0)]
+        assert found == ([2, 5] if other else [2])
