@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 
 from leasehold.cli import client as verbs
 from leasehold.cli.client import fields_given, length, moment
+from leasehold.cli.explain import explain
 from leasehold.impl.core.core import Core
 from leasehold.impl.lease.cluster import Cluster
 from tests.impl.server.test_control import listening
@@ -30,7 +31,8 @@ def running(tmp_path: Path, story: Story, units: int = 4, **settings: int | bool
 
     async def leasehold(verb: str, *words: str, at: str = "") -> Result:
         place = ["--at", str(tmp_path / f"{at}.sock" if at else tmp_path)]
-        return await asyncio.to_thread(CliRunner().invoke, getattr(verbs, verb), [*words, *place])
+        command = explain if verb == "explain" else getattr(verbs, verb)
+        return await asyncio.to_thread(CliRunner().invoke, command, [*words, *place])
 
     async def play() -> None:
         async with Cluster(units, settings=settings) as c, contextlib.AsyncExitStack() as stack:
@@ -317,5 +319,28 @@ def test_a_run_begins_at_an_actor_that_plays_the_role(tmp_path: Path) -> None:
         assert (nobody.exit_code, "plays brokr; did you mean broker?" in nobody.output) == (1, True), nobody.output
         elsewhere = await leasehold("begin", "service_manager", "demand", *fields, at="site")
         assert (elsewhere.exit_code, "plays service_manager" in elsewhere.output) == (1, True)
+
+    running(tmp_path, story)
+
+
+def test_a_lease_is_explained_by_the_actors_that_have_it(tmp_path: Path) -> None:
+    async def story(c: Cluster, leasehold: Leasehold) -> None:
+        lease = await c.lease(2, until=50)
+        told = await leasehold("explain", lease)
+        assert told.exit_code == 0, told.output
+        for actor, role, state in (
+            ("tenant", "service_manager", "active"), ("broker", "broker", "ticketed"), ("site", "authority", "active"),
+        ):  # fmt: skip
+            assert f"{lease} at {actor} ({role}) is {state}, for " in told.output
+        found = json.loads((await leasehold("explain", lease, "--json")).output)
+        assert (found["lease"], found["told_by"], found["at"], found["notes"]) == (lease, "actors", None, [])
+        assert sorted(machine["actor"] for machine in found["machines"]) == ["broker", "site", "tenant"]
+        unsaid = {"position": None, "tick": None, "time": None, "first": None}
+        clock = {"now": c.clock.now(), "tick_seconds": 1.0}
+        assert found["actors"] == [{"name": name, **clock, **unsaid} for name in sorted(c.actors)]
+        assert all((one["came"], one["restarts"], one["forgotten"]) == (None, None, None) for one in found["machines"])
+        assert found["lines"] == told.output.splitlines()
+        unknown = await leasehold("explain", "tenant:99")
+        assert (unknown.exit_code, "there is no lease or run tenant:99 here" in unknown.output) == (1, True)
 
     running(tmp_path, story)

@@ -134,10 +134,11 @@ def test_a_mark_differs_when_a_file_was_written_anew(tmp_path: Path) -> None:
     files.create(path, b"1", 0o600)
     marks.append(files.mark(path))
     assert marks == [(), files.mark(path)]
-    for change in (
+    changes: list[Callable[[], object]] = [
         lambda: files.replace(path, b"2", 0o600), lambda: files.overwrite(path, b"33"), lambda: path.chmod(0o640),
         lambda: os.utime(path, ns=(5, 7)), lambda: os.utime(path, ns=(5, 8)),
-    ):  # fmt: skip
+    ]  # fmt: skip
+    for change in changes:
         change()
         marks.append(files.mark(path))
     assert len(set(marks)) == len(marks)

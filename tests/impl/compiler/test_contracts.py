@@ -153,7 +153,9 @@ def test_a_contract_over_several_machines_is_asked_of_all_that_an_actor_has(when
         return
     assert not_enforced(system) == ()
     parts = Machines(program.roles["part"].first)
-    brokers = [("idle", n, units, frozenset(), None, (), (), 0, parts) for n, units in enumerate((1, 2, 4))]
+    brokers: list[Record] = [
+        ("idle", n, units, frozenset(), None, (), (), 0, parts) for n, units in enumerate((1, 2, 4))
+    ]
     assert len(brokers[0]) == len(core.names)
     machines = cast(Any, _Several(broker=brokers, cap=[("many", 5, (), (), 0)]))
     holds = core.contracts["granted"].holds
@@ -186,7 +188,7 @@ def test_a_contract_is_asked_where_every_other_that_offers_the_event_can_be(
     core = program.roles["broker"]
     assert ("granted" in core.contracts) == (not reason)
     if not reason:
-        record = ("idle", 0, 2, frozenset(), None, (), (), 0, Machines(program.roles["part"].first))
+        record: Record = ("idle", 0, 2, frozenset(), None, (), (), 0, Machines(program.roles["part"].first))
         holds = core.contracts["granted"].holds
         found = [n for n in range(6) if holds(record, (n, 0), cast(Any, _Several(broker=[record])), 0)]
         assert found == ([2, 5] if other else [2])
