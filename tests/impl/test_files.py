@@ -187,3 +187,27 @@ def test_a_file_that_is_yaml_is_read(tmp_path: Path, plain: bool) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(files.Unreadable, match="pipe: cannot be read: it is no plain file"):
         files.read_yaml(tmp_path / "pipe", plain=True)
+
+
+@pytest.mark.parametrize("how", ["create", "replace", "overwrite"])
+def test_a_file_is_synced_before_its_folder_and_no_descriptor_is_kept(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The content before its name is durable; what is overwritten in its place has its name already."""
+    path, synced = tmp_path / "state", list[tuple[str, bytes]]()
+    sync = os.fsync
+
+    def seen(handle: int) -> None:
+        place = Path(os.readlink(f"/proc/self/fd/{handle}"))
+        synced.append(("folder", b"") if place == tmp_path else ("file", place.read_bytes()))
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", seen)
+    descriptors = set(os.listdir("/proc/self/fd"))
+    if how == "overwrite":
+        files.overwrite(path, b"new")
+    else:
+        getattr(files, how)(path, b"new", 0o600)
+    assert synced == [("file", b"new"), *([("folder", b"")] if how != "overwrite" else [])]
+    assert set(os.listdir("/proc/self/fd")) == descriptors
+    assert path.read_bytes() == b"new"
