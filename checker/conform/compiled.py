@@ -103,8 +103,10 @@ class CompiledMachines:
         record, outcome = self.takes(key, event, now, outside)
         if record is before:
             return f"it changes nothing: {outcome.kind}{f', {outcome.reason}' if outcome.reason else ''}"
-        if (step.transition, step.reason) != (outcome.transition, outcome.reason):
+        if step.transition != outcome.transition:
             return _words("it takes", outcome.transition or outcome.reason, step.transition or step.reason)
+        if step.reason != outcome.reason:
+            return _words("the reason is", repr(outcome.reason), repr(step.reason))
         self.set(key, record)
         for name, found, wanted in zip(core.names, after, record[: core.below_at], strict=False):
             if found != wanted:

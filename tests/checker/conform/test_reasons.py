@@ -54,6 +54,7 @@ FOUND = {
     "a_local_event_as_a_message": ("step", r"^there is no message '\w+'$"),
     "another_transition": ("step", TAKES),
     "no_transition": ("step", r"takes nothing at .*; the specification has \w+/"),
+    "another_reason": ("step", r"the reason is '.*', and the log has '.*'$"),
     "a_message_is_not_sent": ("step", r"sends .* at .*; the specification has \w+ "),
     "a_message_is_sent_twice": ("step", r"sends .* at .*; the specification has \w+ "),
     "sent_with_another_number": ("step", r"it sends .*, and the log has "),
@@ -125,8 +126,10 @@ def test_a_finding_says_what_is_wrong_and_where(alteration: str) -> None:
 
 
 def assert_shown(one: Nonconformity) -> None:
-    """A finding as text names its event, and its machine and lease where it has both."""
+    """A finding as text names its event, its machine and lease where it has both, and two values that differ."""
     whose = f" ({one.machine} of {one.lease})" if one.lease and one.machine else ""
+    wanted, of, has = one.reason.partition(", and the log has ")
+    assert not of or not wanted.endswith(f" {has}"), "two that are alike do not differ"
     assert str(one) == f"event {one.position} of {one.actor}{whose}: {one.reason}"
 
 
@@ -137,5 +140,5 @@ def test_each_alteration_has_its_words_or_is_of_several_events() -> None:
         "a_subsidiary_machine_is_driven_twice", "a_subsidiary_machine_is_not_driven", "a_unit_is_forgotten",
         "an_answer_to_another_epoch", "an_answer_to_nothing", "an_incarnation_comes_twice", "forgotten_and_begun_again",
         "forgotten_before_its_end", "found_in_a_record_that_no_step_has_left", "more_machines_recover",
-        "of_another_lease", "another_reason", "another_field_of_a_message", "refused_what_is_taken_next",
+        "of_another_lease", "another_field_of_a_message", "refused_what_is_taken_next",
     }  # fmt: skip
