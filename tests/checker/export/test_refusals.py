@@ -1,0 +1,148 @@
+"""Refusals of exports: which systems and names a format does not take, at which limits, and in which words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from leasehold.checker.export import ExportError, ExportOptions, export_system, promela_steps, shared
+from leasehold.spec import System
+from tests.checker.explore.by_chance import written
+from tests.checker.export.lamp import LAMP
+
+# Two machines send to a hub, which drives a subsidiary lock.
+HUB = {
+    "system.yaml": "system: hub\nconstants: {big: {type: int, value: 7}}\nroles: {a: {instances: 2}, hub: {}, "
+    "lock: {}}\n"
+    "channels: {c: {from: a, to: hub, kind: bag}}\nshared: {seen: bool}\n"
+    "environment: {go: {to: a}}\n",
+    "messages.yaml": "messages: {m: {from: a, to: hub}}\n",
+    "roles/a.yaml": "role: a\nevents: {go: It goes.}\nstates:\n"
+    "  s: {initial: true, on: {go: {to: t}}}\n"
+    "  t: {tasks: [say], on: {go: {to: s}}}\ntasks: {say: {send: m, to: hub}}\n",
+    "roles/hub.yaml": "role: hub\nstates:\n  w: {initial: true, on: {m: {to: v}}}\n"
+    "  v: {tasks: [turn], on: {m: {to: w}}}\ntasks: {turn: {drive: lock, event: turn}}\n",
+    "roles/lock.yaml": "role: lock\nsubsidiary: hub\nevents: {turn: It turns.}\nstates:\n"
+    "  open: {initial: true, on: {turn: {to: shut}}}\n  shut: {on: {turn: {to: open}}}\n",
+}
+BOLT = "role: bolt\nsubsidiary: lock\nevents: {turn: It turns.}\nstates: {b: {initial: true, on: {turn: {to: b}}}}\n"
+SHUT = "  shut: {on: {turn: {to: open}}}"
+CASES = {
+    "as it is": ({}, {}),
+    "duplicates": (
+        {"system.yaml": ("to: hub, kind: bag", "to: hub, kind: bag, duplicate: 1")},
+        {"tla": r"system.yaml:\d+:\d+: channel c has faults that ask for the numbers of messages", "vmt": "has faults"},
+    ),
+    "losses without a limit": (
+        {"system.yaml": ("to: hub, kind: bag", "to: hub, kind: bag, lose: any")}, {"vmt": "channel c has faults"},
+    ),
+    "a limited number of losses": (
+        {"system.yaml": ("to: hub, kind: bag", "to: hub, kind: bag, lose: 1")},
+        {"tla": r"system.yaml:\d+:\d+: channel c loses a limited number of messages; set its budget to 0 or `any`",
+         "vmt": "channel c has faults"},
+    ),
+    "reordering": (
+        {"system.yaml": ("to: hub, kind: bag", "to: hub, kind: mailbox, reorder: 1")},
+        {"tla": "channel c has faults that ask", "vmt": "channel c has faults"},
+    ),
+    "losses of a mailbox": (
+        {"system.yaml": ("to: hub, kind: bag", "to: hub, kind: mailbox, lose: any")},
+        {"tla": "channel c has faults that ask", "vmt": "channel c has faults"},
+    ),
+    "a constant of 32 bits": (
+        {"system.yaml": ("value: 7", "value: 2147483648")},
+        {"promela": "`big` is 2147483648, and Promela's numbers have 32 bits; make it smaller"},
+    ),
+    "the largest constant": ({"system.yaml": ("value: 7", "value: 2147483647")}, {}),
+    "a channel with a capacity": ({"system.yaml": ("to: hub, kind: bag", "to: hub, kind: bag(2)")}, {}),
+    "a driven machine that changes shared variables": (
+        {"roles/lock.yaml": (SHUT, "  shut: {on: {turn: {to: open, set: {shared.seen: true}}}}")},
+        {"tla": "lock/shut#turn is driven, and changes a shared variable; let the parent do it"},
+    ),
+    "a driven machine that reads another": (
+        {"roles/lock.yaml": (SHUT, "  shut: {on: {turn: {to: open, when: hub.state == v}}, ignore: {turn: no}}")},
+        {"tla": "lock/shut#turn is driven, and reads more than its record; let it read its own"},
+    ),
+    "a driven machine that sends": (
+        {"roles/lock.yaml": (SHUT, "  shut: {tasks: [tell], on: {turn: {to: open}}}\n"
+                             "tasks: {tell: {drive: bolt, event: turn}}"),
+         "system.yaml": ("lock: {}", "lock: {}, bolt: {}"), "roles/bolt.yaml": ("", BOLT)},
+        {"tla": "lock/open#turn is driven, and sends or drives in its turn; let the parent do it"},
+    ),
+}  # fmt: skip
+
+
+def changed(folder: Path, changes: dict[str, tuple[str, str]]) -> System:
+    files = dict(HUB)
+    for name, (old, new) in changes.items():
+        text = files.get(name.strip(), "")
+        assert old in text
+        files[name.strip()] = text.replace(old, new, 1) if old else new
+    return written(folder, files)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_format_refuses_what_it_cannot_express(case: str, tmp_path: Path) -> None:
+    """Each other format takes the same system; VMT-LIB has no bags, and so takes none of these."""
+    changes, refused = CASES[case]
+    system = changed(tmp_path, changes)
+    for to in ("promela", "tla", "vmt"):
+        words = refused.get(to, "export to Promela or TLA" if to == "vmt" else "")
+        if words:
+            with pytest.raises(ExportError, match=words):
+                export_system(system, to)
+        else:
+            assert export_system(system, to).text
+
+
+@pytest.mark.parametrize(("file", "words"), [
+    ("lamp.tla", ""), ("A_1.tla", ""), ("a1.tla", ""), ("1a.tla", ""), ("a-b.tla", "'a-b' is no name of a TLA"),
+    ("12.tla", "'12' is no name of a TLA"), ("ä.tla", "is no name of a TLA"), ("a b.tla", "use letters, digits"),
+    ("lamp.txt", "TLC reads modules from files that end in .tla, not 'lamp.txt'; rename the file"),
+    ("lamp", "files that end in .tla, not 'lamp'"),
+])  # fmt: skip
+def test_a_module_is_called_as_its_file(file: str, words: str, tmp_path: Path) -> None:
+    system = written(tmp_path, LAMP)
+    if words:
+        with pytest.raises(ExportError, match=words):
+            export_system(system, "tla", ExportOptions(Path(file)))
+        return
+    for options, name in ((ExportOptions(tmp_path / file), Path(file).stem), (None, "lamp")):
+        first = export_system(system, "tla", options).text.splitlines()[0]
+        assert first == f" MODULE {name} ".center(110, "-")
+
+
+def with_fields(folder: Path, *sizes: int) -> System:
+    """A lamp whose event has fields of so many values each."""
+    fields = ", ".join(f"f{n}: {{type: int, explore: [1, {size}]}}" for n, size in enumerate(sizes))
+    role = LAMP["roles/lamp.yaml"].replace("press: Somebody presses the button.", f"press: {{fields: {{{fields}}}}}")
+    return written(folder, {**LAMP, "roles/lamp.yaml": role})
+
+
+@pytest.mark.parametrize(("sizes", "most", "words"), [
+    ((5,), 5, ""), ((5,), 4, "`f0` has more than 4 values to try; give it a smaller `explore`"), ((2, 3), 6, ""),
+    ((2, 3), 5, "an event with the field `f0` has 6 combinations of values; give its fields a smaller `explore`"),
+    ((3, 2), 2, "`f0` has more than 2 values to try"),
+])  # fmt: skip
+def test_combinations_of_fields_have_a_limit(
+    sizes: tuple[int, ...], most: int, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as there may be are written out, and one more is refused."""
+    system = with_fields(tmp_path, *sizes)
+    monkeypatch.setattr(shared, "MOST_WITNESSES", most)
+    if words:
+        with pytest.raises(ExportError, match=r"lamp\.yaml:\d+:\d+: " + words):
+            export_system(system, "promela")
+    else:
+        assert export_system(system, "promela").text
+
+
+def test_alternatives_of_a_model_have_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lamp has two presses, its timer and the clock."""
+    system = written(tmp_path, LAMP)
+    monkeypatch.setattr(promela_steps, "MOST_ALTERNATIVES", 4)
+    assert export_system(system, "promela").text
+    monkeypatch.setattr(promela_steps, "MOST_ALTERNATIVES", 3)
+    with pytest.raises(ExportError, match="the model has more than 3 alternatives; set constants"):
+        export_system(system, "promela")
