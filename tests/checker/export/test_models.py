@@ -50,6 +50,43 @@ def found_at(name: str, settings: dict[str, Any], folder: Path) -> System:
     return load(name, settings)
 
 
+# Names that modules have already, fields whose values depend on the clock, bounds, and claims of every kind.
+CROWDED = {
+    "system.yaml": "system: crowded\nroles: {vars: {instances: 2}}\nclock: {horizon: 2}\n"
+    "environment:\n  press: {to: vars, when: now < 2}\n  next: {to: vars, fair: strong}\n"
+    "constraint: all(v.n <= 2 for v in vars)\n",
+    "roles/vars.yaml": """
+role: vars
+data:
+  n: {type: int, min: 0, max: 3, explore: [0, 2]}
+  at: {type: time, explore: [0, 2]}
+  due: {type: "option[time]", explore: [0, 2]}
+events:
+  press: {fields: {at: {type: time, explore: ["now - 1", "now + 1"]}, due: {type: "option[time]", explore: [0, 1]}}}
+  next: It goes on.
+states:
+  init:
+    initial: true
+    on:
+      press: {to: spec, when: event.at >= 0, set: {at: event.at, due: event.due}}
+      next: {to: init, when: n < 3, set: {n: n + 1}}
+    ignore: {press: it is too early, next: it is the last}
+  spec:
+    on:
+      press: {to: init, set: {due: none, n: 0}}
+      next: {to: init, set: {n: 0}}
+      tick: {to: init, when: "now > get(due, now)", set: {due: none}}
+""",
+    "invariants.yaml": """
+properties:
+  bounds: {doc: (* It is *) small */ enough., for: {v: vars}, always: v.n <= 3}
+  next: {step: "all(old(v.n) <= v.n or v.n == 0 for v in vars)"}
+  init: {for: {v: vars}, sometimes: v.state == spec}
+  takes: {step: "not took(vars.press) or any(v.n == 0 for v in vars)"}
+  ends_well: {for: {v: vars}, when: v.state == spec, leads_to: v.state == init, within: 1}
+ends: {late: now == 2}
+""",
+}
 SMALL: dict[str, dict[str, Any]] = {
     "lease": {"max_units": 1, "last_end": 1}, "two_phase_commit": {"participants": 2},
     "three_phase_commit": {"participants": 2},
@@ -63,6 +100,7 @@ SYSTEMS: dict[str, Callable[[Path], System]] = {
     },
     **{name: partial(found_at, name, settings) for name, settings in SMALL.items()},
     "lamp": lambda folder: written(folder, LAMP),
+    "crowded": lambda folder: written(folder, CROWDED),
     **{f"messages {seed}": partial(chance, seed, False, "") for seed in (4, 7, 14, 28)},
     **{f"messages {seed}, shared": partial(chance, seed, True, "") for seed in (4, 9, 14)},
     "messages 36, reorder": partial(chance, 36, False, ", reorder: 1, lose: 1"),
