@@ -168,3 +168,65 @@ def test_a_frame_of_a_page_begins_with_its_owner(head: bytes) -> None:
     assert pages.open_page(pages.frame_of("site", page(VALUE, 1))) == ("site", page(VALUE, 1))
     with pytest.raises(TooLarge):
         pages.open_page(pages.frame_of("site", bytes(FRAME_BYTES)))
+
+
+def text_of(size: int) -> str:
+    """A text that has so many bytes as MessagePack."""
+    head = 1 if size <= 32 else 2 if size <= 257 else 3 if size <= 65538 else 5
+    found = "x" * (size - head)
+    assert len(encode(found)) == size
+    return found
+
+
+@pytest.mark.parametrize(
+    ("size", "count", "kind"),
+    [(255, 1, None), (256, 1, None), (257, 2, VALUE), (8192, 2, VALUE), (8191, 2, VALUE)],
+)  # fmt: skip
+def test_a_member_has_a_page_of_its_own_where_it_is_larger_than_the_limit(size: int, count: int, kind: int) -> None:
+    """A member of up to 256 bytes stands in its list, or under its name; a larger one is named by its digest."""
+    for value in ([text_of(size)], {"a": text_of(size)}):
+        first, found = cut("site", value)
+        assert len(found) == count
+        root = read_page(found[first])
+        assert root.kind == (LIST if isinstance(value, list) else MAP)
+        assert [read_page(found[name]).kind for name in root.digests] == ([] if kind is None else [kind])
+
+
+@pytest.mark.parametrize(("size", "kind"), [(8192, VALUE), (8193, LIST)])
+def test_a_member_up_to_a_limit_is_one_page_and_a_larger_one_is_cut(size: int, kind: int) -> None:
+    numbers = [1] * 200
+    member = [text_of(size - 3 - 200), *numbers]
+    assert len(encode(member)) == size
+    first, found = cut("site", [member])
+    (name,) = read_page(found[first]).digests
+    root = read_page(found[name])
+    assert root.kind in ((kind,) if kind == VALUE else (LIST, LISTS))
+
+
+def test_pages_are_the_same_in_every_version_of_this_program() -> None:
+    """Two actors of different versions have the pages of a value in common: their limits and digests are fixed."""
+    value = {
+        "units": [{"unit": n, "words": "w" * (n % 300), "more": [n] * (n % 7)} for n in range(300)],
+        "plain": [None, True, -1, 2.5, "ä"],
+        "long": "x" * 9000,
+    }
+    first, found = cut("site", value)
+    assert (first.hex(), len(found), sum(map(len, found.values()))) == (
+        "816082d578620460a44c8cbd591a694591814620e0ff12f685c4bd1b3606f850", 126, 66534,
+    )  # fmt: skip
+    limits = (pages.SMALL, pages.VALUE_BYTES, pages.DEPTH, pages.NAMED, pages.MEMBER, pages.WHOLE, pages.PAGE)
+    assert limits == (1024, 8_388_608, 64, 64, 256, 8192, 512)
+    assert (VALUE, LIST, MAP, LISTS, MAPS) == (0, 1, 2, 3, 4)
+
+
+def test_a_page_fills_a_frame_and_not_more() -> None:
+    """Both ends count the same bytes: what is cut can be opened."""
+    room = FRAME_BYTES - len(pages.frame_of("site", page(VALUE, "x" * 70_000))) + 70_000
+    first, found = cut("site", "x" * room)
+    frame = pages.frame_of("site", found[first])
+    assert len(frame) == FRAME_BYTES
+    assert pages.open_page(frame) == ("site", found[first])
+    with pytest.raises(TooLarge):
+        pages.open_page(frame + b"x")
+    with pytest.raises(TooLarge, match="a part of a value has"):
+        cut("site", "x" * (room + 1))
