@@ -506,7 +506,8 @@ def test_each_request_has_the_time_of_the_first_from_its_first_byte_on() -> None
         for acts, end in (
             ({0: "asked", 1: "answered"}, None), ({0: "asked", 1: "answered", 50: "data"}, 60),
             ({0: "asked", 1: "answered", 50: "data", 55: "data", 59: "data"}, 60), ({0: "asked", 50: "data"}, None),
-            ({0: "asked", 1: "answered", 50: "data", 59: "asked"}, None), ({0: "data", 5: "data"}, 10),
+            ({0: "asked", 1: "answered", 50: "data", 59: "asked"}, None),
+            ({0: "asked", 1: "answered", 50: "data", 55: "data", 59: "asked"}, None), ({0: "data", 5: "data"}, 10),
             ({0: "asked", 1: "answered", 50: "data", 55: "lost"}, None), ({}, 10),
             ({0: "asked", 1: "answered", 50: "data", 59: "asked", 60: "answered", 70: "data"}, 80),
         ):  # fmt: skip
