@@ -14,7 +14,30 @@ ROOT = Path(__file__).parents[2]
 SHIPPED = ("checker", "cli", "faults", "impl", "reports", "spec")
 # A clause or a phrase that begins with one of these hangs on a noun that is not there.
 HEADLESS = frozenset(
-    "as by for from how if in of so than that this those what when where whether which while who whose why".split()
+    [
+        "as",
+        "by",
+        "for",
+        "from",
+        "how",
+        "if",
+        "in",
+        "of",
+        "so",
+        "than",
+        "that",
+        "this",
+        "those",
+        "what",
+        "when",
+        "where",
+        "whether",
+        "which",
+        "while",
+        "who",
+        "whose",
+        "why",
+    ]
 )
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
