@@ -1,4 +1,4 @@
-"""What the verbs that explore make of sizes, times, budgets and results."""
+"""Sizes, times, budgets and results, as the verbs that explore take them and tell them."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_progress_says_how_far_a_search_has_come() -> None:
 
 
 def test_stretches_are_titled_by_what_differs_between_them() -> None:
-    """By the constants that are not the same in all, and the events of each actor; the last one has no end."""
+    """A title has the constants that are not the same in all, and each actor's events; the last one has no end."""
     model = load("two_phase_commit")
 
     def stretch(constants: dict[str, Any], **within: range) -> PlayedStretch:

@@ -99,7 +99,7 @@ def test_ticks_of_another_length_are_refused_while_there_are_leases() -> None:
 
 
 def test_a_clock_that_is_moved_by_hand_waits_for_all_that_hear_it_at_each_tick() -> None:
-    """Who is cancelled hears no more."""
+    """Listeners that are cancelled hear no more."""
 
     async def story() -> None:
         by_hand, heard = HandClock(7), list[tuple[str, int]]()
@@ -140,7 +140,7 @@ def test_a_tick_lasts_some_time(seconds: float) -> None:
 def test_a_clock_that_is_set_back_stands_still_for_so_many_seconds_whatever_its_tick(
     tick: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Up to the limit it stands still; a tick beyond that it is followed."""
+    """The clock stands still up to the limit, and is followed a tick beyond it."""
     shown = 6_000.0
     monkeypatch.setattr(clock.time, "time", lambda: shown)
     for back in range(int(STANDS_STILL / tick) + 2):

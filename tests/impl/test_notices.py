@@ -94,7 +94,7 @@ def test_a_simulated_crash_goes_through_everything(kind: Kind) -> None:
 
 
 def test_a_subscriber_hears_until_it_is_taken_away_also_by_itself() -> None:
-    """Who is taken away while a notice is told changes nothing for others; who comes then hears of the next one."""
+    """Subscribers that leave while a notice is told change nothing for others; those that come hear the next one."""
     notices, heard = Notices(), list[str]()
 
     def once(notice: Notice) -> None:

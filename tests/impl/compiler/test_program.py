@@ -292,7 +292,7 @@ def test_a_contract_is_there_where_the_specification_has_a_condition_to_enforce(
 
 
 def test_fields_may_have_any_name_that_the_language_lets_them(tmp_path: Path) -> None:
-    """Also names that mean something else in Python, or in what is generated."""
+    """Names that mean something else in Python, or in generated source, are kept apart from that."""
     words = ["lambda_x", "len", "min", "sum", "class_", "msg_x", "event_x", "passed_x", "range", "type"]
     names = sorted({*words, *TAKEN} - {"it", "now", "state", "number", "sender"})
     data = ", ".join(f"{name}: int" for name in names)

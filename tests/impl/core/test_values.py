@@ -294,7 +294,7 @@ def test_what_can_be_kept(given: Any) -> None:
 
 
 def test_a_name_in_an_opaque_value_is_a_text_that_can_be_written() -> None:
-    """At the deepest level too, where values of a list are no names."""
+    """Names are checked at the deepest level too."""
     deepest = _nested(DEEPEST - 1, list, {"é": "b"})
     assert from_plain(t.Opaque(), deepest) == deepest
     with pytest.raises(ValueFault, match="half of a surrogate pair"):

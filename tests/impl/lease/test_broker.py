@@ -805,7 +805,7 @@ def test_a_term_that_ends_as_it_begins_is_denied_with_the_reason(start: int, end
 
 @pytest.mark.parametrize("now", [3, 4, 5, 6])
 def test_a_request_goes_before_another_once_every_reservation_has_begun(now: int) -> None:
-    """As long as one has not, it cannot be foreseen when room comes for the first."""
+    """Room for the first cannot be foreseen as long as one has not begun."""
     policy = broker(4, backfill=True)
     note(policy, has("h", 2, end=20), has("r", 1, end=9, start=5))
     assert ask(policy, waits("first", 4, end=40)) == []

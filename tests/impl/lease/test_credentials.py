@@ -105,7 +105,7 @@ def test_only_a_message_that_promises_units_or_presents_a_ticket_takes_one_along
 
 
 def test_tickets_of_one_turn_stand_where_their_messages_do() -> None:
-    """Also where some take none along, one presents another's, and one cannot be written."""
+    """Tickets keep their places among messages that take none, present another's, or cannot have one written."""
     east = actor("east", authority="site")
     requests = [
         request(units=0), request(units=1, number=1), request("redeem", {TICKET: "lht1.kept"}),

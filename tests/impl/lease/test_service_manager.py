@@ -1006,7 +1006,7 @@ def test_nothing_but_the_last_command_is_taken_back(command: str, then: str) -> 
 
 @pytest.mark.parametrize("retry_after", [1, 3])
 def test_a_lease_that_cannot_begin_is_asked_for_again_after_pauses_that_double(retry_after: int) -> None:
-    """Up to a longest pause, and from the shortest again once it has begun."""
+    """Pauses grow up to a longest one, and begin with the shortest again once the lease has begun."""
     policy = FixedDemand(retry_after=retry_after)
     (said,) = policy.demand("l", 1, 9_999, 5, now=0)
     times, expected, at = [], [], 0
