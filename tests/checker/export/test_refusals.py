@@ -138,6 +138,25 @@ def test_combinations_of_fields_have_a_limit(
         assert export_system(system, "promela").text
 
 
+@pytest.mark.parametrize(("low", "high"), [
+    ("now - 1", "now + 1"), ("now - 4 if now == 3 else now", "now"), ("now - 3 if now == 3 else now", "now"), ("now", "now"), ("0 - 1", "1"),
+    ("0", "1"), ("now - 3", "now"),
+])  # fmt: skip
+def test_values_that_the_clock_moves_are_those_of_each_time(low: str, high: str, tmp_path: Path) -> None:
+    """From time 0 to the horizon, which is 3, both ends evaluated by hand; no time is below 0."""
+    role = LAMP["roles/lamp.yaml"].replace(
+        "press: Somebody presses the button.",
+        f'press: {{fields: {{at: {{type: time, explore: ["{low}", "{high}"]}}}}}}',
+    )
+    system = written(tmp_path, {**LAMP, "roles/lamp.yaml": role})
+    (field,) = system.roles["lamp"].events["press"].fields
+    moves = "now" in low + high
+    ends = [(eval(low, {"now": now}), eval(high, {"now": now})) for now in (range(4) if moves else [0])]
+    values = {value for a, b in ends for value in range(max(a, 0), b + 1)}
+    assert (shared.moving(field), set(shared.values_to_try(system, field))) == (moves, values)
+    assert shared.begins_below_zero(system, field) is any(a < 0 for a, _ in ends)
+
+
 def test_alternatives_of_a_model_have_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lamp has two presses, its timer and the clock."""
     system = written(tmp_path, LAMP)
