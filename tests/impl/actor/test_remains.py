@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from leasehold.cli.leases import _left
+from leasehold.impl.actor.actor import Actor
+from leasehold.impl.actor.remains import Remains
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.core import Program
 from leasehold.impl.handlers.handler import Done, HandlerAction
@@ -88,5 +93,128 @@ def test_an_actor_that_starts_again_finds_what_was_left(system: tuple[Program, S
         actor = await scene.start(begin=False)
         await asyncio.sleep(10)
         assert actor.remains.found.keys() == {RecordKey(BELOW, f"unit[{n}]") for n in (1, 2)}
+
+    play(system[0], story)
+
+
+class Asked(Stubborn):
+    """Writes down when each unit is asked for, and says of each what it is told to say."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left: list[tuple[float, str]] = []
+        self.says: dict[str, str | Exception | asyncio.Event] = {}
+
+    async def left_of(self, unit: str) -> str:
+        self.left.append((asyncio.get_running_loop().time(), unit))
+        said = self.says.get(unit, "")
+        if isinstance(said, asyncio.Event):
+            await said.wait()
+            said = "too late"
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    def times_of(self, number: int) -> list[float]:
+        return [at for at, unit in self.left if unit == f"unit[{number}]"]
+
+
+async def closed(scene: Scene) -> tuple[Actor, Asked]:
+    """An actor two of whose units did not end well, and their handler; both have something left."""
+    scene.world = world = Asked()
+    scene.handlers = {"bring": world, "remove": world}
+    actor = await scene.start()
+    await asyncio.sleep(20)
+    await actor.tell("own:1", "keeper", "close")
+    world.says = {"unit[1]": "process 1", "unit[2]": "process 2"}
+    await asyncio.sleep(12)
+    return actor, world
+
+
+def found(actor: Actor) -> dict[str, str]:
+    return {key.machine: remain.words for key, remain in sorted(actor.remains.found.items())}
+
+
+def test_units_that_did_not_end_well_are_asked_for_again_and_again(system: tuple[Program, System]) -> None:
+    """Every five seconds, one after the other, and for ten seconds each where no answer comes; no others are."""
+
+    async def story(scene: Scene) -> None:
+        actor, world = await closed(scene)
+        assert found(actor) == {"unit[1]": "process 1", "unit[2]": "process 2"}
+        since = {key: remain.since for key, remain in actor.remains.found.items()}
+        world.left.clear()
+        await asyncio.sleep(40)
+        for number in (1, 2):
+            assert {round(b - a, 6) for a, b in pairwise(world.times_of(number))} == {5.0}
+        assert {unit for _, unit in world.left} == {"unit[1]", "unit[2]"}
+        world.says["unit[1]"] = "process 11"
+        await actor.clock.advance()
+        await asyncio.sleep(6)
+        assert found(actor) == {"unit[1]": "process 11", "unit[2]": "process 2"}
+        assert {key: remain.since for key, remain in actor.remains.found.items()} == since
+        world.says["unit[1]"] = asyncio.Event()
+        await asyncio.sleep(6)
+        world.left.clear()
+        await asyncio.sleep(60)
+        assert {round(b - a, 6) for a, b in pairwise(world.times_of(2))} == {15.0}
+        assert found(actor)["unit[1]"] == "process 11", "what is not known changes nothing"
+
+    play(system[0], story)
+
+
+def test_an_answer_that_fails_changes_nothing_and_the_others_are_asked(
+    system: tuple[Program, System], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(scene: Scene) -> None:
+        actor, world = await closed(scene)
+        for one, other in ((1, 2), (2, 1)):
+            world.says = {f"unit[{one}]": OSError("no ps"), f"unit[{other}]": f"process 1{other}"}
+            await asyncio.sleep(6)
+            assert found(actor)[f"unit[{one}]"] == ("process 1" if one == 1 else "process 12")
+            assert found(actor)[f"unit[{other}]"] == f"process 1{other}"
+        world.says = {}
+        await asyncio.sleep(6)
+        assert found(actor) == {}
+
+    with caplog.at_level(logging.INFO, "leasehold.remains"):
+        play(system[0], story)
+    said = [record.getMessage() for record in caplog.records if record.name == "leasehold.remains"]
+    assert len(said) == 4, "once when something is left, and once when nothing is"
+
+
+def test_a_unit_that_is_to_be_up_again_while_it_is_asked_for_is_no_remains(system: tuple[Program, System]) -> None:
+    async def story(scene: Scene) -> None:
+        actor, world = await closed(scene)
+        gate = asyncio.Event()
+        world.says = {"unit[1]": gate, "unit[2]": gate}
+        await asyncio.sleep(5.5)
+        await actor.tell("own:1", "keeper", "open")
+        await asyncio.sleep(1)
+        gate.set()
+        world.says = {}
+        await asyncio.sleep(6)
+        assert found(actor) == {}
+        assert set(scene.states()) == {"serving"}
+
+    play(system[0], story)
+
+
+def test_a_machine_that_is_gone_is_no_remains(system: tuple[Program, System]) -> None:
+    async def story(scene: Scene) -> None:
+        actor, _ = await closed(scene)
+        key = RecordKey(BELOW, "unit[1]")
+        held = actor.table.instances.pop(key)
+        await asyncio.sleep(6)
+        assert found(actor) == {"unit[2]": "process 2"}
+        actor.table.instances[key] = held
+
+    play(system[0], story)
+
+
+def test_where_nothing_is_probed_nobody_is_asked(system: tuple[Program, System]) -> None:
+    async def story(scene: Scene) -> None:
+        actor, _ = await closed(scene)
+        probes: Any = SimpleNamespace(probes=())
+        await asyncio.wait_for(Remains(actor.context, probes, lambda: {RecordKey(BELOW, "unit[1]")}).run(), 1)
 
     play(system[0], story)

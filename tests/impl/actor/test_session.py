@@ -12,12 +12,16 @@ import pytest
 from leasehold.checker.explore import explore
 from leasehold.checker.recovery.cases.campaign import campaign
 from leasehold.faults import Budget
+from leasehold.impl.actor import session
 from leasehold.impl.actor.environment import ActorOptions, Backoff, Environment
 from leasehold.impl.actor.session import SESSIONS, ChannelFull, queued
+from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.cluster import SystemCluster
 from leasehold.impl.compiler.program import NotRunnable, compile_system
+from leasehold.impl.core.work import SendWork, local
 from leasehold.impl.handlers.handler import NullHandler
 from leasehold.impl.store.memory import Disk
+from leasehold.impl.store.store import RecordKey
 from leasehold.impl.transport.memory import FrameOutcome
 from leasehold.spec import load
 from tests.checker.explore.by_chance import written
@@ -250,3 +254,60 @@ def test_a_run_is_not_forgotten_before_its_last_message_is_taken(tmp_path: Path)
             assert c.held("writer:1", "writer") is None
 
     virtual(story())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_session_is_a_list_of_messages_of_each_neighbour(tmp_path: Path, seed: int) -> None:
+    """Adding puts one at its end; an acknowledgement of a number removes all up to it; nothing is left of an end."""
+    program, chance = program_of(tmp_path, LETTERS), random.Random(seed)
+    core, shape = program.roles["writer"], program.messages["letter"]
+    writer = MachineInstance(RecordKey("writer:1", "writer"), core, core.first(), ["reader"])
+    plain: dict[int, list[int]] = {}
+    for number in range(1, 200):
+        at = chance.randrange(3)
+        if chance.random() < 0.5:
+            session.add(writer, SendWork("put", "letter", at, lambda record: ()), shape, number, (number * 2,))
+            plain.setdefault(at, []).append(number)
+        else:
+            upto = chance.choice([0, *plain.get(at, [0]), number])
+            left = [n for n in plain.get(at, []) if n > upto]
+            assert session.acknowledge(writer, at, upto) == (left != plain.get(at, []))
+            plain[at] = left
+        assert sorted(session.neighbours(writer)) == sorted(n for n in plain if plain[n])
+        for n in range(3):
+            assert [(m.number, m.message, m.fields) for m in queued(writer, n)] == [
+                (k, "letter", {"at": k * 2}) for k in plain.get(n, [])
+            ]
+            assert [m.values(program) for m in queued(writer, n)] == [(k * 2,) for k in plain.get(n, [])]
+    for n in range(3):
+        session.acknowledge(writer, n, 10**6)
+    assert SESSIONS not in writer.metadata
+    assert not session.acknowledge(writer, 0, 10**6)
+
+
+def test_a_channel_has_room_for_as_many_messages_as_it_says(tmp_path: Path) -> None:
+    """A channel with no capacity has room for any number; each neighbour has its own channel."""
+    folders = (tmp_path / "a", tmp_path / "b")
+    for folder in folders:
+        folder.mkdir()
+    bounded = LETTERS | {"system.yaml": LETTERS["system.yaml"].replace("kind: fifo", "kind: fifo(3)")}
+    for folder, files, most in ((folders[0], LETTERS, 50), (folders[1], bounded, 3)):
+        program = program_of(folder, files)
+        core, shape = program.roles["writer"], program.messages["letter"]
+        writer = MachineInstance(RecordKey("writer:1", "writer"), core, core.first(), ["reader"])
+        write = local("write")
+        work = core.step(writer.record, write, 0)[1].work
+        assert [type(piece) for piece in work] == [SendWork]
+        for number in range(1, most + 1):
+            session.add(writer, SendWork("put", "letter", 1, lambda record: ()), shape, number, (number,))
+            assert session.has_room(program, writer, write, 0)
+            session.check_room(program, writer, work)
+            session.add(writer, work[0], shape, number, (number,))
+        full = most == 3
+        assert session.has_room(program, writer, write, 0) != full
+        if full:
+            with pytest.raises(ChannelFull, match="writer of writer:1 waits for room to send letter"):
+                session.check_room(program, writer, work)
+            session.acknowledge(writer, 0, 1)
+            session.check_room(program, writer, work)
+        session.check_room(program, writer, ())
