@@ -16,6 +16,7 @@ from leasehold.impl.actor.remains import Remains
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.core import Program
 from leasehold.impl.handlers.handler import Done, HandlerAction
+from leasehold.impl.notices import SimulatedCrash
 from leasehold.impl.observe.watch import watch
 from leasehold.impl.server.subscribers import History
 from leasehold.impl.server.views import Views
@@ -103,7 +104,7 @@ class Asked(Stubborn):
     def __init__(self) -> None:
         super().__init__()
         self.left: list[tuple[float, str]] = []
-        self.says: dict[str, str | Exception | asyncio.Event] = {}
+        self.says: dict[str, str | BaseException | asyncio.Event] = {}
 
     async def left_of(self, unit: str) -> str:
         self.left.append((asyncio.get_running_loop().time(), unit))
@@ -111,7 +112,7 @@ class Asked(Stubborn):
         if isinstance(said, asyncio.Event):
             await said.wait()
             said = "too late"
-        if isinstance(said, Exception):
+        if isinstance(said, BaseException):
             raise said
         return said
 
@@ -216,5 +217,16 @@ def test_where_nothing_is_probed_nobody_is_asked(system: tuple[Program, System])
         actor, _ = await closed(scene)
         probes: Any = SimpleNamespace(probes=())
         await asyncio.wait_for(Remains(actor.context, probes, lambda: {RecordKey(BELOW, "unit[1]")}).run(), 1)
+
+    play(system[0], story)
+
+
+def test_a_simulated_crash_is_swallowed_by_nothing(system: tuple[Program, System]) -> None:
+    async def story(scene: Scene) -> None:
+        actor, world = await closed(scene)
+        world.says["unit[1]"] = SimulatedCrash()
+        with pytest.raises(SimulatedCrash):
+            await Remains(actor.context, actor.probes, lambda: {RecordKey(BELOW, "unit[1]")}).look()
+        world.says["unit[1]"] = ""
 
     play(system[0], story)

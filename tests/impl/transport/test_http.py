@@ -663,3 +663,106 @@ def test_a_reply_is_json(http_world, receiver):
         assert receiver.got == [b"a", b"b"]
 
     http_world.run_all(talk())
+
+
+def test_a_request_that_is_refused_ends_its_connection(http_world, receiver):
+    """Nothing that a stranger sends after it is read as a request; a health check and frames leave it open."""
+
+    async def talk():
+        _, address = await http_world.start("there", receiver)
+        held = await Held.to(address)
+        assert b" 200 " in await held.ask(HEALTH)
+        assert b" 200 " in await held.ask(post(GOOD))
+        answer = await held.ask(post(b"abc"))
+        assert answer.split(b" ")[1] == b"400"
+        assert b"connection: close" in answer.lower()
+        async with asyncio.timeout(5):
+            assert await held.reader.read() == b""
+        await Held.close_all([held])
+        assert receiver.got == [b"good"]
+
+    http_world.run_all(talk())
+
+
+def test_a_close_ends_connections_and_takes_no_new_ones_meanwhile(http_world, receiver):
+    async def talk():
+        come, gate = asyncio.Event(), asyncio.Event()
+
+        async def receive(frame):
+            come.set()
+            await gate.wait()
+            return Reply(Delivery.TAKEN)
+
+        there, address = await http_world.start("there", receive)
+        idle = await Held.to(address)
+        assert b" 200 " in await idle.ask(HEALTH)
+        here, _ = await http_world.start("here", receiver)
+        send = asyncio.create_task(here.send(address, b"x"))
+        await come.wait()
+        guards = there._server.guards
+        closing = asyncio.create_task(there.close())
+        await asyncio.sleep(0.02)
+        with pytest.raises(ConnectionRefusedError):
+            await Held.to(address)
+        assert not closing.done()
+        gate.set()
+        assert (await send).answer is Delivery.TAKEN
+        await closing
+        async with asyncio.timeout(5):
+            assert await idle.reader.read() == b""
+        assert (guards.by_transport, dict(guards.count)) == ({}, {})
+        assert (there._server, there._session, there._reception, there._lanes) == (None, None, None, {})
+        await Held.close_all([idle])
+
+    http_world.run_all(talk())
+
+
+def test_a_sender_keeps_one_connection_and_no_cookie_and_names_its_content(receiver):
+    """One connection serves requests to one address that follow each other; what the other end sets is not kept."""
+    seen, sessions = [], set()
+
+    async def parrot(request):
+        seen.append((request.path, request.content_type, request.headers.get("Cookie"), id(request.transport)))
+        response = web.Response(body=b'[["taken",""]]')
+        response.set_cookie("who", "you")
+        return response
+
+    async def talk():
+        app = web.Application()
+        app.router.add_post("/deep/parcels", parrot)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        here = HttpTransport()
+        for _ in range(3):
+            assert await here.send(f"http://127.0.0.1:{runner.addresses[0][1]}/deep/", b"x") == Reply(Delivery.TAKEN)
+            sessions.add(here._session)
+        assert here._session.connector.limit == 0
+        assert here._session.connector.limit_per_host == LIMITS.in_flight
+        assert here._session.timeout.total == LIMITS.send_seconds
+        await here.close()
+        await runner.cleanup()
+
+    asyncio.run(talk())
+    assert {one[:3] for one in seen} == {("/deep/parcels", "application/octet-stream", None)}
+    assert (len(seen), len({one[3] for one in seen}), len(sessions)) == (3, 1, 1)
+
+
+def test_addresses_are_remembered_below_the_limit(http_world, monkeypatch):
+    """One that is idle is dropped only to make room for another."""
+    monkeypatch.setattr(http, "_MOST_LANES", 3)
+
+    async def talk():
+        here = http_world.make("here")
+        for n in range(3):
+            await here.send(f"http://127.0.0.1:1/{n}", b"x")
+            assert list(here._lanes) == [f"http://127.0.0.1:1/{k}" for k in range(n + 1)]
+        await here.send("http://127.0.0.1:1/2", b"x")
+        assert len(here._lanes) == 3
+        await here.send("no address", b"x")
+        assert len(here._lanes) == 3
+        await asyncio.sleep(0.01)  # until the last one is idle as well
+        await here.send("http://127.0.0.1:1/3", b"x")
+        assert list(here._lanes) == ["http://127.0.0.1:1/3"]
+
+    http_world.run_all(talk())

@@ -14,7 +14,7 @@ from leasehold.impl.transport import nats
 from leasehold.impl.transport.limits import LIMITS
 from leasehold.impl.transport.nats import NatsTransport
 from leasehold.impl.transport.open import open_transport
-from leasehold.impl.transport.transport import Delivery, TransportError
+from leasehold.impl.transport.transport import Delivery, Reply, TransportError
 
 
 class Relay:
@@ -390,3 +390,68 @@ def test_a_start_that_fails_in_any_way_is_an_error_of_the_transport(receiver, mo
 
     asyncio.run(talk())
     assert closed == [True]
+
+
+def test_each_client_pays_for_its_own_refusals_over_all_its_requests(nats_server, receiver):
+    """A request has an inbox of its own, which begins as all of its client do."""
+    receiver.answer = Reply(Delivery.REFUSED, "forged")
+
+    async def talk():
+        place = f"nats://127.0.0.1:{nats_server[1]}/test.{uuid.uuid4().hex}"
+        limits = replace(LIMITS, refusals=3, refusals_per_second=0.001)
+        there, one, other = (NatsTransport(f"{place}.{n}", limits=limits) for n in range(3))
+        address = await there.start(receiver)
+        answers = [(await one.send(address, b"x")).answer for _ in range(5)]
+        assert answers == [Delivery.REFUSED] * 3 + [Delivery.BUSY] * 2
+        assert (await other.send(address, b"x")).answer is Delivery.REFUSED
+        for end in (one, other, there):
+            await end.close()
+
+    asyncio.run(talk())
+
+
+def test_a_server_without_an_answer_is_in_the_log_at_a_bounded_rate(nats_server, caplog):
+    from nats.aio.client import Client
+
+    async def talk():
+        stranger, subject = Client(), f"test.{uuid.uuid4().hex}"
+        await stranger.connect(f"nats://127.0.0.1:{nats_server[1]}")
+
+        async def answer(message):
+            await message.respond(b"no reply")
+
+        await stranger.subscribe(subject, cb=answer)
+        await stranger.flush()
+        here, address = NatsTransport("nats://127.0.0.1:1/a"), f"nats://127.0.0.1:{nats_server[1]}/{subject}"
+        for _ in range(30):
+            reply = await here.send(address, b"x")
+            assert reply.reason.startswith(f"no answer from {address}: the answer is none")
+        await here.close()
+        await stranger.close()
+
+    asyncio.run(talk())
+    assert 10 <= sum("no answer from nats://" in record.getMessage() for record in caplog.records) < 30
+
+
+def test_an_address_with_no_port_or_login_has_the_usual_ones():
+    transport = NatsTransport("nats://h/a.b")
+    assert (transport._server, transport._subject, transport._login) == ("nats://h:4222", "a.b", {})
+    assert (transport._connect_seconds, transport._limits) == (5, LIMITS)
+    assert NatsTransport("nats://h:1/a", connect_seconds=2, login={"token": "t"})._login == {"token": "t"}
+
+
+def test_a_connection_that_could_not_be_made_is_tried_again_in_its_own_place(monkeypatch):
+    """A server that is away counts among the servers, and is asked again by each send."""
+    monkeypatch.setattr(nats, "_MOST_SERVERS", 1)
+
+    async def talk():
+        server = Server()
+        place = await server.open()
+        await server.close()
+        transport = NatsTransport("nats://127.0.0.1:1/a", connect_seconds=0.1, limits=replace(LIMITS, send_seconds=0.3))
+        for _ in range(2):
+            assert "no NATS server" in (await transport.send(f"{place}/b", b"x")).reason
+        assert "makes no more" in (await transport.send("nats://127.0.0.1:2/b", b"x")).reason
+        await transport.close()
+
+    asyncio.run(talk())
