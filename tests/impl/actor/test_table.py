@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -310,3 +312,99 @@ def test_what_is_forgotten_is_kept_in_the_metadata_of_its_origin() -> None:
     assert "other:2" not in again.pruned
     free = [again.pruned.free_from(*at) for at in (("tenant", 1), ("tenant", 2), ("tenant", 5), ("nobody", 1))]
     assert free == [3, 3, 5, 1]
+
+
+ALL = frozenset(LEASE.roles)
+TALKING = ("authority", "broker", "service_manager")
+
+
+def put(table: MachineTable, lease: str, role: str, state: str) -> MachineInstance:
+    """A machine of a lease in a state."""
+    key = RecordKey(lease, role)
+    made = table.instances.get(key) or table.new(key, LEASE.roles[role], 0)
+    made.record = (state, *made.record[1:])
+    table.instances[key] = made
+    return made
+
+
+def test_a_machine_is_over_since_it_came_to_its_end_last() -> None:
+    """To stay there changes nothing; to leave it ends that; only of leases, as standing machines are never over."""
+    table = site()
+    lease = held(table, "tenant:1", "closed")
+    for now, state, over in (
+        (5, "closed", 5), (9, "closed", 5), (12, "active", None), (20, "closed", 20), (25, "closed", 20),
+    ):  # fmt: skip
+        lease.record = (state, *lease.record[1:])
+        table.moved(lease, now)
+        assert lease.metadata.get("over") == over
+    assert list(table.ended(19)) == [], "its first end is none any more"
+    assert list(table.ended(20)) == [lease]
+    assert list(table.ended(20)) == []
+    table.remember(lease, 30)
+    assert list(table.ended(29)) == []
+    assert list(table.ended(30)) == [lease]
+    room = unit(table, 1, "tenant:1", "closed")
+    table.moved(room, 7)
+    assert "over" not in room.metadata
+    table.program = replace(LEASE, standing=True)
+    table.moved(held(table, "tenant:2", "closed"), 7)
+    assert "over" not in table.instances[RecordKey("tenant:2", "authority")].metadata
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_lease_is_forgotten_when_all_its_machines_have_been_over_for_long_enough(seed: int) -> None:
+    """The plain way: each machine with the time of its end, looked at in every round."""
+    chance, table = Random(seed), MachineTable(LEASE, ALL)
+    since: dict[tuple[str, str], int | None] = {}
+    gone, seen = set[str](), 0
+    for now in range(120):
+        for _ in range(3):
+            lease, role = f"tenant:{chance.randint(1, 25)}", chance.choice(TALKING)
+            if lease in gone:
+                continue
+            state = chance.choice(["closed", "closed", "closed", LEASE.roles[role].states[0]])
+            machine = put(table, lease, role, state)
+            table.moved(machine, now)
+            if state == "closed":
+                since[lease, role] = now if (was := since.get((lease, role))) is None else was
+            else:
+                since[lease, role] = None
+        before = now - 6
+        old = {
+            lease
+            for lease in {of for of, _ in since}
+            if all(at is not None and at <= before for (of, _), at in since.items() if of == lease)
+        }
+        ended = list(table.ended(before))
+        assert sorted(one.key for one in ended) == sorted(pair for pair in since if pair[0] in old)
+        for machine in ended:
+            others = [role for of, role in since if of == machine.key.lease and role != machine.key.machine]
+            changed = table.forget(machine)
+            del since[machine.key.lease, machine.key.machine]
+            assert bool(changed) == (not others), "the last one of a lease is written down"
+            assert (machine.key.lease in table.pruned) == (not others)
+            assert table.has(machine.key.lease) == bool(others)
+            seen += 1
+        gone |= old
+        assert set(table.instances) == {RecordKey(*pair) for pair in since}
+        assert all(table.metadata[name] == table.pruned.write("tenant") for name in table.metadata)
+    assert seen > 30
+
+
+def test_a_driver_that_is_over_or_gone_is_remembered_no_more() -> None:
+    """The last to drive a unit is kept in any case, and kept by its lease alone where nobody else may wait."""
+    table = site()
+    over, gone, waits, last = (held(table, f"tenant:{n}", "priming") for n in (1, 2, 3, 4))
+    room = unit(table, 1, "tenant:1")
+    for machine in (gone, waits):
+        table.drive(room, machine.key)
+    assert table.drivers[room.key] == [over.key, gone.key, waits.key]
+    over.record = ("closed", *over.record[1:])
+    del table.instances[gone.key]
+    assert table.drive(room, last.key)
+    assert table.drivers[room.key] == [waits.key, last.key]
+    assert room.metadata["drivers"] == [list(waits.key), list(last.key)]
+    waits.record = ("closed", *waits.record[1:])
+    assert table.drive(room, last.key)
+    assert (table.drivers[room.key], "drivers" in room.metadata) == ([last.key], False)
+    assert not table.drive(room, last.key)
