@@ -125,7 +125,7 @@ def test_what_is_no_address_is_unreachable_and_nothing_is_raised(world, receiver
         here, _ = await world.start("here", receiver)
         for address in (
             "", "x", "http://", "http://[::1", "nats://h", "ftp://127.0.0.1:1", "memory:nobody", "http://h:99999",
-            "http://127.0.0.1:1", world.nobody(), "nats://127.0.0.1:4222/a b",
+            "http://127.0.0.1:1", "nats://127.0.0.1:4222/nobody.here", "nats://127.0.0.1:4222/a b",
             "http://a\nb:1", "\0", "http://" + "a" * 64 + ".example:1",
         ):  # fmt: skip
             reply = await here.send(address, b"x")
