@@ -1,6 +1,6 @@
 """Finds headless docstrings: each begins with a verb, or with a noun that has its own head.
 
-``python -m tests.style.docstrings [FILE or FOLDER ...]`` prints place and first line of each that does not, and returns 1.
+``python -m tests.style.docstrings [FILE or FOLDER ...]`` prints place and text of each that does not, and returns 1.
 """
 
 from __future__ import annotations
