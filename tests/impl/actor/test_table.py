@@ -13,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.impl.actor.pruned import Pruned, origin_of
-from leasehold.impl.actor.table import BELOW, MachineInstance, MachineTable, RowCodec
+from leasehold.impl.actor.table import BELOW, MachineInstance, MachinesOfActor, MachineTable, RowCodec
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.codec import RecordError
 from leasehold.impl.core.stepping import with_cell
 from leasehold.impl.store.store import RecordKey
+from leasehold.spec import load as load_folder
 from tests.impl.actor.alone import program_of
 from tests.impl.actor.test_timers import LAMPLIGHTER
 from tests.systems import load
@@ -408,3 +409,117 @@ def test_a_driver_that_is_over_or_gone_is_remembered_no_more() -> None:
     assert table.drive(room, last.key)
     assert (table.drivers[room.key], "drivers" in room.metadata) == ([last.key], False)
     assert not table.drive(room, last.key)
+
+
+# Subsidiary machines of a run
+
+LODGE = compile_system(load_folder(Path(__file__).parent / "lodge", {"limit": 3}))
+
+
+class Visit:
+    """The machines of a visit: its host and visitor, its own guests, and the hall that all visits share."""
+
+    def __init__(self, table: MachineTable, run: str, guests: int, host: str = "open") -> None:
+        self.table, self.run = table, run
+        self.visitor, self.host = self.put("visitor", "home"), self.put("host", host)
+        self.guests = [self.below(RecordKey(run, f"guest[{n}]"), n) for n in range(guests)]
+        self.hall = self.below(RecordKey(BELOW, "hall[0]" if "hall[0]" in LODGE.machines else "hall"), 0)
+
+    def put(self, role: str, state: str) -> MachineInstance:
+        made = self.table.new(RecordKey(self.run, role), LODGE.roles[role], 0)
+        made.record = (state, *made.record[1:])
+        self.table.instances[made.key] = made
+        return made
+
+    def below(self, key: RecordKey, number: int) -> MachineInstance:
+        core = LODGE.machines[key.machine][0]
+        made = self.table.instances.get(key) or MachineInstance(key, core, core.first(number), [])
+        self.table.instances[key] = made
+        self.table.drive(made, self.host.key)
+        return made
+
+
+def lodge() -> tuple[MachineTable, Visit, Visit]:
+    table = MachineTable(LODGE, frozenset(LODGE.roles))
+    return table, Visit(table, "home:1", 2), Visit(table, "home:2", 1)
+
+
+def state(machine: MachineInstance, name: str) -> None:
+    machine.record = (name, *machine.record[1:])
+
+
+def test_the_machines_of_a_run_go_with_its_last_machine_and_those_of_the_actor_stay() -> None:
+    table, one, other = lodge()
+    everything = set(table.instances)
+    assert table.below_run("home:1") == one.guests
+    assert table.below_run("home:2") == other.guests
+    assert [table.last_with(machine) for machine in (one.visitor, one.host)] == [[], []]
+    assert table.forget(one.visitor) == {}
+    assert set(table.instances) == everything - {one.visitor.key}
+    assert table.last_with(one.host) == one.guests
+    changed = table.forget(one.host)
+    assert changed == {"pruned of home": table.pruned.write("home")}
+    assert "home:1" in table.pruned
+    assert set(table.instances) == everything - {one.visitor.key, one.host.key, *(g.key for g in one.guests)}
+    assert table.driven == {"home:2": {other.guests[0].key, one.hall.key}}
+    assert table.below_run("home:1") == []
+
+
+def test_a_run_is_remembered_while_one_of_its_own_machines_has_something_to_do() -> None:
+    """A guest that has work or a timer keeps it; the hall, which is no run's, keeps none."""
+    table, one, other = lodge()
+    for visit in (one, other):
+        state(visit.host, "closed")
+        for machine in (visit.host, visit.visitor):
+            table.moved(machine, 5)
+    state(one.guests[1], "tidying")
+    state(one.hall, "lit")
+    assert not one.guests[1].rests
+    assert {machine.key.lease for machine in table.ended(9)} == {"home:2"}
+    assert list(table.ended(9)) == []
+    state(one.guests[1], "outside")
+    assert sorted(machine.key for machine in table.ended(10)) == [one.host.key, one.visitor.key]
+
+
+def test_who_waits_for_a_machine_of_a_run_or_of_the_actor_is_in_a_state_that_an_answer_leaves() -> None:
+    table, one, other = lodge()
+    for host, waits in (("opening", True), ("open", False), ("closing", True), ("closed", False), ("idle", False)):
+        state(one.host, host)
+        assert list(table.waiting_for(one.guests[0].key)) == ([one.host] if waits else [])
+        assert list(table.waiting_for(other.guests[0].key)) == []
+    state(one.host, "opening")
+    state(other.host, "open")
+    assert table.drivers[one.hall.key] == [one.host.key, other.host.key]
+    assert list(table.waiting_for(one.hall.key)) == [one.host]
+    assert table.drivers[one.hall.key] == [one.host.key, other.host.key], "the other one may wait later"
+
+
+def test_a_run_sees_its_own_machines_as_they_are_or_as_they_begin() -> None:
+    table, one, other = lodge()
+    state(one.guests[0], "inside")
+    seen, others = table.below_of("home:1"), table.below_of("home:2")
+    assert seen["guest"][0] == one.guests[0].record
+    assert others["guest"][0] == other.guests[0].record == LODGE.roles["guest"].first(0)
+    assert others["guest"][1] == LODGE.roles["guest"].first(1)
+    assert seen["hall"] is others["hall"] is table.below["hall"]
+    units = table.view("home:1", "host").units
+    assert list(units) == [("guest", 0), ("guest", 1)]
+    assert list(table.view("home:2", "host").units) == [("hall", 0), ("guest", 0)], "the last one to drive the hall"
+    assert units["guest", 0]["state"] == "inside"
+
+
+def test_a_contract_sees_all_machines_of_a_role_and_those_of_its_run_that_have_not_begun() -> None:
+    """A standing system has no others."""
+    table, one, other = lodge()
+    del table.instances[one.guests[1].key]
+    first = LODGE.roles["guest"].first
+    count = LODGE.roles["guest"].count
+    seen = MachinesOfActor(table, one.host)
+    guests = [one.guests[0].record, other.guests[0].record]
+    assert seen["guest"] == [*guests, *(first(n) for n in range(1, count))]
+    assert (seen.own, MachinesOfActor(table, other.host).own) == (0, 1)
+    assert seen.of_run("visitor") == one.visitor.record
+    del table.instances[one.visitor.key]
+    assert MachinesOfActor(table, one.host).of_run("visitor") == LODGE.roles["visitor"].first()
+    table.program = replace(LODGE, standing=True)
+    assert MachinesOfActor(table, one.host)["guest"] == guests
