@@ -12,7 +12,7 @@ import pytest
 
 from leasehold.cli.leases import _left
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.remains import Remains
+from leasehold.impl.actor.remains import Remain, Remains
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.core import Program
 from leasehold.impl.handlers.handler import Done, HandlerAction
@@ -24,7 +24,7 @@ from leasehold.impl.store.memory import MemoryStore
 from leasehold.impl.store.store import RecordKey
 from leasehold.spec import System
 from tests.impl.actor.alone import program_of
-from tests.impl.actor.test_probes import SITE, Machines, Scene, play
+from tests.impl.actor.test_probes import SITE, UNITS, Machines, Scene, play
 from tests.systems import load
 
 
@@ -192,8 +192,10 @@ def test_a_unit_that_is_to_be_up_again_while_it_is_asked_for_is_no_remains(syste
         await actor.tell("own:1", "keeper", "open")
         await asyncio.sleep(1)
         gate.set()
+        await asyncio.sleep(0.01)
+        assert "too late" not in found(actor).values()
         world.says = {}
-        await asyncio.sleep(6)
+        await asyncio.sleep(12)
         assert found(actor) == {}
         assert set(scene.states()) == {"serving"}
 
@@ -228,5 +230,49 @@ def test_a_simulated_crash_is_swallowed_by_nothing(system: tuple[Program, System
         with pytest.raises(SimulatedCrash):
             await Remains(actor.context, actor.probes, lambda: {RecordKey(BELOW, "unit[1]")}).look()
         world.says["unit[1]"] = ""
+
+    play(system[0], story)
+
+
+@pytest.mark.parametrize("state", ["off", "rising", "serving", "falling"])
+@pytest.mark.parametrize("working", [False, True])
+@pytest.mark.parametrize("up", [False, True])
+def test_only_a_unit_that_should_be_down_is_asked_for(
+    system: tuple[Program, System], state: str, working: bool, up: bool
+) -> None:
+    """No action is asked for or under way, and it is not up; while one is under way, what was found stays."""
+
+    async def story(scene: Scene) -> None:
+        actor, world = await closed(scene)
+        key = RecordKey(BELOW, "unit[1]")
+        held = actor.table.instances[key]
+        probes: Any = SimpleNamespace(
+            probes=actor.probes.probes, is_due=lambda probe, machine: up, at_work=lambda of: working,
+            name_of=actor.probes.name_of,
+        )  # fmt: skip
+        remains = Remains(actor.context, probes, lambda: {key})
+        remains.found[key] = Remain("before", 1)
+        before, held.record = held.record, (state, *held.record[1:])
+        world.left.clear()
+        await remains.look()
+        down = state in ("off", "serving") and not working and not up
+        assert [unit for _, unit in world.left] == (["unit[1]"] if down else [])
+        wanted = {key: Remain("process 1", 1)} if down else {key: Remain("before", 1)} if working else {}
+        assert remains.found == wanted
+        held.record = before
+
+    play(system[0], story)
+
+
+def test_units_of_a_store_are_asked_for_once_if_nothing_is_left_of_them(system: tuple[Program, System]) -> None:
+    async def story(scene: Scene) -> None:
+        actor, world = await closed(scene)
+        remains = Remains(actor.context, actor.probes, set)
+        remains.recovered()
+        world.left.clear()
+        for units in ({f"unit[{n}]" for n in range(UNITS)}, {"unit[1]", "unit[2]"}):
+            await remains.look()
+            assert sorted(unit for _, unit in world.left) == sorted(units)
+            world.left.clear()
 
     play(system[0], story)
