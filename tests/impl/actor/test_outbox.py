@@ -334,3 +334,107 @@ def test_an_end_waits_until_nothing_is_being_sent() -> None:
         assert ended == ["sent"]
 
     virtual(run())
+
+
+def test_a_peer_that_is_there_again_hears_at_once_what_waits_for_it() -> None:
+    """Each message once, in place of the next time; what is on its way, and what is for others, is left alone."""
+
+    async def story(outbox: Outbox, line: Line) -> None:
+        messages = [message(b"0"), message(b"1", key=OTHER), message(b"2", neighbour=1)]
+        messages[2].peer = "east"
+        for pending in messages:
+            outbox.post(pending)
+        outbox.hurry("site")
+        await asyncio.sleep(0.3)
+        assert [body for _, _, body in line.sent] == [b"0", b"1", b"2"], "they were on their way"
+        before = asyncio.get_running_loop().time()
+        outbox.hurry("site")
+        outbox.hurry("nobody")
+        await asyncio.sleep(0)
+        assert [(at, body) for at, _, body in line.sent[3:]] == [(before, b"0"), (before, b"1")]
+        assert [pending.times for pending in messages] == [2, 2, 1]
+        outbox.hurry("site")
+        await asyncio.sleep(30)
+        for body, count in ((b"0", 6), (b"1", 6), (b"2", 6)):
+            times = [at for at, _, said in line.sent if said == body]
+            assert abs(len(times) - count) <= 1
+            assert all(later - at > 0.3 for at, later in itertools.pairwise(times[2:])), "one timer each"
+
+    told(story, Line(BUSY, seconds=0.2))
+
+
+def test_a_message_of_a_session_is_said_until_it_is_taken_whatever_the_state_says() -> None:
+    """A refusal is told once, and the message is said again after the longest pause; that it was taken is told."""
+    heard: list[str] = []
+
+    async def story(outbox: Outbox, line: Line) -> None:
+        outbox.post(message(ordered=True))
+        outbox.post(message(b"of the state", neighbour=1))
+        outbox.keep(KEY, frozenset())
+        assert [pending.body for pending in outbox.of(KEY)] == [b"hello"]
+        await asyncio.sleep(59)
+        line.sent = [sent for sent in line.sent if sent[2] == b"hello"]
+        assert between(line.pauses, [20, 20])
+        assert heard == ["redeem: refused"]
+        line.answers = [TAKEN]
+        await asyncio.sleep(20)
+        assert (heard, bool(outbox)) == (["redeem: refused", "redeem was taken"], False)
+        said = len(line.sent)
+        await asyncio.sleep(500)
+        assert len(line.sent) == said
+
+    told(story, Line(REFUSED), heard)
+
+
+def test_a_refusal_is_told_once_in_a_row() -> None:
+    """What was busy or refused in between makes no new row; what was taken does."""
+    heard: list[str] = []
+    answers = [UNTRUSTED, BUSY, UNTRUSTED, TAKEN, UNTRUSTED, UNREACHABLE]
+
+    async def story(outbox: Outbox, line: Line) -> None:
+        pending, seen = message(), []
+        outbox.backoff = Backoff(first=1.0, longest=20.0, ask_again=1.0)
+        outbox.post(pending)
+        for count in range(1, len(answers) + 1):
+            while pending.times < count or pending.again is None:
+                await asyncio.sleep(0.1)
+            seen.append((pending.reason, pending.refused, pending.tries, pending.taken))
+        assert seen == [
+            ("untrusted", True, 1, 0), ("busy", False, 2, 0), ("untrusted", True, 3, 0), ("taken", False, 0, 1),
+            ("untrusted", True, 1, 1), ("unreachable", False, 2, 1),
+        ]  # fmt: skip
+        assert heard == ["redeem: untrusted"] * 2
+
+    told(story, Line(*answers), heard)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_requests_that_wait_at_a_peer_are_counted_as_they_are(seed: int) -> None:
+    """Whatever is posted, taken, replaced, dropped or forgotten, in any order."""
+    chance = random.Random(seed)
+
+    async def story(outbox: Outbox, line: Line) -> None:
+        outbox.backoff = Backoff(first=0.5, longest=2.0, ask_again=2.0)
+        for _ in range(150):
+            line.answers = [chance.choice((TAKEN, TAKEN, BUSY, UNTRUSTED, REFUSED))]
+            key, neighbour = RecordKey(f"tenant:{chance.randint(1, 6)}", "broker"), chance.randrange(2)
+            match chance.randrange(6):
+                case 0:
+                    outbox.forget(key)
+                case 1:
+                    outbox.drop(key, neighbour)
+                case 2:
+                    outbox.keep(key, frozenset({neighbour}))
+                case _:
+                    pending = message(key=key, neighbour=neighbour, last=chance.random() < 0.2)
+                    pending.peer = chance.choice(("site", "east"))
+                    outbox.post(pending)
+            await asyncio.sleep(chance.choice((0.0, 0.3, 1.1)))
+            there = list(outbox._each())
+            for peer in ("site", "east"):
+                assert outbox._waiting[peer] == sum(p.taken > 0 for p in there if p.peer == peer)
+            assert outbox._fresh <= set(there)
+            assert len(outbox) == len(there)
+            assert all(outbox._all.values()), "nothing is kept of a machine without messages"
+
+    told(story, Line(TAKEN), seed=seed)
