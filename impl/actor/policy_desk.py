@@ -258,7 +258,8 @@ class PolicyDesk:
         return self._limits.pause * min(LONGEST, 1 << min(times, 6))
 
     def _mute(self, key: Hashable, job: Job | None, times: int = 0) -> None:
-        """Puts a word again after a pause, which doubles with every time."""
+        """Puts a word again after a pause, which doubles with every time; what waits already under its key is newer."""
+        job = self._line.pop(key, job)
         if (before := self._muted.get(key)) is not None:
             times = max(times, before.times)
             if before.timer is not None:
