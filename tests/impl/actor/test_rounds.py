@@ -1,0 +1,93 @@
+"""Answers of subsidiary machines: a machine takes so many for one request, and a specification that goes round ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from leasehold.impl.actor.environment import ActorError
+from leasehold.impl.actor.stepper import MOST_ANSWERS
+from leasehold.impl.clock import HandClock
+from leasehold.impl.policy.policy import Decision, Lease, Question
+from leasehold.impl.store.memory import MemoryStore
+from leasehold.impl.store.store import RecordKey
+from tests.impl.actor.alone import alone, program_of
+from tests.impl.actor.test_timers import LAMPLIGHTER
+from tests.impl.virtual import virtual
+
+ROUNDS = LAMPLIGHTER | {
+    "roles/keeper.yaml": """
+role: keeper
+data: {turns: {type: int, min: 0, max: 1000}, most: {type: int, min: 0, max: 1000}}
+events:
+  begin: {fields: {most: {type: int, min: 0, max: 1000}}, doc: The lamps are looked at.}
+  nothing: Nothing happens.
+  lost: No lamp was lit.
+tasks: {look: {drive: lamp, event: look, answers: {lost: all(a.state == cold for a in lamp)}}}
+states:
+  home: {initial: true, on: {begin: {to: away, set: {most: event.most}}, nothing: {to: home}}}
+  away:
+    tasks: [look]
+    on:
+      lost: [{to: away, when: turns < most, set: {turns: turns + 1}}, {to: over, when: turns >= most}]
+      nothing: {to: away}
+    refuse: {begin: they are looked at}
+  over: {refuse: {begin: it is over}, ignore: {nothing: it is over}}
+""",
+    "roles/lamp.yaml": """
+role: lamp
+subsidiary: keeper
+events: {look: Is it lit?}
+states: {cold: {initial: true, on: {look: {to: cold}}}}
+""",
+}
+
+
+class Listener:
+    """A quick policy that counts how often it hears of each lease."""
+
+    quick = True
+
+    def __init__(self) -> None:
+        self.changes: list[str] = []
+
+    def recovered(self, lease: Lease) -> None: ...
+
+    def begin(self, question: Question, now: int) -> list[Decision]:
+        return []
+
+    def changed(self, lease: Lease, now: int) -> list[Decision]:
+        self.changes.append(lease.name)
+        return []
+
+    def tick(self, now: int) -> list[Decision]:
+        return []
+
+
+Listener.__module__ = "leasehold.test"
+
+
+@pytest.mark.parametrize("most", [0, 1, MOST_ANSWERS - 1, MOST_ANSWERS, MOST_ANSWERS + 1])
+def test_a_machine_takes_so_many_answers_for_one_request_and_its_policy_hears_of_them_once(
+    tmp_path: Path, most: int
+) -> None:
+    program, key = program_of(tmp_path, ROUNDS), RecordKey("own:1", "keeper")
+
+    async def story() -> None:
+        policy = Listener()
+        actor = alone(program, "keeper", MemoryStore(), {}, HandClock(), policies={"keeper": policy})
+        await actor.start()
+        if most >= MOST_ANSWERS:
+            with pytest.raises(ActorError, match="without an end: 100 for one request"):
+                await actor.begin(*key, "begin", {"most": most}, {})
+            assert (policy.changes, actor.running) == ([], False), "nothing follows from its turn"
+        else:
+            await actor.begin(*key, "begin", {"most": most}, {})
+            assert actor.table.instances[key].core.view(actor.table.instances[key].record)["turns"] == most
+            assert policy.changes == ["own:1"]
+            assert actor.table.instances[key].state == "over"
+        await actor.stop()
+
+    virtual(story())
+    assert MOST_ANSWERS == 100
