@@ -16,16 +16,17 @@ from leasehold.impl.actor import session
 from leasehold.impl.actor.environment import ActorOptions, Backoff, Environment
 from leasehold.impl.actor.session import SESSIONS, ChannelFull, queued
 from leasehold.impl.actor.table import MachineInstance
+from leasehold.impl.clock import HandClock
 from leasehold.impl.cluster import SystemCluster
 from leasehold.impl.compiler.program import NotRunnable, compile_system
 from leasehold.impl.core.work import SendWork, local
 from leasehold.impl.handlers.handler import NullHandler
-from leasehold.impl.store.memory import Disk
+from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey
 from leasehold.impl.transport.memory import FrameOutcome
 from leasehold.spec import load
 from tests.checker.explore.by_chance import written
-from tests.impl.actor.alone import program_of
+from tests.impl.actor.alone import GatedHandler, alone, program_of
 from tests.impl.virtual import virtual
 
 PIPE = Path(__file__).parent / "pipe"
@@ -311,3 +312,21 @@ def test_a_channel_has_room_for_as_many_messages_as_it_says(tmp_path: Path) -> N
             session.acknowledge(writer, 0, 1)
             session.check_room(program, writer, work)
         session.check_room(program, writer, ())
+
+
+def test_a_machine_that_stands_from_the_first_start_on_begins_its_work_once(tmp_path: Path) -> None:
+    """A tick begins what is new, and nothing again; a restart begins it anew."""
+    program, disk, handler = program_of(tmp_path, FETCHING), Disk(), GatedHandler()
+
+    async def story() -> None:
+        for starts in (1, 2):
+            clock = HandClock()
+            actor = alone(program, "writer", MemoryStore(disk), {"fetch": handler}, clock)
+            await actor.start()
+            await clock.advance(4)
+            await asyncio.sleep(1)
+            assert actor.table.instances[RecordKey("fetching:1", "writer")].state == "fetching"
+            assert handler.runs == starts
+            await actor.stop()
+
+    virtual(story())
