@@ -11,7 +11,16 @@ import msgspec
 import pytest
 
 from leasehold.impl.actor.actor import SLICE, Actor
-from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff, Environment, RetryPolicy
+from leasehold.impl.actor.environment import (
+    ActorError,
+    ActorOptions,
+    Backoff,
+    DecisionLimits,
+    Environment,
+    EventSettings,
+    ProbeSettings,
+    RetryPolicy,
+)
 from leasehold.impl.actor.queue import MOST
 from leasehold.impl.clock import HandClock
 from leasehold.impl.core.stepping import with_cell
@@ -317,3 +326,29 @@ def test_the_least_and_the_largest_that_a_configuration_can_give_and_what_it_lea
 def test_a_handler_that_serves_several_verbs_is_one() -> None:
     one, two = GatedHandler(), GatedHandler()
     assert Environment(handlers={"setup": one, "teardown": one, "modify": two}).each_handler() == [one, two]
+
+
+def test_the_defaults_of_every_setting() -> None:
+    """Defaults are part of the reference: a configuration that leaves a setting out gets these."""
+    assert msgspec.to_builtins([ProbeSettings(), DecisionLimits(), EventSettings()]) == [
+        {
+            "every_seconds": 10.0, "patience": 2, "at_once": 16, "longest_seconds": 5.0, "hung_is_missed": False,
+            "failed_is_missed": False,
+        },
+        {"longest_seconds": 5.0, "pause_seconds": 1.0},
+        {"keep": 100_000, "most": 1_000_000, "seal_events": 1000, "seal_seconds": 5.0},
+    ]  # fmt: skip
+    options = ActorOptions()
+    assert (options.backoff, options.retry, options.deciding) == (Backoff(), RetryPolicy(), DecisionLimits())
+    assert options.events == EventSettings()
+
+
+def test_which_handler_serves_a_call() -> None:
+    """Names of handlers: of the role and the verb before that of the verb, and of no policy's call."""
+    own, general = GatedHandler(), GatedHandler()
+    world = Environment(handlers={"guest.modify": own, "modify": general, "guest.only": own})
+    asked = [
+        ("guest", "handler.modify"), ("unit", "handler.modify"), ("guest", "handler.only"), ("unit", "handler.only"),
+        ("guest", "policy.modify"), ("guest", "modify"), ("guest", "handler."),
+    ]  # fmt: skip
+    assert [world.handler(*one) for one in asked] == [own, general, own, None, None, None, None]

@@ -445,3 +445,160 @@ def test_who_is_given_up_while_it_waits_for_its_handler_leaves_the_line() -> Non
         assert site.calls.under_way() == site.calls.waiting == 0
 
     virtual(story())
+
+
+@pytest.mark.parametrize(
+    ("end", "unsure"),
+    [
+        (Done(True), False), (Done(False, "no"), True), (HandlerError("no"), True), (Done(True, answer="other"), True),
+        (Done(False, answer="broken"), True),
+    ],
+    ids=repr,
+)  # fmt: skip
+@pytest.mark.parametrize("answers", [SETUP.answers, ()])
+def test_a_machine_is_unsure_from_the_beginning_of_an_action_until_one_ends_well(
+    end: Done | Exception, unsure: bool, answers: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Machines whose last action has not ended well are known, with the call's answers and without any."""
+    unsure = unsure and not (end == Done(True, answer="other") and not answers)
+    call = CallWork("setup", "handler.setup", answers)
+
+    async def story() -> None:
+        async def does(given: HandlerAction) -> Done:
+            await asyncio.sleep(5)
+            if given.number == 2:
+                return Done(True)
+            if isinstance(end, Exception):
+                raise end
+            return end
+
+        site, machine = Site(does), unit()
+        site.calls.begin(machine, call, action(1))
+        assert site.calls.unsure == {machine.key}
+        await asyncio.sleep(4)
+        assert site.calls.unsure == {machine.key}
+        await asyncio.sleep(500)
+        assert site.calls.unsure == ({machine.key} if unsure else set())
+        assert len(site.answers) == (1 if answers else 0)
+        site.calls.begin(machine, call, action(2))
+        site.calls.forget(machine.key)
+        await asyncio.sleep(50)
+        assert site.calls.unsure == {machine.key}, "it was given up"
+        site.calls.begin(machine, call, action(2))
+        await asyncio.sleep(50)
+        assert site.calls.unsure == set()
+
+    virtual(story())
+    assert "has no answer" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("done", "event", "words"),
+    [
+        (Done(True, "fine", {"pid": 1}, "other"), "broken", "it answered 'other'"),
+        (Done(False, "bad", {"pid": 1}, "other"), "broken", "it answered 'other'"),
+        (Done(True, "fine", {"pid": 1}, "", {"no": 1}), "broken", "does not fit the specification"),
+        (Done(True, "fine", {"pid": 1}, "broken"), "broken", "fine"),
+        (Done(False, "bad", {"pid": 1}, "up"), "up", "bad"),
+        (Done(False, "bad", {"pid": 1}), "broken", "bad"),
+    ],
+)
+def test_a_result_whose_answer_does_not_fit_is_a_failure_with_the_same_facts(
+    done: Done, event: str, words: str
+) -> None:
+    """Answers outside of the specification end the call by its last answer; what is known of the unit is kept."""
+
+    async def story() -> None:
+        async def does(given: HandlerAction) -> Done:
+            return done
+
+        site = Site(does)
+        site.calls.begin(unit(), SETUP, action(1))
+        await asyncio.sleep(100)
+        ((_, said, _, told),) = site.answers
+        assert (said, told.facts) == (event, {"pid": 1})
+        assert words in told.words
+        assert len([1 for _, what, _ in site.said if what == "begins"]) == (1 if told.well else RETRY.tries)
+
+    virtual(story())
+
+
+@pytest.mark.parametrize("machine", [unit(), lease()], ids=["unit", "lease"])
+@pytest.mark.parametrize("outlives", [False, True])
+@pytest.mark.parametrize("anew", [False, True])
+def test_what_a_second_beginning_does(machine: MachineInstance, outlives: bool, anew: bool) -> None:
+    """A call takes the place of the one before it, except one that outlives its state and is not begun anew."""
+    setup = CallWork("setup", "handler.setup", SETUP.answers, outlives)
+    join = CallWork("join", "handler.join", ("joined",), outlives)
+    call = setup if machine.core.subsidiary else join
+
+    async def story() -> None:
+        site = Site(well)
+        site.calls.begin(machine, call, action(1))
+        await asyncio.sleep(2)
+        site.calls.begin(machine, call, action(2), anew)
+        name = call.task if outlives or not machine.core.subsidiary else "action"
+        assert list(site.calls.of(machine.key)) == [name]
+        await asyncio.sleep(50)
+        begun = [(at, number) for at, what, number in site.said if what == "begins"]
+        assert begun == [(0, 1)] if outlives and not anew else [(0, 1), (2, 2)]
+        assert site.events == [call.answers[0]]
+
+    virtual(story())
+
+
+@pytest.mark.parametrize("last", ["begin", "keep", "forget", "close"])
+def test_what_an_action_still_does_before_it_ends_is_not_interrupted(last: str) -> None:
+    """A run is cancelled once, however often it is given up meanwhile."""
+    ended = list[tuple[float, int]]()
+
+    async def tidies(given: HandlerAction) -> Done:
+        try:
+            await asyncio.sleep(500)
+        finally:
+            await asyncio.sleep(30)
+            ended.append((asyncio.get_running_loop().time(), given.number))
+        return Done(True)
+
+    async def story() -> None:
+        site = Site(tidies)
+        machine = lease() if last == "keep" else unit()
+        call = JOIN if last == "keep" else SETUP
+        site.calls.begin(machine, call, action(1))
+        for at in (1, 2):
+            await asyncio.sleep(1)
+            site.calls.begin(machine, call, action(at + 1))
+        await asyncio.sleep(1)
+        if last == "begin":
+            site.calls.begin(machine, call, action(4))
+        elif last == "keep":
+            site.calls.keep(machine.key, frozenset())
+        elif last == "forget":
+            site.calls.forget(machine.key)
+        await asyncio.sleep(1)
+        await site.calls.close()
+        assert ended == [(31.0, 1)]
+        assert (site.calls.under_way(), site.answers) == (0, [])
+
+    virtual(story())
+
+
+def test_who_waits_for_a_handler_takes_no_place_of_the_others() -> None:
+    """A line before one handler leaves the places of all to the actions of other handlers."""
+
+    async def story() -> None:
+        narrow, wide = Site(well), Site(well)
+        narrow.parallel = 1  # type: ignore[attr-defined]
+        calls = HandlerCalls(
+            lambda role, target: narrow if target == "handler.setup" else wide, wide._answered,
+            RetryPolicy(1, 10.0, 60.0, 2),
+        )  # fmt: skip
+        for number in range(4):
+            calls.begin(unit(number), SETUP, action(number))
+        for number in range(2):
+            calls.begin(lease(f"tenant:{number}"), JOIN, action(number, "join"))
+        await asyncio.sleep(100)
+        begins = [[at for at, what, _ in site.said if what == "begins"] for site in (narrow, wide)]
+        assert begins == [[0, 5, 10, 15], [0, 5]]
+
+    virtual(story())
