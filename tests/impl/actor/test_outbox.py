@@ -438,3 +438,91 @@ def test_the_requests_that_wait_at_a_peer_are_counted_as_they_are(seed: int) -> 
             assert all(outbox._all.values()), "nothing is kept of a machine without messages"
 
     told(story, Line(TAKEN), seed=seed)
+
+
+def test_a_peer_that_is_there_again_hears_at_once_what_waits_for_it_and_nobody_else_does() -> None:
+    """Only messages that wait to be sent again are hurried: none that is on its way, and each once."""
+
+    async def story(outbox: Outbox, line: Line) -> None:
+        outbox._address_of = lambda peer: peer
+        for number, peer in enumerate(("site", "site", "broker")):
+            pending = message(b"%d" % number, key=RecordKey(f"tenant:{number}", "service_manager"))
+            pending.peer = peer
+            outbox.post(pending)
+        outbox.hurry("site")  # they are on their way for the first time
+        await asyncio.sleep(0.2)
+        outbox.hurry("site")
+        await asyncio.sleep(0.2)
+        assert [sent[2] for sent in line.sent] == [b"0", b"1", b"2"]
+        await asyncio.sleep(0.5)  # all of them wait: at least 0.5 s
+        now = asyncio.get_running_loop().time()
+        for _ in range(3):
+            outbox.hurry("site")
+        await asyncio.sleep(0.2)
+        outbox.hurry("site")  # on their way again
+        await asyncio.sleep(0.2)
+        assert [sent[2] for sent in line.sent if sent[0] == now] == [b"0", b"1"]
+        assert [sent[2] for sent in line.sent if sent[1] == "site"] == [b"0", b"1"] * 2
+
+    told(story, Line(BUSY, seconds=0.45))
+
+
+@pytest.mark.parametrize("said", [frozenset(), frozenset({0}), frozenset({1}), frozenset({0, 1, 2, 3})])
+def test_messages_of_a_session_outlive_their_state(said: frozenset[int]) -> None:
+    """A state that is left keeps the messages of sessions, and of others those to the neighbours that it names."""
+
+    async def story(outbox: Outbox, line: Line) -> None:
+        for neighbour in range(4):
+            outbox.post(message(neighbour=neighbour, ordered=neighbour >= 2))
+            outbox.post(message(neighbour=neighbour, ordered=neighbour >= 2, key=OTHER))
+        outbox.keep(KEY, said)
+        assert {pending.neighbour for pending in outbox.of(KEY)} == said | {2, 3}
+        assert len(outbox.of(OTHER)) == 4
+
+    told(story, Line(BUSY))
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("answer", [TAKEN, BUSY, UNREACHABLE, REFUSED, UNTRUSTED], ids=lambda reply: reply.answer.value)
+def test_fates_of_a_message_by_its_kind_and_answer(answer: Reply, ordered: bool, last: bool) -> None:
+    """After the first answer a message is done, or comes again after the pause of its kind; who hears of it."""
+    heard: list[str] = []
+    kept = not ((answer is TAKEN and (ordered or last)) or (answer is REFUSED and not ordered))
+    pause = {TAKEN: BACKOFF.ask_again, BUSY: 1.0, UNREACHABLE: 1.0, REFUSED: 20.0, UNTRUSTED: 20.0}[answer]
+
+    async def story(outbox: Outbox, line: Line) -> None:
+        outbox.post(message(ordered=ordered, last=last))
+        await asyncio.sleep(0.1)
+        assert [pending.neighbour for pending in outbox.of(KEY)] == ([0] if kept else [])
+        refused = answer in (REFUSED, UNTRUSTED)
+        assert outbox.refusals == ({KEY: ("redeem", answer.reason)} if refused else {})
+        assert outbox.on_their_way() == ({"site": 1} if answer in (BUSY, UNREACHABLE) else {})
+        first = [f"redeem: {answer.reason}"] if refused else ["redeem was taken"] if answer is TAKEN and ordered else []
+        assert heard == first
+        await asyncio.sleep(pause)
+        assert len(line.sent) >= 2 if kept else len(line.sent) == 1
+        assert between(line.pauses, [pause] if kept else [])
+        assert heard == first  # it is said once
+
+    told(story, Line(answer), heard)
+
+
+def test_after_the_end_nothing_is_left_of_any_message() -> None:
+    """An end with messages that are on their way, taken and waiting leaves none in any count."""
+
+    async def story(outbox: Outbox, line: Line) -> None:
+        for number in range(4):
+            outbox.post(message(key=RecordKey(f"tenant:{number}", "service_manager")))
+        await asyncio.sleep(0.5)
+        outbox.post(message(key=OTHER, neighbour=3))
+        await asyncio.sleep(0)
+        assert outbox.sending
+        await outbox.close()
+        assert (len(outbox), bool(outbox), outbox.sending, +outbox.on_their_way()) == (0, False, False, {})
+        assert not +outbox._waiting
+        outbox.hurry("site")
+        await asyncio.sleep(1000)
+        assert len(line.sent) == 5
+
+    told(story, Line(TAKEN, TAKEN, BUSY, UNREACHABLE, BUSY, seconds=0.1))
