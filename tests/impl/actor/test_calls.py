@@ -541,7 +541,7 @@ def test_what_a_second_beginning_does(machine: MachineInstance, outlives: bool, 
         assert list(site.calls.of(machine.key)) == [name]
         await asyncio.sleep(50)
         begun = [(at, number) for at, what, number in site.said if what == "begins"]
-        assert begun == [(0, 1)] if outlives and not anew else [(0, 1), (2, 2)]
+        assert begun == ([(0, 1)] if outlives and not anew else [(0, 1), (2, 2)])
         assert site.events == [call.answers[0]]
 
     virtual(story())

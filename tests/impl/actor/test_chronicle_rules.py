@@ -12,7 +12,7 @@ import pytest
 from leasehold.impl.actor import chronicle
 from leasehold.impl.actor.chronicle import followers_of
 from leasehold.impl.actor.environment import ActorError, EventSettings
-from leasehold.impl.actor.ready import Follow, SealEvents
+from leasehold.impl.actor.ready import Follow, SealEvents, Tick
 from leasehold.impl.core.core import Program
 from leasehold.impl.events.event import (
     AnyEvent,
@@ -279,3 +279,43 @@ def test_steps_are_all_there_between_first_and_last(program: Program) -> None:
 
     tower = told(program, story, EventSettings(keep=1, most=1, seal_events=10**6, seal_seconds=10**6))
     assert any(isinstance(event, StepEvent) for event in tower.events)
+
+
+@pytest.mark.parametrize("elapsed", [0.0, 2.998, 2.999, 3.0, 3.001, 9.0])
+@pytest.mark.parametrize("restarted", [False, True])
+def test_time_of_a_seal_to_the_millisecond(program: Program, elapsed: float, restarted: bool) -> None:
+    """A commit that no tick comes before is sealed from the limit on, counted from the oldest event or the start."""
+
+    async def story(t: Tower) -> None:
+        wall = [100.0]
+        t.clock.wall = lambda: wall[0]  # type: ignore[method-assign]
+        await t.start()
+        await t.ring()
+        if restarted:
+            await t.crash()
+            wall[0] += 50.0
+            await t.start()
+        wall[0] += elapsed
+        await t.ring()
+        assert ("Seal" in t.kinds) is (elapsed >= 3.0)
+        assert [event.why for event in t.events if isinstance(event, SealEvent)] == ["time"] * (elapsed >= 3.0)
+
+    told(program, story, EventSettings(seal_events=1000, seal_seconds=3.0))
+
+
+@pytest.mark.parametrize("elapsed", [0.0, 3.0, 9.0])
+@pytest.mark.parametrize("ticks", [0, 1])
+def test_a_seal_that_was_asked_for_says_so_however_late_it_is(program: Program, elapsed: float, ticks: int) -> None:
+    """The reason of a client is kept where time has passed too; a tick in the same turn, not late, takes none away."""
+
+    async def story(t: Tower) -> None:
+        wall = [100.0]
+        t.clock.wall = lambda: wall[0]  # type: ignore[method-assign]
+        await t.start()
+        await t.ring()
+        wall[0] += elapsed
+        ask, tick = SealEvents("asked"), Tick(t.clock.now())
+        await asyncio.gather(*(t.actor.put(request) for request in (ask, *[tick] * ticks)))
+        assert [event.why for event in t.events if isinstance(event, SealEvent)] == ["asked"]
+
+    told(program, story, EventSettings(seal_events=1000, seal_seconds=3.0))

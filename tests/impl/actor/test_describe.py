@@ -113,8 +113,7 @@ def events_of(c: Cluster, name: str) -> list[AnyEvent]:
 
 
 def test_the_events_of_a_lease_system_say_what_its_records_and_messages_do() -> None:
-    """Leases that grow and end: each message that a step has received is one that a step has sent, and the last
-    step of each machine tells its record."""
+    """Messages that steps have received are those that others have sent; last steps tell the records that are there."""
     seen = dict[str, int]()
 
     async def story() -> None:

@@ -385,3 +385,18 @@ def test_a_receiver_that_lacks_them_however_often_is_busy() -> None:
     assert reply.answer is Delivery.BUSY
     assert line.frames.count(MESSAGE) == ROUNDS
     assert max(map(line.frames.count, line.frames)) <= ROUNDS
+
+
+def test_an_answer_that_names_what_is_lacked_says_who_has_proven_to_have_asked(program: Program) -> None:
+    """Replies to a message, whether it is taken, lacks values or comes again, tell its transport whose it is."""
+
+    async def story(e: Estate) -> None:
+        await e.put({1: properties(1)})
+        frames = await e.offer()
+        message = next(frame for frame in frames if not frame.startswith(pages.START))
+        assert [(r.answer, r.proven) for r in await e.receive(message)] == [(Delivery.TAKEN, "alice")]
+        await e.restart("clerk")
+        (reply,) = await e.receive(message)
+        assert (reply.answer, reply.proven) == (Delivery.LACKS, "alice")
+
+    told(program, story)
