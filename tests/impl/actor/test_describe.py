@@ -20,6 +20,7 @@ from leasehold.impl.events.event import AnyEvent, FoundEvent, MachineStep, StepE
 from leasehold.impl.lease.cluster import Cluster
 from tests.impl.actor import estate
 from tests.impl.actor.alone import program_of
+from tests.impl.actor.test_messages import TWINS
 from tests.impl.virtual import virtual
 
 
@@ -192,3 +193,27 @@ def test_a_chain_that_begins_with_records_tells_each_as_it_is() -> None:
             assert serving >= 2
 
     virtual(story())
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("role", ["asker", "answerer", "chief"])
+def test_numbers_of_messages_stand_by_the_names_of_neighbours(
+    tmp_path_factory: pytest.TempPathFactory, role: str, number: int
+) -> None:
+    """Numbers of each machine are told by its own neighbours' names, those that are not 0."""
+    twins = program_of(tmp_path_factory.mktemp("numbered"), TWINS)
+    core, describer = twins.roles[role], EventDescriber(twins, RowCodec(twins).codecs)
+    names = {
+        "asker": {f"answerer[{number}]", "chief"},
+        "answerer": {f"asker[{number}]"},
+        "chief": {"asker[0]", "asker[1]"},
+    }[role]
+    at = twins.neighbours(core, number)
+    assert set(at) == names
+    for quiet in (None, *at):
+        record = list(core.first(number))
+        record[core.sent_at] = tuple(0 if name == quiet else 3 + n for n, name in enumerate(at))
+        record[core.received_at] = tuple(7 + n if name == quiet else 0 for n, name in enumerate(at))
+        told_of = describer.record(core, tuple(record))
+        assert told_of.sent == {name: 3 + n for n, name in enumerate(at) if name != quiet}
+        assert told_of.received == {name: 7 + n for n, name in enumerate(at) if name == quiet}
