@@ -9,7 +9,8 @@ processes.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
 
@@ -43,3 +44,24 @@ def every_partition(actors: Sequence[str]) -> list[ActorPartition]:
 def drawn_partition(chance: random.Random, actors: Sequence[str], term: int) -> tuple[ActorPartition, int]:
     """A partition at random, and for how many ticks it lasts: longer than a term."""
     return chance.choice(every_partition(actors)), term + chance.randint(1, LONGER)
+
+
+class LinkCuts:
+    """The partitions over each link, sender and receiver: a link is open again when all of them have healed."""
+
+    def __init__(self) -> None:
+        self._partitions: Counter[tuple[str, str]] = Counter()
+
+    def part(
+        self, links: Iterable[tuple[str, str]], heal: Callable[[set[tuple[str, str]]], None]
+    ) -> Callable[[], None]:
+        """Counts a partition; returns what ends it, once, and hands the links that are open then to `heal`."""
+        cut = set(links)
+        self._partitions.update(cut)
+
+        def end() -> None:
+            self._partitions.subtract(cut)
+            heal({link for link in cut if not self._partitions[link]})
+            cut.clear()
+
+        return end

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from leasehold.faults.partition import LinkCuts
 from leasehold.impl.transport.limits import TransportLimits
 from leasehold.impl.transport.reception import Reception
 from leasehold.impl.transport.transport import Delivery, Receive, Reply, TransportError
@@ -87,6 +88,7 @@ class SimulatedNetwork:
         self.holds = False
         self.conditions = NO_FAULTS
         self.cut: set[tuple[str, str]] = set()
+        self._cuts = LinkCuts()
         self.in_transit: list[Packet] = []
         self.delivered: list[Packet] = []
         self.lost = 0
@@ -115,9 +117,9 @@ class SimulatedNetwork:
 
     def part(self, links: Iterable[tuple[str, str]]) -> Callable[[], None]:
         """Lets no packet pass between some pairs of members' names, sender and receiver; returns what heals it."""
-        cut = {(SCHEME + sender, SCHEME + receiver) for sender, receiver in links} - self.cut
+        cut = {(SCHEME + sender, SCHEME + receiver) for sender, receiver in links}
         self.cut |= cut
-        return lambda: self.cut.difference_update(cut)
+        return self._cuts.part(cut, self.cut.difference_update)
 
     # Packets
 

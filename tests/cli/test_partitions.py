@@ -51,7 +51,11 @@ def test_each_link_is_cut_by_itself(tmp_path: Path) -> None:
         heal_both = links.part(ActorPartition(one, other))
         heal_both()
         assert {link for link, proxy in links.proxies.items() if proxy.mode == DEAF} == {(one, other)}
+        heal_both = links.part(ActorPartition(one, other))
         heal()
+        cut = {link for link, proxy in links.proxies.items() if proxy.mode == DEAF}
+        assert cut == {(one, other), (other, one)}  # of two that overlap, the first one's end opens nothing
+        heal_both()
         assert {proxy.mode for proxy in links.proxies.values()} == {OPEN}
     finally:
         links.close()

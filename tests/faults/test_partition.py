@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from itertools import product
 
 import pytest
 
-from leasehold.faults.partition import LONGER, drawn_partition, every_partition
+from leasehold.faults.partition import LONGER, LinkCuts, drawn_partition, every_partition
+from leasehold.faults.simulation.network import SCHEME, SimulatedNetwork
 
 
 @pytest.mark.parametrize("actors", ["", "a", "ab", "abc", "abcd"])
@@ -28,3 +30,23 @@ def test_any_partition_is_drawn_and_lasts_longer_than_a_term() -> None:
     assert {ticks for _, ticks in drawn} == set(range(6, 6 + LONGER))
     again = random.Random(3)
     assert [drawn_partition(again, "abc", 5) for _ in range(400)] == drawn
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_link_is_open_when_every_partition_over_it_has_healed(seed: int) -> None:
+    """Held against the partitions themselves, which begin and heal in any order, some of them healed twice."""
+    chance, every = random.Random(seed), every_partition("abc")
+    network, cuts, closed = SimulatedNetwork(), LinkCuts(), set()
+    going: list[tuple[frozenset[tuple[str, str]], list[Callable[[], None]]]] = []
+    for _ in range(60):
+        if going and chance.random() < 0.5:
+            _, heals = going.pop(chance.randrange(len(going)))
+            for heal in heals * chance.choice([1, 2]):
+                heal()
+        else:
+            links = chance.choice(every).links
+            closed |= links
+            going.append((links, [network.part(links), cuts.part(links, closed.difference_update)]))
+        parted = set().union(*(links for links, _ in going))
+        assert closed == parted
+        assert network.cut == {(SCHEME + sender, SCHEME + receiver) for sender, receiver in parted}

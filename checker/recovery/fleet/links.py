@@ -5,11 +5,12 @@ Each actor has a trust set of its own, in which the others are where its proxies
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from urllib.parse import urlsplit
 
 from leasehold.checker.recovery.processes.proxy import DEAF, OPEN, TcpProxy
-from leasehold.faults.partition import ActorPartition
+from leasehold.faults.partition import ActorPartition, LinkCuts
 from leasehold.impl.fleet import SystemFleet
 from leasehold.impl.identity import trust_file
 from leasehold.impl.identity.trust import readdress
@@ -26,6 +27,7 @@ class Links:
         fleet.trusts = {name: f"trust-{name}.yaml" for name in fleet.roles}
         fleet.prepare()
         self.proxies: dict[tuple[str, str], TcpProxy] = {}
+        self._cuts = LinkCuts()
         trust = trust_file.change(fleet.folder / "trust.yaml", lambda known: known)
         for sender, file in fleet.trusts.items():
             own = trust
@@ -38,15 +40,12 @@ class Links:
 
     def part(self, partition: ActorPartition) -> Callable[[], None]:
         """Returns what one actor sends to the other does not come any more; returns what heals it."""
-        cut = [self.proxies[link] for link in partition.links if self.proxies[link].mode == OPEN]
-        for proxy in cut:
-            proxy.turn(DEAF)
+        self._turn(partition.links, DEAF)
+        return self._cuts.part(partition.links, partial(self._turn, mode=OPEN))
 
-        def heal() -> None:
-            for proxy in cut:
-                proxy.turn(OPEN)
-
-        return heal
+    def _turn(self, links: Iterable[tuple[str, str]], mode: str) -> None:
+        for link in links:
+            self.proxies[link].turn(mode)
 
     def close(self) -> None:
         for proxy in self.proxies.values():

@@ -200,15 +200,3 @@ def test_a_partition_in_words_and_links() -> None:
     assert both.links == {("a", "b"), ("b", "a")}
     assert one_way.links == {("a", "b")}
     assert len(set(every_partition("abc"))) == 9
-
-
-def test_two_partitions_heal_one_by_one() -> None:
-    """What both cut is open again only where the first one ends, as it is the first one's."""
-    sim = LeaseSimulation(compiled(2, True)[0])
-    first = sim.network.part({("a", "b")})
-    second = sim.network.part({("a", "b"), ("b", "a")})
-    second()
-    assert sim.network.cut == {("memory:a", "memory:b")}
-    first()
-    assert sim.network.cut == set()
-    sim.close()
