@@ -150,3 +150,25 @@ def test_what_is_too_large_is_refused_with_its_size():
     reply = replace(LIMITS, parcel=10).too_large(b"x" * 11)
     assert (reply.answer.value, reply.reason) == ("refused", "the frame has 11 bytes, and 10 are accepted")
     assert replace(LIMITS, body=LIMITS.parcel + 4).body == LIMITS.parcel + 4
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 30)), max_size=60))
+def test_each_line_is_logged_or_counted_once(events):
+    """Of each kind, the lines and the counts that they say add up to what was to be logged, but for what waits."""
+    seen = []
+    logger = logging.Logger("test.sparse.counted")
+    logger.addHandler(handler := logging.Handler())
+    handler.emit = lambda record: seen.append(record.getMessage())
+    log, now, asked = SparseLog(logger, per_second=1, burst=2), 0.0, {"a": 0, "b": 0}
+    for kind, tenths in events:
+        now += tenths / 10
+        asked[kind] += 1
+        log.warning(now, kind, f"line of {kind}")
+    for kind in asked:  # long after, a last line tells all that waits
+        asked[kind] += 1
+        log.warning(now + 100, kind, f"line of {kind}")
+    for kind, count in asked.items():
+        lines = [line for line in seen if line.startswith(f"line of {kind}")]
+        left_out = [int(line.partition("(and ")[2].split()[0]) for line in lines if "(and" in line]
+        assert len(lines) + sum(left_out) == count
+        assert 0 not in left_out
