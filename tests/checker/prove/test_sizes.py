@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 
 import pytest
@@ -125,3 +125,38 @@ def test_what_is_known_of_sizes_is_true_of_all_small_sets(machines: int) -> None
         assert solver.check(sizes[0] == len(a), sizes[1] == len(b)) == z3.sat, (a, b)
         if a < b and len(b - a) == 1:
             assert solver.check(sizes[1] - sizes[0] != 1) == z3.unsat, (a, b)
+
+
+COUNTED = {
+    "system": "constants: {n: {type: int, value: 3, min: 2, max: 9}}\nroles: {a: {}, w: {instances: n}}\n"
+    "environment: {go: {to: w}}\n",
+    "messages": "messages: {}\n",
+    "roles/a": 'role: a\ndata: {s: {type: "set[w]"}, t: {type: "set[w]"}}\nstates: {s: {initial: true}}\n',
+    "roles/w": "role: w\ndata: {x: {type: int, min: 0}, y: {type: int, min: 0}}\n"
+    "events: {go: {fields: {x: {type: int, min: 0, explore: [0, 2]}, y: {type: int, min: 0, explore: [0, 2]}}}}\n"
+    "states: {w: {initial: true, on: {go: {to: w, set: {x: event.x, y: event.y}}}}}\n",
+}
+AGGREGATES = [
+    "len(a.s)", "len(a.t)", "len(w - a.s)", "len(a.s & a.t)", "len(a.s | a.t)",
+    "count(v.x > 0 for v in w)", "count(v.y > 0 for v in w)", "count(v in a.s and v.x > 0 for v in w)",
+    *(f"{of}(v.{data} for v in w)" for of in ("sum", "min", "max") for data in "xy"),
+    *(f"sum(v.{data} for v in w if v in {of})" for data in "xy" for of in ("a.s", "a.t")),
+]  # fmt: skip
+
+
+def test_no_two_counts_share_their_number(tmp_path: Path) -> None:
+    """Each is of its own set, numbers and kind: in some state any two differ, so their equality is refutable."""
+    pairs = list(combinations(AGGREGATES, 2))
+    folder = written(tmp_path, COUNTED, "true")
+    equal = (f'  equal_{n}: {{always: "({one}) == ({other})"}}\n' for n, (one, other) in enumerate(pairs))
+    (folder / "invariants.yaml").write_text("properties:\n" + "".join(equal))
+    encoding = ANY.encoding(load(folder))
+    goals = {claim.name: z3.Not(encoding.now(claim)) for claim in claims_of(encoding)}
+    assert goals.keys() >= {f"equal_{n}" for n in range(len(pairs))}
+    shared = []
+    for n, pair in enumerate(pairs):
+        solver = z3.Solver()
+        solver.set("rlimit", 200_000)
+        solver.add(goals[f"equal_{n}"], *encoding.sorts.cardinals.facts([goals[f"equal_{n}"]]))
+        shared += [pair] if solver.check() == z3.unsat else []
+    assert shared == []
