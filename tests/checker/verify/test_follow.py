@@ -52,6 +52,25 @@ def verification(paths: dict[str, Path], url: str = IN_MEMORY, seed: int = SEED)
     return SourceVerification(of, readers)
 
 
+def test_a_source_that_is_away_is_unreachable_until_it_is_back(tmp_path: Path) -> None:
+    """Each round tells those that cannot be read now; when all are back, the result is as if none had been away."""
+    paths, chance = files(tmp_path), Random(2)
+    following, plain = verification(paths), verification(paths)
+    away: set[str] = set()
+    for number in range(12):
+        for name, path in paths.items():
+            if chance.random() < 0.5:
+                away ^= {name}
+                hidden = path.with_suffix(".away")
+                hidden.replace(path) if hidden.exists() else path.replace(hidden)
+        following.step(judge=number % 2 == 0)
+        assert following.unreachable.keys() == away
+    for name in away:
+        paths[name].with_suffix(".away").replace(paths[name])
+    assert following.to_the_end() == plain.to_the_end()
+    assert following.unreachable == {}
+
+
 def test_a_source_that_has_grown_is_read_on(tmp_path: Path) -> None:
     url = f"sqlite:{tmp_path / 'kept.db'}"
     for share in (0.3, 0.3, 0.7, 1.0):
