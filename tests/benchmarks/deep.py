@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from leasehold.checker.crash.analysis import deepen
 from leasehold.cli.crash_report import Completed
+from leasehold.impl.words import counted
 from leasehold.spec import load
 from tests.benchmarks import page
 from tests.benchmarks.measure import say
@@ -34,7 +35,7 @@ def main() -> None:
 
 def _page(limits: str, settings: Mapping[str, str], found: Sequence[Completed]) -> str:
     constants = ", ".join(f"`{name}={value}`" for name, value in settings.items())
-    whole = sum(b.complete for b in found)
+    whole = counted(sum(b.complete for b in found), "budget")
     most = max(b.states for b in found)
     enough = next(n for n, b in enumerate(found) if b.states == most)
     rest = f" After `{found[enough].faults}` more faults led to no more states." if enough < len(found) - 1 else ""
@@ -42,7 +43,7 @@ def _page(limits: str, settings: Mapping[str, str], found: Sequence[Completed]) 
         "# The lease under ever larger budgets of faults", "",
         f"What `leasehold crash lease --faults deep {limits}` finds, with {constants}: one fault more at",
         "a time. Of each budget every state is visited, every property decided, and whether each fair run comes back",
-        f"to a state that is reached without faults. {whole} budgets were finished.{rest}",
+        f"to a state that is reached without faults. Finished: {whole}.{rest}",
         "`python -m tests.benchmarks.deep` repeats it.", "",
         "| faults | states | seconds | verdict |", "|---|---:|---:|---|",
         *(f"| `{b.faults}` | {b.states:,} | {b.seconds:,.0f} | {b.verdict} |" for b in found),

@@ -23,7 +23,7 @@ from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.starter import __file__ as STARTER
 from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.impl.lease.fleet_monitor import FleetMonitor, Observation
-from tests.chaos.test_chaos import unit as started_in
+from tests.checker.recovery.lease.processes.test_outside import unit as started_in
 from tests.cli.test_json import reference
 
 A = "tenant:1"
