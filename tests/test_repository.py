@@ -71,6 +71,17 @@ def test_every_folder_with_modules_is_a_package_that_says_what_it_is() -> None:
             assert (folder / "__init__.py").read_text().startswith('"""'), folder
 
 
+# By suffix the kinds of files that are written or generated here; what an editor or a merge leaves behind is none.
+KINDS = {
+    "", ".c", ".cfg", ".css", ".db", ".dot", ".h", ".html", ".ini", ".js", ".json", ".key", ".mark", ".md", ".mmd",
+    ".py", ".sarif", ".sql", ".svg", ".tla", ".toml", ".txt", ".typed", ".xml", ".yaml", ".yml",
+}  # fmt: skip
+
+
+def test_no_file_is_left_over() -> None:
+    assert [name for name in _files() if Path(name).suffix not in KINDS] == []
+
+
 def test_systems_are_yaml_and_nothing_else() -> None:
     files = [path for path in (ROOT / "spec" / "systems").rglob("*") if path.is_file()]
     assert {path.suffix for path in files} == {".yaml"}
