@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
-from tests.style.docstrings import HEADLESS, found_in, headless
+from tests.style import docstrings
+from tests.style.docstrings import HEADLESS, ROOT, files, found_in, headless, main
 
 
 @pytest.mark.parametrize("word", sorted(HEADLESS))
@@ -33,3 +37,23 @@ class Unit:
 '''
     assert sorted(found_in(text)) == [(1, "What it is."), (3, "Whether it is."), (10, "Of it.")]
     assert list(found_in("")) == []
+
+
+def test_all_that_is_shipped_is_looked_at() -> None:
+    """The files are those of a walk that follows the links of the package."""
+    walked = (Path(folder, name) for folder, _, names in os.walk(ROOT / "src", followlinks=True) for name in names)
+    assert {*files([])} == {path.resolve() for path in walked if path.suffix == ".py"}
+
+
+def test_what_is_found_fails_the_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(docstrings, "ROOT", tmp_path)
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "good.py").write_text('"""A unit."""')
+    assert main(["."]) == 0
+    (tmp_path / "inner" / "bad.py").write_text('"""What it is."""')
+    assert (main(["good.py"]), main(["."])) == (0, 1)
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "inner/bad.py:1: headless docstring: What it is.", "headless docstrings: 1"
+    ]  # fmt: skip
