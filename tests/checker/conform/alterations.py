@@ -276,6 +276,11 @@ def another_reason(known: KnownSystem, step: MachineStep) -> MachineStep | None:
 
 
 @of_step
+def a_reason_is_missing(known: KnownSystem, step: MachineStep) -> MachineStep | None:
+    return replace(step, reason="") if step.reason else None
+
+
+@of_step
 def a_message_is_not_sent(known: KnownSystem, step: MachineStep) -> MachineStep | None:
     return replace(step, sends=step.sends[1:]) if step.sends else None
 

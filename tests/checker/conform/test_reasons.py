@@ -55,6 +55,7 @@ FOUND = {
     "another_transition": ("step", TAKES),
     "no_transition": ("step", r"takes nothing at .*; the specification has \w+/"),
     "another_reason": ("step", r"the reason is '.*', and the log has '.*'$"),
+    "a_reason_is_missing": ("step", r"the reason is '.+', and the log has ''$"),
     "a_message_is_not_sent": ("step", r"sends .* at .*; the specification has \w+ "),
     "a_message_is_sent_twice": ("step", r"sends .* at .*; the specification has \w+ "),
     "sent_with_another_number": ("step", r"it sends .*, and the log has "),
