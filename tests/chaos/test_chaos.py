@@ -1,4 +1,4 @@
-"""What is left over is seen, and a short chaos run leaves nothing behind."""
+"""A short chaos run leaves nothing behind, and what would be left is seen."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Numbered:
         return rank[self.sent], tuple(queue)
 
     def change(self, kind: str, fields: tuple[int, ...]) -> None:
-        """What is sent again is worked out anew from a record that has changed since."""
+        """Works out anew what is sent again, from a record that has changed since."""
         if self.sent:
             self.contents[self.sent] = (kind, fields)
 

@@ -63,6 +63,22 @@ def test_guests_of_two_leases_never_use_one_unit(faults: str) -> None:
     assert _violated(only_these(load("contention", {"last_end": 1} if faults else {}), CONTENTION), faults) == {}
 
 
+def _torn_down(
+    place: Path, name: str, constants: dict[str, int | bool], depth: int, edit: tuple[str, str, str]
+) -> tuple[str, int | None]:
+    """The verdict, and the length of its path, on whether no unit is torn down under a guest, with one file edited."""
+    for system in {name, "lease"}:  # whose roles contention includes
+        shutil.copytree(shipped_folder(system), place / system)
+    (place / name / "expected.yaml").unlink()
+    file, old, new = edit
+    text = (place / name / file).read_text()
+    assert old in text
+    (place / name / file).write_text(text.replace(old, new))
+    asked = only_these(load(place / name, constants), ["a_unit_is_not_torn_down_under_a_guest"])
+    (found,) = explore(asked, limits=Limits(depth=depth)).properties
+    return found.verdict, None if found.path is None else len(found.path)
+
+
 # A unit of three is lost, and the holder gives one back before it has heard of another that its site has taken for it.
 GIVES_BACK = {"max_units": 3, "losses": True, "repair_limit": 0, "expiry": False, "close_early": False}
 
@@ -70,17 +86,9 @@ GIVES_BACK = {"max_units": 3, "losses": True, "repair_limit": 0, "expiry": False
 @pytest.mark.long
 @pytest.mark.parametrize("named", [True, False], ids=["what it keeps is named", "what it gives back alone"])
 def test_a_site_tears_down_nothing_that_its_holder_keeps(named: bool, tmp_path: Path) -> None:
-    folder = shutil.copytree(shipped_folder("lease"), tmp_path / "lease")
-    (folder / "expected.yaml").unlink()
-    site = folder / "roles/authority.yaml"
-    text, kept = site.read_text(), "u.state != failed and (u in kept or len(s) <= limit)"
-    assert kept in text
-    site.write_text(text if named else text.replace(kept, "u.state != failed"))
-    name = "a_unit_is_not_torn_down_under_a_guest"
-    found = explore(only_these(load(folder, GIVES_BACK), [name]), limits=Limits(depth=29))
-    (verdict,) = found.properties
-    assert verdict.verdict == ("bounded" if named else "violated")
-    assert (None if verdict.path is None else len(verdict.path)) == (None if named else 26)
+    kept = "u.state != failed and (u in kept or len(s) <= limit)"
+    edit = ("roles/authority.yaml", kept, kept if named else "u.state != failed")
+    assert _torn_down(tmp_path, "lease", GIVES_BACK, 29, edit) == (("bounded", None) if named else ("violated", 26))
 
 
 # A lease that was over is resumed for two units, one of which a guest still leaves, and its holder is not told in time.
@@ -90,20 +98,9 @@ RESUMED = {"leases": 1, "max_units": 2, "losses": True, "repair_limit": 0, "repl
 @pytest.mark.long
 @pytest.mark.parametrize("told", [True, False], ids=["as shipped", "of units that no holder was told of"])
 def test_a_lease_that_is_resumed_is_used_when_its_holder_is_told(told: bool, tmp_path: Path) -> None:
-    for name in ("contention", "lease"):
-        shutil.copytree(shipped_folder(name), tmp_path / name)
-    folder = tmp_path / "contention"
-    (folder / "expected.yaml").unlink()
-    properties = folder / "invariants.yaml"
-    text, excused = properties.read_text(), " or old(g.state == leaving and unit_of_guest(g) not in site_of(g).told)"
-    assert excused in text
-    properties.write_text(text if told else text.replace(excused, ""))
-    name = "a_unit_is_not_torn_down_under_a_guest"
-    found = explore(only_these(load(folder, RESUMED), [name]), limits=Limits(depth=28))
-    (verdict,) = found.properties
-    assert (verdict.verdict, None if verdict.path is None else len(verdict.path)) == (
-        ("bounded", None) if told else ("violated", 27)
-    )
+    excused = " or old(g.state == leaving and unit_of_guest(g) not in site_of(g).told)"
+    edit = ("invariants.yaml", excused, excused if told else "")
+    assert _torn_down(tmp_path, "contention", RESUMED, 28, edit) == (("bounded", None) if told else ("violated", 27))
 
 
 # The guests stay: no state that waits for its site makes them leave.

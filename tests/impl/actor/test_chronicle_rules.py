@@ -34,7 +34,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
 
 
 class Commit(NamedTuple):
-    """What was there before a commit, and what it brought."""
+    """The events before a commit, and those that it brought."""
 
     first: int
     last: int

@@ -1,4 +1,4 @@
-"""How events tell of records and steps, held against the records and messages themselves."""
+"""The descriptions of records and steps in events, held against the records and messages themselves."""
 
 from __future__ import annotations
 

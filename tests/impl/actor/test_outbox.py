@@ -387,7 +387,7 @@ def test_a_message_of_a_session_is_said_until_it_is_taken_whatever_the_state_say
 
 
 def test_a_refusal_is_told_once_in_a_row() -> None:
-    """What was busy or refused in between makes no new row; what was taken does."""
+    """A message that was busy or refused in between makes no new row; one that was taken does."""
     heard: list[str] = []
     answers = [UNTRUSTED, BUSY, UNTRUSTED, TAKEN, UNTRUSTED, UNREACHABLE]
 

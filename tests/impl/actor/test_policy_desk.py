@@ -186,7 +186,7 @@ def test_an_answer_that_was_refused_is_asked_for_later_and_later_until_it_is_of_
 
 
 def test_a_policy_that_fails_with_its_leases_is_made_anew_later_and_later() -> None:
-    """How often it failed is forgotten when it has answered anything after that."""
+    """The count of failures is forgotten when the policy has answered anything after them."""
 
     async def story(d: Desk) -> None:
         d.all = [(("recovered", "x"), job("lease x")), (("recovered", "y"), job("lease y"))]

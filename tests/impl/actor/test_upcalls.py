@@ -179,7 +179,7 @@ def test_wishes_that_a_policy_cannot_tell_are_a_mistake_of_its_own() -> None:
 
 
 def test_renewed_policies_are_as_they_were_made(scene: Scene) -> None:
-    """What they decided, and what was to be kept of them, since the last commit was never so."""
+    """Decisions since the last commit, and what was to be kept of them, have never been."""
     before: Any = dict(scene.environment.policies)
     before["broker"].wishes = {"tenant:1": b"one"}
     scene.upcalls._take(Answer([], {"tenant:2": b"two"}), awaited=False)
@@ -287,7 +287,7 @@ def test_a_wait_is_explained_by_the_policy_that_can(scene: Scene) -> None:
 
 
 def test_a_command_of_a_client_is_answered_by_what_follows_from_it(scene: Scene) -> None:
-    """What follows is not judged yet: its turn does that."""
+    """The steps that follow are not judged yet: their turn does that."""
     policy: Any = scene.environment.policies["broker"]
     policy.answers = [CLOSE]
     command = PolicyCommand("broker", "demand", ("tenant:1", {"of": [1]}), {"urgent": True})

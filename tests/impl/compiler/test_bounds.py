@@ -1,4 +1,4 @@
-"""What bounds exploring is obeyed by no run, and asked of none: by who reads a constant, and what it says of runs."""
+"""A bound of exploring is obeyed by no run, and asked of none: by who reads it, and what it says of runs."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def test_what_is_left_out_is_empty(kind: type[msgspec.Struct]) -> None:
 
 
 def test_a_record_s_digest_is_the_beginning_of_that_of_its_json() -> None:
-    """Of each field; two records that differ in one have two digests."""
+    """Each field counts: two records that differ in one have two digests."""
     assert record_digest(RECORD) == sha256(msgspec.json.encode(RECORD, order="deterministic")).hexdigest()[:16]
     changes: dict[str, Any] = {
         "state": "idle", "data": {"units": 3}, "epoch": 4, "sent": {}, "received": {"broker": 3}, "since": {"join": 2}

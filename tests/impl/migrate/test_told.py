@@ -1,4 +1,4 @@
-"""What a migration tells: its summary, its events, its problems, and schemas as they are kept and compared."""
+"""The words of a migration: its summary, events and problems, and schemas as they are kept and compared."""
 
 from __future__ import annotations
 

@@ -547,21 +547,12 @@ def test_each_peer_that_is_named_is_trusted_and_of_that_role(named: dict[str, st
 # The process
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    key = PrivateKey.generate()
-    key.save(Path("broker.key"))
-    trust_file.save(Path("trust.yaml"), add(Trust(), "broker", "broker", key.public, "http://127.0.0.1:1"))
-    return tmp_path
-
-
 def built(**more: Any) -> Built:
     inventory = {"units": [{"name": "node", "count": 2}]}
     return build(parse_config({**NEEDED, "inventory": inventory, **more}), ("broker",))
 
 
-def test_each_setting_of_an_actor_arrives_where_it_is_used(folder: Path) -> None:
+def test_each_setting_of_an_actor_arrives_where_it_is_used(broker_folder: Path) -> None:
     made = built(
         retire_after_ticks=7, reopen_pause_seconds=0.25, clock={"tick_seconds": 2.5}, events={"keep": 3, "most": 5},
         messages={"first_pause_seconds": 0.125}, handling={"tries": 9}, deciding={"longest_seconds": 7.5},
@@ -580,7 +571,9 @@ def test_each_setting_of_an_actor_arrives_where_it_is_used(folder: Path) -> None
     assert build(parse_config({**NEEDED, "inventory": {"units": [{"name": "n"}]}}), twice).roles == ("broker",)
 
 
-def test_a_process_serves_with_its_settings_and_leaves_nothing(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_process_serves_with_its_settings_and_leaves_nothing(
+    broker_folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Its socket, metrics, watchdog, archive and history while it runs; afterwards all is as it was."""
     told: list[str] = []
     with socket.socket() as probe:
@@ -627,7 +620,7 @@ def test_a_process_serves_with_its_settings_and_leaves_nothing(folder: Path, cap
     ]  # fmt: skip
 
 
-def test_an_actor_that_cannot_start_ends_the_process_with_its_reason(folder: Path) -> None:
+def test_an_actor_that_cannot_start_ends_the_process_with_its_reason(broker_folder: Path) -> None:
     """What an operator has to cure; all that was begun is ended, and the socket is not made."""
     made = built(store="sqlite:nowhere/broker.db")
     with pytest.raises(ConfigError, match=r"broker cannot start: nowhere/broker\.db: there is no folder"):
@@ -637,7 +630,9 @@ def test_an_actor_that_cannot_start_ends_the_process_with_its_reason(folder: Pat
     assert gc.isenabled()
 
 
-def test_a_process_begins_as_soon_as_its_store_can_be_opened(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_process_begins_as_soon_as_its_store_can_be_opened(
+    broker_folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     made, tries = built(reopen_pause_seconds=0.02), list[float]()
     start = made.actor.start
 
@@ -666,7 +661,7 @@ def test_a_process_begins_as_soon_as_its_store_can_be_opened(folder: Path, caplo
 
 
 def test_a_process_that_is_asked_to_end_before_its_store_can_be_opened_ends_well(
-    folder: Path, caplog: pytest.LogCaptureFixture
+    broker_folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     made = built(reopen_pause_seconds=30.0)
 
@@ -693,7 +688,7 @@ def test_a_process_that_is_asked_to_end_before_its_store_can_be_opened_ends_well
     assert gc.isenabled()
 
 
-def test_the_end_of_one_actor_is_the_end_of_all(folder: Path) -> None:
+def test_the_end_of_one_actor_is_the_end_of_all(broker_folder: Path) -> None:
     """One that fails ends the others well, and its error is that of the process."""
     key = PrivateKey.generate()
     key.save(Path("other.key"))

@@ -10,9 +10,6 @@ from pathlib import Path
 import pytest
 
 from leasehold.impl.actor.environment import ActorError
-from leasehold.impl.identity import trust_file
-from leasehold.impl.identity.keys import PrivateKey
-from leasehold.impl.identity.trust import Trust, add
 from leasehold.impl.server.build import Built, build
 from leasehold.impl.server.config import parse_config
 from leasehold.impl.server.serve import serve
@@ -21,12 +18,8 @@ from leasehold.impl.store.store import Batch, Fenced, RecordKey
 
 
 @pytest.fixture
-def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Built:
+def built(broker_folder: Path) -> Built:
     """A broker that is not started yet, in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-    key = PrivateKey.generate()
-    key.save(Path("broker.key"))
-    trust_file.save(Path("trust.yaml"), add(Trust(), "broker", "broker", key.public, "http://127.0.0.1:1"))
     given = {
         "name": "broker", "store": "sqlite:broker.db", "listen": "http://127.0.0.1:0", "key": "broker.key",
         "trust": "trust.yaml", "inventory": {"units": [{"name": "node", "count": 2}]}, "peers": {},

@@ -103,6 +103,19 @@ class Receiver:
         return self.answer(frame) if callable(self.answer) else self.answer
 
 
+class GatedReceiver:
+    """Hands what comes to a receiver once its gate is open; `come` is set as soon as something has come."""
+
+    def __init__(self, receive):
+        self.receive = receive
+        self.come, self.gate = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, frame):
+        self.come.set()
+        await self.gate.wait()
+        return await self.receive(frame)
+
+
 @pytest.fixture
 def receiver():
     return Receiver()

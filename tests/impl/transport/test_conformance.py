@@ -10,6 +10,7 @@ from leasehold.impl.identity.envelope import Envelope
 from leasehold.impl.identity.pages import Lacking, cut, names_of
 from leasehold.impl.transport.limits import LIMITS
 from leasehold.impl.transport.transport import Delivery, Reply, TransportError
+from tests.impl.transport.conftest import GatedReceiver
 
 SMALL = replace(LIMITS, parcel=1000, body=4000)
 
@@ -231,20 +232,14 @@ def test_a_close_ends_what_is_being_sent_and_received(world, receiver, who):
 
 def test_what_is_being_received_at_a_close_may_end_within_a_moment(world, receiver):
     async def talk():
-        come, gate = asyncio.Event(), asyncio.Event()
-
-        async def receive(frame):
-            come.set()
-            await gate.wait()
-            return await receiver(frame)
-
+        receive = GatedReceiver(receiver)
         there, address = await world.start("there", receive)
         here, _ = await world.start("here", receiver)
         send = asyncio.create_task(here.send(address, b"x"))
-        await come.wait()
+        await receive.come.wait()
         closing = asyncio.create_task(there.close())
         await asyncio.sleep(0)
-        gate.set()
+        receive.gate.set()
         assert (await send).answer is Delivery.TAKEN
         await closing
         assert receiver.got == [b"x"]
@@ -254,21 +249,15 @@ def test_what_is_being_received_at_a_close_may_end_within_a_moment(world, receiv
 
 def test_a_sender_that_gives_up_does_not_stop_what_is_being_received(world, receiver):
     async def talk():
-        come, gate = asyncio.Event(), asyncio.Event()
-
-        async def receive(frame):
-            come.set()
-            await gate.wait()
-            return await receiver(frame)
-
+        receive = GatedReceiver(receiver)
         _, there = await world.start("there", receive)
         here, _ = await world.start("here", receiver)
         send = asyncio.create_task(here.send(there, b"x"))
-        await come.wait()
+        await receive.come.wait()
         send.cancel()
         await asyncio.wait([send])
         assert send.cancelled()
-        gate.set()
+        receive.gate.set()
         assert (await here.send(there, b"y")).answer is Delivery.TAKEN
         assert sorted(receiver.got) == [b"x", b"y"]
 

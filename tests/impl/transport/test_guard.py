@@ -8,6 +8,7 @@ import socket
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from random import Random
 from types import SimpleNamespace
 
@@ -467,6 +468,28 @@ def test_the_log_and_who_leaves_hear_which_limit_was_reached(caplog, address, li
     assert [record.getMessage() for record in caplog.records] == [words]
 
 
+async def second_of_the_end(acts):
+    """The second in which a connection on which something happens in some seconds is closed; None: not in 120."""
+    server, wire = Server(), Wire()
+    guard = server.connect(wire)
+    happen = {
+        "asked": partial(server.guards.asked, wire), "answered": guard.answered, "pause": guard.pause_writing,
+        "resume": guard.resume_writing, "data": partial(guard.data_received, b"x"),
+        "lost": partial(guard.connection_lost, None),
+    }  # fmt: skip
+    closed = None
+    if -1 in acts:
+        happen[acts[-1]]()
+    for second in range(120):
+        if second in acts:
+            happen[acts[second]]()
+        await asyncio.sleep(0.5)
+        if wire.aborts and closed is None:
+            closed = second
+        await asyncio.sleep(0.5)
+    return closed
+
+
 def test_who_takes_no_answer_is_closed_when_its_time_is_over() -> None:
     """The time runs from the first pause until writing goes on, and anew from the next pause."""
 
@@ -476,25 +499,7 @@ def test_who_takes_no_answer_is_closed_when_its_time_is_over() -> None:
             ({0: "pause", 29: "resume", 40: "pause"}, 70), ({0: "pause", 10: "lost"}, None), ({0: "resume"}, None),
             ({5: "pause", 6: "resume", 7: "resume", 8: "pause"}, 38), ({0: "pause", 3: "answered"}, 30),
         ):  # fmt: skip
-            server, wire = Server(), Wire()
-            guard = server.connect(wire)
-            server.guards.asked(wire)
-            closed = None
-            for second in range(120):
-                match acts.get(second):
-                    case "pause":
-                        guard.pause_writing()
-                    case "resume":
-                        guard.resume_writing()
-                    case "answered":
-                        guard.answered()
-                    case "lost":
-                        guard.connection_lost(None)
-                await asyncio.sleep(0.5)
-                if wire.aborts and closed is None:
-                    closed = second
-                await asyncio.sleep(0.5)
-            assert closed == end, acts
+            assert await second_of_the_end({-1: "asked"} | acts) == end, acts
 
     virtual(story())
 
@@ -511,24 +516,7 @@ def test_each_request_has_the_time_of_the_first_from_its_first_byte_on() -> None
             ({0: "asked", 1: "answered", 50: "data", 55: "lost"}, None), ({}, 10),
             ({0: "asked", 1: "answered", 50: "data", 59: "asked", 60: "answered", 70: "data"}, 80),
         ):  # fmt: skip
-            server, wire = Server(), Wire()
-            guard = server.connect(wire)
-            closed = None
-            for second in range(120):
-                match acts.get(second):
-                    case "data":
-                        guard.data_received(b"x")
-                    case "asked":
-                        server.guards.asked(wire)
-                    case "answered":
-                        guard.answered()
-                    case "lost":
-                        guard.connection_lost(None)
-                await asyncio.sleep(0.5)
-                if wire.aborts and closed is None:
-                    closed = second
-                await asyncio.sleep(0.5)
-            assert closed == end, acts
+            assert await second_of_the_end(acts) == end, acts
 
     virtual(story())
 

@@ -23,6 +23,7 @@ from leasehold.impl.transport.lanes import SendQueue
 from leasehold.impl.transport.limits import LIMITS
 from leasehold.impl.transport.open import open_transport
 from leasehold.impl.transport.transport import Delivery, Reply, TransportError
+from tests.impl.transport.conftest import GatedReceiver
 
 QUICK = replace(LIMITS, header_seconds=0.2, body_seconds=0.2, close_seconds=0.5, parcel=1000, body=4000)
 
@@ -507,27 +508,21 @@ def test_an_address_that_never_answers_holds_up_no_other(http_world, receiver):
     http_world.run_all(talk())
 
 
-def test_addresses_that_once_were_are_forgotten_and_those_in_use_are_not(http_world, monkeypatch):
+def test_addresses_that_once_were_are_forgotten_and_those_in_use_are_not(http_world, receiver, monkeypatch):
     assert http._MOST_LANES == 1000
     monkeypatch.setattr(http, "_MOST_LANES", 3)
 
     async def talk():
-        gate, come = asyncio.Event(), asyncio.Event()
-
-        async def receive(frame):
-            come.set()
-            await gate.wait()
-            return Reply(Delivery.TAKEN)
-
+        receive = GatedReceiver(receiver)
         _, address = await http_world.start("there", receive)
         here, _ = await http_world.start("here", receive)
         waiting = asyncio.create_task(here.send(address, b"x"))
-        await come.wait()
+        await receive.come.wait()
         for n in range(20):
             await here.send(f"http://127.0.0.1:1/{n}", b"x")
             assert len(here._lanes) <= 3
             assert address in here._lanes
-        gate.set()
+        receive.gate.set()
         assert (await waiting).answer is Delivery.TAKEN
 
     http_world.run_all(talk())
@@ -686,26 +681,20 @@ def test_a_request_that_is_refused_ends_its_connection(http_world, receiver):
 
 def test_a_close_ends_connections_and_takes_no_new_ones_meanwhile(http_world, receiver):
     async def talk():
-        come, gate = asyncio.Event(), asyncio.Event()
-
-        async def receive(frame):
-            come.set()
-            await gate.wait()
-            return Reply(Delivery.TAKEN)
-
+        receive = GatedReceiver(receiver)
         there, address = await http_world.start("there", receive)
         idle = await Held.to(address)
         assert b" 200 " in await idle.ask(HEALTH)
         here, _ = await http_world.start("here", receiver)
         send = asyncio.create_task(here.send(address, b"x"))
-        await come.wait()
+        await receive.come.wait()
         guards = there._server.guards
         closing = asyncio.create_task(there.close())
         await asyncio.sleep(0.02)
         with pytest.raises(ConnectionRefusedError):
             await Held.to(address)
         assert not closing.done()
-        gate.set()
+        receive.gate.set()
         assert (await send).answer is Delivery.TAKEN
         await closing
         async with asyncio.timeout(5):

@@ -299,15 +299,26 @@ def test_where_nobody_listens_the_sender_is_told_so(nats_server):
     asyncio.run(talk())
 
 
-def test_one_that_listens_and_never_answers_does_not_keep_an_actor_from_its_subject(nats_server, receiver):
-    """The server may not have noticed yet that it is gone."""
+async def listening_stranger(nats_server, answer=None):
+    """A client that is no actor, and its subject; it answers with what `answer` returns, or never."""
     from nats.aio.client import Client
 
+    async def respond(message):
+        if answer is not None:
+            await message.respond(answer())
+
+    stranger, subject = Client(), f"test.{uuid.uuid4().hex}"
+    await stranger.connect(f"nats://127.0.0.1:{nats_server[1]}")
+    await stranger.subscribe(subject, cb=respond)
+    await stranger.flush()
+    return stranger, subject
+
+
+def test_one_that_listens_and_never_answers_does_not_keep_an_actor_from_its_subject(nats_server, receiver):
+    """The server may not have noticed yet that it is gone."""
+
     async def talk():
-        stranger, subject = Client(), f"test.{uuid.uuid4().hex}"
-        await stranger.connect(f"nats://127.0.0.1:{nats_server[1]}")
-        await stranger.subscribe(subject)
-        await stranger.flush()
+        stranger, subject = await listening_stranger(nats_server)
         there = NatsTransport(f"nats://127.0.0.1:{nats_server[1]}/{subject}")
         began = asyncio.get_running_loop().time()
         address = await there.start(receiver)
@@ -320,17 +331,8 @@ def test_one_that_listens_and_never_answers_does_not_keep_an_actor_from_its_subj
 
 
 def test_who_listens_and_answers_no_reply_is_unreachable(nats_server, receiver):
-    from nats.aio.client import Client
-
     async def talk():
-        stranger, subject = Client(), f"test.{uuid.uuid4().hex}"
-        await stranger.connect(f"nats://127.0.0.1:{nats_server[1]}")
-
-        async def answer(message):
-            await message.respond(contents.pop(0))
-
-        await stranger.subscribe(subject, cb=answer)
-        await stranger.flush()
+        stranger, subject = await listening_stranger(nats_server, lambda: contents.pop(0))
         here = NatsTransport(f"nats://127.0.0.1:{nats_server[1]}/{subject}.here")
         contents = [b"", b"[]", b'[["taken",""],["taken",""]]', b'[["taken",""]]']
         replies = [await here.send(f"nats://127.0.0.1:{nats_server[1]}/{subject}", b"x") for _ in range(4)]
@@ -411,17 +413,8 @@ def test_each_client_pays_for_its_own_refusals_over_all_its_requests(nats_server
 
 
 def test_a_server_without_an_answer_is_in_the_log_at_a_bounded_rate(nats_server, caplog):
-    from nats.aio.client import Client
-
     async def talk():
-        stranger, subject = Client(), f"test.{uuid.uuid4().hex}"
-        await stranger.connect(f"nats://127.0.0.1:{nats_server[1]}")
-
-        async def answer(message):
-            await message.respond(b"no reply")
-
-        await stranger.subscribe(subject, cb=answer)
-        await stranger.flush()
+        stranger, subject = await listening_stranger(nats_server, lambda: b"no reply")
         here, address = NatsTransport("nats://127.0.0.1:1/a"), f"nats://127.0.0.1:{nats_server[1]}/{subject}"
         for _ in range(30):
             reply = await here.send(address, b"x")

@@ -107,7 +107,7 @@ def test_a_guest_on_a_unit_of_another_lease_is_seen(
 
 
 def test_a_guest_that_runs_on_is_seen(tmp_path: Path) -> None:
-    """Where its unit is gone for a while, or the end that its site has confirmed is over."""
+    """A guest counts once its unit is gone for a while, or the end that its site has confirmed is over."""
     alone = looked(tmp_path, unit(tmp_path, "unit-0", "tenant:1", guest=True), seconds=ALONE_SECONDS + 0.5)
     assert list(alone.violations) == ["a guest of tenant:1 runs on unit-0, which is torn down"]
     ends = {"tenant:1": time.time() + 60, "tenant:2": time.time() - 1}
