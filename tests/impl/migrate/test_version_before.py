@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from leasehold.checker.recovery.monitor import MonitoredProperties
 from leasehold.cli.main import cli
 from leasehold.impl.clock import HandClock
 from leasehold.impl.identity.keys import PrivateKey
@@ -119,5 +120,38 @@ def test_what_was_under_way_at_the_stop_goes_on(tmp_path: Path) -> None:
             await cluster.advance(60)
             assert [cluster.state(f"tenant:{n}") for n in (1, 2, 3)] == [CLOSED] * 3
             assert cluster.handler.world.on() == set()
+
+    asyncio.run(run())
+
+
+def broken(cluster: Cluster, lease: str, properties: MonitoredProperties) -> set[str]:
+    """The properties of states that a lease's records do not have, as they were found."""
+    state = list(properties.world.initial_states()[0])
+    for actor in (cluster.tenant, cluster.broker, cluster.site):
+        for held in actor.table.instances.values():
+            if lease in (held.key.lease, held.serves):
+                at, size = properties.layout.at(held.core.role, held.number, None), len(held.core.view(held.record))
+                state[at : at + 1 + size] = [held.record[0], *held.record[held.core.data_at :][:size]]
+    assert properties.layout.clock is not None
+    state[properties.layout.clock] = cluster.clock.now()
+    return {name for name, holds in properties.states.items() if not holds(state, (), -1)}
+
+
+@pytest.mark.parametrize(
+    ("stores", "at", "settings"),
+    [(OLDEST, WRITTEN_AT, {}), (AT_REST, WRITTEN_AT, {}), (AT_WORK, 2, {"handler_limit": 30})],
+    ids=["oldest", "last", "at work"],
+)
+def test_records_of_a_version_before_have_the_properties_of_the_present_one(
+    stores: Path, at: int, settings: dict[str, int], tmp_path: Path
+) -> None:
+    """Each rule of a migration gives a field such a value that all that is promised of it is true."""
+    folder = migrated(stores, tmp_path / "stores", **settings)
+
+    async def run() -> None:
+        async with reopened(folder, at, **settings) as cluster:
+            properties = MonitoredProperties(cluster.system)
+            for lease in HELD:
+                assert broken(cluster, lease, properties) == set(), lease
 
     asyncio.run(run())
