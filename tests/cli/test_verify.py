@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 
 from leasehold.checker.recovery.lease.random_runs.run import RandomRun
 from leasehold.checker.verify.blame import Blame
+from leasehold.checker.verify.follow import SourceVerification
 from leasehold.checker.verify.queries import claim_text
 from leasehold.cli.conform import conform
 from leasehold.cli.events import events
@@ -257,6 +258,20 @@ def test_a_follower_that_is_killed_has_drawn_what_it_told(tmp_path: Path) -> Non
     failed = _failed(tmp_path / "found.xml") - {"events"}
     assert told in failed == {name.removesuffix(".svg").partition("-")[2] for name in again}
     assert (tmp_path / "drawn" / "index.html").read_text().count("<section ") == len(again)
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["in memory", "in a database"])
+def test_only_who_does_not_go_on_later_follows_no_more(
+    kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Actors may drop what a follower that has left has not read; one with a database reads on when it is back."""
+    left: list[str] = []
+    monkeypatch.setattr(SourceVerification, "leave", lambda following: left.append(following.name))
+    database = ("--db", f"sqlite:{tmp_path / 'kept.db'}") if kept else ()
+    for _ in range(2):
+        done = _verify(_files(tmp_path), "--follow", "--for", "0", "--name", "ours", *database)
+        assert done.exit_code == 0, done.output
+    assert left == ([] if kept else ["ours", "ours"])
 
 
 def test_a_place_that_cannot_be_written_to_shows_as_following_begins(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.recovery.lease.random_runs.plan import plan_of
 from leasehold.checker.recovery.lease.random_runs.run import compiled
 from leasehold.checker.verify.causal import with_driven
-from leasehold.impl.events.event import AnyEvent, RecoveredEvent, RefusedEvent, StepEvent
+from leasehold.impl.events.event import AnyEvent, FoundEvent, MachineRecord, RecoveredEvent, RefusedEvent, StepEvent
 from tests.checker.conform.alterations import ALTERATIONS, altered, rewritten
 from tests.checker.conform.walks import SYSTEMS, Log, judged, known, walked
 from tests.checker.verify.histories import history_of
@@ -163,6 +163,37 @@ def test_a_record_that_is_lost_in_a_later_incarnation_may_be_why_a_step_is_wrong
                 assert "its record may have been lost before incarnation" in found.reason
                 tried += 1
     assert tried > 3
+
+
+def test_a_record_that_was_only_found_and_is_lost_later_is_noticed() -> None:
+    """Of an actor whose log begins late: it tells of each record that it has, and comes back without one of them."""
+    tried = 0
+    for _, of, log in logs():
+        for actor, events in log.items():
+            for at, event in enumerate(events):
+                if not at or not isinstance(event, RecoveredEvent) or not event.records:
+                    continue
+                told = [step for one in events[:at] if isinstance(one, StepEvent) for step in with_driven(one.step)]
+                last = {(step.lease, step.machine): step.record for step in told}
+                keys = [(lease, machine) for lease, some in event.records.items() for machine in some]
+                found = [found_again(event, *key, last[key]) for key in keys]
+                begun = structs.replace(event, machines=len(keys))
+                for lost in (None, *keys):
+                    has = {
+                        lease: {m: digest for m, digest in some.items() if (lease, m) != lost}
+                        for lease, some in event.records.items()
+                    }
+                    back = structs.replace(begun, epoch=event.epoch + 1, records=has)
+                    findings, _ = judged(of, {actor: rewritten([begun, *found, back])})
+                    records = [one.machine for one in findings if one.what == "record"]
+                    assert records == ([] if lost is None else [lost[1]]), findings
+                    tried += 1
+    assert tried > 3
+
+
+def found_again(event: RecoveredEvent, lease: str, machine: str, record: MachineRecord) -> FoundEvent:
+    of = {name: getattr(event, name) for name in ("actor", "epoch", "spec", "now", "time", "commit")}
+    return FoundEvent(position=0, before="", lease=lease, machine=machine, record=record, **of)
 
 
 def test_there_are_many_alterations() -> None:

@@ -16,7 +16,7 @@ from leasehold.checker.crash import analysis
 from leasehold.checker.crash.analysis import CrashReport, crash, deepen, follow
 from leasehold.checker.crash.cases import ANY, AT_ONCE, NO_RETURN, NOT_ASKED, Case, WorstCase, or_worse
 from leasehold.checker.crash.unmet import Unmet, differences, explanations, unmet
-from leasehold.checker.explore import Exploration
+from leasehold.checker.explore import Exploration, explore
 from leasehold.checker.explore.expectations import Explanation
 from leasehold.checker.explore.result import Step
 from leasehold.faults import Budget
@@ -504,6 +504,25 @@ def test_the_weakest_faults_that_break_a_property_are_found(conversation: Path) 
     assert report.weakest == {"asked_once": Budget(crash=1), "ends": Budget(lose=1)}
     assert kinds(report, "asked_once") == ["local", "crash", "recover", "deliver"]
     assert kinds(report, "ends") == ["local", "lose"]
+
+
+@pytest.mark.parametrize("cut", [Budget(lose=1), Budget(crash=1), Budget(crash=1, lose=1), Budget(crash=2)])
+def test_no_budget_is_told_as_the_weakest_where_a_weaker_one_was_cut_short(
+    cut: Budget, conversation: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain_queues(conversation)
+    whole = Budget(crash=2, lose=1)
+    least = crash(load(conversation), whole).weakest
+
+    def cut_short(*args: Any, budget: Budget | None = None, **named: Any) -> Exploration:
+        found = explore(*args, budget=budget, **named)
+        return replace(found, complete=found.complete and budget != cut)
+
+    monkeypatch.setattr(analysis, "explore", cut_short)
+    report = crash(load(conversation), whole)
+    assert set(report.broken) == {"ends", "asked_once"}
+    weaker = list(whole.weaker())
+    assert report.weakest == {n: b for n, b in least.items() if b in weaker[: weaker.index(cut)]}
 
 
 def kinds(report: CrashReport, name: str) -> list[str]:

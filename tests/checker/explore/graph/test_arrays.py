@@ -51,14 +51,20 @@ def test_compiled_functions_agree_with_scipy(
         assert count == scipys == len(set(zip(of.tolist(), others.tolist(), strict=True)))
 
 
-def test_what_many_sweeps_do_not_find_is_found_backwards() -> None:
-    """A chain of which each step leads on by a greater number takes one sweep, and against the numbers many."""
-    size = 300
-    marks = np.arange(size) == size - 1
-    order = np.concatenate([np.arange(0, size, 2), np.arange(1, size, 2)[::-1]]).astype(np.int32)
-    sources, targets = order[:-1], order[1:]
-    for a, b in ((sources, targets), (targets, sources)):
-        first, ends, _ = arrays.by_source(size, a, b, a)
-        path = order.tolist() if a is sources else order.tolist()[::-1]
-        expected = np.isin(np.arange(size), path[: path.index(size - 1) + 1])
-        assert (arrays.leading_to(marks, first, ends) == expected).all()
+@pytest.mark.parametrize("way", ["up", "down", "half", "zigzag"])
+@pytest.mark.parametrize("size", [1, 2, 3, 64, 65, 66, 67, 129, 300])
+def test_a_long_way_is_found_whatever_its_numbers(size: int, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step to a greater number is found in the same sweep, and one to a less number in the next one; few are made."""
+    some = np.arange(size, dtype=np.int32)
+    order = {
+        "up": some, "down": some[::-1], "half": np.concatenate([some[::2], some[1::2][::-1]]),
+        "zigzag": np.concatenate([part[::-1] for part in np.array_split(some, max(1, size // 2))]),
+    }[way]  # fmt: skip
+    first, targets, _ = arrays.by_source(size, order[:-1], order[1:], order[:-1])
+    for at in (0, size // 2, size - 1):
+        ends, after = some == order[at], np.isin(some, order[at + 1 :])
+        found, without = both(lambda: arrays.leading_to(ends, first, targets), monkeypatch)  # noqa: B023
+        assert found.tolist() == without.tolist() == (~after).tolist()
+        inside = some != order[at // 2] if at else some >= 0
+        expected = np.isin(some, order[at // 2 + 1 : at + 1]) if at else ends
+        assert arrays.leading_to(ends, first, targets, None, inside | ends).tolist() == (expected | ends).tolist()
