@@ -28,13 +28,11 @@ from tests.mutation.operators import Mutant, mutants
 EQUIVALENT = ROOT / "tests" / "mutation" / "equivalent.yaml"
 PACKAGES = (
     "impl.core", "impl.compiler", "impl.actor", "impl.store", "impl.transport", "impl.identity", "impl.policy",
-    "impl.handlers", "impl.migrate", "impl.lease", "impl.server", "impl.observe", "impl.events", "checker.recovery",
-    "checker.verify", "checker.conform", "checker.explain", "faults",
+    "impl.handlers", "impl.migrate", "impl.lease", "impl.server", "impl.observe", "impl.events", "checker.explore",
+    "checker.prove", "checker.export", "checker.crash", "checker.mutation", "checker.host", "checker.recovery",
+    "checker.verify", "checker.conform", "checker.explain", "faults", "cli", "reports", "spec",
 )  # fmt: skip
-TESTS = (
-    "tests/impl", "tests/traces", "tests/faults", "tests/simulation", "tests/checker/recovery", "tests/checker/verify",
-    "tests/checker/conform", "tests/checker/explain", "tests/cli", "tests/watched",
-)  # fmt: skip
+TESTS = ("tests",)
 
 
 @dataclass
@@ -205,13 +203,16 @@ def _drawn(package: str, most: int, seed: int, only: Iterable[dict[str, Any]] | 
 @click.option("--seed", default=1, show_default=True)
 @click.option("--jobs", default=2, show_default=True)
 @click.option("--tests", multiple=True, help="files and folders whose tests are tried; all where left out")
+@click.option(
+    "--marks", default="not slow", show_default=True, help="of the tests that are measured, as pytest -m has it"
+)
 @click.option("--coverage", "folder", type=click.Path(path_type=Path), help="data of an earlier run are used, or made")
 @click.option("--again", type=click.Path(path_type=Path, exists=True), help="only the survivors in these results")
 @click.option("--json", "as_json", is_flag=True)
 @click.option("--results", type=click.Path(path_type=Path), help="renew this JSON, and the page beside it")
 def main(
-    packages: tuple[str, ...], most: int, seed: int, jobs: int, tests: tuple[str, ...], folder: Path | None,
-    again: Path | None, as_json: bool, results: Path | None,
+    packages: tuple[str, ...], most: int, seed: int, jobs: int, tests: tuple[str, ...], marks: str,
+    folder: Path | None, again: Path | None, as_json: bool, results: Path | None,
 ) -> None:  # fmt: skip
     folder = folder or ROOT / "build" / "mutants"
     earlier = json.loads(again.read_text(encoding="utf-8"))["packages"] if again else None
@@ -226,7 +227,7 @@ def main(
     }  # fmt: skip
     places = sorted({package.replace(".", "/") for package in PACKAGES})
     known = (folder / "durations").is_file()
-    measured = Coverage(folder) if known else Coverage.measure(folder, tests or TESTS, places, "not slow")
+    measured = Coverage(folder) if known else Coverage.measure(folder, tests or TESTS, places, marks)
     measured.forget_missing(tests or TESTS)
     reasons, scores = Reasons(), []
     for package, (count, drawn) in wanted.items():
