@@ -147,6 +147,30 @@ def test_parts_of_a_budget_that_follow_from_the_whole_are_not_explored(run: Run,
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("budget", "words", "said"),
+    [
+        ("budget: 'crash=2,duplicate=1', ", (), "crash=1 to crash=2,duplicate=1 (system.yaml)"),
+        ("budget: 'crash=1', ", (), "crash=1 (system.yaml)"),
+        ("budget: 'crash=2', ", ("--time", "90"), "crash=1 to crash=2 (system.yaml), 90 s at most (--time)"),
+        ("budget: 'crash=2', ", ("--faults", "crash=1"), "crash=1 (--faults)"),
+        ("", ("--faults", "crash=1", "--time", "2m"), "crash=1 (--faults), 120 s at most (--time)"),
+        (
+            "", ("--time", "0.001s"),
+            "crash=1 to crash=2,duplicate=1,lose=1 (the default), 0.001 s at most (--time)",
+        ),
+    ],
+)  # fmt: skip
+def test_faults_are_said_with_who_asks_for_them_and_the_limit_of_time(
+    budget: str, words: tuple[str, ...], said: str, run: Run, tmp_path: Path
+) -> None:
+    """Only the default budget has a limit of its own, in the place of which comes the one that is given."""
+    write(tmp_path / "shy", SHY)
+    system = tmp_path / "shy/system.yaml"
+    system.write_text(system.read_text().replace("faults: {", f"faults: {{{budget}"))
+    assert run("crash", "shy", *words).stdout.splitlines()[0] == f"faults {said}"
+
+
 @pytest.mark.long
 def test_what_time_does_not_suffice_for_is_named(run: Run, light: Path) -> None:
     """The default budget has a limit of time, which is said; what is beyond it is not called decided."""
