@@ -41,6 +41,10 @@ def _main(words: tuple[str, ...], folder: Path, environment: dict[str, str], out
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    if "coverage" in sys.modules:  # what was forked knows no test
+        from tests.mutation import contexts
+
+        contexts.follow_environment()
     sys.argv = ["leasehold", *words]
     main()
 

@@ -82,7 +82,7 @@ NUMBERS = "runs:\n  one: {{distinct: {0}, depth: {1}, generated: {2}}}\n  two:\n
         ("      few: never\n", ""),
         ("      few: |\n        never,\n        or seldom\n      light*: broken\n", "      light*: broken\n"),
         ("      light*: broken\n      few: never\n", "      light*: broken\n"),
-        ("      'few' : never\n      \"light*\": broken\n", "      \"light*\": broken\n"),
+        ("      'few' : never\n      \"light*\": broken\n", '      "light*": broken\n'),
     ],
 )
 def test_numbers_of_one_line_are_replaced_and_what_is_over_goes_with_all_its_lines(

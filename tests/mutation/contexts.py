@@ -34,6 +34,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
             measured.switch_context("")
 
 
+def follow_environment() -> None:
+    """Says to coverage which test this process belongs to, where it was forked before that began."""
+    measured = coverage.Coverage.current()
+    if measured is not None:
+        measured.switch_context(os.environ.get(TEST, ""))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     report = yield

@@ -121,7 +121,7 @@ class Coverage:
         """
         if mutant.path not in self._tests:
             by_line = self._data.contexts_by_lineno(str(self._root / mutant.path))
-            self._tests[mutant.path] = {line: [t for t in names if t] for line, names in by_line.items()}
+            self._tests[mutant.path] = {line: [t for t in map(_test_of, names) if t] for line, names in by_line.items()}
         lines = self._tests[mutant.path]
         known = {name for line in range(mutant.line, mutant.end_line + 1) for name in lines.get(line, ())}
         names = {*known}
@@ -140,6 +140,12 @@ class Coverage:
         """The first of some tests, as many as a time has room for, and at least one."""
         totals = accumulate(self.seconds[name] for name in names)
         return [name for n, (name, total) in enumerate(zip(names, totals, strict=True)) if not n or total <= limit]
+
+
+def _test_of(context: str) -> str:
+    """The test of a context: the last one, where a process was forked from one that began in another test."""
+    head, _, last = context.rpartition("|tests/")
+    return f"tests/{last}" if head else context
 
 
 def _at_import(mutant: Mutant) -> bool:
