@@ -146,6 +146,23 @@ with ended_at(time.perf_counter() + 0.2, lambda: print("late", flush=True), 3):
 """
 
 
+ENDS = """
+import sys, time
+from leasehold.checker.host.deadline import ended_at
+seconds, LONG = float(sys.argv[1]), 3600
+with ended_at(time.perf_counter() + seconds if seconds else None, lambda: print("late", flush=True), 3):
+    pass
+time.sleep(seconds if seconds < LONG else 0)
+print("in time")
+"""
+
+
+@pytest.mark.parametrize("seconds", ["0", "1", "3600"])
+def test_a_block_that_ends_in_time_ends_nothing_then_or_later(seconds: str) -> None:
+    done = subprocess.run([sys.executable, "-c", ENDS, seconds], capture_output=True, text=True, timeout=BOUND)
+    assert (done.returncode, done.stdout) == (0, "in time\n")
+
+
 def test_a_call_that_does_not_come_back_is_ended_from_outside() -> None:
     done = subprocess.run([sys.executable, "-c", HANGS], capture_output=True, text=True, timeout=BOUND)
     assert (done.returncode, done.stdout) == (3, "late\n")
