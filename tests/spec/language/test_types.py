@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leasehold.spec.language.types import (
+    BOOL,
     INT,
     TIME,
     Enum,
@@ -12,10 +13,13 @@ from leasehold.spec.language.types import (
     Map,
     Opaque,
     Option,
+    Set,
+    Type,
     default,
     domain,
     in_range,
     numbers,
+    parts,
     size,
 )
 
@@ -55,3 +59,18 @@ def test_a_value_that_nobody_declares_is_in_its_type(low: int | None, high: int 
     assert default(Option(of)) is None
     assert default(of) in numbers(of, None)
     assert all(in_range(of, n) for n in numbers(of, None))
+
+
+SIDE = Enum("side", ("left", "right"))
+
+
+@pytest.mark.parametrize(
+    ("of", "within"),
+    [
+        (BOOL, []), (INT, []), (SIDE, []), (Set(None), []), (Option(None), []), (Set(SIDE), [SIDE]),
+        (Option(INT), [INT]), (Map(SIDE, INT), [INT]), (Option(Set(SIDE)), [Set(SIDE), SIDE]),
+        (Map(SIDE, Map(SIDE, BOOL)), [Map(SIDE, BOOL), BOOL]),
+    ],
+)  # fmt: skip
+def test_the_parts_of_a_type_are_itself_and_what_its_values_hold(of: Type, within: list[Type]) -> None:
+    assert list(parts(of)) == [of, *within]

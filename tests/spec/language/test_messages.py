@@ -1,0 +1,93 @@
+"""The fields of messages on their way: those that a message carries, and those that each has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from leasehold.spec.language import expression as x
+from leasehold.spec.language.diagnostics import SpecError
+from leasehold.spec.language.load import load
+from leasehold.spec.language.model import System
+from leasehold.spec.language.types import BOOL, INT, Enum, Type
+from tests.cli.conftest import write
+
+SYSTEM = {
+    "system.yaml": """\
+system: post
+roles: {clerk: {}, reader: {}}
+channels:
+  post: {from: clerk, to: reader, kind: mailbox}
+  shelf: {from: reader, to: clerk, kind: bag}
+environment: {come: {to: clerk}}
+""",
+    "messages.yaml": """\
+messages:
+  letter: {from: clerk, to: reader, fields: {pages: {type: int, min: 0, max: 9}, red: bool}}
+  card: {from: clerk, to: reader, fields: {red: bool}}
+  book: {from: reader, to: clerk, fields: {pages: {type: int, min: 0, max: 9}}}
+""",
+    "roles/clerk.yaml": """\
+role: clerk
+events: {come: One comes.}
+states:
+  idle: {initial: true, on: {come: {to: busy}}, ignore: {book: it is closed}}
+  busy: {tasks: [send], on: {book: {to: done}}, ignore: {come: one is here}}
+  done: {tasks: [greet], ignore: {come: it is closed, book: one was lent}}
+tasks:
+  send: {send: letter, to: reader, with: {pages: 2, red: true}}
+  greet: {send: card, to: reader, with: {red: true}}
+""",
+    "roles/reader.yaml": """\
+role: reader
+states:
+  waiting: {initial: true, on: {letter: {to: waiting, also: [lend]}, card: {to: waiting}}}
+tasks: {lend: {send: book, to: clerk, with: {pages: 1}}}
+""",
+}
+
+
+def asked(folder: Path, claim: str) -> System:
+    return load(write(folder, {**SYSTEM, "invariants.yaml": f'properties: {{asked: {{always: "{claim}"}}}}\n'}))
+
+
+@pytest.mark.parametrize(
+    ("of", "name", "type_"),
+    [
+        ("letter", "pages", INT), ("letter", "red", BOOL), ("card", "red", BOOL), ("book", "pages", INT),
+        ("letter", "number", INT), ("letter", "latest", BOOL), ("letter", "kind", Enum("message", ("letter",))),
+        ("post", "number", INT), ("post", "latest", BOOL), ("post", "kind", Enum("message", ("letter", "card"))),
+        ("book", "kind", Enum("message", ("book",))),
+    ],
+)  # fmt: skip
+def test_a_field_has_the_type_that_is_declared(of: str, name: str, type_: Type, tmp_path: Path) -> None:
+    system = asked(tmp_path, f"all(m.{name} == m.{name} for m in pending({of}))")
+    found = {e.type for e in x.walk(system.properties["asked"].claim) if isinstance(e, x.MessageField)}
+    assert found == {type_}
+
+
+@pytest.mark.parametrize(
+    ("of", "sender", "receiver"),
+    [("letter", "clerk", "reader"), ("post", "clerk", "reader"), ("book", "reader", "clerk")],
+)
+def test_the_ends_of_a_message_are_machines_of_its_roles(of: str, sender: str, receiver: str, tmp_path: Path) -> None:
+    system = asked(tmp_path, f"all(m.sender == m.sender and m.receiver == m.receiver for m in pending({of}))")
+    fields = {e.name: e.type for e in x.walk(system.properties["asked"].claim) if isinstance(e, x.MessageField)}
+    assert fields == {"sender": system.roles[sender].instance, "receiver": system.roles[receiver].instance}
+
+
+@pytest.mark.parametrize(
+    ("of", "name", "code", "words"),
+    [
+        ("letter", "page", "LH305", "did you mean `pages`?"),
+        ("card", "pages", "LH305", "red, "),
+        ("post", "red", "LH305", "kind, "),  # it may be of either kind
+        ("book", "latest", "LH308", "of a mailbox alone"),  # a bag has no numbers
+    ],
+)
+def test_a_message_has_no_field_of_another(of: str, name: str, code: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(SpecError) as error:
+        asked(tmp_path, f"all(m.{name} == m.{name} for m in pending({of}))")
+    assert {d.code for d in error.value.diagnostics} == {code}
+    assert words in str(error.value)
