@@ -116,24 +116,25 @@ class Coverage:
     def of(self, mutant: Mutant) -> list[str]:
         """The tests that run a line of a mutant, as many as `LONGEST` has room for.
 
-        Where hardly any is known to run it, those of the same files or package follow. Those of its own package come
-        first, and of these the quickest.
+        Others of their files follow, as a fixture that they share runs in the first of them alone. Where hardly any is
+        known to run it, those of the same package follow. Those of its own package come first, and of these the
+        quickest.
         """
         if mutant.path not in self._tests:
             by_line = self._data.contexts_by_lineno(str(self._root / mutant.path))
             self._tests[mutant.path] = {line: [t for t in map(_test_of, names) if t] for line, names in by_line.items()}
         lines = self._tests[mutant.path]
         known = {name for line in range(mutant.line, mutant.end_line + 1) for name in lines.get(line, ())}
-        names = {*known}
-        if len(names) <= 1 or _at_import(mutant):  # whoever uses the module may find it, or only reads what it defines
-            files = {name.partition("::")[0] for some in lines.values() for name in some}
-            names |= {name for name in self.seconds if name.partition("::")[0] in files}
+        files = {name.partition("::")[0] for name in known}
+        if len(known) <= 1 or _at_import(mutant):  # whoever uses the module may find it, or only reads what it defines
+            files |= {name.partition("::")[0] for some in lines.values() for name in some}
+        names = known | {name for name in self.seconds if name.partition("::")[0] in files}
         own = f"tests/{Path(mutant.path).parent}/"
         if len(names) <= 1 or _at_import(mutant):  # or it runs in a process that coverage does not see
             names |= {name for name in self.seconds if name.startswith(own)}
         passed = [name for name in names if name in self.seconds]
         few = known if len(known) <= 1 else ()  # many know most of it, as what is imported
-        order = sorted(passed, key=lambda n: (n not in few, not n.startswith(own), self.seconds[n]))
+        order = sorted(passed, key=lambda n: (n not in few, not n.startswith(own), n not in known, self.seconds[n]))
         return self.within(order, LONGEST)
 
     def within(self, names: Sequence[str], limit: float) -> list[str]:
