@@ -147,7 +147,7 @@ def longest_words(report: CrashReport) -> str:
         return ""
     worst = report.cases[case]
     words = f"the worst case is {case_name(case)}: {worst_words(worst)}"
-    if after.converges and worst.steps is not None and (after.worst_steps or 0) > worst.steps:
+    if worst.steps is not None and (after.worst_steps or 0) > worst.steps:
         words += (
             f"; it is counted from the restart, and the {after.worst_steps} steps from any recovery state, such as one "
             "in which an actor is still down"

@@ -1,6 +1,7 @@
 """The page, the JSON and the drawing of what crashes do."""
 
 import json
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -11,8 +12,10 @@ from leasehold.reports.crash import crash_json, crash_markdown, worst_svg
 from leasehold.reports.crash_words import (
     byzantine_note,
     case_command,
+    case_name,
     convergence_words,
     longest_case,
+    longest_words,
     other_ends_words,
     worst_case,
     worst_first,
@@ -140,6 +143,24 @@ def test_the_page_names_the_worst_case_and_links_its_drawing(lease: CrashReport)
     assert lease.convergence is not None
     assert (lease.convergence.worst_steps or 0) > (lease.cases[case].steps or 0)
     assert f"; it is counted from the restart, and the {lease.convergence.worst_steps} steps from any" in page
+
+
+@pytest.mark.parametrize(("more", "said"), [(1, True), (0, False), (None, False)])
+def test_the_words_of_the_worst_case_say_where_the_system_takes_longer(
+    more: int | None, said: bool, commit: CrashReport
+) -> None:
+    """None: so many steps were not counted, or the system does not return from other states."""
+    case = longest_case(commit)
+    assert case is not None
+    assert commit.convergence is not None
+    steps = commit.cases[case].steps
+    assert steps
+    after = replace(commit.convergence, worst_steps=None if more is None else steps + more)
+    words = longest_words(replace(commit, convergence=after))
+    assert words.startswith(f"the worst case is {case_name(case)}: ")
+    assert (f"; it is counted from the restart, and the {steps + 1} steps from any" in words) == said
+    assert words.count(";") == said
+    assert longest_words(replace(commit, convergence=None)) == ""
 
 
 def test_the_command_has_the_constants_that_are_not_usual(lease: CrashReport) -> None:
