@@ -136,7 +136,7 @@ class CaseFinder:
         graph = self.graph
         point_of = np.array([row.point for row in graph.kinds], dtype=np.int32)
         _, targets, rows = select(graph.first, graph.targets, graph.rows, point_of >= 0)
-        states, at = [targets], [point_of[rows] if len(rows) else rows.astype(np.int32)]
+        states, at = [targets], [point_of[rows]]
         del targets, rows
         for number, actor in enumerate(self.world.layout.actors):
             down = self.down[actor.name].nonzero()[0].astype(np.int32)

@@ -19,10 +19,11 @@ from leasehold.checker.crash.unmet import Unmet, differences, explanations, unme
 from leasehold.checker.explore import Exploration, explore
 from leasehold.checker.explore.expectations import Explanation
 from leasehold.checker.explore.result import Step
-from leasehold.faults import Budget
+from leasehold.faults import Budget, crash_points
 from leasehold.faults.budget import deepening
 from leasehold.spec import SHIPPED, System
 from tests.checker.explore.test_faulty import ASKER
+from tests.cli.conftest import write
 from tests.systems import load
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -217,6 +218,30 @@ def test_cases_are_those_of_all_crashes_one_by_one(budget: str, product: str, co
         assert mode in finder.worst_in(state, actor)
         control = report.faulty.paths.snapshot(report.faulty.paths.states[state]).control
         assert tuple(control[name] for name in report.faulty.product_machines) == cell
+
+
+@pytest.mark.parametrize("budget", ["crash=1", "crash=2", "power_cut=1,duplicate=1"])
+def test_a_crash_stands_for_the_points_with_its_effect_and_for_no_other(budget: str, conversation: Path) -> None:
+    """One between transitions is one before the next commit of any machine of the actor."""
+    system = load(conversation)
+    report = crash(system, Budget.parse(budget))
+    finder, points = report.finder, crash_points(system)
+    assert finder is not None
+    met: set[str] = set()
+    for state, at, actor in finder.crashes(range(len(finder.stopped))):
+        control = report.faulty.paths.snapshot(report.faulty.paths.states[state]).control
+        at_rest = {f"crash:{role}/{control[role]}#before-commit" for role, _ in actor.machines}
+        names = finder.names(state, at, actor)
+        if at is None:
+            assert names
+            assert all("#recovering" in name for name in names)
+            continue
+        effect, mark, group = finder.points[at][0].partition("@")
+        effects = {effect} | (at_rest if effect.endswith("#before-commit") else set())
+        assert set(names) == {f"{p.name}{mark}{group}" for p in points if effects & {*p.effects}}
+        assert len(set(names)) == len(names)
+        met.add(effect.partition("#")[2])
+    assert met >= {"before-commit", "before-acknowledge"}
 
 
 def test_what_follows_from_a_report(conversation: Path) -> None:
@@ -536,6 +561,36 @@ def test_a_property_that_fails_anyhow_is_not_broken_by_faults(conversation: Path
     (conversation / "invariants.yaml").write_text("properties: {never_done: {always: asker.state != done}}\n")
     report = crash(load(conversation), Budget(crash=1))
     assert (report.broken, dict(report.weakest), report.holds) == ((), {}, True)
+
+
+WALK = {
+    "system.yaml": """system: walk
+roles: {a: {}, b: {}}
+environment:
+  fall: {to: b, when: not running(a)}
+  turn: {to: b}
+  heal: {to: b, fair: true}
+""",
+    "invariants.yaml": "properties: {}\n",
+    "roles/a.yaml": "role: a\nstates: {on: {initial: true}}\n",
+    "roles/b.yaml": """role: b
+events: {fall: It falls., turn: It turns., heal: It is healed.}
+states:
+  idle: {initial: true, on: {fall: {to: left}}, ignore: {turn: it stands, heal: it is well}}
+  left: {on: {turn: {to: right}, heal: {to: idle}}, ignore: {fall: it lies}}
+  right: {on: {turn: {to: left}, heal: {to: idle}}, ignore: {fall: it lies}}
+""",
+}
+
+
+def test_the_longest_way_through_states_that_repeat_ends_in_the_first_state_of_all(tmp_path: Path) -> None:
+    """It falls as the other is down, and turns from side to side for as long as nobody heals it."""
+    found = crash(load(write(tmp_path, WALK)), Budget(crash=1)).convergence
+    assert found is not None
+    assert found.path is not None
+    way = ["fall", "turn", "recover:a", "turn", "heal"]
+    assert (found.converges, found.worst_steps, found.worst_exchanges) == (True, len(way), 0)
+    assert [step.event for step in found.path.steps][1:] == way
 
 
 def test_who_may_never_come_back_is_not_asked_to(conversation: Path) -> None:
