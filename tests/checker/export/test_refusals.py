@@ -28,6 +28,24 @@ HUB = {
 }
 BOLT = "role: bolt\nsubsidiary: lock\nevents: {turn: It turns.}\nstates: {b: {initial: true, on: {turn: {to: b}}}}\n"
 SHUT = "  shut: {on: {turn: {to: open}}}"
+# A machine that sends two messages in one step, over two channels; one of them has a capacity.
+BESIDE = ("to: hub, kind: bag", "to: hub, kind: bag(2)}, d: {from: a, to: a, kind: bag")
+BETWEEN = ("to: hub, kind: bag", "to: hub, kind: bag}, d: {from: a, to: a, kind: bag(2)")
+HANDED = ("to: hub}", "to: hub}, n: {from: a, to: a}")
+HANDS = """role: a
+events: {{go: It goes.}}
+states:
+  s: {{initial: true, on: {{go: {{to: t}}, n: {{to: s}}}}}}
+  t: {{tasks: [say, hand], on: {{go: {{to: s}}, n: {{to: t}}}}}}
+tasks: {{say: {{send: m, to: hub, when: "{0}"}}, hand: {{send: n, to: a, only: it != self}}}}
+"""
+HEARS = """role: a
+events: {go: It goes.}
+states:
+  s: {initial: true, on: {go: {to: t}, told: {to: s}}}
+  t: {tasks: [say], on: {go: {to: s}, told: {to: t}}}
+tasks: {say: {send: m, to: hub}}
+"""
 CASES = {
     "as it is": ({}, {}),
     "duplicates": (
@@ -56,6 +74,30 @@ CASES = {
     ),
     "the largest constant": ({"system.yaml": ("value: 7", "value: 2147483647")}, {}),
     "a channel with a capacity": ({"system.yaml": ("to: hub, kind: bag", "to: hub, kind: bag(2)")}, {}),
+    "a channel with a capacity between machines of one role": (
+        {"system.yaml": BETWEEN, "messages.yaml": HANDED, "roles/a.yaml": ("", HANDS.format("self == a[0]"))},
+        {"promela": r"system.yaml:\d+:\d+: channel d joins machines of one role and has a capacity; make it a mailbox"},
+    ),
+    "room for a message that depends on others": (
+        {"system.yaml": BESIDE, "messages.yaml": HANDED, "roles/a.yaml": ("", HANDS.format("hub.state == w"))},
+        {"promela": r"roles/a.yaml:\d+:\d+: whether task say sends into a channel with a capacity depends on what"},
+    ),
+    "room for a message that depends on messages": (
+        {"system.yaml": BESIDE, "messages.yaml": HANDED, "roles/a.yaml": ("", HANDS.format("len(pending(n)) == 0"))},
+        {"promela": "depends on what other tasks do; let it read its own record alone"},
+    ),
+    "room for a message that depends on its sender": (
+        {"system.yaml": BESIDE, "messages.yaml": HANDED, "roles/a.yaml": ("", HANDS.format("self == a[0]"))}, {},
+    ),
+    "a driven machine that sends over a channel with a capacity": (
+        {"system.yaml": ("kind: bag}", "kind: bag}, e: {from: lock, to: a, kind: bag(2)}"),
+         "messages.yaml": ("to: hub}", "to: hub}, told: {from: lock, to: a}"),
+         "roles/lock.yaml": (SHUT, "  shut: {tasks: [tell], on: {turn: {to: open}}}\n"
+                             "tasks: {tell: {send: told, to: a}}"),
+         "roles/a.yaml": ("", HEARS)},
+        {"promela": "subsidiary lock sends told over a channel with a capacity; let its parent send it, or make",
+         "tla": "lock/open#turn is driven, and sends or drives in its turn"},
+    ),
     "a driven machine that changes shared variables": (
         {"roles/lock.yaml": (SHUT, "  shut: {on: {turn: {to: open, set: {shared.seen: true}}}}")},
         {"tla": "lock/shut#turn is driven, and changes a shared variable; let the parent do it"},
