@@ -8,7 +8,6 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Iterator
 
-from leasehold.checker.explore.expectations import fits_pattern
 from leasehold.checker.mutation.battery import Battery, SystemLoader, Trial, battery_of
 from leasehold.checker.mutation.mutate import MutantOutcome, MutationReport, RuleScore, mutate
 from leasehold.checker.mutation.operators import RULES, Mutation, mutations, sampled
@@ -38,13 +37,6 @@ units, guests, what the world outside does, answers and calls of policies and ha
 None of these is counted in the score. What is left *survives*: it differs for somebody outside, and no property says
 so.
 """
-# What the survivors of some names have in common, and the properties that they would need.
-KINDS: dict[str, tuple[str, str]] = {
-    "*_update service_manager/redeeming#update_lease lease_*": (
-        "What a holder hears first of its units is forgotten; the next message, which is on its way, says it again.",
-        "what the message says that a step takes. Properties cannot read it.",
-    ),
-}
 OUTRO = """\
 ## Changes that followed
 
@@ -129,15 +121,8 @@ def page(found: MutationReport, battery: Battery) -> Iterator[str]:
     yield ""
     yield f"## Survivors ({len(found.survivors)})"
     yield ""
-    yield "| mutants | survivors | what they have in common | a property is needed that says |"
-    yield "|---|---|---|---|"
-    for pattern, (common, needed) in KINDS.items():
-        if number := sum(fits_pattern(o.mutation.name, pattern) for o in found.survivors):
-            yield f"| `{pattern}` | {number} | {common} | {needed} |"
-    yield ""
     yield "*Noticed* is a witness or the case of a property that the mutant has lost."
-    yield "Whether what a survivor does is wrong is not decided: some may be another way to keep the same promises."
-    yield "Explanations are in [mutation.yaml](../spec/systems/lease/mutation.yaml)."
+    yield "The explanations are those of [mutation.yaml](../spec/systems/lease/mutation.yaml)."
     yield ""
     yield from survivors(found)
     yield ""
@@ -150,7 +135,8 @@ def of_conditions(found: MutationReport) -> Iterator[str]:
     yield ""
     yield f"The rules that were added last make {made.total():,} other mutants. They are tried in the same settings,"
     yield f"and counted apart; these are {total.made} of them (seed {LATER_SEED})."
-    yield f"**{total.killed} of {total.others} are killed: {percent(total)}.**"
+    yield f"**{total.killed} of {total.others} are killed: {percent(total)}.** {len(found.unexplained)} of those that"
+    yield "survive are without an explanation."
     yield "A contract says what policies and operators outside may do. A mutant without it is the same lease in a world"
     yield "that does more; where it survives, no property needs that contract."
     yield ""
