@@ -193,10 +193,13 @@ def _renew(system: str, runs: Sequence[_Run]) -> tuple[list[_Run], list[str]]:
     """Renews expected.yaml; returns the runs compared with the new file, and the changes, line by line."""
     folder, shown = find(system)
     file = folder / "expected.yaml"
+    whole = [(run.found, run.meant) for run in runs if run.found.complete]
+    if not whole:
+        return list(runs), []
     try:
         with writing(file):
             old = file.read_text(encoding="utf-8") if file.exists() else ""
-            new = renewed(old, [(run.found, run.meant) for run in runs if run.found.complete])
+            new = renewed(old, whole)
             file.write_text(new, encoding="utf-8")
     except CannotRenew as error:
         raise click.UsageError(f"{shown}/expected.yaml: {error}") from error

@@ -101,3 +101,18 @@ def test_what_explains_several_stays(run: Run, light: Path) -> None:
     (light / "expected.yaml").write_text(text)
     run("check", "light", "--write")
     assert (light / "expected.yaml").read_text() == text.replace("13", "2")
+
+
+@pytest.mark.parametrize("limit", [("--max-states", "1"), ("--depth", "0")])
+@pytest.mark.parametrize("text", [BEFORE, None], ids=["a setting that is there", "a new one"])
+def test_what_was_cut_short_says_nothing_of_the_whole(
+    limit: tuple[str, ...], text: str | None, run: Run, light: Path
+) -> None:
+    file = light / "expected.yaml"
+    if text is None:
+        file.unlink(missing_ok=True)
+    else:
+        file.write_text(text)
+    done = run("check", "light", "--write", *limit)
+    assert done.returncode not in (0, 2), done.stderr
+    assert (file.read_text() if file.exists() else None) == text
