@@ -531,6 +531,21 @@ def test_the_weakest_faults_that_break_a_property_are_found(conversation: Path) 
     assert kinds(report, "ends") == ["local", "lose"]
 
 
+
+@pytest.mark.parametrize(("most", "converges"), [(1, None), (3, False)])
+def test_where_every_step_leaves_the_bounds_it_is_not_known_whether_it_returns(
+    most: int, converges: bool | None, conversation: Path
+) -> None:
+    """Who is asked again counts once more than anybody who is asked once; no further than the bounds is looked."""
+    plain_queues(conversation)
+    system = conversation / "system.yaml"
+    system.write_text(system.read_text() + f"constraint: teller.count <= {most}\n")
+    report = crash(load(conversation), Budget(crash=1))
+    assert report.complete
+    assert report.convergence is not None
+    assert (report.convergence.converges, report.open) == (converges, converges is None)
+
+
 @pytest.mark.parametrize("cut", [Budget(lose=1), Budget(crash=1), Budget(crash=1, lose=1), Budget(crash=2)])
 def test_no_budget_is_told_as_the_weakest_where_a_weaker_one_was_cut_short(
     cut: Budget, conversation: Path, monkeypatch: pytest.MonkeyPatch
