@@ -116,9 +116,9 @@ class Coverage:
     def of(self, mutant: Mutant) -> list[str]:
         """The tests that run a line of a mutant, as many as `LONGEST` has room for.
 
-        Others of their files follow, as a fixture that they share runs in the first of them alone. Where hardly any is
-        known to run it, those of the same package follow. Those of its own package come first, and of these the
-        quickest.
+        Others of their files are tried too, as a fixture that they share runs in the first of them alone. Where hardly
+        any is known to run it, those of the same package follow. Those of its own package come first, and of these the
+        quick ones.
         """
         if mutant.path not in self._tests:
             by_line = self._data.contexts_by_lineno(str(self._root / mutant.path))
@@ -134,8 +134,12 @@ class Coverage:
             names |= {name for name in self.seconds if name.startswith(own)}
         passed = [name for name in names if name in self.seconds]
         few = known if len(known) <= 1 else ()  # many know most of it, as what is imported
-        order = sorted(passed, key=lambda n: (n not in few, not n.startswith(own), n not in known, self.seconds[n]))
-        return self.within(order, LONGEST)
+
+        def late(name: str) -> tuple[bool, bool, bool, bool, float]:
+            seconds = self.seconds[name]
+            return name not in few, not name.startswith(own), seconds > FIRST, name not in known, seconds
+
+        return self.within(sorted(passed, key=late), LONGEST)
 
     def within(self, names: Sequence[str], limit: float) -> list[str]:
         """The first of some tests, as many as a time has room for, and at least one."""
