@@ -20,6 +20,7 @@ from leasehold.checker.mutation.observer import (
 from leasehold.checker.mutation.operators import mutations
 from leasehold.faults import Budget
 from leasehold.spec import System, shipped_folder
+from tests.cli.conftest import write
 from tests.systems import load
 
 CRASH = Trial(budget=Budget.parse("crash=1"))
@@ -104,6 +105,59 @@ def test_units_are_seen_and_what_their_site_notes_is_not() -> None:
     assert {event for label in labels if label.cause[:1] == ("local",) for event in label.cause[3:4]}.isdisjoint(
         {"primed", "torn_down"}  # a site learns so of its own units
     )
+
+
+EGG = {
+    "system.yaml": """\
+system: egg
+roles: {cook: {}, stove: {}}
+environment: {look: {to: cook}}
+clock: {horizon: 2}
+""",
+    "invariants.yaml": "properties: {}\n",
+    "roles/cook.yaml": """\
+role: cook
+events: {look: The cook looks.}
+states:
+  boils: {initial: true, on: {tick: {to: done, when: now >= 1}}, ignore: {look: it boils}}
+  done: {on: {look: {to: over}}}
+  over: {tasks: [turn], ignore: {look: it is over}}
+tasks: {turn: {drive: stove, event: turn}}
+""",
+    "roles/stove.yaml": """\
+role: stove
+subsidiary: cook
+events: {turn: It is turned.}
+states:
+  hot: {initial: true, on: {turn: {to: cold}}}
+  cold: {ignore: {turn: it is cold}}
+""",
+}
+TURNED, LOOKED = "look at cook; stove is cold", "look at cook"
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "of_system", "of_mutant"),
+    [
+        ("drop_guard cook/boils#tick", (), "", TURNED),
+        ("shift_comparison cook/boils#tick now >= 1 -> now > 1", ("now 1",), TURNED, ""),
+        ("swap_target cook/boils#tick -> boils", ("now 1",), TURNED, ""),
+        ("swap_target cook/boils#tick -> over", ("now 1",), "", "stove is cold"),
+        ("swap_target cook/done#look -> done", ("now 1",), TURNED, LOOKED),
+        ("swap_target stove/hot#turn -> hot", ("now 1",), TURNED, LOOKED),
+        ("add_transition cook/over#look -> over", ("now 1", TURNED), "", LOOKED),
+        ("ignore_event cook/done#look", ("now 1",), TURNED, ""),
+        ("drop_task cook/over turn", ("now 1",), TURNED, LOOKED),
+    ],
+)
+def test_what_comes_behind_a_hidden_step_is_seen(
+    name: str, before: tuple[str, ...], of_system: str, of_mutant: str, tmp_path: Path
+) -> None:
+    """The state of the cook, which a timer changes, is hidden; what it does to the stove is not."""
+    system = load(write(tmp_path, EGG))
+    found = difference(system, named(system, name), Trial()).difference
+    assert found is not None
+    assert (found.before, found.system, found.mutant) == (before, of_system, of_mutant)
 
 
 # A second opinion: all traces up to a length, by brute force.
