@@ -432,3 +432,34 @@ def test_one_more_trial_decides_or_adds_to_what_was_noticed(verdict: Verdict) ->
             assert found.noticed == (before.noticed or verdict.noticed)
             assert found.cut_short == (before.cut_short or verdict.cut_short)
             assert found.survives
+
+
+ALWAYS = "press: {to: dark, when: n <= 1}"
+BOTH = "press: [{to: dark, when: n < 1}, {to: dark, when: n >= 1}]"
+TIMED = "tick: [{to: dark, when: now >= 1}, {to: dark, when: now < 1}], press: {to: dark}"
+IGNORED = ", ignore: {press: it is worn}"
+FIRST, LAST = ("n < 1 -> n <= 1", "n < 1 -> n < 0"), ("n >= 1 -> n > 1", "n >= 1 -> n >= 0")
+
+
+@pytest.mark.parametrize(
+    ("choices", "wanted"),
+    [
+        (ALWAYS, ("n <= 1 -> n < 1", "n <= 1 -> n <= 2")),
+        (ALWAYS + "}" + IGNORED[:-1], ("n <= 1 -> n < 1", "n <= 1 -> n <= 2")),
+        ("press: {to: dark, when: n < 1}}" + IGNORED[:-1], FIRST),
+        (BOTH, FIRST),
+        (BOTH + "}" + IGNORED[:-1], FIRST + LAST),
+        (TIMED, ("now >= 1 -> now > 1", "now >= 1 -> now >= 0", "now < 1 -> now <= 1", "now < 1 -> now < 0")),
+    ],
+)
+def test_the_last_of_several_guards_that_leave_no_case_out_is_not_tried(
+    choices: str, wanted: tuple[str, ...], tmp_path: Path
+) -> None:
+    """A guard that stands alone is, though it leaves no case out either; and so is each of a timer's."""
+    clock = "clock: {horizon: 2}\n" if "tick" in choices else ""
+    system = written(tmp_path, {
+        "system.yaml": f"system: lamp\nroles: {{lamp: {{}}}}\nenvironment: {{press: {{to: lamp}}}}\n{clock}",
+        "roles/lamp.yaml": "role: lamp\ndata: {n: {type: int, min: 0, max: 1}}\n"
+        f"events: {{press: Somebody presses it.}}\nstates:\n  dark: {{initial: true, on: {{{choices}}}}}\n",
+    })  # fmt: skip
+    assert tuple(m.item for m in of_rule(system, "shift_comparison")) == wanted

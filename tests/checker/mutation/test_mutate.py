@@ -20,6 +20,7 @@ from leasehold.checker.mutation.judge import MutationError
 from leasehold.checker.mutation.mutate import MutationReport, RuleScore, mutate
 from leasehold.checker.mutation.operators import EFFECTS, RULES, Mutation, mutations
 from leasehold.faults import DEFAULT as MANY
+from leasehold.faults import Budget
 from leasehold.spec import SpecError, System
 from leasehold.spec.language.expression import TRUE
 from leasehold.spec.language.expression import text as words_of
@@ -262,6 +263,17 @@ def test_a_system_at_fault_has_no_mutants(tap: Path) -> None:
     (tap / "roles/tap.yaml").write_text(TAP["roles/tap.yaml"].replace("level < 2", "level < 9"))
     with pytest.raises(MutationError, match="tap with the declared constants: the specification is at fault"):
         tried(tap)
+
+
+def test_which_trial_of_the_system_itself_comes_is_said_before_it(tap: Path) -> None:
+    """So it is known in which one there is a fault."""
+    (tap / "roles/tap.yaml").write_text(TAP["roles/tap.yaml"].replace("level < 2", "level < 9"))
+    said: list[tuple[str, int, int]] = []
+    loader = SystemLoader(tap)
+    battery = Battery((Trial(), Trial(budget=Budget.parse("crash=1"))))
+    with pytest.raises(MutationError):
+        mutate(loader, [], battery, progress=lambda p: said.append((p.stage, p.tried, p.left)))
+    assert said == [("the system itself, trial", 0, 2)]
 
 
 @pytest.mark.slow

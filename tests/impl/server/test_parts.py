@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import gc
 import logging
@@ -178,6 +179,23 @@ def test_a_socket_is_made_where_nothing_else_listens(tmp_path: Path) -> None:
         assert os.umask(0o022) == 0o022
     finally:
         os.umask(mask)
+
+
+@pytest.mark.parametrize("call", [check_socket, _socket])
+def test_a_listener_that_takes_nobody_holds_nothing_up(call: Callable[[Path], object], tmp_path: Path) -> None:
+    path, waiting = tmp_path / "c.sock", list[socket.socket]()
+    with listener(path) as full:
+        full.listen(0)
+        with contextlib.suppress(BlockingIOError):
+            for _ in range(10):
+                waiting.append(socket.socket(socket.AF_UNIX))
+                waiting[-1].setblocking(False)
+                waiting[-1].connect(str(path))
+        assert len(waiting) < 10
+        with pytest.raises(BlockingIOError):
+            call(path)
+        for client in waiting:
+            client.close()
 
 
 def test_the_sockets_of_a_place_are_those_of_actors(tmp_path: Path) -> None:
