@@ -11,6 +11,8 @@ import os
 import signal
 import socket
 import stat
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -722,3 +724,29 @@ def test_the_end_of_one_actor_is_the_end_of_all(broker_folder: Path) -> None:
     gc.unfreeze()
     assert not good.actor.running
     assert not Path("broker.sock").exists()
+
+
+ENDS = """
+import asyncio, os, sys
+from leasehold.impl.server.serve import _signals
+
+async def main():
+    asked = _signals()
+    os.kill(os.getpid(), int(sys.argv[1]))
+    await asked
+    print("ends", flush=True)
+    os.kill(os.getpid(), int(sys.argv[2]))
+    await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
+def test_the_first_signal_asks_for_the_end_and_the_second_is_the_end(
+    first: signal.Signals, second: signal.Signals
+) -> None:
+    words = [sys.executable, "-c", ENDS, str(int(first)), str(int(second))]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=50)
+    assert (done.stdout, done.returncode) == ("ends\n", -second)
