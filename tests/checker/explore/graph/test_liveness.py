@@ -143,6 +143,7 @@ FEW_EDGES = st.lists(st.tuples(*[st.integers(0, STATES - 1)] * 2, st.integers(-1
 
 
 @example([(0, 1, 0), (1, 0, 0)], ["weak", "no", "no"], {1}, {0, 1})  # the start is on the cycle alone
+@example([(0, 2, 0), (1, 2, 0), (2, 0, 0), (2, 1, -1)], ["strong", "no", "no"], {1}, {0, 1, 2})  # 0 is tried before 2
 @given(FEW_EDGES, ASKED, st.sets(st.integers(0, STATES - 1)), st.sets(st.integers(0, STATES - 1), min_size=2))
 def test_no_fair_run_is_shorter(edges: list[Edge], words: list[str], starts: set[int], missing: set[int]) -> None:
     asked, made, labels = demanded(words), graph(STATES, edges), Labels()
