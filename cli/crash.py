@@ -122,9 +122,9 @@ def crash(
         raise click.UsageError("--processes and --only go with --real; --quick goes with --processes")
     if real:
         from leasehold.cli import campaigns  # they take a while to load
+    searched = faults or points or cell or all_cells or engine != "auto" or memory is not None or seconds is not None
     if processes:
-        others = (settings, faults, points, cell, all_cells, pairs, runs is not None, seed is not None, out)
-        if any(others):
+        if searched or settings or pairs or any(value is not None for value in (point, mode, runs, seed, out)):
             raise click.UsageError("--processes takes --only, --quick, --jobs, --hours and --json, and no other option")
         model = load(system)
         campaigns.crash_processes(model, only=only, quick=quick, jobs=jobs, hours=hours, as_json=as_json)
@@ -137,8 +137,9 @@ def crash(
     by_chance = runs is not None or (real and hours is not None) or seed is not None
     if (pairs or jobs is not None or by_chance) and not real:
         raise click.UsageError("--pairs, --random, --seed and --jobs go with --real")
-    if real and (faults or points or cell or all_cells):
-        raise click.UsageError("--real plays every case of one crash; it takes no --faults, --points or --case")
+    if real and searched:
+        words = "it takes no --faults, --points, --case, --engine, --memory or --time"
+        raise click.UsageError(f"--real plays every case of one crash; {words}")
     if by_chance and (pairs or only):
         raise click.UsageError("random runs are no cases: leave out --pairs and the name")
     if hours is not None and faults != DEEP and not real:

@@ -421,3 +421,32 @@ def test_check_is_content_with_what_comes_back(run: Run, light: Path) -> None:
     assert done.returncode == 0
     assert "\nstabilises: every fair run returns to a legal state, in at most 1 step and 0 messages" in done.stdout
     assert "\nlight survives crash=1: 1 property holds, and every fair run returns to a legal state.\n" in done.stdout
+
+
+SEARCHES = (
+    "--faults crash=1", "--points", "--case dark --point crash:light/dark#before-commit", "--all-cells",
+    "--engine reference", "--memory 1G", "--time 5s",
+)  # fmt: skip
+RUNS = ("--set most=2", "--pairs", "--random 1", "--seed 0", "--out there", "--point x", "--mode any")
+
+
+@pytest.mark.parametrize("words", SEARCHES)
+def test_real_actors_take_no_option_of_a_search(words: str, run: Run, light: Path) -> None:
+    done = run("crash", "light", "--real", *words.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "it takes no --faults, --points, --case, --engine, --memory or --time" in done.stderr
+
+
+@pytest.mark.parametrize("words", [*SEARCHES, *RUNS])
+def test_processes_take_no_option_of_other_runs(words: str, run: Run, light: Path, tmp_path: Path) -> None:
+    done = run("crash", "light", "--real", "--processes", *words.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--processes takes --only, --quick, --jobs, --hours and --json, and no other option" in done.stderr
+    assert not (tmp_path / "there").exists()
+
+
+@pytest.mark.parametrize("words", ["", "--quick", "--only kill", "--jobs 1", "--hours 1", "--json"])
+def test_processes_are_of_a_system_that_brings_them(words: str, run: Run, light: Path) -> None:
+    done = run("crash", "light", "--real", "--processes", *words.split())
+    assert done.returncode == 2
+    assert "--processes needs policies, handlers and units that exist, and no plug-in has any for light" in done.stderr
