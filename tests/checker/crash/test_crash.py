@@ -531,7 +531,6 @@ def test_the_weakest_faults_that_break_a_property_are_found(conversation: Path) 
     assert kinds(report, "ends") == ["local", "lose"]
 
 
-
 @pytest.mark.parametrize(("most", "converges"), [(1, None), (3, False)])
 def test_where_every_step_leaves_the_bounds_it_is_not_known_whether_it_returns(
     most: int, converges: bool | None, conversation: Path

@@ -16,7 +16,7 @@ from leasehold.checker.explore.expectations import Explanation, fits_pattern
 from leasehold.checker.mutation import judge, observer
 from leasehold.checker.mutation import mutate as campaign
 from leasehold.checker.mutation.battery import DEFAULT, Battery, SystemLoader, Trial, battery_of
-from leasehold.checker.mutation.judge import MutationError
+from leasehold.checker.mutation.judge import MutationError, ReachableGraph
 from leasehold.checker.mutation.mutate import MutationReport, RuleScore, mutate
 from leasehold.checker.mutation.operators import EFFECTS, RULES, Mutation, mutations
 from leasehold.faults import DEFAULT as MANY
@@ -227,6 +227,71 @@ def test_what_becomes_of_each(tap: Path) -> None:
     )
     assert found.by_rule()["drop_guard"] == RuleScore(1, 1, 0, 0)
     assert found.by_rule()["add_transition"] == RuleScore(3, 0, 1, 2)
+
+
+# Two of each: roles that take an event, machines of a role, events, values of a field, senders.
+HANDS = {
+    "system.yaml": """
+system: hands
+roles: {hand: {instances: 2}, foot: {}, head: {instances: 2}}
+channels: {nerve: {from: head, to: foot, kind: fifo(1)}}
+environment: {press: {to: hand}, pull: {to: hand}, step: {to: foot}, wake: {to: head}}
+""",
+    "messages.yaml": "messages: {go: {from: head, to: foot, fields: {far: {type: int, min: 0, max: 1}}}}\n",
+    "roles/hand.yaml": """
+role: hand
+events: {press: {fields: {hard: {type: int, min: 0, max: 1}}}, pull: It is pulled.}
+states:
+  up: {initial: true, on: {press: {to: down, when: @press}, pull: {to: down, when: @pull}},
+    refuse: {press: no, pull: no}}
+  down: {ignore: {press: it is down, pull: it is down}}
+""",
+    "roles/foot.yaml": """
+role: foot
+events: {step: It steps.}
+states:
+  back: {initial: true, on: {step: {to: front, when: @step}, go: {to: front, when: @go}}, refuse: {step: no, go: no}}
+  front: {ignore: {step: it has, go: it has}}
+""",
+    "roles/head.yaml": """
+role: head
+events: {wake: It wakes.}
+states:
+  asleep: {initial: true, on: {wake: {to: awake}}}
+  awake: {tasks: [say], ignore: {wake: it is awake}}
+tasks: {say: {send: go, to: foot, with: {far: index(self)}}}
+""",
+}
+ALL = {"press": "event.hard < 2", "pull": "index(self) < 2", "step": "index(self) < 1", "go": "msg.far < 2"}
+
+
+def hands(folder: Path, **guards: str) -> Path:
+    for name, text in HANDS.items():
+        for event, guard in {**ALL, **guards}.items():
+            text = text.replace(f"@{event}", f'"{guard}"')
+        (folder / name).parent.mkdir(exist_ok=True, parents=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(("event", "guard", "same"), [
+    ("press", "event.hard <= 1", True),
+    ("press", "event.hard < 1", False),
+    ("press", "event.hard > 0", False),
+    ("press", "index(self) < 1", False),
+    ("press", "event.hard > 1", False),
+    ("pull", "index(self) > 0", False),
+    ("pull", "index(self) > 1", False),
+    ("step", "index(self) > 0", False),
+    ("go", "msg.far < 1", False),
+    ("go", "msg.sender == head[1]", False),
+    ("go", "msg.far == index(msg.sender)", True),
+])  # fmt: skip
+def test_a_step_is_the_same_in_all_its_parts_or_another(event: str, guard: str, same: bool, tmp_path: Path) -> None:
+    """Who takes which event with which values, of whom, though the state that it leads to is the same."""
+    of, other = (load(hands(tmp_path / name, **guards)) for name, guards in (("a", {}), ("b", {event: guard})))
+    assert ReachableGraph(of, Trial()).is_of(other) == same
+    assert ReachableGraph(other, Trial()).is_of(of) == same
 
 
 def test_only_what_the_system_itself_satisfies_counts(tap: Path) -> None:
