@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import shutil
@@ -986,3 +987,27 @@ def test_what_is_left_of_a_unit_is_named(base: Path) -> None:
         await handler.close()
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize("verb", ["setup", "modify", "teardown", "join", "leave"])
+def test_what_is_lacking_at_this_moment_is_no_failure_of_an_action(
+    verb: str, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Descriptors, memory, processes, room on the disk: then it has not begun; anything else is its failure."""
+    for number in (*sorted(descriptors.PASSING), *sorted(descriptors.FULL), errno.EACCES, errno.EROFS, errno.EIO):
+
+        def fails(*given: Any, number: int = number) -> None:
+            raise OSError(number, os.strerror(number))
+
+        with monkeypatch.context() as patch:
+            patch.setattr("leasehold.impl.handlers.process.want", fails)
+            lacking = number in descriptors.PASSING | descriptors.FULL
+            with pytest.raises(NotBegun if lacking else OSError, match=os.strerror(number)):
+                asyncio.run(_once(ProcessHandler(base, grace=0.2), action(verb, 1)))
+
+
+async def _once(handler: ProcessHandler, of: HandlerAction) -> None:
+    try:
+        await handler.act(of)
+    finally:
+        await handler.close()
