@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import signal
@@ -485,3 +486,20 @@ def test_who_waits_for_a_lock_that_a_daemon_keeps_costs_nothing(tmp_path: Path) 
         holder.kill()
         holder.wait()
         holder.stdout.close()
+
+
+@pytest.mark.parametrize("verb", ["setup", "modify", "teardown", "join", "leave"])
+def test_what_is_lacking_at_this_moment_is_no_failure_of_a_command(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Descriptors, memory, room on the disk: then it has not begun; anything else is its failure."""
+    for number in (*sorted(descriptors.PASSING), *sorted(descriptors.FULL), errno.EACCES, errno.EROFS, errno.EIO):
+
+        def fails(*given: Any, number: int = number) -> None:
+            raise OSError(number, os.strerror(number))
+
+        with monkeypatch.context() as patch:
+            patch.setattr("leasehold.impl.handlers.command.want", fails)
+            lacking = number in descriptors.PASSING | descriptors.FULL
+            with pytest.raises(NotBegun if lacking else OSError, match=os.strerror(number)):
+                act(CommandHandler(directory=tmp_path, **{verb: "true"}), action(verb))
