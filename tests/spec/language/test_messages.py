@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.checker.explore import explore
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.diagnostics import SpecError
 from leasehold.spec.language.load import load
@@ -33,7 +34,7 @@ role: clerk
 events: {come: One comes.}
 states:
   idle: {initial: true, on: {come: {to: busy}}, ignore: {book: it is closed}}
-  busy: {tasks: [send], on: {book: {to: done}}, ignore: {come: one is here}}
+  busy: {tasks: [send], on: {book: {to: done}, come: {to: done}}}
   done: {tasks: [greet], ignore: {come: it is closed, book: one was lent}}
 tasks:
   send: {send: letter, to: reader, with: {pages: 2, red: true}}
@@ -91,3 +92,21 @@ def test_a_message_has_no_field_of_another(of: str, name: str, code: str, words:
         asked(tmp_path, f"all(m.{name} == m.{name} for m in pending({of}))")
     assert {d.code for d in error.value.diagnostics} == {code}
     assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        ("all(m.number == 1 or m.number == 2 for m in pending(post))", "exhausted"),
+        ("all(m.number == 1 for m in pending(post))", "violated"),
+        ("all(m.latest for m in pending(letter))", "violated"),
+        ("all(m.latest for m in pending(card))", "exhausted"),
+        ("all(m.latest or m.number == 1 for m in pending(post) if m.kind == letter)", "exhausted"),
+        ("all(m.latest and m.number == 1 and m.red and m.pages == 2 for m in pending(letter))", "violated"),
+        ("all(m.number == 1 and m.red and m.pages == 2 for m in pending(letter))", "exhausted"),
+    ],
+)
+def test_what_each_message_has_beside_its_fields_is_that_message_s(claim: str, verdict: str, tmp_path: Path) -> None:
+    """A clerk writes a letter, and then, though nobody has read it, a card."""
+    (found,) = [p for p in explore(asked(tmp_path, claim)).properties if p.name == "asked"]
+    assert found.verdict == verdict
