@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import multiprocessing
 import pickle
 import random
+import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -434,6 +436,22 @@ def test_ctrl_c_reports_what_is_known(tap: Path, monkeypatch: pytest.MonkeyPatch
         ("drop_guard tap/open#drip", "LH412"), ("shift_comparison tap/open#drip level < 2 -> level <= 2", ""),
     ]  # fmt: skip
     assert (len(found.kills), found.survivors, found.undecided) == (1, [], 19)
+
+
+def test_ctrl_c_ends_the_processes_of_a_campaign_and_no_others(tap: Path) -> None:
+    other = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(600,))
+    other.start()
+
+    def interrupt(progress: campaign.MutationProgress) -> None:
+        if progress.stage == "mutant":
+            raise KeyboardInterrupt
+
+    loader = SystemLoader(tap)
+    found = mutate(loader, mutations(loader()), Battery((Trial(),)), jobs=2, progress=interrupt)
+    assert found.undecided >= 20
+    assert multiprocessing.active_children() == [other]
+    other.kill()
+    other.join()
 
 
 def test_survivors_are_said_as_soon_as_they_are_known(tap: Path) -> None:
