@@ -1,0 +1,45 @@
+"""A run after steps of machines of an actor, and after these have passed to other runs."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import fields, replace
+
+from leasehold.checker.recovery.lease.random_runs.plan import plan_of
+from leasehold.checker.verify.causal import with_driven
+from leasehold.checker.verify.run_state import OF_ACTOR, RunState, RunSteps
+from leasehold.impl.events.event import StepEvent
+from tests.checker.verify.histories import history_of, known
+
+SEEDS = (3, 8)
+
+
+def told_of(run: RunState, actor: str, machine: str) -> set[str]:
+    """Returns where a run keeps something of a machine."""
+    kept = ((of.name, getattr(run, of.name)) for of in fields(run))
+    return {name for name, of in kept if isinstance(of, dict | set) and (actor, machine) in of}
+
+
+def test_nothing_is_kept_of_a_machine_that_has_passed_to_another_run() -> None:
+    """Its place is as at first; what the other run does with it is no news of this one."""
+    tried = 0
+    for seed in SEEDS:
+        of = known(2, seed % 2 == 0)
+        steps = RunSteps(of, lambda *given: None)
+        for actor, events in history_of(replace(plan_of(seed), units=2, lazy=seed % 2 == 0)).items():
+            runs: dict[str, RunState] = {}
+            for event in (one for one in events if isinstance(one, StepEvent)):
+                name = event.step.serves or event.step.lease
+                run = runs.setdefault(name, steps.first(name, len(runs) + 1, event.now))
+                steps.take(run, event)
+                for machine in (step.machine for step in with_driven(event.step) if step.lease == OF_ACTOR):
+                    after = deepcopy(run)
+                    assert {"serving", "digests"} <= told_of(after, actor, machine)
+                    steps.passes(after, actor, machine)
+                    assert told_of(after, actor, machine) <= {"positions"}
+                    place = of.machine(machine)
+                    assert place is not None
+                    at, size = of.layout.at(*place, None), of.layout.stride[place[0]]
+                    assert after.state[at : at + size] == list(of.first[at : at + size])
+                    tried += 1
+    assert tried > 20
