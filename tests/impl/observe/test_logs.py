@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -256,3 +257,26 @@ def test_nothing_secret_is_logged(watched: Any, shown: Any, tmp_path: Path) -> N
     assert "redeeming on 0" in text
     assert [secret for secret in secrets if secret in text] == []
     assert [ticket for ticket in tickets if ticket.split(".")[2] in text] == []  # its signature
+
+
+@pytest.mark.parametrize("place", ["message", "actor", "exception", "cause"])
+@pytest.mark.parametrize("number", [*range(32), 127, *range(128, 160), 0x2028, 0x2029, 0x202E])
+def test_no_word_from_outside_moves_the_cursor_or_begins_a_line(place: str, number: int) -> None:
+    """Wherever it is put in: lines are made by the log alone, and each begins as it does."""
+    bad = f"here{chr(number)}there"
+    info = None
+    if place in ("exception", "cause"):
+        try:
+            try:
+                raise ValueError(bad)
+            except ValueError as error:
+                if place == "cause":
+                    raise RuntimeError("it failed") from error
+                raise
+        except (ValueError, RuntimeError):
+            info = sys.exc_info()
+    record = logging.LogRecord("leasehold.test", logging.INFO, "", 1, bad if place == "message" else "said", (), info)
+    shown = logs.TextLines(bad if place == "actor" else "site").format(record)
+    lines = shown.split("\n")
+    assert all(line.startswith("    ") for line in lines[1:])
+    assert not [c for c in shown if c != "\n" and not c.isprintable()]
