@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from leasehold.checker.conform.coverage import Coverage
 from leasehold.checker.explore import explore
-from leasehold.reports.coverage import _graph, _where
+from leasehold.reports.coverage import _graph, _product, _where
 from leasehold.reports.product import product, projections, where_are
 from leasehold.spec import shipped_folder
 from tests.systems import load
@@ -55,3 +56,28 @@ def test_a_projection_has_the_sum_of_what_it_joins(name: str) -> None:
                 expected[*ends, label] += times
         assert {(at[a], at[b], label): times for a, b, labels in drawn["links"] for label, times in labels} == expected
     assert joined or name == "starter"
+
+
+@pytest.mark.parametrize("share", [0, 1, 3, 100])
+@pytest.mark.parametrize("beyond", [0, 1, 40])
+def test_what_is_beyond_the_exploration_is_not_covered(share: int, beyond: int) -> None:
+    """Logs come to states that were explored, and to others; what is covered and what is missing are all explored."""
+    system = load("two_phase_commit")
+    found = explore(system)
+    whole = product(found)
+    explored = {node.control for node in whole.nodes}
+    roles = [system.roles[name] for name in system.product]
+    every = [[*role.states] for role in roles for _ in range(role.count)]
+    rng, coverage = Random(share), Coverage(system)
+    controls = {tuple(rng.choice(states) for states in every) for _ in range(4000)}
+    inside = sorted(control for control in controls if _where(system, control) in explored)
+    outside = sorted(control for control in controls if _where(system, control) not in explored)
+    assert len(outside) > 40
+    for control in (*inside[: len(inside) * share // 100], *outside[:beyond]):
+        coverage.control[control] = rng.randrange(1, 9)
+    shown = _product(found, coverage)
+    seen = {_where(system, control) for control in coverage.control}
+    assert shown["covered"] == len(seen & explored)
+    assert (shown["reachable"], shown["missing_count"]) == (len(explored), len(explored - seen))
+    assert {tuple(where) for where in shown["beyond"]} == seen - explored
+    assert {tuple(where) for where in shown["missing"]} <= explored - seen
