@@ -6,13 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner, Result
 
 from leasehold.cli.events import events as verb
 from leasehold.impl.actor.actor import Actor
+from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.events.chain import ChainVerifier
 from leasehold.impl.events.event import read
 from leasehold.impl.events.lines import EventLines, verify_lines
@@ -53,6 +55,22 @@ def test_each_page_has_what_comes_next(tmp_path: Path) -> None:
         for after in range(last + 1):
             for limit in (1, 2, 3, last):
                 assert [*EventLines(await feed.read(after, limit))] == whole[after : after + limit], (after, limit)
+
+    told(tmp_path, story)
+
+
+def test_an_actor_that_has_written_nothing_yet_has_a_page_without_events(tmp_path: Path) -> None:
+    """From the beginning; from a later position it is said that there is none."""
+
+    async def story(c: Cluster, ask: Any, path: Path) -> None:
+        empty = SqliteStore(tmp_path / "empty.db")
+        await empty.open("site")
+        actor = SimpleNamespace(store=empty, chronicle=SimpleNamespace(first=0), identity=c.site.identity)
+        feed = event_feed.EventFeed(cast(Any, actor))
+        assert [*EventLines(await feed.read(0, 10))] == []
+        with pytest.raises(ActorError, match="event 1 has not been written yet"):
+            await feed.read(1, 10)
+        await empty.close()
 
     told(tmp_path, story)
 
