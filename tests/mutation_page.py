@@ -94,7 +94,8 @@ def page(found: MutationReport, battery: Battery) -> Iterator[str]:
     yield INTRODUCTION
     total, made = found.total, made_by(EARLIER)
     yield f"The rules make {made.total():,} mutants. These results are of {total.made} of them, chosen at random;"
-    yield f"the seed is {SEED}. They say nothing of the others."
+    digest = SystemLoader("lease")().digest
+    yield f"the seed is {SEED}. They say nothing of the others, and are of specification {digest}."
     yield ""
     yield f"**{total.killed} of the {total.others} that are not refused, equivalent or unseen are killed:"
     yield f"{percent(total)}.**"
