@@ -239,7 +239,7 @@ class StepComparison:
         self, step: LoggedStep, after: Sequence[Any], machine: GroundMachine, driven: Sequence[tuple[Any, ...]]
     ) -> None:  # fmt: skip
         """The record of the machine, and the steps of the subsidiary machines that it drives."""
-        found, expected = cells(step.core, step.after), _cells_of(after, machine)
+        found, expected = step.core.cells(step.after), _cells_of(after, machine)
         if found != expected:
             self.differs(step, "becomes", *_apart(step.core, found, expected))
         steps = [(*self._moved(one),) for one in step.driven]
@@ -249,8 +249,8 @@ class StepComparison:
             return
         last = {one.key: (one, below) for one, (below, *_) in zip(step.driven, driven, strict=True)}
         for one, below in last.values():
-            if cells(one.core, one.after) != _cells_of(after, below):
-                self.differs(one, "becomes", *_apart(one.core, cells(one.core, one.after), _cells_of(after, below)))
+            if one.core.cells(one.after) != _cells_of(after, below):
+                self.differs(one, "becomes", *_apart(one.core, one.core.cells(one.after), _cells_of(after, below)))
         for one, (below, *_, name) in zip(step.driven, driven, strict=True):
             tasks = next((work_of(below.role, tr) for tr in below.role.transitions() if tr.name == name), ())
             self._compare_calls(one, after, below, tasks)
@@ -306,7 +306,7 @@ class StepComparison:
             key = RecordKey(BELOW if core.of_actor else step.lease, name)
             record = step.before if key == step.key else self.known(key)
             if record is not None:
-                found[machine.cell : machine.cell + 1 + len(machine.role.data)] = cells(core, record)
+                found[machine.cell : machine.cell + 1 + len(machine.role.data)] = core.cells(record)
         for actor in layout.actors:
             if actor.name in self.world.up:
                 found[self.world.up[actor.name]] = UP if self.is_up(self.name(*actor.machines[0])) else DOWN
@@ -339,11 +339,6 @@ class StepComparison:
 def durable(step: LoggedStep, record: Record) -> Record:
     """A record without the machines that it can see."""
     return record[: step.core.below_at]
-
-
-def cells(core: Core, record: Record) -> tuple[Any, ...]:
-    """The cells of the model that a record tells: the control state, and the data."""
-    return record[0], *record[core.data_at : core.data_at + len(core.fields)]
 
 
 def _cells_of(state: Sequence[Any], machine: GroundMachine) -> tuple[Any, ...]:

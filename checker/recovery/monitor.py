@@ -200,8 +200,7 @@ class PropertyMonitor:
             if core.of_actor and held is not None and held.serves != self.lease:
                 record = core.first(instance)
                 self._passed_on |= found[at] != record[0]
-            found[at] = record[0]
-            found[at + 1 : at + 1 + len(role.data)] = record[core.data_at : core.data_at + len(role.data)]
+            found[at : at + 1 + len(role.data)] = core.cells(record)
         for actor in layout.actors:
             role_name, number = actor.machines[0]
             player = self.sim.player[self.sim.program.roles[role_name].machine(number)]

@@ -86,9 +86,8 @@ class CutsOfSystem:
         self.first = list(world.initial_states()[0])
         for role, number, _ in self.layout.machines():
             core = self.program.roles[role.name]
-            record, at = core.first(number), self.layout.at(role.name, number, None)
-            self.first[at] = record[0]
-            self.first[at + 1 : at + 1 + len(role.data)] = record[core.data_at : core.data_at + len(role.data)]
+            at = self.layout.at(role.name, number, None)
+            self.first[at : at + 1 + len(role.data)] = core.cells(core.first(number))
         self.transitions: dict[tuple[str, str], Transition] = {
             (role.name, t.name): t for role in system.roles.values() for t in role.transitions()
         }

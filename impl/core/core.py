@@ -204,6 +204,10 @@ class Core:
         """A record's fields of the specification, by name."""
         return dict(zip(self._field_names, record[self.data_at :], strict=False))
 
+    def cells(self, record: Record) -> tuple[Any, ...]:
+        """The control state and the fields of a record, in the order in which an explored state has them."""
+        return record[0], *record[self.data_at : self.data_at + len(self.fields)]
+
     def step_outside(self, record: Record, event: Event, now: int, machines: ActorMachines) -> Stepped:
         """The step of an event that the world outside gives, which is held to its contract."""
         stepped = self.step(record, event, now)

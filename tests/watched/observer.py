@@ -177,8 +177,7 @@ class Observer:
         if place is None:
             return
         at = self.layout.at(*place, None)
-        run.state[at] = record[0]
-        run.state[at + 1 : at + 1 + len(core.fields)] = record[core.data_at : core.data_at + len(core.fields)]
+        run.state[at : at + 1 + len(core.fields)] = core.cells(record)
 
     # Steps
 

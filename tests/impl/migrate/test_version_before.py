@@ -130,8 +130,8 @@ def broken(cluster: Cluster, lease: str, properties: MonitoredProperties) -> set
     for actor in (cluster.tenant, cluster.broker, cluster.site):
         for held in actor.table.instances.values():
             if lease in (held.key.lease, held.serves):
-                at, size = properties.layout.at(held.core.role, held.number, None), len(held.core.view(held.record))
-                state[at : at + 1 + size] = [held.record[0], *held.record[held.core.data_at :][:size]]
+                at, cells = properties.layout.at(held.core.role, held.number, None), held.core.cells(held.record)
+                state[at : at + len(cells)] = cells
     assert properties.layout.clock is not None
     state[properties.layout.clock] = cluster.clock.now()
     return {name for name, holds in properties.states.items() if not holds(state, (), -1)}
