@@ -268,8 +268,9 @@ def test_only_who_does_not_go_on_later_follows_no_more(
     left: list[str] = []
     monkeypatch.setattr(SourceVerification, "leave", lambda following: left.append(following.name))
     database = ("--db", f"sqlite:{tmp_path / 'kept.db'}") if kept else ()
+    files = _files(tmp_path)
     for _ in range(2):
-        done = _verify(_files(tmp_path), "--follow", "--for", "0", "--name", "ours", *database)
+        done = _verify(files, "--follow", "--for", "0", "--name", "ours", *database)
         assert done.exit_code == 0, done.output
     assert left == ([] if kept else ["ours", "ours"])
 

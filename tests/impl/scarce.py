@@ -1,11 +1,30 @@
-"""Scarcity that is real: descriptors that this process has not."""
+"""Scarcity: descriptors that this process really has not, and calls that fail for want of something."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+from leasehold.impl import descriptors
+
+# Numbers of errors, and whether each is a want that passes.
+ERRORS = {
+    **dict.fromkeys(sorted(descriptors.PASSING | descriptors.FULL), True),
+    **dict.fromkeys((errno.EACCES, errno.EROFS, errno.EIO), False),
+}
+
+
+def fails_with(number: int) -> Callable[..., NoReturn]:
+    """A function that fails with an error of the system."""
+
+    def fails(*given: Any) -> NoReturn:
+        raise OSError(number, os.strerror(number))
+
+    return fails
 
 
 @contextlib.contextmanager

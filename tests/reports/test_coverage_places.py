@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from random import Random
 from typing import Any
 
 import pytest
 
 from leasehold.checker.conform.coverage import Coverage
-from leasehold.checker.explore import explore
+from leasehold.checker.explore import Exploration, explore
 from leasehold.reports.coverage import _graph, _product, _where
 from leasehold.reports.product import product, projections, where_are
 from leasehold.spec import shipped_folder
@@ -58,14 +59,17 @@ def test_a_projection_has_the_sum_of_what_it_joins(name: str) -> None:
     assert joined or name == "starter"
 
 
+@cache
+def explored_commit() -> Exploration:
+    return explore(load("two_phase_commit"))
+
+
 @pytest.mark.parametrize("share", [0, 1, 3, 100])
 @pytest.mark.parametrize("beyond", [0, 1, 40])
 def test_what_is_beyond_the_exploration_is_not_covered(share: int, beyond: int) -> None:
     """Logs come to states that were explored, and to others; what is covered and what is missing are all explored."""
-    system = load("two_phase_commit")
-    found = explore(system)
-    whole = product(found)
-    explored = {node.control for node in whole.nodes}
+    found = explored_commit()
+    system, explored = found.system, {node.control for node in product(found).nodes}
     roles = [system.roles[name] for name in system.product]
     every = [[*role.states] for role in roles for _ in range(role.count)]
     rng, coverage = Random(share), Coverage(system)

@@ -166,7 +166,7 @@ def test_a_record_that_is_lost_in_a_later_incarnation_may_be_why_a_step_is_wrong
 
 
 def test_a_record_that_was_only_found_and_is_lost_later_is_noticed() -> None:
-    """Of an actor whose log begins late: it tells of each record that it has, and comes back without one of them."""
+    """An actor whose log begins late tells of each record that it has, and comes back without one of them."""
     tried = 0
     for _, of, log in logs():
         for actor, events in log.items():

@@ -535,7 +535,7 @@ def test_the_weakest_faults_that_break_a_property_are_found(conversation: Path) 
 def test_where_every_step_leaves_the_bounds_it_is_not_known_whether_it_returns(
     most: int, converges: bool | None, conversation: Path
 ) -> None:
-    """Who is asked again counts once more than anybody who is asked once; no further than the bounds is looked."""
+    """A teller that is asked again counts to 2, and without faults none does; the search ends at the bounds."""
     plain_queues(conversation)
     system = conversation / "system.yaml"
     system.write_text(system.read_text() + f"constraint: teller.count <= {most}\n")

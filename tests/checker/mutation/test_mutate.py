@@ -27,6 +27,7 @@ from leasehold.spec import SpecError, System
 from leasehold.spec.language.expression import TRUE
 from leasehold.spec.language.expression import text as words_of
 from leasehold.spec.language.model import State, Transition
+from tests.cli.conftest import write
 from tests.systems import TRUTH, load
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -268,12 +269,11 @@ ALL = {"press": "event.hard < 2", "pull": "index(self) < 2", "step": "index(self
 
 
 def hands(folder: Path, **guards: str) -> Path:
-    for name, text in HANDS.items():
-        for event, guard in {**ALL, **guards}.items():
-            text = text.replace(f"@{event}", f'"{guard}"')
-        (folder / name).parent.mkdir(exist_ok=True, parents=True)
-        (folder / name).write_text(text)
-    return folder
+    """Writes the system of hands with some guards in the place of those that are always true."""
+    texts = dict(HANDS)
+    for event, guard in {**ALL, **guards}.items():
+        texts = {name: text.replace(f"@{event}", f'"{guard}"') for name, text in texts.items()}
+    return write(folder, texts)
 
 
 @pytest.mark.parametrize(("event", "guard", "same"), [
@@ -290,7 +290,7 @@ def hands(folder: Path, **guards: str) -> Path:
     ("go", "msg.far == index(msg.sender)", True),
 ])  # fmt: skip
 def test_a_step_is_the_same_in_all_its_parts_or_another(event: str, guard: str, same: bool, tmp_path: Path) -> None:
-    """Who takes which event with which values, of whom, though the state that it leads to is the same."""
+    """The machine that takes an event, its values and its sender count, though the same state follows."""
     of, other = (load(hands(tmp_path / name, **guards)) for name, guards in (("a", {}), ("b", {event: guard})))
     assert ReachableGraph(of, Trial()).is_of(other) == same
     assert ReachableGraph(other, Trial()).is_of(of) == same

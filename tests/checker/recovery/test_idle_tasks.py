@@ -1,4 +1,4 @@
-"""Which handler tasks of a state are owed, by what is at work on a machine."""
+"""The handler tasks that a machine owes, by what is at work on it."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ tasks:
 def test_each_task_that_would_end_its_state_is_owed_by_itself(
     more: int, at_work: Sequence[str], idle: str, tmp_path: Path
 ) -> None:
-    """What a policy decides, and what may leave the machine where it is, is waited for by nobody."""
+    """Nobody waits for a policy here, nor for a handler whose answer may leave the machine where it is."""
     outside = "system: work\nroles: {worker: {}}\nenvironment: {go: {to: worker}}\n"
     system = written(tmp_path, {"system.yaml": outside, "roles/worker.yaml": WORKER})
     core = compile_system(system).roles["worker"]
-    machine = MonitoredProperties(system).world.machines[0]
+    properties = MonitoredProperties(system)
     record = list(core.first(0))
     record[0], record[core.data_at] = "on", more
     held = MachineInstance(RecordKey("tenant:1", "worker"), core, tuple(record), [])
     actor = cast(Any, SimpleNamespace(calls=SimpleNamespace(of=lambda key: iter(at_work))))
-    state = MonitoredProperties(system).world.initial_states()[0]
-    at = MonitoredProperties(system).layout.at("worker", 0, None)
-    state = (*state[:at], "on", more, *state[at + 2 :])
-    assert [*_idle_tasks(machine, actor, held, state)] == list(idle)
+    state = list(properties.world.initial_states()[0])
+    at, cells = properties.layout.at("worker", 0, None), core.cells(held.record)
+    state[at : at + len(cells)] = cells
+    assert [*_idle_tasks(properties.world.machines[0], actor, held, state)] == list(idle)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import json
 import os
 import signal
@@ -22,7 +21,7 @@ from leasehold.impl import descriptors
 from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.command import CommandHandler
 from leasehold.impl.handlers.handler import Done, HandlerAction, HandlerError, NotBegun, Stale
-from tests.impl.scarce import few_descriptors
+from tests.impl.scarce import ERRORS, fails_with, few_descriptors
 
 
 def action(verb: str = "setup", number: int = 1, unit: str = "u-0", lease: str = "tenant:1") -> HandlerAction:
@@ -493,13 +492,8 @@ def test_what_is_lacking_at_this_moment_is_no_failure_of_a_command(
     verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Descriptors, memory, room on the disk: then it has not begun; anything else is its failure."""
-    for number in (*sorted(descriptors.PASSING), *sorted(descriptors.FULL), errno.EACCES, errno.EROFS, errno.EIO):
-
-        def fails(*given: Any, number: int = number) -> None:
-            raise OSError(number, os.strerror(number))
-
+    for number, lacking in ERRORS.items():
         with monkeypatch.context() as patch:
-            patch.setattr("leasehold.impl.handlers.command.want", fails)
-            lacking = number in descriptors.PASSING | descriptors.FULL
+            patch.setattr("leasehold.impl.handlers.command.want", fails_with(number))
             with pytest.raises(NotBegun if lacking else OSError, match=os.strerror(number)):
                 act(CommandHandler(directory=tmp_path, **{verb: "true"}), action(verb))

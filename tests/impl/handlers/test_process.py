@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import json
 import os
 import shutil
@@ -25,7 +24,7 @@ from leasehold.impl.handlers import place, process, processes
 from leasehold.impl.handlers.handler import HandlerAction, HandlerError, NotBegun, Stale
 from leasehold.impl.handlers.place import TOKEN, Cancelled, UnitDirectory
 from leasehold.impl.handlers.process import POINTS, STARTER, ProcessHandler
-from tests.impl.scarce import few_descriptors
+from tests.impl.scarce import ERRORS, fails_with, few_descriptors
 
 SETUP_POINTS = [p for p in POINTS if p in ("guarded", "wanted", "locked", "started", "kept")]
 TEARDOWN_POINTS = ["guarded", "wanted", "asked", "cleared", "removed"]
@@ -76,12 +75,14 @@ def do(base: Path, *actions: HandlerAction, **settings: Any) -> list[Any]:
     async def run() -> list[Any]:
         handler = ProcessHandler(base, **{"grace": 0.2, **settings})
         ended: list[Any] = []
-        for one in actions:
-            try:
-                ended.append(await handler.act(one))
-            except HandlerError as e:
-                ended.append(e)
-        await handler.close()
+        try:
+            for one in actions:
+                try:
+                    ended.append(await handler.act(one))
+                except HandlerError as e:
+                    ended.append(e)
+        finally:
+            await handler.close()
         return ended
 
     return asyncio.run(run())
@@ -994,20 +995,13 @@ def test_what_is_lacking_at_this_moment_is_no_failure_of_an_action(
     verb: str, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Descriptors, memory, processes, room on the disk: then it has not begun; anything else is its failure."""
-    for number in (*sorted(descriptors.PASSING), *sorted(descriptors.FULL), errno.EACCES, errno.EROFS, errno.EIO):
-
-        def fails(*given: Any, number: int = number) -> None:
-            raise OSError(number, os.strerror(number))
-
+    for number, lacking in ERRORS.items():
         with monkeypatch.context() as patch:
-            patch.setattr("leasehold.impl.handlers.process.want", fails)
-            lacking = number in descriptors.PASSING | descriptors.FULL
-            with pytest.raises(NotBegun if lacking else OSError, match=os.strerror(number)):
-                asyncio.run(_once(ProcessHandler(base, grace=0.2), action(verb, 1)))
-
-
-async def _once(handler: ProcessHandler, of: HandlerAction) -> None:
-    try:
-        await handler.act(of)
-    finally:
-        await handler.close()
+            patch.setattr("leasehold.impl.handlers.process.want", fails_with(number))
+            if lacking:
+                (end,) = do(base, action(verb, 1))
+                assert isinstance(end, NotBegun)
+                assert os.strerror(number) in str(end)
+            else:
+                with pytest.raises(OSError, match=os.strerror(number)):
+                    do(base, action(verb, 1))

@@ -262,7 +262,7 @@ def test_nothing_secret_is_logged(watched: Any, shown: Any, tmp_path: Path) -> N
 @pytest.mark.parametrize("place", ["message", "actor", "exception", "cause"])
 @pytest.mark.parametrize("number", [*range(32), 127, *range(128, 160), 0x2028, 0x2029, 0x202E])
 def test_no_word_from_outside_moves_the_cursor_or_begins_a_line(place: str, number: int) -> None:
-    """Wherever it is put in: lines are made by the log alone, and each begins as it does."""
+    """The log alone makes lines, and each begins as its lines do, whatever it is given."""
     bad = f"here{chr(number)}there"
     info = None
     if place in ("exception", "cause"):
