@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import LIGHT, Run, as_json
+from tests.cli.conftest import LIGHT, Run, as_json, write
 
 BEFORE = """\
 # What is known of the light.
@@ -116,3 +116,19 @@ def test_what_was_cut_short_says_nothing_of_the_whole(
     done = run("check", "light", "--write", *limit)
     assert done.returncode not in (0, 2), done.stderr
     assert (file.read_text() if file.exists() else None) == text
+
+
+def test_what_was_cut_short_stands_beside_what_was_not(run: Run, tmp_path: Path) -> None:
+    """Of several settings only those that were searched whole are renewed."""
+    folder = write(tmp_path / "count", {
+        "system.yaml": "system: count\nroles: {one: {}}\nenvironment: {more: {to: one}}\n"
+        "constants: {most: {type: int, value: 1}}\n",
+        "roles/one.yaml": "role: one\ndata: {n: {type: int, min: 0, max: 9}}\nevents: {more: One more.}\nstates:\n"
+        "  on: {initial: true, on: {more: {to: on, when: n < most, set: {n: n + 1}}}, ignore: {more: it is enough}}\n",
+        "invariants.yaml": "properties: {few: {always: one.n < 9}}\n",
+        "expected.yaml": "runs:\n  small:\n    distinct: 7\n  large:\n    set: {most: 5}\n    distinct: 7\n",
+    })  # fmt: skip
+    run("check", "count", "--all", "--write", "--max-states", "4")
+    text = (folder / "expected.yaml").read_text()
+    assert "  small:\n    distinct: 2\n" in text
+    assert "    set: {most: 5}\n    distinct: 7\n" in text
