@@ -252,6 +252,45 @@ def test_ci_runs_what_the_readme_says() -> None:
     assert "tox" in section[1]
 
 
+FLAKY = """
+import pathlib
+import pytest
+
+def test_steady() -> None:
+    pass
+
+@pytest.mark.parametrize("name", ["one", "two words"])
+def test_flaky(name: str) -> None:
+    tried = pathlib.Path(__file__).with_name(name)
+    if not tried.exists():
+        tried.touch()
+        raise AssertionError
+"""
+
+
+@pytest.mark.parametrize(("content", "names"), [
+    (FLAKY, ["test_flaky[one]", "test_flaky[two words]"]),
+    ("def test_steady() -> None:\n    pass\n", []),
+    ("def test_broken() -> None:\n    raise AssertionError\n", ["test_broken"]),
+])  # fmt: skip
+def test_ci_names_the_tests_that_did_not_pass_at_once(content: str, names: list[str], tmp_path: Path) -> None:
+    """With the options that it gives to pytest itself: without them a test that passes on a later try has no line."""
+    ci = ROOT / ".ci/run"
+    options = re.search(r'^export PYTEST_ADDOPTS="(.*)"$', ci.read_text(), re.MULTILINE)
+    assert options
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/test_some.py").write_text(content)
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -ra\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *options[1].split()]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    log = tmp_path / "log"
+    log.write_text(run.stdout)
+    shown = subprocess.run(["bash", ci, "--retried", log], capture_output=True, text=True, check=True).stdout
+    assert shown.splitlines() == [
+        f"tests that did not pass at once: {len(names)}", *(f"tests/test_some.py::{name}" for name in names),
+    ]  # fmt: skip
+
+
 def test_no_file_names_a_machine_or_a_registry() -> None:
     assert [*_found(PRIVATE)] == []
 
