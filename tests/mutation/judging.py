@@ -149,8 +149,8 @@ class Coverage:
 
 def _test_of(context: str) -> str:
     """The test of a context: the last one, where a process was forked from one that began in another test."""
-    head, _, last = context.rpartition("|tests/")
-    return f"tests/{last}" if head else context
+    _, mark, last = context.rpartition("|tests/")
+    return f"tests/{last}" if mark else context
 
 
 def _at_import(mutant: Mutant) -> bool:
