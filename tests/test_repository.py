@@ -280,7 +280,9 @@ def test_ci_names_the_tests_that_did_not_pass_at_once(content: str, names: list[
     assert options
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests/test_some.py").write_text(content)
-    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -ra\n")
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\naddopts = -ra --disable-plugin-autoload -p xdist -p rerunfailures\n"
+    )
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *options[1].split()]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     log = tmp_path / "log"
