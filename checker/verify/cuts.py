@@ -11,6 +11,7 @@ as a state. Between the cuts stand others that no event tells of by itself:
     lost       an actor that was down comes back without a record, or a part of it, as a later step shows (lost.py)
     passed     a machine that belongs to the actor has gone on to serve another run; in this one it counts as unused,
                which is no step of this run
+    late       a message is taken that its sender has moved on from, so it was on its way still (lanes.py)
 
 A run begins with the first states of its machines. One of which events are missing at the beginning cannot be judged,
 and is named. A run that is in an end stands still until it takes a step again: then it is told first what has happened
@@ -429,6 +430,8 @@ class ConsistentCuts:
         try:
             yield from self._catch_up(run)
             yield from self._time(run)
+            if self.steps.comes_late(run, step):
+                yield run.cut(Action("late", None, 0, step.machine), event.actor, event.position)
             self.steps.take(run, event)
             yield run.cut(self.steps.action(step), event.actor, event.position, step)
             run.over = self.known.over(run.state)

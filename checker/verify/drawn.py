@@ -30,7 +30,8 @@ def _step(layout: Layout, cut: Cut, before: Cut) -> Step:
     assert action is not None
     if step is None:
         event = {"clock": f"now {after.now}", "passed": f"{cut.actor}: a machine goes on to another run",
-                 "lost": f"{cut.actor} has lost of {action.event}"}  # fmt: skip
+                 "lost": f"{cut.actor} has lost of {action.event}",
+                 "late": f"a message to {action.event} was on its way still"}  # fmt: skip
         words = event.get(action.kind, f"{cut.actor}: {action.kind}")
         # Without a machine it is drawn through all lifelines.
         kind = action.kind if action.kind == "clock" else "other"

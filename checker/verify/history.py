@@ -286,7 +286,7 @@ class HistoryVerification:
                 self.recorder.begin(cut.run, cut.state, cut.actor, cut.position)
                 self._written[cut.number] = (True, False, 0, 0)
                 continue
-            if cut.action.kind == "passed":
+            if cut.replaces:
                 self.recorder.replace(cut.number, cut.state)
             run = self.cuts.runs[cut.run]
             if run.ended:
@@ -377,7 +377,7 @@ class HistoryVerification:
         run, made = self._again.again(name, number, self.kept.cuts(self.cursor, number))
         for event in self.kept.found(self.cursor, name):
             self._again.find_again(run, event)
-        self.recorder.recall(number, ((cut.state, _kind(cut) == "passed") for cut in made))
+        self.recorder.recall(number, ((cut.state, cut.replaces) for cut in made))
         closing = self._closing.pop(name, None)
         run.over, run.ended = bool(settled), bool(ended)
         run.forgotten = forgotten if closing is None else closing.forgotten
@@ -492,10 +492,6 @@ class HistoryVerification:
 def events_of(cuts: Iterable[Cut]) -> tuple[tuple[str, int], ...]:
     """Actor and position of the events that cuts come from."""
     return tuple(dict.fromkeys((cut.actor, cut.position) for cut in cuts if cut.position))
-
-
-def _kind(cut: Cut) -> str:
-    return "" if cut.action is None else cut.action.kind
 
 
 def _sent(steps: Iterable[MachineStep]) -> Sent:

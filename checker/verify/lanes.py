@@ -3,16 +3,21 @@
 Theory of operation. A step has sent its messages when it is committed, and a message is on its way until it, or a later
 one, was received. Whether the network has lost or doubled it in between is in no event, and makes no difference to
 what its sender has to say again. The contents are those of checker/explore/channels.py, with its rules: numbers
-become ranks, and of what a sender has moved on from the last message of each kind may still arrive.
+become ranks, and of what a sender has moved on from the last message of each kind may still arrive. A network may
+bring an earlier one nevertheless, as nothing holds it up: its sender need not have sent the later ones yet when it
+was taken, but by the actors' clocks it had. So it is on its way again right before the step that takes it (`late`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from leasehold.checker.explore import channels
 from leasehold.spec.language.model import Channel
+
+Entry = tuple[int, str, tuple[Any, ...]]  # number, kind and fields of a message
 
 
 @dataclass
@@ -22,26 +27,36 @@ class ReplayedLane:
     Attributes:
         newest, received: the numbers that were sent and received last.
         waiting: number, kind and fields of what is on its way, in the order of numbers.
+        passed: likewise, of what the sender has moved on from, up to what was received.
     """
 
     channel: Channel
     newest: int = 0
     received: int = 0
-    waiting: list[tuple[int, str, tuple[Any, ...]]] = field(default_factory=list)
+    waiting: list[Entry] = field(default_factory=list)
+    passed: list[Entry] = field(default_factory=list)
 
     def send(self, number: int, kind: str, fields: tuple[Any, ...]) -> None:
         """A message was sent."""
         if self.channel.kind == "mailbox":
-            older = [entry for entry in self.waiting if entry[1] == kind]
-            self.waiting = [entry for entry in self.waiting if entry not in older[:-1]]
+            older = [entry for entry in self.waiting if entry[1] == kind][:-1]
+            self.waiting = [entry for entry in self.waiting if entry not in older]
+            self.passed += older
         self.newest = max(self.newest, number)
         if number > self.received:
             self.waiting.append((number, kind, fields))
 
+    def late(self, number: int) -> bool:
+        """Has a message that is to be taken on its way still; returns whether its sender has moved on from it."""
+        late = [entry for entry in self.passed if entry[0] == number]
+        self.waiting = sorted(self.waiting + late, key=itemgetter(0))
+        self.passed = [entry for entry in self.passed if entry not in late]
+        return bool(late)
+
     def receive(self, number: int) -> None:
         """A message was received; a mailbox drops those before it."""
         if self.channel.kind == "mailbox":
-            self.waiting = [entry for entry in self.waiting if entry[0] > number]
+            self.waiting, self.passed = ([e for e in of if e[0] > number] for of in (self.waiting, self.passed))
             self.received = max(self.received, number)
         elif self.channel.kind != "set":
             self.waiting = [entry for entry in self.waiting if entry[0] != number]

@@ -267,4 +267,4 @@ def _told(action: Action | None) -> tuple[Any, ...]:
         of = "" if action.transition is None else action.transition.name
         event = f"{action.role}.{action.event}"
         return action.kind, action.role, action.instance, event[:250], action.sender, of[:250]
-    return action.kind, "", -1, action.event[:250] if action.kind in ("passed", "lost") else "", -1, ""
+    return action.kind, "", -1, action.event[:250] if action.kind in ("passed", "lost", "late") else "", -1, ""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from leasehold.checker.verify.cuts import CutsOfSystem
 
 OF_ACTOR = "-"  # in place of the lease, for a machine that belongs to the actor
+REPLACING = ("passed", "late")  # kinds of cuts
 
 
 class Cut(NamedTuple):
@@ -46,6 +47,11 @@ class Cut(NamedTuple):
     actor: str
     position: int
     step: MachineStep | None = None
+
+    @property
+    def replaces(self) -> bool:
+        """Returns whether the state becomes another one by no step of the run, so that no claim compares both."""
+        return self.action is not None and self.action.kind in REPLACING
 
 
 class StoredCut(NamedTuple):
@@ -159,6 +165,9 @@ class RunSteps:
             case "lost":
                 assert isinstance(row.origin, StepEvent)
                 self.loses(run, row.origin, row.event)
+            case "late":
+                assert isinstance(row.origin, StepEvent)
+                self.comes_late(run, row.origin.step)
             case _:
                 assert isinstance(row.origin, StepEvent)
                 step = row.origin.step
@@ -188,6 +197,15 @@ class RunSteps:
             run.state[cell] = value
         if step.lease != OF_ACTOR:
             run.left[event.actor, machine] = step.source
+
+    def comes_late(self, run: RunState, step: MachineStep) -> bool:
+        """Has what a step takes on its way, where its sender has moved on from it; returns whether it has."""
+        lane = self._received_on(step)
+        replayed = None if lane is None else run.lanes.get(lane.cell)
+        if lane is None or replayed is None or step.received is None or not replayed.late(step.received.number):
+            return False
+        run.state[lane.cell] = replayed.content()
+        return True
 
     def take(self, run: RunState, event: StepEvent) -> None:
         """A run after a step, with all that it drives.
@@ -257,7 +275,7 @@ class RunSteps:
             sender = self.known.machine(received.machine)
             if sender is not None and self.layout.of[sender].name not in run.players:
                 self._plays(run, sender, received.actor)
-            if (lane := self._lane(received.machine, place, step.event)) is not None:
+            if (lane := self._received_on(step)) is not None:
                 replayed = touched[lane.cell] = self._replayed(run, lane)
                 if received.number <= replayed.received:
                     words = f"{step.machine} takes {step.event} with number {received.number}"
@@ -297,6 +315,11 @@ class RunSteps:
         if found is None:
             found = run.lanes[lane.cell] = ReplayedLane(lane.channel)
         return found
+
+    def _received_on(self, step: MachineStep) -> Lane | None:
+        """The lane over which a step has received something."""
+        to = self.known.machine(step.machine)
+        return None if to is None or step.received is None else self._lane(step.received.machine, to, step.event)
 
     def _lane(self, sender: str, receiver: tuple[str, int], message: str) -> Lane | None:
         place = self.known.machine(sender)

@@ -10,7 +10,8 @@ in an order that respects causality, each with the step that led to it. What las
                numbers the cuts, and the ends, of all runs in the order in which they were entered. A number that is
                left out is of a state that no step of the run has led to. `actor` and `position` are the event that it
                comes from. Of a cut `passed`, `event` is the machine that has gone on to serve another run; of
-               one `lost`, that whose record was lost, and the event is the step that shows it
+               one `lost`, that whose record was lost, and the event is the step that shows it; of one `late`, that
+               to which a message was on its way still, and the event is the step that takes it
     ROLE       what a machine's record was from cut `since` to cut `until`, both included; `until` is FOREVER while it
                lasts. `running`: whether the machine's actor was up. `shared` has the shared variables
     CHANNEL    a message that was in transit from `since` to `until`. `number` is its rank, as the language has it (0: a

@@ -80,7 +80,7 @@ class BatchVerification:
             number = self.recorder.begin(f"{cut.run} in {history}", cut.state)
             assert number == cut.number
             return
-        if cut.action.kind == "passed":
+        if cut.replaces:
             self.recorder.replace(cut.number, cut.state)
         self.recorder.step(cut.number, cut.state, cut.action)
 

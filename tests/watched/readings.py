@@ -127,7 +127,7 @@ def _record(found: list[RecordedRun], cut: Cut, into: Iterable[Database]) -> Non
         return
     cuts = found[cut.number - 1].cuts
     number, _, before, _ = cuts[-1]
-    if cut.action.kind == "passed":
+    if cut.replaces:
         number, before = number + 1, cut.state
         for db in into:
             db.recorder.replace(cut.number, cut.state)

@@ -115,7 +115,8 @@ def with_crashes(
         verification.close()
 
 
-CASES = [("sqlite", 8, "unit_not_saved"), ("postgresql", 8, "unit_not_saved")]
+LATE = 17  # a message is taken of which its sender has moved on
+CASES = [("sqlite", 8, "unit_not_saved"), ("postgresql", 8, "unit_not_saved"), ("sqlite", LATE, "")]
 MORE = [("sqlite", 13, "unit_not_saved"), ("mariadb", 8, "unit_not_saved")]
 
 
@@ -132,6 +133,7 @@ def test_a_crash_changes_nothing(kind: str, seed: int, bug: str, tmp_path: Path)
         assert crashes > 0
         for name, rows in tables.items():
             assert others[name] == rows, name
+        assert any("late" in row for row in others["cut"]) == (seed == LATE)
         assert without_order(other) == without_order(result)
 
 
