@@ -12,9 +12,9 @@ from click.core import ParameterSource
 
 from leasehold.checker.explain.drawn import path_of
 from leasehold.checker.explain.explanation import ExplainedLease, Explainer, UnknownLease
-from leasehold.checker.explain.moments import NoSuchMoment
 from leasehold.checker.explain.story import StoryEntry, told_by_actors
 from leasehold.checker.explain.views import OtherSystem
+from leasehold.checker.history.moments import NoSuchMoment
 from leasehold.cli.client import everywhere
 from leasehold.cli.common import Exit, json_option, no_such, print_json, say, verb, writing
 from leasehold.cli.leases import explained

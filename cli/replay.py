@@ -9,14 +9,14 @@ from typing import Any
 import click
 
 from leasehold.checker.explain.explanation import frontier_of
-from leasehold.checker.explain.moments import Moments, NoSuchMoment
+from leasehold.checker.history.happened_before import capacities_of
+from leasehold.checker.history.moments import Moments, NoSuchMoment
 from leasehold.checker.recovery.campaign import silent
 from leasehold.checker.recovery.cases.log_case import UnplayableLog, log_case
 from leasehold.checker.recovery.cases.log_replay import PlayedLog
 from leasehold.checker.recovery.cases.path_case import CaseError
 from leasehold.checker.recovery.cases.played import PlayedCounterexample
 from leasehold.checker.recovery.cases.stored import FILES, Played, StoredCase, settings_of, stored_cases
-from leasehold.checker.verify.causal import capacities_of
 from leasehold.cli.common import Exit, json_option, make_folder, no_such, print_json, say, verb, writing
 from leasehold.cli.sources import SOURCE_REFUSALS, source_options, stretch_at
 from leasehold.impl.events.event import StepEvent

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from leasehold.checker.explain.explanation import has_begun
-from leasehold.checker.verify.chains import read_chain
+from leasehold.checker.history.chains import read_chain
 from leasehold.cli.common import Exit, F, set_option
 from leasehold.impl.events.chain import ChainError
 from leasehold.impl.events.event import AnyEvent, EventError, RecoveredEvent, read

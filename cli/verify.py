@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from leasehold.checker.verify.causal import UNDECIDED, CutFault
+from leasehold.checker.history.fault import UNDECIDED, CutFault
 from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.database import ANSWER_SECONDS, IN_MEMORY, DatabaseError, VerifyDatabase
 from leasehold.checker.verify.follow import SourcesError, SourceVerification

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from leasehold.checker.verify.causal import UNDECIDED
+from leasehold.checker.history.fault import UNDECIDED
 from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.history import HistoryVerification
 from leasehold.impl.core.core import Program

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from leasehold.checker.verify.causal import UNDECIDED
+from leasehold.checker.history.fault import UNDECIDED
 from leasehold.checker.verify.history import HistoryResult, Violation
 from leasehold.impl.words import counted, visible
 from leasehold.reports.junit import document

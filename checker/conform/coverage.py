@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from leasehold.checker.verify.causal import with_driven
 from leasehold.impl.core.core import Program
 from leasehold.impl.events.event import (
     AnyEvent,
@@ -185,7 +184,7 @@ class CoverageCollector:
         machines = self._machines[event.actor]
         match event:
             case StepEvent(step=step):
-                for one in with_driven(step):
+                for one in step.walk():
                     self._step(event.actor, one)
                 self._moved(step)
             case RefusedEvent() if event.machine in self.program.machines:
@@ -225,7 +224,7 @@ class CoverageCollector:
             before = self.first
             self._control[before] += 1
         after = before
-        for one in with_driven(step):
+        for one in step.walk():
             after = self._placed(after, one.machine, one.record.state)
         self._runs[run] = after
         role = step.machine.partition("[")[0]

@@ -1,6 +1,6 @@
 """Judges the logs of actors: each event is one that the specification allows, given those before it.
 
-Theory of operation. Events come in an order that respects causality (checker/verify/causal.py), so a message was sent
+Theory of operation. Events come in an order that respects causality (checker/history/merge.py), so a message was sent
 before it is received. The record before a step is the one that the machine's last event has left, or that it has at
 its beginning. From it and from what was consumed the step is taken twice: by the explorer's reference, which owes
 nothing to the code that actors run (comparison.py), and by the compiled core, which is that code and tells whole
@@ -25,8 +25,9 @@ from leasehold.checker.conform.decoded import StepDecoder, StepFault
 from leasehold.checker.conform.findings import JudgedLog, Nonconformity, What
 from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.conform.receipts import LogComparison, Receipts
-from leasehold.checker.verify.causal import CausalMerge, capacities_of, other_constants, with_driven
-from leasehold.checker.verify.lost import recovered_words
+from leasehold.checker.history.fault import other_constants, recovered_words
+from leasehold.checker.history.happened_before import capacities_of
+from leasehold.checker.history.merge import CausalMerge
 from leasehold.faults.simulation.steps import LoggedStep
 from leasehold.impl.actor import drafts
 from leasehold.impl.actor.environment import ActorError
@@ -302,7 +303,7 @@ class LogConformance:
 
     def _step(self, chain: JudgedChain, event: StepEvent) -> None:
         step = event.step
-        steps = list(with_driven(step))
+        steps = list(step.walk())
         chain.judged.steps += len(steps)
         chain.digests |= {RecordKey(one.lease, one.machine): record_digest(one.record) for one in steps}
         try:
@@ -397,7 +398,7 @@ class LogConformance:
         ):
             self._say("step", event, why, step)
         self.receipts.received(event, step, logged, chain.judged)
-        for one in (o for o in with_driven(step) if o is not step):
+        for one in (o for o in step.walk() if o is not step):
             serves = (step.serves or step.lease) if one.lease == BELOW else ""
             if one.serves != serves:
                 of = step.serves or step.lease

@@ -13,8 +13,7 @@ from leasehold.checker.conform.coverage import Coverage, CoverageCollector
 from leasehold.checker.conform.findings import JudgedLog, Nonconformity
 from leasehold.checker.conform.judge import LogConformance
 from leasehold.checker.conform.known import KnownSystem
-from leasehold.checker.verify.causal import with_driven
-from leasehold.checker.verify.chains import read_chain
+from leasehold.checker.history.chains import read_chain
 from leasehold.impl.events.chain import ChainError, Tampering
 from leasehold.impl.events.event import AnyEvent, FoundEvent, SealEvent, StepEvent
 from leasehold.impl.identity.trust import Trust
@@ -114,7 +113,7 @@ def more_machines(system: System, logs: Iterable[WholeLog]) -> dict[str, int]:
             names: Iterable[str] = ()
             match event:
                 case StepEvent(step=step):
-                    names = (one.machine for one in with_driven(step))
+                    names = (one.machine for one in step.walk())
                 case FoundEvent():
                     names = (event.machine,)
             for name in names:

@@ -16,7 +16,6 @@ from leasehold.checker.conform.decoded import StepDecoder
 from leasehold.checker.conform.findings import JudgedLog
 from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.explore.ground import GroundMachine, Move
-from leasehold.checker.verify.causal import with_driven
 from leasehold.faults.simulation.steps import LoggedStep
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.work import Record, message
@@ -149,7 +148,7 @@ class Receipts:
         """The oldest events of an actor were dropped, and with them what these had sent."""
         left = self._pruned.setdefault(actor, set())
         for event in events:
-            for one in with_driven(event.step) if isinstance(event, StepEvent) else ():
+            for one in event.steps():
                 if (one.lease, one.machine) not in left:
                     left.add((one.lease, one.machine))
                     here = Counter(sent.to for sent in one.sends)

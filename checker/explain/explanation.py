@@ -1,7 +1,7 @@
 """Explains a lease from the events of its actors: its story, its state at each of them, and what it waits for.
 
 Theory of operation. The events of a consistent cut (moments.py) are merged into an order that respects causality
-(checker/verify/causal.py). Each of them adds to the story of the lease (story.py), and to what is known of its machines
+(checker/history/merge.py). Each of them adds to the story of the lease (story.py), and to what is known of its machines
 (machines.py), of which the last state is viewed as a running actor views it (views.py). So what is said of an earlier
 moment depends on no later event.
 """
@@ -15,10 +15,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from leasehold.checker.explain.machines import KnownMachines
-from leasehold.checker.explain.moments import Frontier, Moments, NoSuchMoment
 from leasehold.checker.explain.story import StoryEntry, entries
 from leasehold.checker.explain.views import EventViews
-from leasehold.checker.verify.causal import CausalMerge, CutFault, capacities_of
+from leasehold.checker.history.fault import CutFault
+from leasehold.checker.history.happened_before import capacities_of
+from leasehold.checker.history.merge import merged
+from leasehold.checker.history.moments import Frontier, Moments, NoSuchMoment
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.events.event import AnyEvent, RecoveredEvent
 from leasehold.impl.server.machine_views import MachineViews
@@ -166,10 +168,7 @@ class Explainer:
         """
         known = KnownMachines()
         story: list[StoryEntry] = []
-        merge = CausalMerge(cut, capacities=self.capacities)
-        for actor, events in cut.items():
-            merge.add(actor, events)
-            merge.close(actor)
+        merge = merged(cut, self.capacities)
         for event in merge.ready():
             story += entries(event, lease, known.plays(event.actor, lease))
             known.take(event)

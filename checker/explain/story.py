@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from leasehold.impl.actor.table import BELOW
+from leasehold.checker.history.fold import lease_of
 from leasehold.impl.events.event import (
     AnyEvent,
     ForgottenEvent,
@@ -68,11 +68,6 @@ class StoryEntry:
 
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "matters": self.matters}
-
-
-def lease_of(step: MachineStep) -> str:
-    """The lease that a step is about: of a machine that belongs to the actor, the one that drives it."""
-    return step.serves if step.lease == BELOW else step.lease
 
 
 def entries(event: AnyEvent, lease: str, plays: bool) -> Iterator[StoryEntry]:

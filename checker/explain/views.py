@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from leasehold.checker.explain.machines import KnownMachine, KnownMachines, MachineOf
+from leasehold.checker.explain.machines import KnownMachine, KnownMachines
+from leasehold.checker.history.fold import MachineOf
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.core import Core
 from leasehold.impl.core.values import ValueFault

@@ -20,7 +20,7 @@ overtake, which makes the earlier ones stale.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from leasehold.spec.language.model import ChannelKind
@@ -52,9 +52,9 @@ def put(kind: ChannelKind, capacity: int | None, content: Content, message: str,
     """
     if kind == "mailbox":
         newest, queue = content
-        older = [e for e in queue if e[0] > 0 and e[1] == message]
-        kept = tuple(e for e in queue if e not in older[:-1])
-        return _ranked(newest + 1, (*kept, (newest + 1, message, fields)))
+        older = moved_on(queue, message)
+        kept = tuple(e for e in queue if e not in older)
+        return ranked(newest + 1, (*kept, (newest + 1, message, fields)))
     if kind == "set":
         return content | {(1, message, fields)}
     if capacity is not None and len(content) >= capacity:
@@ -71,7 +71,7 @@ def number(kind: ChannelKind, capacity: int | None, content: Content, message: s
     if kind != "mailbox":
         return content
     newest, queue = content
-    return _ranked(newest + 1, queue)
+    return ranked(newest + 1, queue)
 
 
 def put_again(
@@ -85,7 +85,7 @@ def put_again(
     newest, queue = content
     if any(e[0] == newest and e[1:] == (message, fields) for e in queue):
         return content
-    return _ranked(newest, tuple(sorted((*queue, (newest, message, fields)), key=lambda e: e[0])))
+    return ranked(newest, tuple(sorted((*queue, (newest, message, fields)), key=lambda e: e[0])))
 
 
 def missing(content: Content) -> bool:
@@ -112,14 +112,14 @@ def take(kind: ChannelKind, content: Content, index: int, keep_copy: bool = Fals
         return newest, queue[:index] + queue[index + 1 :]
     copy = ((0, *queue[index][1:]),) if keep_copy else ()
     later = tuple((e[0] - number, *e[1:]) for e in queue if e[0] > number)
-    return _ranked(newest - number, copy + later)
+    return ranked(newest - number, copy + later)
 
 
 def lose(kind: ChannelKind, content: Content, index: int) -> Content:
     """The content after the entry at an index was lost."""
     if kind == "mailbox":
         newest, queue = content
-        return _ranked(newest, queue[:index] + queue[index + 1 :])
+        return ranked(newest, queue[:index] + queue[index + 1 :])
     if kind == "set":
         return content
     return content[:index] + content[index + 1 :]
@@ -140,8 +140,16 @@ def forget(kind: ChannelKind, content: Content, sender: bool) -> Content:
 OPERATIONS: Mapping[str, Callable[[ChannelKind, Content, bool], Content]] = {"forget": forget}
 
 
-def _ranked(newest: int, queue: tuple[Entry, ...]) -> Content:
-    """Numbers to ranks: 0 stays, the others become 1, 2, ... in their order; one that was miscounted stays below 0."""
+def moved_on(queue: Iterable[Entry], message: str) -> list[Entry]:
+    """The entries of a mailbox from which its sender moves on with another message of their kind: all but the last."""
+    return [e for e in queue if e[0] > 0 and e[1] == message][:-1]
+
+
+def ranked(newest: int, queue: tuple[Entry, ...]) -> Content:
+    """A mailbox's content, with ranks for numbers above the last that was received.
+
+    0 stays, the others become 1, 2, ... in their order; one that was miscounted stays below 0.
+    """
     used = sorted({e[0] for e in queue if e[0] > 0} | ({newest} if newest > 0 else set()))
     if not used or used[-1] == len(used):
         return newest, queue

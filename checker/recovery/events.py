@@ -16,6 +16,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from leasehold.checker.history.fold import EventFold, FoldedMachine
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.faults.simulation.steps import LoggedStep, LoggedTurn
 from leasehold.impl.actor.actor import Actor
@@ -27,11 +28,9 @@ from leasehold.impl.events.chain import ChainError, ChainVerifier, Head
 from leasehold.impl.events.event import (
     AnyEvent,
     ForgottenEvent,
-    FoundEvent,
     MachineRecord,
     MachineStep,
     RecoveredEvent,
-    StepEvent,
 )
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.store.store import RecordKey
@@ -53,7 +52,8 @@ class EventMonitor:
         self.sim = simulation
         self.wrong: list[str] = []
         self.compared = 0
-        self._chains: dict[str, _Chain] = {}
+        self._verifiers: dict[str, ChainVerifier] = {}
+        self._told = EventFold(FoldedMachine)
         self._waiting: dict[str, LoggedTurn] = {}  # by actor, steps that are not committed yet
         self._stopped: set[str] = set()  # actors of which nobody knows whether their last commit was made
         simulation.turns.append(self._stepped)
@@ -90,9 +90,9 @@ class EventMonitor:
     def _read(self, name: str) -> list[AnyEvent]:
         """The events that are new in a store, verified."""
         disk = self.sim.disks[name]
-        if (chain := self._chains.get(name)) is None:
-            chain = self._chains[name] = _Chain(ChainVerifier(self.sim.trust, name))
-        verifier, found = chain.verifier, list[AnyEvent]()
+        if (verifier := self._verifiers.get(name)) is None:
+            verifier = self._verifiers[name] = ChainVerifier(self.sim.trust, name)
+        found = list[AnyEvent]()
         last = max(disk.events, default=0)
         if last < verifier.last:
             self._say(name, f"its events end at {last}, and had come to {verifier.last}")
@@ -104,8 +104,8 @@ class EventMonitor:
         return found
 
     def _compare(self, name: str, events: list[AnyEvent], logged: LoggedTurn, in_doubt: bool = False) -> None:
-        program, actor, chain = self.sim.program, self.sim.actors[name], self._chains[name]
-        found = [one for event in events if isinstance(event, StepEvent) for one in _flat(event.step, event.now)]
+        program, actor = self.sim.program, self.sim.actors[name]
+        found = [_flat(step, event.now) for event in events for step in event.steps()]
         wanted = [_logged(program, step) for step in self._that_count(actor, logged, in_doubt)]
         self.compared += len(wanted)
         for one, other in zip(found, wanted, strict=False):
@@ -118,7 +118,7 @@ class EventMonitor:
             for added in found[len(wanted) :][:1]:
                 self._say(name, f"an event has a step that was not taken: {_shown(added)}")
         for event in events:
-            chain.fold(event)
+            self._told.take(event)
             if isinstance(event, ForgottenEvent) and RecordKey(event.lease, event.machine) in actor.table.instances:
                 self._say(name, f"an event says that {event.machine} of {event.lease} is forgotten")
             if isinstance(event, RecoveredEvent) and event.unrecorded:
@@ -151,12 +151,12 @@ class EventMonitor:
 
     def _compare_records(self, name: str) -> None:
         """The last events have the records as an actor finds them when it recovers."""
-        if (chain := self._chains.get(name)) is None:
+        if name not in self._verifiers:
             return
         actor, records = self.sim.actors[name], self.sim.disks[name].records
-        for key in sorted(chain.records.keys() | records.keys()):
-            row = records.get(key)
-            known = chain.records.get(key)
+        told = {RecordKey(of.lease, of.machine): machine.record for of, machine in self._told.of(name).items()}
+        for key in sorted(told.keys() | records.keys()):
+            row, known = records.get(key), told.get(key)
             if row is None:
                 self._say(name, f"its events have {key.machine} of {key.lease}, and its store has none")
                 continue
@@ -168,44 +168,18 @@ class EventMonitor:
                 self._say(name, f"no event has {key.machine} of {key.lease}, which has moved")
 
 
-class _Chain:
-    """The chain of one actor as far as it was read."""
-
-    def __init__(self, verifier: ChainVerifier) -> None:
-        self.verifier = verifier
-        self.records: dict[RecordKey, MachineRecord] = {}
-
-    def fold(self, event: AnyEvent) -> None:
-        """Takes the records that an event has."""
-        match event:
-            case StepEvent():
-                for step in _with_driven(event.step):
-                    self.records[RecordKey(step.lease, step.machine)] = step.record
-            case FoundEvent():
-                self.records[RecordKey(event.lease, event.machine)] = event.record
-            case ForgottenEvent():
-                self.records.pop(RecordKey(event.lease, event.machine), None)
-
-
-def _with_driven(step: MachineStep) -> Iterator[MachineStep]:
-    yield step
-    for driven in step.driven:
-        yield from _with_driven(driven)
-
-
 # Both sides in the same words: what an event says, and what the log has
 
 
-def _flat(step: MachineStep, now: int) -> Iterator[dict[str, Plain]]:
-    for one in _with_driven(step):
-        received = one.received
-        yield {
-            "now": now, "key": (one.lease, one.machine), "serves": one.serves or one.lease, "event": one.event,
-            "fields": one.fields, "from": None if received is None else (received.machine, received.number),
-            "transition": one.transition, "source": one.source, "record": _plain_record(one.record),
-            "sends": sorted((s.to, s.number, s.message, json.dumps(s.fields, sort_keys=True)) for s in one.sends),
-            "calls": [call.task for call in one.starts],
-        }  # fmt: skip
+def _flat(step: MachineStep, now: int) -> dict[str, Plain]:
+    received = step.received
+    return {
+        "now": now, "key": (step.lease, step.machine), "serves": step.serves or step.lease, "event": step.event,
+        "fields": step.fields, "from": None if received is None else (received.machine, received.number),
+        "transition": step.transition, "source": step.source, "record": _plain_record(step.record),
+        "sends": sorted((s.to, s.number, s.message, json.dumps(s.fields, sort_keys=True)) for s in step.sends),
+        "calls": [call.task for call in step.starts],
+    }  # fmt: skip
 
 
 def _logged(program: Program, step: LoggedStep) -> dict[str, Plain]:

@@ -15,7 +15,7 @@ does. The first event that is wrong there decides, as what follows from it may b
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -25,7 +25,8 @@ from leasehold.checker.conform.judge import LogConformance
 from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.properties import DEADLOCK
-from leasehold.checker.verify.causal import CutFault, with_driven
+from leasehold.checker.history.fault import CutFault
+from leasehold.checker.history.happened_before import HappenedBefore, Place, causal_past
 from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.timers import due
 from leasehold.impl.actor.table import BELOW
@@ -35,7 +36,6 @@ from leasehold.spec.language import types as t
 from leasehold.spec.language.model import OF_FAIR_RUNS, Call, Property
 
 Culprit: TypeAlias = Literal["core", "infrastructure", "policy", "specification", "unknown"]
-Place: TypeAlias = tuple[str, int]  # an actor, and the position of its event
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +80,11 @@ class Blaming:
         conformance = LogConformance(system, [JudgedLog(actor, pruned=pruned.get(actor, 0)) for actor in chains])
         self.order: dict[Place, int] = {}
         self.events: dict[Place, AnyEvent] = {}
-        self._sent: dict[tuple[str, str, str, int], Place] = {}  # by lease, sender, receiver and number
         for event in conformance.merged(chains.items()):
             conformance.take(event)
             place = event.actor, event.position
             self.order[place], self.events[place] = len(self.order), event
-            for step in _steps(event):
-                self._sent |= {(step.lease, step.machine, sent.to, sent.number): place for sent in step.sends}
+        self._before = HappenedBefore(self.events.values())
         conformance.end()
         self.findings = conformance.findings
         self._policies = {
@@ -143,23 +141,13 @@ class Blaming:
     def _past(self, run: str, events: Sequence[Place]) -> list[Place]:
         """The causal past of the last event, itself included, in the order of events; within the run."""
         own = set(events)
-        found: set[Place] = set()
-        open_ = [events[-1]]
-        while open_:
-            place = open_.pop()
-            if place in found:
-                continue
-            found.add(place)
-            actor, position = place
-            before = [at for who, at in own if who == actor and at < position]
-            if before:
-                open_.append((actor, max(before)))
-            for step in _steps(self.events.get(place)):
-                of = step.received
-                sent = None if of is None else self._sent.get((step.lease, of.machine, step.machine, of.number))
-                if sent is not None:
-                    open_.append(sent)
-        return sorted(found, key=lambda place: self.order.get(place, 0))
+
+        def causes(place: Place) -> Iterator[Place]:
+            before = [at for at in own if at[0] == place[0] and at < place]
+            yield from [max(before)] if before else ()
+            yield from self._before.causes(self.events[place]) if place in self.events else ()
+
+        return sorted(causal_past(events[-1], causes), key=lambda place: self.order.get(place, 0))
 
     def _clock(self, property_: str, events: Sequence[Place]) -> Blame | None:
         """The property speaks of time, and a message came before it was sent, as the actors' clocks have it."""
@@ -168,11 +156,9 @@ class Blaming:
             return None
         for place in events:
             event = self.events[place]
-            for step in _steps(event):
-                if step.received is None:
-                    continue
-                sent = self._sent.get((step.lease, step.received.machine, step.machine, step.received.number))
-                if sent is not None and event.now < self.events[sent].now:
+            for step in event.steps():
+                sent = self._before.sent(step)
+                if sent is not None and event.now < self.events[sent].now and isinstance(self.events[sent], StepEvent):
                     words = f"event {event.position} of {event.actor} (tick {event.now}) receives what event {sent[1]}"
                     words += f" of {sent[0]} has sent at tick {self.events[sent].now}: a clock is wrong, and the"
                     return Blame("infrastructure", f"{words} property speaks of time", (place, sent))
@@ -186,13 +172,15 @@ class Blaming:
         of = self.known.system.properties.get(property_)
         timed = of is not None and of.within is not None
         for machine, late, running in sorted(due(self.known, state), key=lambda timer: not timer.running):
-            moved = [at for at in events if any(step.machine == machine for step in _steps(self.events.get(at)))]
+            moved = [
+                at for at in events if at in self.events and any(s.machine == machine for s in self.events[at].steps())
+            ]  # fmt: skip
             if not moved:
                 continue
             assert self.known.layout.clock is not None
             place, now = moved[-1], state[self.known.layout.clock]
             later = [e for (who, at), e in self.events.items() if who == place[0] and at > place[1]]
-            moves = [e for e in later if any(step.machine == machine for step in _steps(e))]
+            moves = [e for e in later if any(step.machine == machine for step in e.steps())]
             if not running:
                 if timed:
                     words = f"a timer of {machine} is due at tick {now}, and {place[0]} was down then"
@@ -209,7 +197,7 @@ class Blaming:
 
     def _found_otherwise(self, past: Sequence[Place]) -> Blame | None:
         """The last word from outside is a probe's, and it is another than a handler's before it."""
-        outside = [(place, step) for place in past for step in _steps(self.events[place]) if self._is_outside(step)]
+        outside = [(place, step) for place in past for step in self.events[place].steps() if self._is_outside(step)]
         if not outside or outside[-1][1].cause != "probe":
             return None
         place, step = outside[-1]
@@ -231,7 +219,7 @@ class Blaming:
         messages: dict[tuple[str, str], tuple[int, Place]] = {}  # by sender and receiver the last that was not received
         calls: dict[str, tuple[StartedCall, Place]] = {}  # by machine the one that goes on
         for place in events:
-            for step in (s for s in _steps(self.events[place]) if s.lease == run):
+            for step in (s for s in self.events[place].steps() if s.lease == run):
                 if step.received is not None:
                     lane = step.received.machine, step.machine
                     if lane in messages and messages[lane][0] <= step.received.number:
@@ -260,7 +248,7 @@ class Blaming:
         failures: dict[str, tuple[Place, MachineStep]] = {}
         lost: dict[tuple[str, str], Place] = {}  # by run and machine, those that a probe has found down
         for place in past:
-            for step in _steps(self.events[place]):
+            for step in self.events[place].steps():
                 role = step.machine.partition("[")[0]
                 if step.answers is not None and not step.answers.well:
                     failures[place[0]] = place, step
@@ -299,10 +287,6 @@ class Blaming:
     def _latest(self, of: Mapping[str, tuple[Place, MachineStep]]) -> list[tuple[Place, MachineStep]]:
         """The last of each actor, the latest first."""
         return sorted(of.values(), key=lambda one: -self.order[one[0]])
-
-
-def _steps(event: AnyEvent | None) -> Iterable[MachineStep]:
-    return with_driven(event.step) if isinstance(event, StepEvent) else ()
 
 
 def speaks_of_time(of: Property) -> bool:

@@ -1,8 +1,8 @@
 """The cuts of runs, from the events of the actors that play them.
 
-Theory of operation. Events come in an order that respects causality (causal.py). A step is one cut, with the steps of
-subsidiary machines that it drives; so a commit of several steps is several cuts, each of which the specification has
-as a state. Between the cuts stand others that no event tells of by itself:
+Theory of operation. Events come in an order that respects causality (checker/history/merge.py). A step is one cut, with
+the steps of subsidiary machines that it drives; so a commit of several steps is several cuts, each of which the
+specification has as a state. Between the cuts stand others that no event tells of by itself:
 
     clock      time has passed, at once up to the time of what comes next
     crash      an actor has stopped: right behind its last event before it recovered, as nobody knows when it was
@@ -28,20 +28,15 @@ from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.ground import function
 from leasehold.checker.explore.layout import Lane
 from leasehold.checker.explore.step import Action
-from leasehold.checker.verify.causal import (
-    CONTRADICTION,
-    UNDECIDED,
-    CausalMerge,
-    CutFault,
-    Sent,
-    capacities_of,
-    other_constants,
-    with_driven,
-)
+from leasehold.checker.history.fault import CONTRADICTION, UNDECIDED, CutFault, other_constants
+from leasehold.checker.history.fold import MachineOf, lease_of
+from leasehold.checker.history.happened_before import capacities_of
+from leasehold.checker.history.merge import CausalMerge, Sent
 from leasehold.checker.verify.lost import first_steps, lost_record, recovered_otherwise
-from leasehold.checker.verify.run_state import OF_ACTOR, Cut, RunState, RunSteps, Unjudged
+from leasehold.checker.verify.run_state import Cut, RunState, RunSteps, Unjudged
 from leasehold.faults import Budget
 from leasehold.faults.lowering import DOWN, UP
+from leasehold.impl.actor.table import BELOW
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.events.event import (
@@ -222,10 +217,10 @@ class ConsistentCuts:
                 yield from self._step(event)
             case FoundEvent():
                 yield from self._found(event)
-            case ForgottenEvent() if event.lease != OF_ACTOR:
+            case ForgottenEvent() if event.lease != BELOW:
                 of = self._run(event.lease) if event.lease in self.asleep else self.runs.get(event.lease)
                 if of is not None:  # it has no record to come back with
-                    of.digests.pop((event.actor, event.machine), None)
+                    of.machines.take(event)
                 yield event
             case MigratedEvent():
                 words = "records were mapped to another specification; what was before is not judged"
@@ -322,9 +317,12 @@ class ConsistentCuts:
     def _lost(self, event: StepEvent, step: MachineStep, ahead: bool = False) -> Iterator[Cut]:
         """Yields the cuts of a loss that a step shows in a run that goes on; `ahead`: it is not the step's turn yet."""
         key = event.actor, step.machine
-        name = self.own.get(key, ("", ""))[1] if step.lease == OF_ACTOR else step.lease
+        name = self.own.get(key, ("", ""))[1] if step.lease == BELOW else step.lease
         run = self._run(name) if name in self.asleep else self.runs.get(name)
-        if run is None or run.over or not run.judged or (step.lease == OF_ACTOR and key not in run.serving):
+        if run is None or run.over or not run.judged:
+            return
+        machine = run.machines.machines.get(MachineOf(event.actor, step.lease, step.machine))
+        if machine is None and step.lease == BELOW:
             return
         lost = lost_record(self.known, run, step)
         if lost is None:
@@ -332,10 +330,10 @@ class ConsistentCuts:
         for words in (*lost.words, *(() if ahead else lost.numbers)):
             self._fault(event, name, f"{step.machine} {words}")
         # Where it has not recovered since, the step itself is wrong.
-        if lost.cells and self._recovered_last(event.actor) > run.positions.get(key, 0):
+        if lost.cells and self._recovered_last(event.actor) > (0 if machine is None else machine.position):
             yield from self._time(run)
             self.steps.loses(run, event, step.machine)
-            if step.lease == OF_ACTOR:
+            if step.lease == BELOW:
                 self.own[key] = step.source, name
                 self.changed.add(key)
             self.touched[name] = run
@@ -361,7 +359,7 @@ class ConsistentCuts:
                 yield from self._turns(run, actor, position, DOWN)
             else:
                 yield from self._turns(run, actor, self.recovered.get(actor, 0), UP)
-        for actor, machine in sorted(run.serving):
+        for actor, _, machine in run.serving():
             if self.own[actor, machine][1] != run.name:
                 yield from self._leaves(run, actor, machine, 0)
 
@@ -410,13 +408,13 @@ class ConsistentCuts:
 
     def _step(self, event: StepEvent) -> Iterator[Cut]:
         step = event.step
-        name = step.serves if step.lease == OF_ACTOR else step.lease
+        name = lease_of(step)
         run = self._run(name) if name else None
         for one in first_steps(event):
             yield from self._lost(event, one)
         self._follows(event, run)
-        for one in with_driven(step):
-            if one.lease == OF_ACTOR:
+        for one in step.walk():
+            if one.lease == BELOW:
                 yield from self._passes(event, one, name)
         if not name:
             return  # a machine of the actor that serves no run
@@ -443,19 +441,18 @@ class ConsistentCuts:
     def _follows(self, event: StepEvent, run: RunState | None) -> None:
         """A machine steps from the state in which its last event has left it, or its record was lost."""
         left: dict[tuple[str, str], str] = {}  # within the event
-        for step in with_driven(event.step):
+        for step in event.steps():
             key = (event.actor, step.machine)
-            if key not in left and step.lease == OF_ACTOR and key in self.own:
+            if key not in left and step.lease == BELOW and key in self.own:
                 left[key] = self.own[key][0]
-            elif key not in left and step.lease != OF_ACTOR and run is not None and run.judged and key in run.left:
-                left[key] = run.left[key]
+            elif key not in left and step.lease != BELOW and run is not None and run.judged:
+                left[key] = self.steps.stands(run, event.actor, step) or step.source
             before, left[key] = left.get(key, step.source), step.record.state
             if before != step.source:
-                of = step.serves if step.lease == OF_ACTOR else step.lease
                 words = (
                     f"{step.machine} takes {step.event} in {step.source}, and its last event has left it in {before}"
                 )
-                self._fault(event, of, words)
+                self._fault(event, lease_of(step), words)
 
     def _passes(self, event: StepEvent, step: MachineStep, to: str) -> Iterator[Cut]:
         """A machine that belongs to the actor leaves the run that it has served for another."""
@@ -479,8 +476,8 @@ class ConsistentCuts:
         self.changed.add(key)
 
     def _found(self, event: FoundEvent) -> Iterator[Cut]:
-        name = event.serves if event.lease == OF_ACTOR else event.lease
-        if event.lease == OF_ACTOR:
+        name = lease_of(event)
+        if event.lease == BELOW:
             self._owns((event.actor, event.machine), event.record.state, name)
         if not name:
             return

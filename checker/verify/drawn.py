@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 from leasehold.checker.conform.comparison import show_said
 from leasehold.checker.explore.layout import Layout, State
 from leasehold.checker.explore.result import Driven, Path, Sent, Snapshot, Step
 from leasehold.checker.verify.run_state import Cut
-from leasehold.impl.events.event import MachineStep
 from leasehold.spec.language.model import Datum
 
 
@@ -41,19 +40,14 @@ def _step(layout: Layout, cut: Cut, before: Cut) -> Step:
         Sent(s.message, step.machine, s.to, _fields(layout.system.messages[s.message].fields, s.fields))
         for s in step.sends
     )
-    driven = tuple(
-        Driven(d.machine, d.event, control.get(d.machine, d.source), d.record.state) for d in _below(step)
-    )  # fmt: skip
+    below = islice(step.walk(), 1, None)
+    driven = tuple(Driven(d.machine, d.event, control.get(d.machine, d.source), d.record.state) for d in below)
     fields = _fields(layout.system.fields_of(step.machine.partition("[")[0], step.event), step.fields)
     sender = None if step.received is None else step.received.machine
     return Step(
         action.kind, step.machine, step.event, fields, sender, step.transition or None, step.source,
         step.record.state, sent, driven, after,
     )  # fmt: skip
-
-
-def _below(step: MachineStep) -> list[MachineStep]:
-    return [one for driven in step.driven for one in (driven, *_below(driven))]
 
 
 def _fields(kinds: Iterable[Datum], fields: Mapping[str, Any]) -> dict[str, str]:

@@ -18,8 +18,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from leasehold.checker.history.fault import UNDECIDED, CutFault
 from leasehold.checker.verify.blame import Blame, Blaming
-from leasehold.checker.verify.causal import UNDECIDED, CutFault
 from leasehold.checker.verify.history import HistoryResult, HistoryVerification, Violation, events_of
 from leasehold.checker.verify.source import ChainReader
 from leasehold.impl.events.chain import ChainError, Tampering

@@ -19,8 +19,9 @@ from typing import Any
 
 from leasehold.checker.explore.layout import Layout
 from leasehold.checker.explore.result import Path
+from leasehold.checker.history.fault import UNDECIDED, CutFault
+from leasehold.checker.history.merge import Sent
 from leasehold.checker.verify.blame import Blame
-from leasehold.checker.verify.causal import UNDECIDED, CutFault, Sent, with_driven
 from leasehold.checker.verify.cuts import ConsistentCuts, CutsOfSystem
 from leasehold.checker.verify.database import IN_MEMORY, VerifyDatabase
 from leasehold.checker.verify.drawn import drawn_path
@@ -300,7 +301,7 @@ class HistoryVerification:
         if run is not None:
             run.forgotten += 1
             self.cuts.touched[run.name] = run
-            if run.judged and run.forgotten == len(run.left):
+            if run.judged and run.forgotten == len(run.own()):
                 self.recorder.end(run.number)
                 run.over = run.ended = True
             return
@@ -336,7 +337,7 @@ class HistoryVerification:
         self.recorder.write(self.cursor)
         mark, changed = self.database.tables.dialect.mark, []
         for run in self.cuts.touched.values():
-            row = run.judged, run.over, len(run.left), run.forgotten
+            row = run.judged, run.over, len(run.own()), run.forgotten
             written = self._written.get(run.number)
             if written != row and (run.judged or written is None or written[0]):
                 self._written[run.number] = row
@@ -375,15 +376,12 @@ class HistoryVerification:
         if not judged:
             return RunState(name, number, [], judged=False), _sent(self.kept.steps(self.cursor, name))
         run, made = self._again.again(name, number, self.kept.cuts(self.cursor, number))
-        for event in self.kept.found(self.cursor, name):
-            self._again.find_again(run, event)
+        for event in self.kept.told(self.cursor, name):
+            self._again.tell_again(run, event)
         self.recorder.recall(number, ((cut.state, cut.replaces) for cut in made))
         closing = self._closing.pop(name, None)
         run.over, run.ended = bool(settled), bool(ended)
         run.forgotten = forgotten if closing is None else closing.forgotten
-        for key, position in self.kept.forgotten(self.cursor, name) if run.forgotten else ():
-            if position > run.positions.get(key, 0):
-                run.digests.pop(key, None)
         return run, _sent(cut.step for cut in made if cut.step is not None)
 
     def _changed_machines(self) -> list[tuple[str, str, str, str]]:
@@ -497,7 +495,7 @@ def events_of(cuts: Iterable[Cut]) -> tuple[tuple[str, int], ...]:
 def _sent(steps: Iterable[MachineStep]) -> Sent:
     """The greatest numbers that were sent in a run; what was received counts as sent."""
     sent: Sent = {}
-    for step in (one for outer in steps for one in with_driven(outer)):
+    for step in (one for outer in steps for one in outer.walk()):
         numbers = [((step.machine, to), n) for to, n in step.record.sent.items()]
         if step.received is not None:  # perhaps of the machine itself, which has sent more since
             numbers.append(((step.received.machine, step.machine), step.received.number))

@@ -15,10 +15,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from leasehold.checker.verify.causal import CutFault
+from leasehold.checker.history.fault import CutFault
+from leasehold.checker.history.fold import lease_of
 from leasehold.checker.verify.recorder import Cursor
-from leasehold.checker.verify.run_state import OF_ACTOR, StoredCut
+from leasehold.checker.verify.run_state import StoredCut
 from leasehold.checker.verify.schema import ACTOR_MACHINE, EVENT, FAULT, FOLLOWER, PROGRESS, Table, Tables
+from leasehold.impl.actor.table import BELOW
 from leasehold.impl.events.event import (
     ROOT,
     AnyEvent,
@@ -204,22 +206,15 @@ class KeptEvents:
         """The steps of a run that have had their turn, also where the run is not judged."""
         return (event.step for event in self._judged(cursor, run) if isinstance(event, StepEvent))
 
-    def found(self, cursor: Cursor, run: str) -> Iterator[FoundEvent]:
-        """The events of a run that tell of a record that was found, and have had their turn."""
-        return (event for event in self._judged(cursor, run) if isinstance(event, FoundEvent))
+    def told(self, cursor: Cursor, run: str) -> Iterator[FoundEvent | ForgottenEvent]:
+        """The events of a run that tell of a record that was found, or forgotten, and have had their turn."""
+        return (event for event in self._judged(cursor, run) if isinstance(event, FoundEvent | ForgottenEvent))
 
     def _judged(self, cursor: Cursor, run: str) -> Iterator[AnyEvent]:
         """The events of a run that have had their turn, in that order."""
         where = f"run = {self.mark} AND judged IS NOT NULL ORDER BY judged"
         for (body,) in self._rows(cursor, f"SELECT body FROM event WHERE {where}", (run,)):
             yield read(body.encode())
-
-    def forgotten(self, cursor: Cursor, run: str) -> Iterator[tuple[tuple[str, str], int]]:
-        """The machines of a run that were forgotten, with their actors, and the positions of the events that say so."""
-        where = f"run = {self.mark} AND judged IS NOT NULL"
-        for (body,) in self._rows(cursor, f"SELECT body FROM event WHERE {where}", (run,)):
-            if isinstance(event := read(body.encode()), ForgottenEvent):
-                yield (event.actor, event.machine), event.position
 
     def known_of(self, cursor: Cursor, table: str, runs: Iterable[int]) -> set[tuple[int, str]]:
         """The run and property of what `violation` or `witness` has of some runs."""
@@ -237,10 +232,10 @@ class KeptEvents:
 def run_of(event: AnyEvent) -> str:
     """The run that an event is about; empty: none."""
     match event:
-        case StepEvent(step=step):
-            return step.serves if step.lease == OF_ACTOR else step.lease
+        case StepEvent():
+            return lease_of(event.step)
         case FoundEvent():
-            return event.serves if event.lease == OF_ACTOR else event.lease
+            return lease_of(event)
         case RefusedEvent() | ForgottenEvent():
-            return "" if event.lease == OF_ACTOR else event.lease
+            return "" if event.lease == BELOW else event.lease
     return ""

@@ -17,8 +17,6 @@ from typing import Any
 from leasehold.checker.explore import channels
 from leasehold.spec.language.model import Channel
 
-Entry = tuple[int, str, tuple[Any, ...]]  # number, kind and fields of a message
-
 
 @dataclass
 class ReplayedLane:
@@ -33,13 +31,13 @@ class ReplayedLane:
     channel: Channel
     newest: int = 0
     received: int = 0
-    waiting: list[Entry] = field(default_factory=list)
-    passed: list[Entry] = field(default_factory=list)
+    waiting: list[channels.Entry] = field(default_factory=list)
+    passed: list[channels.Entry] = field(default_factory=list)
 
     def send(self, number: int, kind: str, fields: tuple[Any, ...]) -> None:
         """A message was sent."""
         if self.channel.kind == "mailbox":
-            older = [entry for entry in self.waiting if entry[1] == kind][:-1]
+            older = channels.moved_on(self.waiting, kind)
             self.waiting = [entry for entry in self.waiting if entry not in older]
             self.passed += older
         self.newest = max(self.newest, number)
@@ -71,12 +69,8 @@ class ReplayedLane:
         """The content as the explorer has it."""
         match self.channel.kind:
             case "mailbox":
-                content = channels.empty("mailbox")
-                above = {entry[0]: entry for entry in self.waiting}
-                newest = max(self.newest, self.received)
-                used = sorted({*above} | ({newest} if newest > self.received else set()))
-                entries = [(rank, *above[number][1:]) for rank, number in enumerate(used, 1) if number in above]
-                return (len(used), tuple(entries)) if used else content
+                above = ((number - self.received, kind, fields) for number, kind, fields in self.waiting)
+                return channels.ranked(max(self.newest - self.received, 0), tuple(above))
             case "set":
                 return frozenset((1, kind, fields) for _, kind, fields in self.waiting)
             case "fifo":

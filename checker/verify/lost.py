@@ -16,21 +16,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from leasehold.checker.verify.causal import with_driven
+from leasehold.checker.history.fault import recovered_words
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.values import ValueFault, from_plain
-from leasehold.impl.events.event import MachineStep, RecoveredEvent, StepEvent
+from leasehold.impl.events.event import MachineStep, RecoveredEvent, StepEvent, record_digest
 from leasehold.spec.language.types import show
 
 if TYPE_CHECKING:
     from leasehold.checker.verify.cuts import CutsOfSystem
     from leasehold.checker.verify.run_state import RunState
-
-
-def recovered_words(machine: str, has: str) -> str:
-    """Returns words for an actor that recovers another record than its last event has left; `has` empty: no record."""
-    words = "with another record than" if has else "without the record that"
-    return f"{machine} comes back {words} its last event has left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +44,7 @@ class LostRecord:
 
 def first_steps(event: StepEvent) -> Iterator[MachineStep]:
     """Yields the first step of each machine in an event."""
-    yield from {step.machine: step for step in reversed([*with_driven(event.step)])}.values()
+    yield from {step.machine: step for step in reversed([*event.steps()])}.values()
 
 
 def lost_record(known: CutsOfSystem, run: RunState, step: MachineStep) -> LostRecord | None:
@@ -99,6 +93,6 @@ def _numbers(known: CutsOfSystem, run: RunState, step: MachineStep, place: tuple
 def recovered_otherwise(run: RunState, event: RecoveredEvent) -> Iterator[str]:
     """The machines of a run that an actor recovers with another record than their last events have left, in words."""
     machines = {**event.records.get(BELOW, {}), **event.records.get(run.name, {})}
-    for (actor, machine), had in sorted(run.digests.items()):
-        if actor == event.actor and (has := machines.get(machine, "")) != had:
-            yield recovered_words(machine, has)
+    for key, machine in sorted(run.machines.of(event.actor).items(), key=lambda item: item[0].machine):
+        if (has := machines.get(key.machine, "")) != record_digest(machine.record):
+            yield recovered_words(key.machine, has)

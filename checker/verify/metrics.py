@@ -8,7 +8,7 @@ from wsgiref.simple_server import WSGIServer
 
 from prometheus_client import Counter, Gauge, start_http_server
 
-from leasehold.checker.verify.causal import CONTRADICTION, UNDECIDED
+from leasehold.checker.history.fault import CONTRADICTION, UNDECIDED
 from leasehold.checker.verify.follow import SourceVerification
 from leasehold.impl.events.chain import Tampering
 from leasehold.impl.observe.metrics import CountersRegistry

@@ -11,21 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from leasehold.checker.explore.layout import Lane, State
 from leasehold.checker.explore.step import Action
-from leasehold.checker.verify.causal import CONTRADICTION, UNDECIDED, with_driven
+from leasehold.checker.history.fault import CONTRADICTION, UNDECIDED
+from leasehold.checker.history.fold import EventFold, FoldedMachine, MachineOf
 from leasehold.checker.verify.lanes import ReplayedLane
 from leasehold.checker.verify.lost import first_steps, lost_record
 from leasehold.faults.lowering import DOWN, UP
+from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.values import ValueFault, from_plain
-from leasehold.impl.events.event import AnyEvent, FoundEvent, MachineRecord, MachineStep, StepEvent, record_digest
+from leasehold.impl.events.event import AnyEvent, ForgottenEvent, FoundEvent, MachineRecord, MachineStep, StepEvent
 
 if TYPE_CHECKING:
     from leasehold.checker.verify.cuts import CutsOfSystem
 
-OF_ACTOR = "-"  # in place of the lease, for a machine that belongs to the actor
 REPLACING = ("passed", "late")  # kinds of cuts
 
 
@@ -90,10 +92,7 @@ class RunState:
         players: by actor of the layout, the actor that plays it.
         lanes: by cell, those that have carried a message.
         epochs: by machine, the last state epoch.
-        left: by actor and machine of this run, the state that its last event has left it in.
-        digests: by actor and machine, the digest of the record that its last event has left (`record_digest`).
-        positions: likewise, the position of that event.
-        serving: actor and name of the machines of actors that serve this run.
+        machines: as their last events have left them, also those of actors that serve this run.
         judged: it can be judged.
         over: it is in an end that the system allows.
         ended: nothing more comes, as its claims about what comes were told.
@@ -106,14 +105,19 @@ class RunState:
     players: dict[str, str] = field(default_factory=dict)
     lanes: dict[int, ReplayedLane] = field(default_factory=dict)
     epochs: dict[str, int] = field(default_factory=dict)
-    left: dict[tuple[str, str], str] = field(default_factory=dict)
-    digests: dict[tuple[str, str], str] = field(default_factory=dict)
-    positions: dict[tuple[str, str], int] = field(default_factory=dict)
-    serving: set[tuple[str, str]] = field(default_factory=set)
+    machines: EventFold[FoldedMachine] = field(default_factory=partial(EventFold, FoldedMachine))
     judged: bool = True
     over: bool = False
     ended: bool = False
     forgotten: int = 0
+
+    def own(self) -> list[MachineOf]:
+        """The machines of this run, also those that are forgotten."""
+        return [key for key in self.machines.machines if key.lease != BELOW]
+
+    def serving(self) -> list[MachineOf]:
+        """The machines of actors that serve this run."""
+        return sorted(key for key in self.machines.machines if key.lease == BELOW)
 
     def cut(
         self, action: Action | None, actor: str = "", position: int = 0, step: MachineStep | None = None
@@ -182,8 +186,7 @@ class RunSteps:
 
     def passes(self, run: RunState, actor: str, machine: str) -> None:
         """A machine of an actor serves the run no more, and counts as unused."""
-        run.serving.discard((actor, machine))
-        run.digests.pop((actor, machine), None)
+        run.machines.machines.pop(MachineOf(actor, BELOW, machine), None)
         if (place := self.known.machine(machine)) is not None:
             role, number = place
             at, size = self.layout.at(role, number, None), self.layout.stride[role]
@@ -195,8 +198,14 @@ class RunSteps:
         lost = lost_record(self.known, run, step)
         for cell, value in lost.cells.items() if lost is not None else ():
             run.state[cell] = value
-        if step.lease != OF_ACTOR:
-            run.left[event.actor, machine] = step.source
+
+    def stands(self, run: RunState, actor: str, step: MachineStep) -> str | None:
+        """Returns the state in which a machine stands before a step; None: nothing is known of it."""
+        place = self.known.machine(step.machine)
+        if place is None or MachineOf(actor, step.lease, step.machine) not in run.machines.machines:
+            return None
+        state: str = run.state[self.layout.at(*place, None)]
+        return state
 
     def comes_late(self, run: RunState, step: MachineStep) -> bool:
         """Has what a step takes on its way, where its sender has moved on from it; returns whether it has."""
@@ -213,13 +222,8 @@ class RunSteps:
         Raises:
             Unjudged: it cannot be judged.
         """
-        for step in with_driven(event.step):
-            run.digests[event.actor, step.machine] = record_digest(step.record)
-            run.positions[event.actor, step.machine] = event.position
-            if step.lease == OF_ACTOR:
-                run.serving.add((event.actor, step.machine))
-            else:
-                run.left[event.actor, step.machine] = step.record.state
+        run.machines.take(event)
+        for step in event.steps():
             self._take(run, event, step)
 
     def find(self, run: RunState, event: FoundEvent) -> None:
@@ -228,16 +232,23 @@ class RunSteps:
         Raises:
             Unjudged: it cannot be judged.
         """
-        if event.lease != OF_ACTOR:
-            run.left[event.actor, event.machine] = event.record.state
-            run.digests[event.actor, event.machine] = record_digest(event.record)
+        if event.lease != BELOW:
+            run.machines.take(event)
         if event.record.epoch > run.epochs.get(event.machine, 0):
             raise Missing(event.machine)
 
-    def find_again(self, run: RunState, event: FoundEvent) -> None:
-        """Takes a found record into a run that was had again from its cuts, unless its machine has stepped since."""
-        if event.position > run.positions.get((event.actor, event.machine), 0):
+    def tell_again(self, run: RunState, event: FoundEvent | ForgottenEvent) -> None:
+        """Takes what an event says of a machine into a run that was had again from its cuts.
+
+        Where the machine has stepped since, it says nothing any more.
+        """
+        machine = run.machines.machines.get(MachineOf(event.actor, event.lease, event.machine))
+        if machine is not None and event.position <= machine.position:
+            return
+        if isinstance(event, FoundEvent):
             self.find(run, event)
+        else:
+            run.machines.take(event)
 
     def _take(self, run: RunState, event: StepEvent, step: MachineStep) -> None:
         place = self.known.machine(step.machine)
@@ -247,7 +258,7 @@ class RunSteps:
         at = self.layout.at(role, number, None)
         before = run.epochs.get(step.machine, 0)
         moved = step.source != self.known.first[at] or step.record.epoch > 1
-        if not before and step.lease != OF_ACTOR and moved:
+        if not before and step.lease != BELOW and moved:
             raise Missing(step.machine)
         run.epochs[step.machine] = max(step.record.epoch, 1)
         run.state[at] = step.record.state

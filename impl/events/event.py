@@ -12,6 +12,7 @@ the members of its key (impl/core/values.py). Neighbours are named, `broker`, `p
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 import msgspec
@@ -128,6 +129,12 @@ class MachineStep(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     starts: tuple[StartedCall, ...] = ()
     driven: tuple[MachineStep, ...] = ()
 
+    def walk(self) -> Iterator[MachineStep]:
+        """Yields the step, and then those that it drives, each with its own."""
+        yield self
+        for driven in self.driven:
+            yield from driven.walk()
+
 
 class ActorEvent(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, tag_field="kind"):
     """The fields that all events have.
@@ -152,11 +159,18 @@ class ActorEvent(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     time: float
     commit: int
 
+    def steps(self) -> Iterable[MachineStep]:
+        """Returns the steps that the event tells of, in their order: of a `StepEvent`, with those that it drives."""
+        return ()
+
 
 class StepEvent(ActorEvent, frozen=True, kw_only=True, tag="step"):
     """A machine has taken a step, which changed its record."""
 
     step: MachineStep
+
+    def steps(self) -> Iterable[MachineStep]:
+        return self.step.walk()
 
 
 class RefusedEvent(ActorEvent, frozen=True, kw_only=True, tag="refused"):

@@ -30,7 +30,7 @@ PACKAGES = (
     "impl.core", "impl.compiler", "impl.actor", "impl.store", "impl.transport", "impl.identity", "impl.policy",
     "impl.handlers", "impl.migrate", "impl.lease", "impl.server", "impl.observe", "impl.events", "checker.explore",
     "checker.prove", "checker.export", "checker.crash", "checker.mutation", "checker.host", "checker.recovery",
-    "checker.verify", "checker.conform", "checker.explain", "faults", "cli", "reports", "spec",
+    "checker.history", "checker.verify", "checker.conform", "checker.explain", "faults", "cli", "reports", "spec",
 )  # fmt: skip
 TESTS = ("tests",)
 

@@ -11,6 +11,7 @@ from leasehold.checker.conform.logs import ConformanceResult
 from leasehold.checker.explain.story import StoryEntry
 from leasehold.checker.explore import Exploration, PropertyResult
 from leasehold.checker.explore.result import Orbits
+from leasehold.checker.history.fault import UNDECIDED, CutFault
 from leasehold.checker.prove import StoredProof
 from leasehold.checker.prove.decide.assumptions import assumptions
 from leasehold.checker.prove.decide.induction import Setting
@@ -20,7 +21,6 @@ from leasehold.checker.recovery.lease.processes.campaign import ProcessCampaign
 from leasehold.checker.recovery.lease.random_runs.campaign import FailedRun, RandomCampaign
 from leasehold.checker.recovery.lease.random_runs.plan import RunPlan
 from leasehold.checker.verify.blame import Blame
-from leasehold.checker.verify.causal import UNDECIDED, CutFault
 from leasehold.checker.verify.history import HistoryResult, Violation
 from leasehold.spec import System
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from leasehold.checker.explore import Exploration
-from leasehold.checker.verify.causal import UNDECIDED
+from leasehold.checker.history.fault import UNDECIDED
 from leasehold.checker.verify.history import HistoryResult
 from leasehold.reports.verification import verification_junit, violation_text
 from tests.reports.samples import history

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from leasehold.checker.history.fault import CutFault
 from leasehold.checker.verify.blame import speaks_of_time
-from leasehold.checker.verify.causal import CutFault
 from leasehold.checker.verify.cuts import ConsistentCuts, CutsOfSystem
 from leasehold.checker.verify.database import VerifyDatabase
 from leasehold.checker.verify.incremental import IncrementalCheck

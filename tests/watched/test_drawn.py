@@ -13,8 +13,9 @@ from random import Random
 import pytest
 
 from leasehold.checker.explain.explanation import Explainer
-from leasehold.checker.explain.moments import Moments
 from leasehold.checker.explore import Limits, explore
+from leasehold.checker.history.happened_before import capacities_of
+from leasehold.checker.history.moments import Moments
 from leasehold.checker.recovery.campaign import silent
 from leasehold.checker.recovery.cases.counterexample import LOST_FOR_GOOD, CounterexampleRun, counterexample_of
 from leasehold.checker.recovery.cases.log_case import UnplayableLog, log_case
@@ -40,7 +41,6 @@ from leasehold.checker.recovery.cases.untold import (
     UNBEGUN,
     UNMADE,
 )
-from leasehold.checker.verify.causal import capacities_of
 from leasehold.checker.verify.queries import WHAT_CAN
 from leasehold.faults import Budget
 from leasehold.impl.events.event import StepEvent

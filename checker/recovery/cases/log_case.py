@@ -16,9 +16,11 @@ from typing import Any
 
 from msgspec import Struct, ValidationError, convert
 
-from leasehold.checker.explain.machines import KnownMachines, MachineOf
-from leasehold.checker.explain.moments import Frontier, Moments
-from leasehold.checker.verify.causal import CausalMerge, capacities_of, with_driven
+from leasehold.checker.explain.machines import KnownMachines
+from leasehold.checker.history.fold import MachineOf
+from leasehold.checker.history.happened_before import capacities_of
+from leasehold.checker.history.merge import merged
+from leasehold.checker.history.moments import Frontier, Moments
 from leasehold.impl.actor.describe import EventDescriber
 from leasehold.impl.actor.table import BELOW, RowCodec
 from leasehold.impl.compiler.program import compile_system
@@ -159,7 +161,7 @@ def log_case(
     sent: dict[tuple[str, str, str, int], dict[str, Any]] = {}  # by lease, sender, receiver and number
     for event in _in_order(moments.before(begin), system):
         known.take(event)
-        for step in with_driven(event.step) if isinstance(event, StepEvent) else ():
+        for step in event.steps():
             for message in step.sends:
                 told_of = {"actor": event.actor, "lease": step.lease, "machine": step.machine, "to": message.to}
                 said = {"number": message.number, "message": message.message, "fields": message.fields}
@@ -185,9 +187,8 @@ def log_case(
         _check_shared(event, shared, told is not None)
         if told is not None:
             steps.append({"at": f"{event.actor}:{event.position}", "now": event.now, **told})
-            if isinstance(event, StepEvent):
-                for step in with_driven(event.step):
-                    players.setdefault(step.machine, set()).add(event.actor)
+            for step in event.steps():
+                players.setdefault(step.machine, set()).add(event.actor)
     received = ((s["lease"], s["received"]["machine"], s["machine"], s["received"]["number"]) for s in steps
                 if "received" in s)  # fmt: skip
     heard = {(key.lease, key.machine): of.record.received for key, of in known.machines.items()}
@@ -211,10 +212,7 @@ def _before(events: Sequence[AnyEvent]) -> int:
 
 
 def _in_order(cut: Mapping[str, Sequence[AnyEvent]], system: System) -> Iterator[AnyEvent]:
-    merge = CausalMerge(cut, capacities=capacities_of(system))
-    for actor, events in cut.items():
-        merge.add(actor, events)
-        merge.close(actor)
+    merge = merged(cut, capacities_of(system))
     yield from merge.ready()
     if merge.faults:
         raise UnplayableLog(f"{merge.faults[0]}; a log is played again with the events of all actors")
@@ -255,18 +253,17 @@ def _check(event: AnyEvent, program: Program, teller: StepTeller) -> None:
         raise UnplayableLog(f"{where} has records that no event has led to; begin behind it (--from)")
     if isinstance(event, RecoveredEvent) and not program.agrees(event.agreement):
         raise UnplayableLog(f"{where}: its actor has other constants than these (--system, --set)")
-    if isinstance(event, StepEvent):
-        for step in with_driven(event.step):
-            if program.machines.get(step.machine) is None:
-                raise UnplayableLog(f"{where}: the system {program.system} has no machine {step.machine!r}")
-            if not step.event:
-                raise UnplayableLog(f"{where}: it does not say what {step.machine} has consumed")
-            key = MachineOf(event.actor, step.lease, step.machine)
-            if key not in teller.records and teller.first(step.machine).state != step.source:
-                raise UnplayableLog(
-                    f"{where}: {step.machine} of {step.lease} was in {step.source}, and no event before tells of it; "
-                    "begin behind it (--from), or with another lease (--lease)"
-                )
+    for step in event.steps():
+        if program.machines.get(step.machine) is None:
+            raise UnplayableLog(f"{where}: the system {program.system} has no machine {step.machine!r}")
+        if not step.event:
+            raise UnplayableLog(f"{where}: it does not say what {step.machine} has consumed")
+        key = MachineOf(event.actor, step.lease, step.machine)
+        if key not in teller.records and teller.first(step.machine).state != step.source:
+            raise UnplayableLog(
+                f"{where}: {step.machine} of {step.lease} was in {step.source}, and no event before tells of it; "
+                "begin behind it (--from), or with another lease (--lease)"
+            )
 
 
 def _check_shared(event: AnyEvent, shared: dict[MachineOf, str], told: bool) -> None:
@@ -275,7 +272,7 @@ def _check_shared(event: AnyEvent, shared: dict[MachineOf, str], told: bool) -> 
     Raises:
         UnplayableLog: another lease had it meanwhile.
     """
-    for step in with_driven(event.step) if isinstance(event, StepEvent) else ():
+    for step in event.steps():
         key = MachineOf(event.actor, step.lease, step.machine)
         if key.lease == BELOW and not told:
             shared[key] = step.serves

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from leasehold.checker.explain.machines import MachineOf
+from leasehold.checker.history.fold import MachineOf
 from leasehold.checker.recovery.cases.log_case import LogCase, StepTeller, UnplayableLog
 from leasehold.checker.recovery.cases.replay import ROUNDS, SETTLE
 from leasehold.faults.simulation.network import Packet

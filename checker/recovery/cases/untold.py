@@ -7,10 +7,12 @@ with each other (`verify` decides for one), and copies of messages on their way.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from leasehold.checker.explore.result import Step
+from leasehold.checker.history.happened_before import causal_past
 
 OF_NO_MACHINE = "its last step is of no machine, and no event tells of that"
 UNMADE = "its last step is of a machine that nothing has begun, and no event tells of what that ignores"
@@ -58,25 +60,17 @@ def untold(steps: Sequence[Step], player: Mapping[str, str], made: bool, down: b
     if asked.reachability and any(step.kind == "partition" for step in steps):
         return APART
     of_machines = [at for at, step in enumerate(steps) if step.machine is not None]
-    if _before(steps, player, of_machines[-1]) != set(of_machines):
+    if causal_past(of_machines[-1], lambda at: _causes(steps, player, at)) != set(of_machines):
         return ANY_ORDER
     return ON_THEIR_WAY if asked.messages else ""
 
 
-def _before(steps: Sequence[Step], player: Mapping[str, str], last: int) -> set[int]:
-    """The steps of machines that happened before one of them, and itself: of its actor, or by messages."""
-    found: set[int] = set()
-    waiting = [last]
-    while waiting:
-        at = waiting.pop()
-        if at in found:
-            continue
-        found.add(at)
-        step = steps[at]
-        own = (n for n in reversed(range(at)) if _actor(steps[n], player) == _actor(step, player))
-        said = (n for n in range(at) if _sends(steps[n], step))  # the first, as it may be the one that arrives
-        waiting += [n for n in (next(own, None), next(said, None)) if n is not None]
-    return found
+def _causes(steps: Sequence[Step], player: Mapping[str, str], at: int) -> Iterator[int]:
+    """Yields the step of its actor before one, and the one that has sent what it receives."""
+    own = (n for n in reversed(range(at)) if _actor(steps[n], player) == _actor(steps[at], player))
+    said = (n for n in range(at) if _sends(steps[n], steps[at]))  # the first, as it may be the one that arrives
+    yield from islice(own, 1)
+    yield from islice(said, 1)
 
 
 def _actor(step: Step, player: Mapping[str, str]) -> str | None:

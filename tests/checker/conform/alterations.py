@@ -12,7 +12,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from leasehold.checker.conform.known import KnownSystem
-from leasehold.checker.verify.causal import with_driven
 from leasehold.impl.core.core import Core
 from leasehold.impl.events.event import (
     ROOT,
@@ -422,7 +421,7 @@ def of_an_earlier_commit(known: KnownSystem, events: list[AnyEvent], at: int) ->
 def _steps_of(events: list[AnyEvent], of: StepEvent) -> Iterator[MachineStep]:
     """The steps of the machine of an event."""
     for event in events:
-        for step in with_driven(event.step) if isinstance(event, StepEvent) else ():
+        for step in event.steps():
             if (step.lease, step.machine) == (of.step.lease, of.step.machine):
                 yield step
 

@@ -14,7 +14,6 @@ from msgspec import structs
 from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.recovery.lease.random_runs.plan import plan_of
 from leasehold.checker.recovery.lease.random_runs.run import compiled
-from leasehold.checker.verify.causal import with_driven
 from leasehold.impl.events.event import AnyEvent, FoundEvent, MachineRecord, RecoveredEvent, RefusedEvent, StepEvent
 from tests.checker.conform.alterations import ALTERATIONS, altered, rewritten
 from tests.checker.conform.walks import SYSTEMS, Log, judged, known, walked
@@ -58,7 +57,7 @@ def test_what_actors_do_conforms(name: str) -> None:
 def counted_of(events: list[AnyEvent]) -> dict[str, int]:
     """Returns what is said of how much was judged."""
     kinds = Counter(type(event) for event in events)
-    steps = [step for event in events if isinstance(event, StepEvent) for step in with_driven(event.step)]
+    steps = [step for event in events for step in event.steps()]
     return {
         "events": len(events), "steps": len(steps), "refusals": kinds[RefusedEvent],
         "incarnations": kinds[RecoveredEvent], "messages": sum(step.received is not None for step in steps),
@@ -104,7 +103,7 @@ def assert_received_before(events: list[AnyEvent], position: int) -> None:
     assert taken.step.received is not None
     number, sender = taken.step.received.number, taken.step.received.machine
     earlier = (step for event in events[: position - 1] if isinstance(event, StepEvent)
-               for step in with_driven(event.step))  # fmt: skip
+               for step in event.steps())  # fmt: skip
     of = [step for step in earlier if (step.lease, step.machine) == (taken.step.lease, taken.step.machine)]
     assert number <= (of[-1].record.received.get(sender, 0) if of else 0)
 
@@ -173,7 +172,7 @@ def test_a_record_that_was_only_found_and_is_lost_later_is_noticed() -> None:
             for at, event in enumerate(events):
                 if not at or not isinstance(event, RecoveredEvent) or not event.records:
                     continue
-                told = [step for one in events[:at] if isinstance(one, StepEvent) for step in with_driven(one.step)]
+                told = [step for one in events[:at] for step in one.steps()]
                 last = {(step.lease, step.machine): step.record for step in told}
                 keys = [(lease, machine) for lease, some in event.records.items() for machine in some]
                 found = [found_again(event, *key, last[key]) for key in keys]

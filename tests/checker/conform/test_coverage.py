@@ -24,7 +24,6 @@ from leasehold.checker.conform.judge import LogConformance
 from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.conform.logs import ConformanceResult, WholeLog, judge_logs, more_machines, read_log
 from leasehold.checker.recovery.lease.random_runs.run import RandomRun
-from leasehold.checker.verify.causal import with_driven
 from leasehold.impl.events.event import (
     AnyEvent,
     ForgottenEvent,
@@ -64,7 +63,7 @@ class Twin:
     def steps(self, until: int | None = None) -> Iterator[tuple[int, MachineStep]]:
         for at, event in enumerate(self.events[:until]):
             if isinstance(event, StepEvent):
-                for step in with_driven(event.step):
+                for step in event.steps():
                     yield at, step
 
     def role(self, machine: str) -> str:
@@ -77,7 +76,7 @@ class Twin:
             if event.actor != actor:
                 continue
             if isinstance(event, StepEvent):
-                for step in reversed([*with_driven(event.step)]):
+                for step in reversed([*event.steps()]):
                     if (step.lease, step.machine) == key:
                         state = state or step.record.state
                         if step.transition:
@@ -140,7 +139,7 @@ class Twin:
             before = tuple(run.get(name, one) for name, one in zip(names, first, strict=True))
             control += Counter([] if run or of in stepped else [before])
             stepped.add(of)
-            run |= {step.machine: step.record.state for step in with_driven(event.step)}
+            run |= {step.machine: step.record.state for step in event.steps()}
             after = tuple(run.get(name, one) for name, one in zip(names, first, strict=True))
             control[after] += 1
             links[before, after, f"{self.role(event.step.machine)}#{event.step.event}"] += 1
@@ -221,7 +220,7 @@ def test_a_machine_of_an_actor_counts_in_the_run_that_it_serves() -> None:
     of = known("lease")
     step = next(
         step for seed in range(9) for events in walked("lease", seed).values() for event in events
-        if isinstance(event, StepEvent) for step in with_driven(event.step) if step.lease == "-" and step.transition
+        for step in event.steps() if step.lease == "-" and step.transition
     )  # fmt: skip
     base: dict[str, Any] = {"before": "", "actor": "site", "epoch": 1, "spec": "", "now": 0, "time": 0.0, "commit": 1}
     still = structs.replace(step, transition="", driven=())

@@ -9,7 +9,6 @@ from leasehold.checker.conform.findings import JudgedLog, Nonconformity
 from leasehold.checker.conform.judge import LogConformance
 from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.conform.logs import read_log
-from leasehold.checker.verify.causal import with_driven
 from leasehold.impl.events.chain import ChainError
 from leasehold.impl.events.event import AnyEvent, MachineStep, PrunedEvent, StepEvent, digest, write
 from leasehold.impl.events.lines import write_lines
@@ -114,7 +113,7 @@ def receipts(log: Log, actor: str) -> list[Lane]:
 
 
 def steps_of(event: AnyEvent) -> list[MachineStep]:
-    return [*with_driven(event.step)] if isinstance(event, StepEvent) else []
+    return [*event.steps()]
 
 
 def test_a_gap_in_a_channel_that_keeps_order_is_found() -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from leasehold.checker.conform.findings import Nonconformity
 from leasehold.checker.conform.known import KnownSystem
-from leasehold.checker.verify.causal import with_driven
 from leasehold.impl.events.event import AnyEvent, StepEvent
 from tests.checker.conform.alterations import ALTERATIONS, altered
 from tests.checker.conform.walks import Log, judged, known, walked
@@ -102,7 +101,7 @@ def machines_of(event: AnyEvent) -> set[tuple[str, str]]:
     if not isinstance(event, StepEvent):
         return {("", "")}
     step = event.step
-    return {(one.serves or step.serves or one.lease, one.machine) for one in with_driven(step)}
+    return {(one.serves or step.serves or one.lease, one.machine) for one in step.walk()}
 
 
 @pytest.mark.parametrize("alteration", FOUND)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from leasehold.checker.explain.explanation import Explainer
-from leasehold.checker.explain.moments import Moments
+from leasehold.checker.history.moments import Moments
 from leasehold.checker.recovery.lease.random_runs.plan import plan_of
 from leasehold.checker.recovery.lease.random_runs.run import RandomRun
 from leasehold.impl.events.event import read

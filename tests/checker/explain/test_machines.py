@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from leasehold.checker.explain.machines import KnownMachines, MachineOf
+from leasehold.checker.explain.machines import KnownMachines
+from leasehold.checker.history.fold import MachineOf
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.events.event import (
     AnyEvent,

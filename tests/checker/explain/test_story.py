@@ -9,8 +9,8 @@ import pytest
 
 from leasehold.checker.explain.explanation import _abouts, _tick_seconds, frontier_of, has_begun
 from leasehold.checker.explain.machines import KnownMachines
-from leasehold.checker.explain.moments import Moments, NoSuchMoment
 from leasehold.checker.explain.story import StoryEntry, entries, told_by_actors
+from leasehold.checker.history.moments import Moments, NoSuchMoment
 from leasehold.impl.events.event import (
     AnyEvent,
     EndedCall,

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from leasehold.checker.explain.machines import KnownActor, KnownMachine, KnownMachines, MachineOf
+from leasehold.checker.explain.machines import KnownActor, KnownMachine, KnownMachines
 from leasehold.checker.explain.views import EventViews
 from leasehold.checker.explore import explore
+from leasehold.checker.history.fold import MachineOf
 from leasehold.cli.leases import explained
 from leasehold.faults import Budget
 from leasehold.impl.actor.describe import EventDescriber
@@ -74,7 +75,7 @@ class Waiting:
             record = self.describer.record(core, self.twin.record(s, other.name, number))
             where = BELOW if core.of_actor else LEASE
             near = {name: f"actor of {name}" for name in self.program.neighbours(core, number)}
-            machine = KnownMachine(record, self.program.digest, LEASE, SINCE, near)
+            machine = KnownMachine(record, self.program.digest, LEASE, since=SINCE, peers=near)
             known.machines[MachineOf("somebody", where, core.machine(number))] = machine
         core, about = self.program.roles[role], [{"name": "somebody", "now": now, "tick_seconds": 1.0}]
         name, said, units = core.machine(instance), [], []

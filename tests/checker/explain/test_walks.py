@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from leasehold.checker.explain.explanation import Explainer
-from leasehold.checker.explain.machines import KnownMachines, MachineOf
+from leasehold.checker.explain.machines import KnownMachines
 from leasehold.checker.explain.story import told_by_actors
 from leasehold.checker.explain.views import EventViews
+from leasehold.checker.history.fold import MachineOf
 from leasehold.checker.recovery.campaign import silent
-from leasehold.checker.verify.causal import with_driven
-from leasehold.impl.events.event import ForgottenEvent, StepEvent
+from leasehold.impl.events.event import ForgottenEvent
 from leasehold.impl.server.subscribers import History
 from leasehold.impl.server.views import Views
 from tests.checker.conform.walks import SYSTEMS, CrashingWalk, Log, known, properties
@@ -43,7 +43,7 @@ def peers_of(log: Log, actor: str, lease: str, machine: str) -> dict[str, str]:
     for event in log[actor]:
         if isinstance(event, ForgottenEvent) and (event.lease, event.machine) == (lease, machine):
             found.clear()
-        for step in with_driven(event.step) if isinstance(event, StepEvent) else ():
+        for step in event.steps():
             if (step.lease, step.machine) == (lease, machine):
                 found |= {} if step.received is None else {step.received.machine: step.received.actor}
                 found |= {sent.to: sent.actor for sent in step.sends if sent.actor}

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from leasehold.checker.conform.known import KnownSystem
-from leasehold.checker.verify.causal import UNDECIDED
+from leasehold.checker.history.fault import UNDECIDED
 from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.database import IN_MEMORY
 from leasehold.checker.verify.history import HistoryVerification
-from leasehold.checker.verify.run_state import OF_ACTOR
+from leasehold.impl.actor.table import BELOW
 from leasehold.impl.events.event import FoundEvent, StepEvent
 from tests.checker.conform.alterations import ALTERATIONS, altered
 from tests.checker.conform.test_alterations import logs
@@ -134,7 +134,7 @@ def test_a_run_of_which_a_record_is_found_that_no_step_has_left_is_not_judged() 
     for _, of, log in logs():
         steps = [(actor, e) for actor, events in log.items() for e in events if isinstance(e, StepEvent)]
         for actor, event in steps[-1:]:
-            if event.step.lease == OF_ACTOR:
+            if event.step.lease == BELOW:
                 continue
             other = altered("found_in_a_record_that_no_step_has_left", of, log, actor, event.position - 1)
             order = [(name, 0, len(events)) for name, events in other.items()]

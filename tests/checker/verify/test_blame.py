@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from leasehold.checker.history.fault import UNDECIDED, CutFault
 from leasehold.checker.recovery.lease.random_runs.run import LIMIT, RandomRun, compiled
 from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.checker.verify.blame import Blame, Blaming
-from leasehold.checker.verify.causal import UNDECIDED, CutFault
 from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.drawn import drawn_path
 from leasehold.checker.verify.history import HistoryVerification, Violation, events_of

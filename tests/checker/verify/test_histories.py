@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
+from leasehold.checker.history.merge import CausalMerge
 from leasehold.checker.recovery.lease.random_runs.plan import RunPlan, plan_of
-from leasehold.checker.verify.causal import CausalMerge
 from leasehold.checker.verify.cuts import ConsistentCuts, Cut, CutsOfSystem
 from leasehold.checker.verify.history import HistoryVerification
-from leasehold.checker.verify.run_state import OF_ACTOR
+from leasehold.impl.actor.table import BELOW
 from leasehold.impl.events.event import AnyEvent, RecoveredEvent, StepEvent, write
 from tests.checker.verify.histories import History, history_of, known, verified
 from tests.seeded_bugs import named
@@ -94,7 +94,7 @@ def test_a_record_that_is_recovered_otherwise_is_named(has: str | None) -> None:
         assert not found.violations
         words = f"{machine} comes back with{'out the record' if has is None else ' another record'}"
         assert all(fault.position == event.position and words in fault.reason for fault in found.faults)
-        assert all(fault.run == lease for fault in found.faults if lease != OF_ACTOR)
+        assert all(fault.run == lease for fault in found.faults if lease != BELOW)
         named_ += len(found.faults)
     assert named_ > 0
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from leasehold.checker.verify.causal import CausalMerge, CutFault
+from leasehold.checker.history.fault import CutFault
+from leasehold.checker.history.merge import CausalMerge
 from leasehold.checker.verify.database import VerifyDatabase
 from leasehold.checker.verify.kept import CHUNK, Follower, KeptEvents, run_of
 from leasehold.checker.verify.schema import VIOLATION, WITNESS
@@ -95,10 +96,8 @@ def check(
     for run in {run_of(event) for event in order} - {""}:
         of_run = [event for event in done if run_of(event) == run]
         assert [*later.steps(cursor, run)] == [event.step for event in of_run if isinstance(event, StepEvent)]
-        assert [*later.found(cursor, run)] == [event for event in of_run if isinstance(event, FoundEvent)]
-        assert [*later.forgotten(cursor, run)] == [
-            ((event.actor, event.machine), event.position) for event in of_run if isinstance(event, ForgottenEvent)
-        ]
+        told = [event for event in of_run if isinstance(event, FoundEvent | ForgottenEvent)]
+        assert [*later.told(cursor, run)] == told
 
 
 def test_a_follower_that_is_new_is_at_the_beginning() -> None:

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.checker.explore import channels
+from leasehold.checker.history.fault import CONTRADICTION, UNDECIDED, CutFault
 from leasehold.checker.verify.blame import Blame
-from leasehold.checker.verify.causal import CONTRADICTION, UNDECIDED, CutFault
 from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.database import VerifyDatabase
 from leasehold.checker.verify.follow import Lag

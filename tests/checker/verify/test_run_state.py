@@ -5,9 +5,10 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import fields, replace
 
+from leasehold.checker.history.fold import MachineOf
 from leasehold.checker.recovery.lease.random_runs.plan import plan_of
-from leasehold.checker.verify.causal import with_driven
-from leasehold.checker.verify.run_state import OF_ACTOR, RunState, RunSteps
+from leasehold.checker.verify.run_state import RunState, RunSteps
+from leasehold.impl.actor.table import BELOW
 from leasehold.impl.events.event import StepEvent
 from tests.checker.verify.histories import history_of, known
 
@@ -15,9 +16,10 @@ SEEDS = (3, 8)
 
 
 def told_of(run: RunState, actor: str, machine: str) -> set[str]:
-    """Returns where a run keeps something of a machine."""
+    """Returns where a run keeps something of a machine of an actor."""
     kept = ((of.name, getattr(run, of.name)) for of in fields(run))
-    return {name for name, of in kept if isinstance(of, dict | set) and (actor, machine) in of}
+    found = {name for name, of in kept if isinstance(of, dict | set) and (actor, machine) in of}
+    return found | ({"machines"} if MachineOf(actor, BELOW, machine) in run.machines.machines else set())
 
 
 def test_nothing_is_kept_of_a_machine_that_has_passed_to_another_run() -> None:
@@ -32,11 +34,11 @@ def test_nothing_is_kept_of_a_machine_that_has_passed_to_another_run() -> None:
                 name = event.step.serves or event.step.lease
                 run = runs.setdefault(name, steps.first(name, len(runs) + 1, event.now))
                 steps.take(run, event)
-                for machine in (step.machine for step in with_driven(event.step) if step.lease == OF_ACTOR):
+                for machine in (step.machine for step in event.steps() if step.lease == BELOW):
                     after = deepcopy(run)
-                    assert {"serving", "digests"} <= told_of(after, actor, machine)
+                    assert told_of(after, actor, machine) == {"machines"}
                     steps.passes(after, actor, machine)
-                    assert told_of(after, actor, machine) <= {"positions"}
+                    assert told_of(after, actor, machine) == set()
                     place = of.machine(machine)
                     assert place is not None
                     at, size = of.layout.at(*place, None), of.layout.stride[place[0]]

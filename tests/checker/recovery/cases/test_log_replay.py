@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 import yaml
 
-from leasehold.checker.explain.moments import Moments
+from leasehold.checker.history.moments import Moments
 from leasehold.checker.recovery.cases.log_case import LogCase, UnplayableLog, log_case, plain_case, read_case
 from leasehold.checker.recovery.cases.log_replay import LogPlayer, PlayedLog
 from leasehold.checker.recovery.lease.random_runs.plan import RunPlan, plan_of

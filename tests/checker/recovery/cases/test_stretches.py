@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from leasehold.checker.explain.moments import Frontier, Moments
+from leasehold.checker.history.happened_before import capacities_of
+from leasehold.checker.history.moments import Frontier, Moments
 from leasehold.checker.recovery.cases.log_case import LogCase, UnplayableLog, log_case, plain_case, read_case
 from leasehold.checker.recovery.cases.log_replay import LogPlayer
 from leasehold.checker.recovery.cases.stored import StoredCase, settings_of, stored_cases
-from leasehold.checker.verify.causal import capacities_of
 from leasehold.impl.events.event import StepEvent
 from leasehold.spec import System
 from tests.checker.conform.walks import ROOT, Log, known, walked

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leasehold.checker.explain.explanation import frontier_of
-from leasehold.checker.explain.moments import Moments, NoSuchMoment
+from leasehold.checker.history.moments import Moments, NoSuchMoment
 from leasehold.impl.events.event import ROOT, MachineRecord, MachineStep, ReceivedMessage, StepEvent
 
 

@@ -1,10 +1,9 @@
 """Merges the event chains of several actors into one order that respects causality.
 
-Theory of operation. An actor's events stay in the order of its chain, and a step that has received message number `n`
-of a machine comes after the step that has sent it (Lamport's happened-before). A step that sends into a channel with a
-capacity comes after the receipt that made room for it, where an event tells of that. Any order with all three is one in
-which the actors could have been seen; each of its prefixes is a consistent cut. Among the events that are ready the one
-with the smallest (virtual time, real time) comes next, as time is judged, too.
+Theory of operation. Events come after what happened before them (happened_before.py); after the receipt that made room,
+where an event tells of that. Any such order is one in which the actors could have been seen; each of its prefixes is a
+consistent cut. Among the events that are ready the one with the smallest (virtual time, real time) comes next, as time
+is judged, too.
 
 A chain may be open: more of it may come. Then no event is passed on that is later than what is known of that chain,
 until somebody says how far it is complete (`quiet`). When all chains are closed and none is ready, a message was
@@ -25,62 +24,13 @@ from heapq import heapify, heappop, heappush
 from itertools import islice
 from types import MappingProxyType
 
+from leasehold.checker.history.fault import CONTRADICTION, UNDECIDED, CutFault
+from leasehold.checker.history.happened_before import Lane, records, room_needed, taken
 from leasehold.impl.events.chain import Tampering
-from leasehold.impl.events.event import (
-    AnyEvent,
-    FoundEvent,
-    MachineRecord,
-    MachineStep,
-    RecoveredEvent,
-    StepEvent,
-)
-from leasehold.spec.language.model import System
-
-CONTRADICTION, UNDECIDED = "contradiction", "undecided"  # kinds of faults
+from leasehold.impl.events.event import AnyEvent, FoundEvent, MachineStep, StepEvent
 
 Sent = dict[tuple[str, str], int]  # by sender and receiver, the greatest number that was sent
-Awaited = dict[tuple[str, str, str], deque[int]]  # by run, sender and receiver, the numbers of events that wait
-
-
-@dataclass(frozen=True, slots=True)
-class CutFault:
-    """A fault of events: something cannot have happened as they say, or cannot be judged.
-
-    Attributes:
-        actor, position: the event.
-        run: the lease that it is about; empty: it is about the chain.
-        reason: in words.
-        kind: `undecided` where events are missing that nobody claims to have, so that something was not judged; else
-            `contradiction`, or how a chain is not as it was written (`Tampering`).
-    """
-
-    actor: str
-    position: int
-    run: str
-    reason: str
-    kind: str = CONTRADICTION
-
-    def as_json(self) -> dict[str, object]:
-        return {
-            "actor": self.actor, "position": self.position, "run": self.run, "kind": self.kind, "reason": self.reason
-        }  # fmt: skip
-
-    def __str__(self) -> str:
-        of = f" ({self.run})" if self.run else ""
-        place = f"event {self.position} of {self.actor}{of}" if self.position else self.actor
-        return f"{place}: {self.reason}"
-
-
-def other_constants(event: RecoveredEvent, system: System) -> str:
-    """`: most is 2 there and 3 here`, for each constant in which an actor's system differs; else of its ticks."""
-    here = system.values()
-    names = [name for name, value in event.constants.items() if name in here and here[name] != value]
-    there, here = (
-        {name: str(value).lower() if isinstance(value, bool) else value for name, value in of.items()}
-        for of in (event.constants, here)
-    )
-    differ = [f"{name} is {there[name]} there and {here[name]} here" for name in names]
-    return f": {', '.join(differ)} (--set, --system)" if differ else ""
+Awaited = dict[Lane, deque[int]]  # the numbers of messages that events which wait have received
 
 
 @dataclass
@@ -170,11 +120,11 @@ class CausalMerge:
         if fault.run and fault.kind == UNDECIDED:
             self.causeless.add(fault.run)
 
-    def _received(self, event: AnyEvent) -> Iterator[tuple[tuple[str, str, str], int]]:
-        """Yields what an event has received over channels with a capacity: run, sender and receiver, and the number."""
-        for step in with_driven(event.step) if self._capacities and isinstance(event, StepEvent) else ():
-            if step.received is not None and step.event in self._capacities:
-                yield (step.lease, step.received.machine, step.machine), step.received.number
+    def _received(self, event: AnyEvent) -> Iterator[tuple[Lane, int]]:
+        """Yields lane and number of what an event has received over channels with a capacity."""
+        for step in event.steps() if self._capacities else ():
+            if step.event in self._capacities and (message := taken(step)) is not None:
+                yield message
 
     def _expect(self, event: AnyEvent) -> None:
         """An event waits: what it has received is to come."""
@@ -333,12 +283,8 @@ class CausalMerge:
 
     def _lacks_room(self, event: AnyEvent) -> bool:
         """Returns whether an event that waits tells of a receipt without which a step would have had no room."""
-        for step in with_driven(event.step) if self._awaited and isinstance(event, StepEvent) else ():
-            for said in step.sends:
-                awaited = self._awaited.get((step.lease, step.machine, said.to))
-                if awaited and awaited[0] <= said.number - self._capacities.get(said.message, said.number):
-                    return True
-        return False
+        needed = room_needed(event, self._capacities) if self._awaited else ()
+        return any((awaited := self._awaited.get(lane)) and awaited[0] <= number for lane, number in needed)
 
     def _complete(self, moment: tuple[int, float]) -> bool:
         """Returns whether all that is earlier has come."""
@@ -393,32 +339,22 @@ class CausalMerge:
 
     def _missing(self, event: AnyEvent) -> tuple[MachineStep, int] | None:
         """The step of an event whose message nobody is known to have sent, and the message's number."""
-        if not isinstance(event, StepEvent):
-            return None
-        own: dict[tuple[str, str, str], int] = {}  # an actor may play both ends
-        for step in with_driven(event.step):
-            of = step.received
-            if of is not None:
-                sent = self._sent_in(step.lease).get((of.machine, step.machine), 0)
-                if max(sent, own.get((step.lease, of.machine, step.machine), 0)) < of.number:
-                    return step, of.number
+        own: dict[Lane, int] = {}  # an actor may play both ends
+        for step in event.steps():
+            if (message := taken(step)) is not None:
+                lane, number = message
+                if max(self._sent_in(step.lease).get(lane[1:], 0), own.get(lane, 0)) < number:
+                    return step, number
             own |= {(step.lease, step.machine, to): n for to, n in step.record.sent.items()}
         return None
 
     def _note(self, event: AnyEvent) -> None:
         """Notes what an event says of numbers that were sent."""
-        match event:
-            case StepEvent():
-                for step in with_driven(event.step):
-                    self._note_record(step.lease, step.machine, step.record)
-            case FoundEvent():
-                self._note_record(event.lease, event.machine, event.record)
-
-    def _note_record(self, lease: str, machine: str, record: MachineRecord) -> None:
-        if record.sent:
-            sent = self._sent_in(lease)
-            for to, number in record.sent.items():
-                self._count(sent, (machine, to), number)
+        for lease, machine, record in records(event):
+            if record.sent:
+                sent = self._sent_in(lease)
+                for to, number in record.sent.items():
+                    self._count(sent, (machine, to), number)
 
     def _sent_in(self, run: str) -> Sent:
         found = self.sent.get(run)
@@ -431,25 +367,22 @@ class CausalMerge:
         sent[key] = max(number, sent.get(key, 0))
 
 
-def capacities_of(system: System) -> Mapping[str, int]:
-    """Returns, by message, the capacity of its channel, where it has one."""
-    found = ((name, system.channel_of(name).capacity) for name in system.messages)
-    return {name: capacity for name, capacity in found if capacity}
+def merged(
+    chains: Mapping[str, Iterable[AnyEvent]], capacities: Mapping[str, int] = MappingProxyType({})
+) -> CausalMerge:  # fmt: skip
+    """Returns a merge of whole chains, by actor: nothing more comes of them."""
+    merge = CausalMerge(chains, capacities=capacities)
+    for actor, events in chains.items():
+        merge.add(actor, events)
+        merge.close(actor)
+    return merge
 
 
-def with_driven(step: MachineStep) -> Iterator[MachineStep]:
-    """A step, and those that it drives."""
-    yield step
-    for driven in step.driven:
-        yield from with_driven(driven)
-
-
-def _numbers_sent(event: AnyEvent) -> Iterator[tuple[tuple[str, str, str], tuple[int, ...]]]:
-    """Yields, by run, sender and receiver, the numbers that an event is known to send, or least and greatest."""
-    if isinstance(event, StepEvent):
-        for step in with_driven(event.step):
-            yield from (((step.lease, step.machine, sent.to), (sent.number,)) for sent in step.sends)
-    elif isinstance(event, FoundEvent):
+def _numbers_sent(event: AnyEvent) -> Iterator[tuple[Lane, tuple[int, ...]]]:
+    """Yields, by lane, the numbers that an event is known to send, or least and greatest."""
+    for step in event.steps():
+        yield from (((step.lease, step.machine, sent.to), (sent.number,)) for sent in step.sends)
+    if isinstance(event, FoundEvent):
         yield from (((event.lease, event.machine, to), (1, number)) for to, number in event.record.sent.items())
 
 

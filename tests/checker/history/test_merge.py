@@ -11,8 +11,9 @@ from types import FrameType
 
 import pytest
 
-from leasehold.checker.explain.moments import Moments
-from leasehold.checker.verify.causal import CONTRADICTION, UNDECIDED, CausalMerge
+from leasehold.checker.history.fault import CONTRADICTION, UNDECIDED
+from leasehold.checker.history.merge import CausalMerge
+from leasehold.checker.history.moments import Moments
 from leasehold.impl.events.event import AnyEvent, MachineRecord, MachineStep, ReceivedMessage, SentMessage, StepEvent
 
 LANE = {"ask": 1}
