@@ -16,7 +16,6 @@ from leasehold.spec.language.model import System
 FORMATS: Mapping[str, str] = {
     "promela": "Promela for SPIN",
     "tla": "TLA+ for TLC",
-    "vmt": "VMT-LIB for nuXmv, ic3ia and others",
 }
 
 

@@ -110,9 +110,6 @@ class Encoding:
         before: an arbitrary state.
     """
 
-    makes_sorts: type[Sorts] = Sorts
-    makes_schema: type[StateSchema] = StateSchema
-
     def __init__(
         self, system: System, *, sizes: dict[str, int] | None = None, scope: FaultScope | None = None,
         limit_seconds: float = 10.0, until: float | None = None, relation: MakesRelation = TransitionRelation,
@@ -122,10 +119,10 @@ class Encoding:
         self.limit, self.until = limit_seconds, until
         self.scope = scope if scope is not None else FaultScope.of(system)
         self.given: list[Term] = []
-        self.sorts = self.makes_sorts()
+        self.sorts = Sorts()
         bounding = {name: system.constants[name].value for name in system.bounding}  # types have their values in them
         self.constants = self._constants(known_sizes(system, sizes or {}), {**(values or {}), **bounding})
-        self.schema = self.makes_schema(system, self.sorts)
+        self.schema = StateSchema(system, self.sorts)
         self.relation = relation(self.schema, self.constants, self.scope)
         self.before = self.schema.unknown("s")
         self._meanings: dict[str, tuple[Term, set[Key]]] = {}  # a claim about `before`, and the variables that it reads

@@ -145,7 +145,7 @@ def turned(role: str) -> str:
 
 def test_other_readings_say_that_they_leave_it_out() -> None:
     system = load(TRUTH / "two_phase_refines", {"resource_managers": 2})
-    for target in ("promela", "tla", "vmt"):
+    for target in ("promela", "tla"):
         assert "refines" in {left.name for left in export_system(system, target).left_out}
     assert prove(system).others == ["refines"]
 
