@@ -1,6 +1,1 @@
-"""The command line: one module per verb."""
-
-import gc
-
-# What is imported and loaded stays, so looking for cycles in it again and again only takes time.
-gc.set_threshold(100_000, 50, 100)
+"""The command line: one module per verb; and the plugin for pytest."""

@@ -15,6 +15,9 @@ import click
 from leasehold.cli.common import Exit
 from leasehold.impl.words import did_you_mean
 
+# What is imported and loaded stays, so looking for cycles in it again and again only takes time.
+gc.set_threshold(100_000, 50, 100)
+
 # Where each verb is, as `module:name`, in the order in which the help shows them. A verb is imported when it is asked
 # for, as most need only a few of the packages that all of them together do.
 SECTIONS: dict[str, dict[str, str]] = {

@@ -375,23 +375,23 @@ def test_a_class_name_has_one_meaning() -> None:
     assert [name for name, count in names.items() if count > 1] == []
 
 
-def _imports(tree: ast.AST) -> Iterator[ast.ImportFrom]:
-    """The imports of a module, those in functions too, but for types alone."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.ImportFrom):
-            yield node
-        elif not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
-            yield from _imports(node) if isinstance(node, ast.stmt) else ()
-
-
 def test_no_module_imports_itself_by_way_of_others() -> None:
+    """Nor in a function, nor for types alone."""
     modules = _modules()
     graph = networkx.DiGraph()
     for name, tree in modules.items():
-        for node in _imports(tree):
+        for node in (one for one in ast.walk(tree) if isinstance(one, ast.ImportFrom)):
             inner = [f"{node.module}.{alias.name}" for alias in node.names]
             graph.add_edges_from((name, m if m in modules else node.module) for m in inner)
     assert [c for c in networkx.strongly_connected_components(graph) if len(c) > 1] == []
+
+
+def test_no_module_is_imported_by_its_name_from_a_layer_above() -> None:
+    for name, tree in _modules().items():
+        above = tuple(f"leasehold.{layer}." for layer in LAYERS[: LAYERS.index(name.split(".")[1])])
+        for node in (one for one in ast.walk(tree) if isinstance(one, ast.Call) and one.args):
+            if ast.unparse(node.func).rpartition(".")[2] == "import_module":
+                assert not ast.unparse(node.args[0]).strip("f'\"").startswith(above or "nothing"), name
 
 
 def test_text_is_compiled_before_it_is_run() -> None:

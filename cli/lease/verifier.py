@@ -6,10 +6,10 @@ import threading
 import time
 from typing import Any
 
-from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.follow import Lag, SourceVerification
 from leasehold.checker.verify.history import HistoryResult, HistoryVerification
 from leasehold.checker.verify.source import ChainReader
+from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.impl.fleet import SystemFleet
 from leasehold.impl.identity.trust_file import TrustFile
 

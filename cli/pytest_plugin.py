@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -81,12 +80,11 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]
 def _judgement(made: AnyCluster | AnySystem, expected: Sequence[str]) -> str:
     """Returns what is wrong with what the actors have done; of processes nothing is said."""
     from leasehold.impl.embedded import Embedded
+    from leasehold.reports.judged import judgement
 
     if not isinstance(made, Embedded):
         return ""
-    judged: Any = import_module("leasehold.reports.judged")  # of a layer above, when it is asked for
-    words: str = judged.judgement(made.system, made.cluster.program, made.events(), expected)
-    return words
+    return judgement(made.system, made.cluster.program, made.events(), expected)
 
 
 def _make(config: pytest.Config, units: int = 4, processes: bool | None = None, **options: Any) -> AnyCluster:
@@ -152,11 +150,12 @@ def leasehold_replay() -> Callable[..., None]:
     """
 
     def play(file: str | Path, **options: Any) -> None:
-        stored: Any = import_module("leasehold.checker.recovery.cases.stored")  # of a layer above, when it is asked for
-        cases = stored.stored_cases(Path(file), **options)
+        from leasehold.checker.recovery.cases.stored import stored_cases, wrong
+
+        cases = stored_cases(Path(file), **options)
         assert Path(file).is_file(), f"there is no file {file}; `leasehold replay ... --out {file}` writes one"
         assert cases, f"{file} is no case; `leasehold replay ... --out FILE` writes one"
-        assert [words for case in cases if (words := stored.wrong(case.play()))] == []
+        assert [words for case in cases if (words := wrong(case.play()))] == []
 
     return play
 

@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 from leasehold.cli.conform import conform
+from leasehold.cli.pytest_plugin import AnySystem
 from leasehold.impl.actor.environment import ActorError, ActorOptions, RetryPolicy
 from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
 from leasehold.impl.lease.testing import EmbeddedCluster, ProcessCluster
 from leasehold.impl.process_cluster import ProcessSystem
-from leasehold.impl.pytest_plugin import AnySystem
 
 pytest_plugins = ["pytester"]
 
