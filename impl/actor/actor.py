@@ -44,23 +44,23 @@ from leasehold.impl.actor.ready import (
     Tell,
     Tick,
 )
+from leasehold.impl.actor.recovery import COMMITS, Recovery
 from leasehold.impl.actor.remains import Remains
+from leasehold.impl.actor.requests import Requests
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import MachineTable, RowCodec
 from leasehold.impl.actor.upcalls import Upcalls
 from leasehold.impl.clock import ActorClock
-from leasehold.impl.core.codec import CoreError, RecordError
+from leasehold.impl.core.codec import CoreError
 from leasehold.impl.core.core import Program
 from leasehold.impl.identity.signed import Refusal
 from leasehold.impl.identity.trust import Identity
-from leasehold.impl.migrate.schema import described_by, refusal, with_command
 from leasehold.impl.notices import Kind, SimulatedCrash
 from leasehold.impl.store.store import Batch, Fenced, Older, RecordKey, Store, StoreError, low_words, words_of
 from leasehold.impl.transport.transport import Delivery, Reply, Transport
 
 log = logging.getLogger("leasehold.actor")
 
-COMMITS = "commits"  # metadata: the name of the store, and how many there were, by which peers know an older copy
 SLICE = 100  # effects of recovery that are carried out between two turns, once the actor serves
 
 
@@ -87,7 +87,6 @@ class Actor:
         self.identity, self.program, self.store, self.transport, self.clock = identity, program, store, transport, clock
         self.environment = environment or Environment()
         self.roles = frozenset(roles) | {sub.role for role in roles for sub in program.roles[role].below}
-        self.epoch = 0
         self.running = False
         self.rows = RowCodec(program)
         table = self.table = MachineTable(program, self.roles)
@@ -100,7 +99,10 @@ class Actor:
         check = partial(deciding.check, self.stepper)
         self.upcalls = Upcalls(self.context, self.put_quietly, self.read, check)
         self.chronicle = Chronicle(self.context, self.rows)
-        self._described = described_by(program, tick_seconds)
+        self.recovery = Recovery(
+            self.context, store, self.rows, self.stepper, self.codec, self.chronicle, self.upcalls
+        )  # fmt: skip
+        self.requests = Requests(self.context, self.stepper)
         to = self.messages.address_of
         self.effects = EffectRunner(self.context, self.codec, to, self.upcalls, self.put_quietly)
         self.queue = RequestQueue()
@@ -123,12 +125,12 @@ class Actor:
         self._over = asyncio.get_running_loop().create_future()
         self.effects.open(self.transport)
         try:
-            await self._own()
+            await self.recovery.acquire_store()
             # Peers that speak to it already are told to say it again later; and what recovery says tells where it is.
             self.codec.address = await self.transport.start(self.receive)
             await self._recover()
         except BaseException:
-            await self._quiet()
+            await self._stop_effects()
             await self.transport.close()
             await self.store.close()
             self.upcalls.renew()  # it may be started again
@@ -176,7 +178,7 @@ class Actor:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
-        await self._quiet()
+        await self._stop_effects()
 
     async def _guard(self, work: Callable[[], Awaitable[None]]) -> None:
         """Ends the actor with the error that ends one of its loops."""
@@ -191,11 +193,11 @@ class Actor:
         """The actor ends with an error, which `over` raises."""
         self.running = False
         self.queue.close()
-        await self._quiet()
+        await self._stop_effects()
         if self._over is not None and not self._over.done():
             self._over.set_exception(error)
 
-    async def _quiet(self) -> None:
+    async def _stop_effects(self) -> None:
         """Nothing is sent any more, and no handler is waited for."""
         if self._starting is not None and self._starting is not asyncio.current_task():
             self._starting.cancel()
@@ -211,6 +213,11 @@ class Actor:
         return self.effects.outbox
 
     @property
+    def epoch(self) -> int:
+        """The incarnation; 0: it has not begun yet."""
+        return self.recovery.epoch
+
+    @property
     def turns(self) -> asyncio.Task[None] | None:
         """The task that makes the turns, while there is one."""
         return self._tasks[0] if self._tasks else None
@@ -222,41 +229,10 @@ class Actor:
 
     # Recovery
 
-    async def _own(self) -> None:
-        """Takes the store, from its owner before."""
-        epoch = await self.store.open(self.identity.name)
-        if epoch <= self.epoch:
-            raise Older(
-                f"the store of {self.identity.name} was opened as epoch {self.epoch}, and is at {epoch} now: "
-                "it is an older copy, or another store",
-                "put the right one back, and start the actor again",
-            )
-        self.epoch = self.codec.epoch = epoch
-
     async def _recover(self) -> None:
-        """Reads every record, tells the policies, and starts every state's work (paper, sections 3.3 and 4.3.1)."""
-        table, now = self.table, self.clock.now()
-        table.clear(await self.store.metadata())
-        self.codec.resume(table.metadata.get(COMMITS), self.effects.rng)
-        other = refusal(table.metadata, self._described, self.program, self.store, self.identity.name)
-        async for key, row in self.store.records():
-            if other is not None:
-                raise other
-            try:
-                table.admit(self.rows.read(key, row, table.below_of(key.lease)), now)
-            except RecordError as error:
-                raise with_command(error, self.program, self.store, self.identity.name) from error
-        self.upcalls.recovered()
-        ready = Ready(now)
-        await self.chronicle.begin(ready, self.store, self.epoch, self.codec.agreement, self.codec.commits)
-        self.stepper.forget_settings()
-        self.stepper.stand(ready)
-        if table.instances:
-            self._describe(ready)
-        if table.instances and COMMITS not in table.metadata:  # the store's name is durable before anybody hears it
-            ready.metadata[COMMITS] = b""
-        for instance in tuple(table.instances.values()):
-            self.stepper.start_again(ready, instance)
+        """Recovers from the store (recovery.py), and carries out what follows."""
+        await self.recovery.read(self.effects.rng)
+        ready = await self.recovery.begin_work()
         self._raise(ready)
         # Each message is signed, so that beginning all of many leases' work at once would keep the actor from serving.
         ready.effects, rest = ready.effects[:MOST], ready.effects[MOST:]
@@ -265,7 +241,7 @@ class Actor:
         if rest:
             self._starting = asyncio.get_running_loop().create_task(self._guard(partial(self._start_the_rest, rest)))
         self.remains.recovered()
-        self._tell(Kind.RECOVERED, machines=len(table.instances))
+        self._tell(Kind.RECOVERED, machines=len(self.table.instances))
 
     async def _start_the_rest(self, effects: list[Effect]) -> None:
         """Starts recovered work between the turns; a lease that has left its state meanwhile starts nothing."""
@@ -284,14 +260,14 @@ class Actor:
         self._tell(Kind.STOPPED, reason=words_of(error))
         self.running = False
         self.queue.fail_waiting(f"the store has failed: {words_of(error)}")
-        while not await self._came_back():
+        while not await self._try_reopen():
             pass
         self.running = True
         self.probes.open()
         self.queue.wake()  # timers may have become due
         log.info("%s goes on with %d machines", self.identity.name, len(self.table.instances))
 
-    async def _came_back(self) -> bool:
+    async def _try_reopen(self) -> bool:
         """One try to go on, after a pause. Any failure in it may be gone the next time: it is as if it had not been.
 
         Raises:
@@ -299,12 +275,12 @@ class Actor:
         """
         pause = self.context.options.reopen_pause
         try:
-            await self._quiet()
+            await self._stop_effects()
             self.effects.open(self.transport)
             self.upcalls.renew()
             await self.store.close()
             await asyncio.sleep(pause)
-            await self._own()
+            await self.recovery.acquire_store()
             await self._recover()
         except (Fenced, Older, CoreError, EnvironmentMismatch):
             raise
@@ -373,7 +349,7 @@ class Actor:
             case Read():
                 return None
         ready.answers.clear()
-        return self.stepper.take(ready, request)
+        return self.requests.take(ready, request)
 
     def _raise(self, ready: Ready) -> None:
         """Requests that follow from others take their turn after all that wait already."""
@@ -385,7 +361,7 @@ class Actor:
         """Adds the metadata that goes with a turn."""
         ready.metadata.update(self.upcalls.metadata())
         if ready.changed:
-            self._describe(ready)
+            self.recovery.describe(ready)
 
     async def _carry_out(self, ready: Ready) -> None:
         """Commits what a turn has changed; then tells of it, and sends and starts what follows."""
@@ -409,12 +385,6 @@ class Actor:
         self.codec.commits = commits
         self.counts["commits"] += 1
         self._tell(Kind.COMMITTED, machines=len(puts))
-
-    def _describe(self, ready: Ready) -> None:
-        """With the first records, how they are read goes into the store (impl/migrate/schema.py)."""
-        for name, body in self._described.items():
-            if self.table.metadata.get(name) != body:
-                self.table.metadata[name] = ready.metadata[name] = body
 
     # Requests
 

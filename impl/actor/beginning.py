@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from leasehold.impl.actor.environment import ActorError, Impossible, UnknownPlayer
 from leasehold.impl.actor.outside import check_origin, local_event
 from leasehold.impl.actor.pruned import origin_of
 from leasehold.impl.actor.ready import Begin, Ready
+from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import MEMBERSHIP, MachineInstance
 from leasehold.impl.core.work import Event, Outcome
 from leasehold.impl.identity import membership
 from leasehold.impl.identity.signed import Refusal
 from leasehold.impl.words import choices
-
-if TYPE_CHECKING:
-    from leasehold.impl.actor.stepper import Stepper
 
 
 def begin(stepper: Stepper, ready: Ready, request: Begin) -> Outcome:
@@ -82,7 +79,7 @@ def _gather(stepper: Stepper, instance: MachineInstance, peers: Mapping[str, str
             raise UnknownPlayer(f"nobody was named to play {name} for {key.lease[:80]}")
         if name != key.machine:
             _check_player(stepper, name, members[name])
-    stepper.introduce(instance, members)
+    stepper.sender.introduce(instance, members)
     if program.has_membership:
         try:
             instance.metadata[MEMBERSHIP] = membership.issue(identity.key, identity.name, key.lease, members)

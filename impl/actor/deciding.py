@@ -10,22 +10,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from leasehold.impl.actor import beginning
 from leasehold.impl.actor.drafts import refused
 from leasehold.impl.actor.environment import ActorError, Impossible, UnknownPlayer
 from leasehold.impl.actor.outside import check_origin, local_event
 from leasehold.impl.actor.ready import AskAgain, Begin, Ready, StartCall, TellRefused
+from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import MachineInstance, MachinesOfActor
 from leasehold.impl.core.codec import CoreError
 from leasehold.impl.core.work import CallWork
 from leasehold.impl.events.event import EndedCall
 from leasehold.impl.policy.policy import Decision
 from leasehold.impl.store.store import RecordKey
-
-if TYPE_CHECKING:
-    from leasehold.impl.actor.stepper import Stepper
 
 log = logging.getLogger("leasehold.stepper")
 
@@ -58,7 +55,7 @@ def decide(stepper: Stepper, ready: Ready, decision: Decision) -> None:
         if instance is not None and (outcome := stepper.step(ready, instance, event, True)).kind == "refused":
             stepper.counts["policy errors"] += 1
             log.error("the policy of %s answers wrongly: %s: %s", decision.machine, event[0], outcome.reason)
-            ready.effects += map(AskAgain, _asked(instance, decision))
+            ready.effects += map(AskAgain, _pending_questions(instance, decision))
             _tell_refused(ready, decision, outcome.reason, final=instance.core.over(instance.state))
 
 
@@ -103,10 +100,10 @@ def _is_answer(stepper: Stepper, instance: MachineInstance, decision: Decision) 
     if decision.state_epoch != instance.state_epoch:
         asked = stepper.program.asked_of_policies.get(instance.core.role, ())
         return decision.state_epoch >= 0 and decision.event in asked
-    return next(_asked(instance, decision), None) is not None
+    return next(_pending_questions(instance, decision), None) is not None
 
 
-def _asked(instance: MachineInstance, decision: Decision) -> Iterator[StartCall]:
+def _pending_questions(instance: MachineInstance, decision: Decision) -> Iterator[StartCall]:
     """The question to its policy, of its present state, that a decision answers."""
     if decision.state_epoch == instance.state_epoch:
         for call in instance.core.work[instance.state](instance.record):

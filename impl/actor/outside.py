@@ -1,21 +1,22 @@
-"""Events that the world outside gives machines: a client's or operator's words, and what probes find."""
+"""Events that the world outside gives machines: what clients and operators tell, handlers answer, and probes find."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from leasehold.impl.actor.drafts import words
 from leasehold.impl.actor.environment import ActorError, Impossible
-from leasehold.impl.actor.ready import Observe, Ready, Tell
+from leasehold.impl.actor.ready import Complete, Observe, Ready, Tell
+from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import BELOW, MachineInstance
 from leasehold.impl.core.core import Program
 from leasehold.impl.core.values import ValueFault, check_sizes, given_fields
 from leasehold.impl.core.work import Event, Outcome, local
+from leasehold.impl.events.event import EndedCall
+from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.store.store import RecordKey
-
-if TYPE_CHECKING:
-    from leasehold.impl.actor.stepper import Stepper
 
 log = logging.getLogger("leasehold.outside")
 
@@ -77,8 +78,25 @@ def observe(stepper: Stepper, ready: Ready, request: Observe) -> None:
         return
     outcome = stepper.step(ready, instance, local(request.event), outside=True)
     if outcome.kind == "refused":
-        words = f"{request.key.machine} of {request.key.lease} does not take it: {outcome.reason}"
-        log.error("a probe has found %s, and %s", request.event, words)
+        why = f"{request.key.machine} of {request.key.lease} does not take it: {outcome.reason}"
+        log.error("a probe has found %s, and %s", request.event, why)
+
+
+def complete(stepper: Stepper, ready: Ready, request: Complete) -> None:
+    """A handler call has ended."""
+    instance, done = stepper.table.instances.get(request.key), request.done
+    if instance is None:
+        return
+    told = {"event": request.event, "well": done.well, "words": done.words}
+    ready.notices.append(Notice(Kind.ANSWERED, stepper.name, *request.key, request.event, ready.now, told))
+    if done.facts and instance.state_epoch == request.epoch:
+        instance.metadata["facts"] = dict(done.facts)
+        ready.change(instance)
+    stepper.ended = EndedCall(request.epoch, done.well, words(done.words))
+    outcome = stepper.step(ready, instance, local(request.event, request.fields, request.epoch), outside=True)
+    if outcome.kind == "refused":
+        why = f"{request.key.machine} of {request.key.lease} does not take it: {outcome.reason}"
+        log.error("a handler answers %s, and %s", request.event, why)
 
 
 def local_event(instance: MachineInstance, event: str, fields: Mapping[str, Any], epoch: int) -> Event:

@@ -1,39 +1,21 @@
-"""The stepper: what the requests of a turn do to the machines. It only adds to a `Ready`, and does nothing itself."""
+"""The stepper: gives machines events, and begins the work that follows. It only adds to a `Ready`."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
-from leasehold.impl.actor import beginning, deciding, outside, session
-from leasehold.impl.actor.drafts import EventDraft, FoundDraft, RefusedDraft, StepDraft, words
+from leasehold.impl.actor import session
+from leasehold.impl.actor.drafts import RefusedDraft, StepDraft
 from leasehold.impl.actor.environment import ActorContext, ActorError
-from leasehold.impl.actor.ready import (
-    Acknowledge,
-    Begin,
-    Complete,
-    Consume,
-    Decide,
-    DropMessage,
-    Observe,
-    Ready,
-    Recheck,
-    Recover,
-    SendMessage,
-    SendNext,
-    StartCall,
-    Tell,
-    TellPolicy,
-    Tick,
-    TickPolicies,
-)  # fmt: skip
+from leasehold.impl.actor.ready import Ready, Recheck, StartCall, TellPolicy
+from leasehold.impl.actor.sender import Sender
 from leasehold.impl.actor.session import ChannelFull
+from leasehold.impl.actor.standing import StandingMachines
 from leasehold.impl.actor.table import BELOW, MachineInstance, MachinesOfActor, RowCodec
 from leasehold.impl.core.codec import CoreError
 from leasehold.impl.core.work import TICK, CallWork, DriveWork, Event, Outcome, Record, SendWork, Work, local
-from leasehold.impl.events.event import EndedCall, ForgottenEvent
+from leasehold.impl.events.event import EndedCall
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.store.store import RecordKey
 
@@ -41,11 +23,6 @@ log = logging.getLogger("leasehold.stepper")
 
 MOST_ANSWERS = 100  # of its subsidiaries that a machine takes for one request
 ROUND = f"takes answers of its subsidiary machines without an end: {MOST_ANSWERS} for one request"
-
-# Where the event of a step comes from, by the request that brings it.
-_CAUSES: Mapping[type, str] = {
-    Begin: "client", Tell: "client", Decide: "policy", Complete: "handler", Observe: "probe", Recheck: "subsidiary",
-}  # fmt: skip
 
 
 class Stepper:
@@ -59,62 +36,17 @@ class Stepper:
     def __init__(self, context: ActorContext, rows: RowCodec) -> None:
         self.identity, self.name = context.identity, context.identity.name
         self.program, self.table = context.program, context.table
-        self.environment, self.retire_after = context.environment, context.options.retire_after
-        self.notices, self.counts, self.codecs = context.notices, context.counts, rows.codecs
+        self.environment, self.notices, self.counts = context.environment, context.notices, context.counts
+        self.codecs, self.sender, self.standing = rows.codecs, Sender(context), StandingMachines(context)
         self.keeps_events = context.options.events is not None
         self._cause = ""  # of the next step
         self.ended: EndedCall | None = None  # the call that the event of the next step ends
         self._driver: StepDraft | None = None  # the step whose work is started
         self._into: list[StepDraft] | None = None  # takes the next step, if another one drives it
-        self._stood: Mapping[str, str] | None = None  # the settings by which the machines stand
-        self._new: set[RecordKey] = set()  # machines that stand now, and whose work has not begun
 
-    # Requests
-
-    def take(
-        self,
-        ready: Ready,
-        request: Begin | Tell | Decide | Complete | Observe | Consume | Recheck | Recover | Acknowledge | Tick,
-    ) -> Any:
-        """Takes a request.
-
-        Raises:
-            ActorError: it asks for something that cannot be; nothing has changed.
-            CoreError: the specification is at fault, and nothing of the turn may be committed.
-        """
-        self._cause, self.ended, self._driver = _CAUSES.get(type(request), ""), None, None
-        match request:
-            case Decide() | Complete() | Observe() | Recheck():
-                try:
-                    return self._answer(ready, request)
-                except ChannelFull:
-                    self.table.held.append(request)
-                    return None
-            case Tick(now):
-                return self._tick(ready, now)
-            case Consume(key, event):
-                return self.step(ready, self.find(key), event)
-            case Begin():
-                return beginning.begin(self, ready, request)
-            case Tell():
-                return outside.tell(self, ready, request)
-            case Recover(key):
-                return self.start_again(ready, self.find(key))
-            case Acknowledge():
-                return self._acknowledge(ready, request)
-
-    def _answer(self, ready: Ready, request: Decide | Complete | Observe | Recheck) -> None:
-        """An answer of a task or probe; one for which a channel has no room yet comes again when there is some."""
-        match request:
-            case Decide(decision):
-                deciding.decide(self, ready, decision)
-            case Complete():
-                self.complete(ready, request)
-            case Observe():
-                outside.observe(self, ready, request)
-            case Recheck(key):
-                if (instance := self.table.instances.get(key)) is not None:
-                    self.recheck(ready, instance)
+    def begin(self, cause: str) -> None:
+        """The steps of another request follow; `cause`: where its event comes from, as events tell it."""
+        self._cause, self.ended, self._driver = cause, None, None
 
     def find(self, key: RecordKey) -> MachineInstance:
         """The machine of a key.
@@ -127,111 +59,11 @@ class Stepper:
             raise ActorError(f"no {key.machine[:60]} of lease {key.lease[:80]}: {over}")
         return instance
 
-    def stand(self, ready: Ready) -> None:
-        """The machines of a standing system that this actor plays are there from its first start on.
-
-        The settings say who plays which machine. They may have changed since the last start, and may change while the
-        actor runs: machines join, leave, or move to another actor. The work of new ones is to begin (`start_again`).
-        """
-        program, peers = self.program, self.environment.peers
-        if not program.standing or peers == self._stood:
-            return
-        self._stood = dict(peers)
-        for name in dict.fromkeys((*program.players, *(name for name, who in peers.items() if who == self.name))):
-            core, number = program.machines[name]
-            key = RecordKey(program.only_run, name)
-            plays = peers.get(name) == self.name or (name not in peers and not core.indexed)
-            instance = self.table.instances.get(key)
-            if instance is None and core.role in self.table.roles and plays:
-                instance = self.table.instances[key] = self.table.new(key, core, number)
-                self.table.moved(instance, ready.now)
-                ready.change(instance)
-                self._new.add(key)
-                if self.keeps_events:
-                    ready.events.append(FoundDraft(instance, instance.record))
-                log.info("%s plays %s of %s", self.name, name, program.system)
-            if instance is not None:
-                self._follow(ready, instance, peers)
-
-    def forget_settings(self) -> None:
-        """The machines are read anew, and have to follow the settings anew."""
-        self._stood = None
-
-    def _follow(self, ready: Ready, instance: MachineInstance, peers: Mapping[str, str]) -> None:
-        """A machine of a standing system follows the settings; what was under way to another actor is sent anew."""
-        core, key = instance.core, instance.key
-        for at, known in instance.addressed:
-            role = self.program.roles[core.neighbour(at)[0]]
-            now = peers.get(self.program.neighbour(core, instance.number, at)) or ("" if role.dynamic else known)
-            if now != known:
-                instance.peers[at] = now
-                ready.change(instance)
-                if known:
-                    name = self.program.neighbour(core, instance.number, at)
-                    log.info("%s: %s is played by %s, no longer by %s", key.machine, name, now or "nobody", known)
-                    ready.effects.append(DropMessage(key, at))
-                    self.table.unaddressed.setdefault(key, set()).add(at)
-
-    def introduce(self, instance: MachineInstance, members: Mapping[str, str]) -> None:
-        """A machine learns which actors play its neighbours: from its run's membership, or else from the settings."""
-        for at in range(len(instance.core.neighbours)):
-            name, known = self.program.neighbour(instance.core, instance.number, at), instance.peers[at]
-            instance.peers[at] = known or members.get(name) or self.environment.peers.get(name, "")
-
-    def complete(self, ready: Ready, request: Complete) -> None:
-        """A handler call has ended."""
-        instance, done = self.table.instances.get(request.key), request.done
-        if instance is None:
-            return
-        told = {"event": request.event, "well": done.well, "words": done.words}
-        ready.notices.append(Notice(Kind.ANSWERED, self.name, *request.key, request.event, ready.now, told))
-        if done.facts and instance.state_epoch == request.epoch:
-            instance.metadata["facts"] = dict(done.facts)
-            ready.change(instance)
-        self.ended = EndedCall(request.epoch, done.well, words(done.words))
-        outcome = self.step(ready, instance, local(request.event, request.fields, request.epoch), outside=True)
-        if outcome.kind == "refused":
-            why = f"{request.key.machine} of {request.key.lease} does not take it: {outcome.reason}"
-            log.error("a handler answers %s, and %s", request.event, why)
-
-    def _tick(self, ready: Ready, now: int) -> None:
-        """The clock has come to a time: policies hear of it, and leases that have been over for long enough go."""
-        before = now - self.retire_after
-        for instance in self.table.ended(before):
-            below = self.table.last_with(instance)
-            if self._may_forget(instance, below, now):
-                for machine in (instance, *below):
-                    ready.drop(machine.key)
-                    if self.keeps_events:
-                        fields = {"lease": machine.key.lease, "machine": machine.key.machine, "state": machine.state}
-                        ready.events.append(EventDraft(ForgottenEvent, fields))
-                ready.metadata.update(self.table.forget(instance))
-            else:
-                self.table.remember(instance, before + 1)
-        self.stand(ready)
-        for key in tuple(self._new):
-            self.start_again(ready, self.find(key))
-        self.send_owed(ready)
-        ready.effects.append(TickPolicies(now))
-
     def expire(self, ready: Ready) -> None:
         """Timers that are due end what they time: in the specification no time passes before they have."""
         for instance in self.table.due(ready.now):
             with suppress(ChannelFull):  # it is due at the next tick as well
                 self.step(ready, instance, TICK)
-
-    def _may_forget(self, instance: MachineInstance, below: Sequence[MachineInstance], now: int) -> bool:
-        """Returns whether nobody objects to forgetting a machine, and some subsidiary ones with it."""
-        if session.SESSIONS in instance.metadata:
-            return False  # others have not heard all yet
-        if not self.notices.subscribers:
-            return True
-        core, peers = instance.core, instance.peers
-        data = {"over": instance.metadata["over"], "peers": peers, "data": core.view(instance.record)}
-        if below:
-            data["below"] = {m.key.machine: {"state": m.state, "data": m.core.view(m.record)} for m in below}
-        notice = Notice(Kind.FORGET, self.name, *instance.key, instance.state, now, data)
-        return self.notices.tell(notice) is not None
 
     # Steps
 
@@ -275,7 +107,7 @@ class Stepper:
             ready.moved[instance.key] = left or ready.moved.get(instance.key, False)
             self.table.moved(instance, ready.now)
         driver = self._driver
-        self._driver = self._noted(ready, into, instance, event, before, outcome, outside)
+        self._driver = self._record_step(ready, into, instance, event, before, outcome, outside)
         if outcome.work:
             self.start(ready, instance, outcome.work, again=not taken)
         self._driver = driver
@@ -285,7 +117,7 @@ class Stepper:
             self._changed(ready, instance)
         return outcome
 
-    def _noted(
+    def _record_step(
         self, ready: Ready, into: list[StepDraft] | None, instance: MachineInstance, event: Event, before: Record,
         outcome: Outcome, outside: bool,
     ) -> StepDraft | None:  # fmt: skip
@@ -354,78 +186,11 @@ class Stepper:
                     self._drive(ready, instance, piece, record)
                 case SendWork() if self.program.messages[piece.message].ordered:
                     if not again:
-                        self._send_in_order(ready, instance, piece, record)
+                        self.sender.send_in_order(ready, instance, piece)
                 case SendWork():
-                    self._send(ready, instance, piece, record)
+                    self.sender.send(ready, instance, piece)
                 case CallWork():
                     ready.effects.append(StartCall(key, piece, record[instance.core.state_epoch_at], anew))
-
-    def _send(self, ready: Ready, instance: MachineInstance, piece: SendWork, record: Record) -> None:
-        """A message to a neighbour; one whose actor is not known yet is owed until it is."""
-        number = record[instance.core.sent_at][piece.neighbour]
-        if number and self._is_known(ready, instance, piece.neighbour, piece.message):  # else nothing was sent yet
-            ready.effects.append(SendMessage(instance.key, piece, number, piece.fields(record)))
-
-    def _send_in_order(self, ready: Ready, instance: MachineInstance, piece: SendWork, record: Record) -> None:
-        """A message of a session, which keeps it."""
-        at = piece.neighbour
-        shape, number = self.program.messages[piece.message], record[instance.core.sent_at][at]
-        session.add(instance, piece, shape, number, piece.fields(record))
-        ready.change(instance)
-        self._go_on(ready, instance, at)
-
-    def _go_on(self, ready: Ready, instance: MachineInstance, at: int) -> None:
-        """A session with a neighbour goes on with its oldest message."""
-        waiting = session.queued(instance, at)
-        if waiting and self._is_known(ready, instance, at, waiting[0].message):
-            ready.effects.append(SendNext(instance.key, at))
-
-    def _acknowledge(self, ready: Ready, request: Acknowledge) -> None:
-        key, at, number = request
-        instance = self.table.instances.get(key)
-        if instance is not None and session.acknowledge(instance, at, number):
-            ready.change(instance)
-            self._go_on(ready, instance, at)
-            ready.raised += self.table.held
-            self.table.held.clear()
-
-    def _is_known(self, ready: Ready, instance: MachineInstance, at: int, message: str) -> bool:
-        """Returns whether it is known who plays a neighbour; if not, what is sent to it is owed."""
-        key = instance.key
-        if not instance.peers[at]:
-            name = self.program.neighbour(instance.core, instance.number, at)
-            instance.peers[at] = self.environment.peers.get(name, "")
-            ready.change(instance)
-        if instance.peers[at]:
-            if (known := self.table.unaddressed.get(key)) is not None:
-                known.discard(at)
-                if not known:
-                    del self.table.unaddressed[key]
-            return True
-        owed = self.table.unaddressed.setdefault(key, set())
-        if at not in owed:
-            owed.add(at)
-            self.counts["unaddressed"] += 1
-            name = self.program.neighbour(instance.core, instance.number, at)
-            log.error("%s of %s owes %s, and nobody is known to play %s", key.machine, key.lease, message, name)
-        return False
-
-    def send_owed(self, ready: Ready) -> None:
-        """Sends what is owed to neighbours that have become known; what a state asks for no more is owed no more."""
-        for key, owed in tuple(self.table.unaddressed.items()):
-            instance = self.table.instances.get(key)
-            work = () if instance is None else instance.core.work[instance.state](instance.record)
-            asked = [piece for piece in work if isinstance(piece, SendWork) and piece.neighbour in owed]
-            sessions = owed & set(session.neighbours(instance)) if instance is not None else set()
-            owed &= {piece.neighbour for piece in asked} | sessions
-            if instance is None or not owed:
-                del self.table.unaddressed[key]
-                continue
-            for at in sessions:
-                self._go_on(ready, instance, at)
-            for piece in asked:
-                if piece.neighbour not in sessions:
-                    self._send(ready, instance, piece, instance.record)
 
     def _drive(self, ready: Ready, instance: MachineInstance, piece: DriveWork, record: Record) -> None:
         core, index = self.program.roles[piece.machine[0]], piece.machine[1]
@@ -443,17 +208,17 @@ class Stepper:
         self._cause, self._into = "parent", self._driver.driven if self._driver is not None else None
         self.step(ready, below, event)
 
+    def recover(self, ready: Ready, instance: MachineInstance) -> None:
+        """Recovers one machine of an actor that runs, as its operator wants."""
+        self.start_again(ready, instance)
+
     def start_again(self, ready: Ready, instance: MachineInstance) -> None:
         """Recovery of one machine: its record stays, and its work begins anew (paper, 3.3); a new one only calls."""
         self._driver = None
         _, outcome = instance.core.recover(instance.record)
         calls = tuple(piece for piece in outcome.work if isinstance(piece, CallWork))
-        self.start(ready, instance, calls if instance.key in self._new else outcome.work, again=True, anew=True)
-        self._new.discard(instance.key)
-        self.resume_sessions(ready, instance)
+        new = self.standing.new
+        self.start(ready, instance, calls if instance.key in new else outcome.work, again=True, anew=True)
+        new.discard(instance.key)
+        self.sender.resume_sessions(ready, instance)
         self.recheck(ready, instance)
-
-    def resume_sessions(self, ready: Ready, instance: MachineInstance) -> None:
-        """Each session of a machine goes on with its oldest message."""
-        for at in tuple(session.neighbours(instance)):
-            self._go_on(ready, instance, at)

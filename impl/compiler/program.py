@@ -36,7 +36,7 @@ from typing import Any
 
 from leasehold.impl.core.core import Answers, Core, Field, MessageShape, Program, Wakes
 from leasehold.impl.core.stepping import (
-    Numbers, Table, WorkOf, counted, made, numbered, remembered, unmoved, with_cell,
+    Numbers, Table, WorkOf, increment_sent, made, numbered, remembered, unmoved, with_cell,
 )
 from leasehold.impl.core.work import (
     ActorMachines, CallWork, Contract, DriveWork, Machines, Outcome, Pieces, Record, SendWork, Stepped, Work,

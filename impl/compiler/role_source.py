@@ -213,7 +213,7 @@ class RoleSource(WorkSource):
     def _numbered(self, slots: list[int]) -> str:
         """The sent numbers after messages to these neighbours."""
         if not self.near.unrolled:
-            return f"counted(sent, {tuple(slots)!r})"
+            return f"increment_sent(sent, {tuple(slots)!r})"
         cells = [f"sent[{i}] + 1" if i in slots else f"sent[{i}]" for i in range(self.near.size)]
         return f"({', '.join(cells)}{',' if len(cells) == 1 else ''})"
 

@@ -22,7 +22,7 @@ TAKEN = frozenset(
     {
         "state", "sent", "received", "entry", "instance", "now", "fields", "neighbour", "number", "record", "work",
         "it", "found", "earliest", "own", "machines",
-        "sender", "numbered", "remembered", "made", "counted", "with_cell", "unmoved", "partial",
+        "sender", "numbered", "remembered", "made", "increment_sent", "with_cell", "unmoved", "partial",
         "q",  # what stands for a long operand that is needed twice
     }
 )  # fmt: skip

@@ -58,7 +58,7 @@ def remembered(event: str, transition: str, work: WorkFrom) -> Callable[..., Out
 def numbered(record: Record, sent_at: int, outcome: Outcome) -> Stepped:
     """The step of a transition whose messages depend on the record: they are counted."""
     slots = [piece.neighbour for piece in outcome.work if isinstance(piece, SendWork)]
-    return with_cell(record, sent_at, counted(record[sent_at], slots)), outcome
+    return with_cell(record, sent_at, increment_sent(record[sent_at], slots)), outcome
 
 
 def stepper(
@@ -113,7 +113,7 @@ class Numbers(dict[int, int]):
         return 0
 
 
-def counted(sent: Any, neighbours: Sequence[int]) -> Any:
+def increment_sent(sent: Any, neighbours: Sequence[int]) -> Any:
     """The sent numbers, a tuple or `Numbers`, after a message to each of these."""
     if type(sent) is Numbers:
         found = Numbers(sent)

@@ -372,4 +372,4 @@ def pages_sent_once() -> Planted:
 )  # fmt: skip
 def refused_answer_is_the_last() -> Planted:
     """A policy whose answer was refused is not asked again, and its lease waits for ever."""
-    return patched(deciding, "_asked", lambda asked: lambda instance, decision: iter(()))
+    return patched(deciding, "_pending_questions", lambda asked: lambda instance, decision: iter(()))

@@ -12,7 +12,7 @@ from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.core.codec import Codec
 from leasehold.impl.core.core import Core
-from leasehold.impl.core.stepping import Step, counted, with_cell
+from leasehold.impl.core.stepping import Step, increment_sent, with_cell
 from leasehold.impl.core.work import Event, Outcome, Record, SendWork, Stepped, local, message
 from tests.seeded_bugs.bug import EVERY, PAPER, TODAY, Planted, bug, patched, stepping, together
 from tests.seeded_bugs.recovery import recovering, starting
@@ -208,7 +208,7 @@ def said_again_under_a_new_number() -> Planted:
     def again(stepper: Stepper, ready: Ready, held: MachineInstance) -> None:
         sends = [w for w in held.core.recover(held.record)[1].work if isinstance(w, SendWork)]
         if sends:
-            sent = counted(held.record[held.core.sent_at], tuple(w.neighbour for w in sends))
+            sent = increment_sent(held.record[held.core.sent_at], tuple(w.neighbour for w in sends))
             stepper._set(ready, held, with_cell(held.record, held.core.sent_at, sent))
 
     return starting(again)

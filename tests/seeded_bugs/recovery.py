@@ -7,6 +7,8 @@ from typing import Any
 
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.ready import Ready
+from leasehold.impl.actor.recovery import Recovery
+from leasehold.impl.actor.standing import StandingMachines
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import BELOW, MachineInstance, MachineTable
 from leasehold.impl.core.stepping import UNKNOWN
@@ -152,13 +154,13 @@ def recovery_is_one_shot() -> Planted:
         return once
 
     def count(own: Any) -> Any:
-        async def noted(actor: Actor) -> None:
-            await own(actor)
-            epochs[actor.identity.name] = actor.epoch
+        async def noted(recovery: Recovery) -> None:
+            await own(recovery)
+            epochs[recovery.context.identity.name] = recovery.epoch
 
         return noted
 
-    return together(patched(Stepper, "start_again", make), patched(Actor, "_own", count))
+    return together(patched(Stepper, "start_again", make), patched(Recovery, "acquire_store", count))
 
 
 @bug("recovery", f"{TODAY}: a stale loop variable", systems=EVERY)
@@ -217,7 +219,7 @@ def recovery_goes_on_after_the_end() -> Planted:
 
         return loud
 
-    return patched(Actor, "_quiet", make)
+    return patched(Actor, "_stop_effects", make)
 
 
 @bug(
@@ -227,7 +229,7 @@ def recovery_goes_on_after_the_end() -> Planted:
 )  # fmt: skip
 def settings_taken_for_followed() -> Planted:
     """A machine whose first commit failed counts as made, and is not made when the store is open again."""
-    return patched(Stepper, "forget_settings", lambda forget: lambda stepper: None)
+    return patched(StandingMachines, "forget_settings", lambda forget: lambda standing: None)
 
 
 @bug(

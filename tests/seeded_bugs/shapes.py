@@ -14,6 +14,8 @@ from leasehold.impl.actor.messages import MessageHandler
 from leasehold.impl.actor.outbox import Outbox
 from leasehold.impl.actor.policy_desk import PolicyDesk
 from leasehold.impl.actor.ready import Deliver, Ready, Request
+from leasehold.impl.actor.requests import Requests
+from leasehold.impl.actor.standing import StandingMachines
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import MEMBERSHIP, MachineInstance
 from leasehold.impl.actor.upcalls import Upcalls
@@ -102,23 +104,23 @@ def session_without_bounds() -> Planted:
 @bug("standing systems", RUNTIME, systems=("pipe", "ring", "register"))
 def machine_not_made_at_start() -> Planted:
     """The machines of a standing system are not made when their actor starts."""
-    return patched(Stepper, "stand", lambda stand: lambda stepper, ready: None)
+    return patched(StandingMachines, "ensure", lambda ensure: lambda standing, ready: None)
 
 
 @bug("standing systems", RUNTIME, systems=("pipe", "ring", "register"))
 def machine_made_anew_at_start() -> Planted:
     """The machines of a standing system are made at every start, also those that the store has."""
 
-    def make(stand: Any) -> Any:
-        def anew(stepper: Stepper, ready: Ready) -> None:
-            first = stepper.program.standing and stepper._stood is None
-            for name in stepper.program.talking if first else ():
-                stepper.table.instances.pop(RecordKey(stepper.program.only_run, name), None)
-            stand(stepper, ready)
+    def make(ensure: Any) -> Any:
+        def anew(standing: StandingMachines, ready: Ready) -> None:
+            first = standing.program.standing and standing._settings is None
+            for name in standing.program.talking if first else ():
+                standing.table.instances.pop(RecordKey(standing.program.only_run, name), None)
+            ensure(standing, ready)
 
         return anew
 
-    return patched(Stepper, "stand", make)
+    return patched(StandingMachines, "ensure", make)
 
 
 @bug(
@@ -129,13 +131,13 @@ def peers_not_refreshed() -> Planted:
     """At a restart, a machine of a standing system keeps its neighbours' players, whatever the settings say now."""
 
     def make(follow: Any) -> Any:
-        def keep(stepper: Stepper, ready: Ready, instance: MachineInstance, peers: Mapping[str, str]) -> None:
+        def keep(standing: StandingMachines, ready: Ready, instance: MachineInstance, peers: Mapping[str, str]) -> None:
             if not any(known for _, known in instance.addressed):
-                follow(stepper, ready, instance, peers)
+                follow(standing, ready, instance, peers)
 
         return keep
 
-    return patched(Stepper, "_follow", make)
+    return patched(StandingMachines, "_follow", make)
 
 
 # Memberships
@@ -270,7 +272,7 @@ def _without(metadata: Mapping[str, Any], name: str) -> dict[str, Any]:
 )  # fmt: skip
 def session_forgotten_with_its_run() -> Planted:
     """A run is forgotten though its last messages are not taken yet."""
-    return patched(Stepper, "_may_forget", lambda may: lambda *given: True)
+    return patched(Requests, "_may_forget", lambda may: lambda *given: True)
 
 
 @bug(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from leasehold.impl.actor import outside
 from leasehold.impl.actor.ready import Complete, Ready
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import MachineInstance
@@ -114,7 +115,7 @@ def stale_completion_believed() -> Planted:
 
         return believe
 
-    return patched(Stepper, "complete", make)
+    return patched(outside, "complete", make)
 
 
 @bug("resource handlers", f"{PAPER}; {TODAY}")

@@ -24,7 +24,7 @@ from leasehold.faults.simulation.network import Packet
 from leasehold.faults.simulation.simulation import ControlledActor, ControlledStepper, Simulation
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.messages import EPOCH, Heard
-from leasehold.impl.actor.ready import Complete, Consume, Decide, Ready, Recover, SealEvents, SendMessage
+from leasehold.impl.actor.ready import Complete, Consume, Decide, Ready, SealEvents, SendMessage
 from leasehold.impl.actor.session import SESSIONS
 from leasehold.impl.actor.table import BELOW, MEMBERSHIP, MachineInstance, RowCodec
 from leasehold.impl.compiler.program import compile_system
@@ -74,15 +74,13 @@ class _Impossible(Exception):
 class _StepperGoingOn(ControlledStepper):
     """Begins in the midst of a run, in which no actor has restarted: what a state says is under way, and no more."""
 
-    def take(self, ready: Ready, request: Any) -> Any:
-        if isinstance(request, Recover):  # it is asked for, as the log has it
-            return super().start_again(ready, self.find(request.key))
-        return super().take(ready, request)
+    def recover(self, ready: Ready, instance: MachineInstance) -> None:
+        super().start_again(ready, instance)  # it is asked for, as the log has it
 
     def start_again(self, ready: Ready, instance: MachineInstance) -> None:
         work = instance.core.work[instance.state](instance.record)
         self.start(ready, instance, tuple(piece for piece in work if isinstance(piece, SendWork)), again=True)
-        self.resume_sessions(ready, instance)
+        self.sender.resume_sessions(ready, instance)
 
 
 class _ActorGoingOn(ControlledActor):

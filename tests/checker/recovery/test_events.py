@@ -80,14 +80,14 @@ def says_nothing_of_messages(patch: pytest.MonkeyPatch) -> None:
 
 
 def has_the_record_before(patch: pytest.MonkeyPatch) -> None:
-    noted = Stepper._noted
+    noted = Stepper._record_step
 
     def notes(self: Stepper, *given: Any) -> Any:
         if (draft := noted(self, *given)) is not None:
             draft.record = draft.before
         return draft
 
-    patch.setattr(Stepper, "_noted", notes)
+    patch.setattr(Stepper, "_record_step", notes)
 
 
 def keeps_what_was_undone(patch: pytest.MonkeyPatch) -> None:

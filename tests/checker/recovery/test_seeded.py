@@ -19,6 +19,9 @@ from leasehold.impl.actor.messages import MessageHandler
 from leasehold.impl.actor.outbox import Outbox
 from leasehold.impl.actor.policy_desk import PolicyDesk
 from leasehold.impl.actor.ready import Ready
+from leasehold.impl.actor.recovery import Recovery
+from leasehold.impl.actor.requests import Requests
+from leasehold.impl.actor.standing import StandingMachines
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import MachineTable, RowCodec
 from leasehold.impl.actor.upcalls import Upcalls
@@ -41,9 +44,10 @@ from tests.seeded_bugs.records import flaky_disk
 from tests.systems import lease_cases, load
 
 CHANGED = (
-    Actor, Codec, Core, FirstComeFirstServed, FirstFit, FixedDemand, HandlerCalls, MemoryStore, MessageHandler, Outbox,
-    OwnedStore, PolicyDesk, Program, Ready, RowCodec, Stepper, Upcalls, SimulatedUnits, session, MachineTable,
-    TicketCredentials, ValueSender, authority, broker, credentials, deciding, handler, outside,
+    Actor, Codec, Core, FirstComeFirstServed, FirstFit, FixedDemand, HandlerCalls, MemoryStore, MessageHandler,
+    Outbox, OwnedStore, PolicyDesk, Program, Ready, Recovery, Requests, RowCodec, StandingMachines, Stepper, Upcalls,
+    SimulatedUnits, session, MachineTable, TicketCredentials, ValueSender, authority, broker, credentials, deciding,
+    handler, outside,
 )  # fmt: skip
 
 

@@ -517,12 +517,12 @@ def test_an_empty_store_in_place_of_the_right_one_is_not_taken() -> None:
 
     async def story(c: Cluster) -> None:
         await c.lease(2, until=50)
-        c.site.epoch += 7  # as if the disk had been of an older time
+        c.site.recovery.epoch += 7  # as if the disk had been of an older time
         with pytest.raises(Older, match="it is an older copy, or another store"):
-            await c.site._own()
-        c.site.epoch = c.disks[SITE].epoch + 1  # the opening that follows would be of the same epoch
+            await c.site.recovery.acquire_store()
+        c.site.recovery.epoch = c.disks[SITE].epoch + 1  # the opening that follows would be of the same epoch
         with pytest.raises(Older):
-            await c.site._own()
+            await c.site.recovery.acquire_store()
 
     play(story)
 

@@ -11,7 +11,7 @@ import pytest
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.codec import VERSION, Codec, RecordError
 from leasehold.impl.core.core import Core, Field, MessageShape, Program
-from leasehold.impl.core.stepping import Numbers, counted, with_cell
+from leasehold.impl.core.stepping import Numbers, increment_sent, with_cell
 from leasehold.impl.core.work import (
     ActorMachines,
     CallWork,
@@ -84,7 +84,7 @@ def test_a_machine_that_is_no_neighbour_has_no_position() -> None:
 
 def test_numbers_of_neighbours_are_a_value_that_a_change_makes_anew() -> None:
     before = Numbers({3: 7})
-    after, once = counted(before, [3, 5, 5]), with_cell(before, 9, 4)
+    after, once = increment_sent(before, [3, 5, 5]), with_cell(before, 9, 4)
     assert (type(after), type(once)) == (Numbers, Numbers)
     assert (before, after, once) == ({3: 7}, {3: 8, 5: 2}, {3: 7, 9: 4})
     assert (before[4], len(before)) == (0, 1)

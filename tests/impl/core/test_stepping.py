@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.codec import Codec, CoreError, RecordError, read_head
 from leasehold.impl.core.core import Core, Program
-from leasehold.impl.core.stepping import LATE, REMEMBERED, UNKNOWN, counted, numbered, remembered, unmoved, with_cell
+from leasehold.impl.core.stepping import (
+    LATE,
+    REMEMBERED,
+    UNKNOWN,
+    increment_sent,
+    numbered,
+    remembered,
+    unmoved,
+    with_cell,
+)
 from leasehold.impl.core.work import CallWork, DriveWork, Machines, Outcome, Record, SendWork, Work, local, message
 from tests.systems import load
 
@@ -231,8 +240,8 @@ def test_what_is_sent_is_counted_by_neighbour() -> None:
     record, outcome = numbered(AT, 2, Outcome("taken", "go", work=EVERYTHING))
     assert record == with_cell(AT, 2, (5, 7))  # two of the pieces go to the second neighbour, two to nobody
     assert outcome.work == EVERYTHING
-    assert counted((4, 5), (1, 0, 1)) == (5, 7)
-    assert counted((4, 5), ()) == (4, 5)
+    assert increment_sent((4, 5), (1, 0, 1)) == (5, 7)
+    assert increment_sent((4, 5), ()) == (4, 5)
 
 
 def test_a_unit_that_nothing_has_happened_to_is_as_at_first_and_is_not_stored() -> None:
