@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from leasehold.checker.history.fault import UNDECIDED
-from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.history import HistoryVerification
+from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.impl.core.core import Program
 from leasehold.impl.events.event import read
 from leasehold.impl.words import counted

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from leasehold.checker.explain.explanation import ExplainedLease
 from leasehold.checker.explore.result import Path
-from leasehold.checker.verify.cuts import ConsistentCuts, CutsOfSystem
+from leasehold.checker.verify.cuts import ConsistentCuts
 from leasehold.checker.verify.drawn import drawn_path
 from leasehold.checker.verify.run_state import Cut
+from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.spec import System
 
 

@@ -27,7 +27,7 @@ from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.properties import DEADLOCK
 from leasehold.checker.history.fault import CutFault
 from leasehold.checker.history.happened_before import HappenedBefore, Place, causal_past
-from leasehold.checker.verify.cuts import CutsOfSystem
+from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.checker.verify.timers import due
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.events.event import AnyEvent, MachineStep, StartedCall, StepEvent

@@ -14,17 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from leasehold.checker.history.fault import recovered_words
+from leasehold.checker.verify.run_state import RunState
+from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.values import ValueFault, from_plain
 from leasehold.impl.events.event import MachineStep, RecoveredEvent, StepEvent, record_digest
 from leasehold.spec.language.types import show
-
-if TYPE_CHECKING:
-    from leasehold.checker.verify.cuts import CutsOfSystem
-    from leasehold.checker.verify.run_state import RunState
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from leasehold.checker.explore.layout import State
-from leasehold.checker.verify.cuts import CutsOfSystem
+from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.faults.lowering import UP
 from leasehold.impl.core.core import Core
 from leasehold.impl.core.work import TICK, Machines, Record

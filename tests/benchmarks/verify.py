@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.database import IN_MEMORY, VerifyDatabase
 from leasehold.checker.verify.history import HistoryVerification
+from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.impl.events.event import AnyEvent, StepEvent, write
 from tests.benchmarks import places
 from tests.benchmarks.many_leases import SHARED, UNITS, Recording, actors, history, recorded

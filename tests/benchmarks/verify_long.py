@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.database import IN_MEMORY
+from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.impl.events.event import AnyEvent
 from tests.benchmarks.many_leases import UNITS, Recording, actors, history, recorded
 from tests.benchmarks.measure import Missing, Row, Section, Table, Target, say

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.database import IN_MEMORY
+from leasehold.checker.verify.system import CutsOfSystem
 from tests.benchmarks.many_leases import actors, history, recorded
 from tests.benchmarks.measure import Row, Section, Table, rounds
 from tests.benchmarks.verify import Following, batches

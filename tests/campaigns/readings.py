@@ -18,7 +18,7 @@ from pathlib import Path
 
 import click
 
-from leasehold.checker.verify.cuts import CutsOfSystem
+from leasehold.checker.verify.system import CutsOfSystem
 from tests.checker.verify.databases import KINDS, database
 from tests.watched.readings import Agreement, compared
 from tests.watched.seeded import history_of, known_trials, seeds_of

@@ -24,7 +24,7 @@ from leasehold.checker.explore.step import Action, SpecFault
 from leasehold.checker.recovery.campaign import silent
 from leasehold.checker.recovery.cases.choices import Happening
 from leasehold.checker.recovery.cases.properties import RunProperties
-from leasehold.checker.verify.cuts import CutsOfSystem
+from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.faults.simulation.network import SCHEME, Packet
 from leasehold.impl.compiler.program import NotRunnable, compile_system
 from leasehold.spec import System

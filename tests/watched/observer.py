@@ -18,9 +18,9 @@ from typing import Any
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.layout import Lane, State
 from leasehold.checker.explore.step import Action
-from leasehold.checker.verify.cuts import CRASH, CutsOfSystem
 from leasehold.checker.verify.lanes import ReplayedLane
 from leasehold.checker.verify.queries import end_claim
+from leasehold.checker.verify.system import CRASH, CutsOfSystem
 from leasehold.faults.lowering import DOWN, UP
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.faults.simulation.steps import LoggedStep, LoggedTurn

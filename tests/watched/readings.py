@@ -17,9 +17,10 @@ from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.ground import function, step_function
 from leasehold.checker.explore.layout import Layout, State
 from leasehold.checker.explore.step import Action
-from leasehold.checker.verify.cuts import CRASH, ConsistentCuts, CutsOfSystem
+from leasehold.checker.verify.cuts import ConsistentCuts
 from leasehold.checker.verify.queries import Queries, end_claim
 from leasehold.checker.verify.run_state import Cut
+from leasehold.checker.verify.system import CRASH, CutsOfSystem
 from leasehold.faults.lowering import UP
 from leasehold.impl.events.event import AnyEvent
 from leasehold.spec.language.evaluate import Context, InTransit, evaluate

@@ -19,8 +19,8 @@ from leasehold.checker.explore.result import Path
 from leasehold.checker.recovery.cases.counterexample import ENDLESS, CounterexampleRun, counterexample_of
 from leasehold.checker.recovery.cases.properties import DEADLOCK, RunProperties, reads_messages
 from leasehold.checker.recovery.cases.untold import AGAIN, UNBEGUN, Asked, untold
-from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.history import HistoryVerification
+from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.faults import Budget
 from leasehold.impl.actor.ready import SealEvents
 from leasehold.impl.compiler.program import compile_system

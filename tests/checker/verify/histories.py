@@ -8,8 +8,8 @@ from typing import Any
 
 from leasehold.checker.recovery.lease.random_runs.plan import RunPlan
 from leasehold.checker.recovery.lease.random_runs.run import RandomRun, compiled
-from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.history import HistoryResult, HistoryVerification
+from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.impl.events.event import AnyEvent, read
 
 History = dict[str, list[AnyEvent]]

@@ -11,9 +11,9 @@ import pytest
 
 from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.history.fault import UNDECIDED
-from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.database import IN_MEMORY
 from leasehold.checker.verify.history import HistoryVerification
+from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.events.event import FoundEvent, StepEvent
 from tests.checker.conform.alterations import ALTERATIONS, altered

@@ -14,9 +14,9 @@ from leasehold.checker.history.fault import UNDECIDED, CutFault
 from leasehold.checker.recovery.lease.random_runs.run import LIMIT, RandomRun, compiled
 from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.checker.verify.blame import Blame, Blaming
-from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.drawn import drawn_path
 from leasehold.checker.verify.history import HistoryVerification, Violation, events_of
+from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.faults.simulation.simulation import ControlledStepper
 from leasehold.impl.actor.environment import ActorOptions, Environment, RetryPolicy
 from leasehold.impl.actor.ready import Observe

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from leasehold.checker.conform.comparison import show_said
-from leasehold.checker.verify.cuts import ConsistentCuts, Cut, CutsOfSystem
+from leasehold.checker.verify.cuts import ConsistentCuts, Cut
 from leasehold.checker.verify.drawn import drawn_path
+from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.spec.language import types as t
 from tests.checker.conform.test_alterations import PYTHON
 from tests.checker.conform.walks import SYSTEMS, known, walked

@@ -10,8 +10,9 @@ from msgspec import structs
 
 from leasehold.checker.history.merge import CausalMerge
 from leasehold.checker.recovery.lease.random_runs.plan import RunPlan, plan_of
-from leasehold.checker.verify.cuts import ConsistentCuts, Cut, CutsOfSystem
+from leasehold.checker.verify.cuts import ConsistentCuts, Cut
 from leasehold.checker.verify.history import HistoryVerification
+from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.events.event import AnyEvent, RecoveredEvent, StepEvent, write
 from tests.checker.verify.histories import History, history_of, known, verified

@@ -10,10 +10,10 @@ import pytest
 
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.reference import Reference
-from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.incremental import IncrementalCheck
 from leasehold.checker.verify.own import OwnQueryError, own_queries
 from leasehold.checker.verify.queries import Queries
+from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.faults import Budget
 from leasehold.spec import load
 from tests.benchmarks.many_leases import recorded

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from leasehold.checker.explore.faulty import reference_of
-from leasehold.checker.verify.cuts import ConsistentCuts, CutsOfSystem
+from leasehold.checker.verify.cuts import ConsistentCuts
 from leasehold.checker.verify.queries import PropertyQuery, Queries
+from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.faults import Budget
 from leasehold.spec import SHIPPED
 from tests.benchmarks.many_leases import actors, history, recorded

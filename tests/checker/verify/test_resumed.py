@@ -15,10 +15,10 @@ import psycopg
 import pymysql
 import pytest
 
-from leasehold.checker.verify.cuts import CutsOfSystem
 from leasehold.checker.verify.database import DatabaseError, VerifyDatabase
 from leasehold.checker.verify.history import HistoryVerification
 from leasehold.checker.verify.schema import KEPT, PROGRESS
+from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.spec import load
 from tests.checker.verify.databases import answers
 from tests.checker.verify.histories import History, history_of, known

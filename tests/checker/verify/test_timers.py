@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from leasehold.checker.explore.faulty import reference_of
-from leasehold.checker.verify.cuts import CutsOfSystem
+from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.checker.verify.timers import due
 from leasehold.faults import Budget
 from leasehold.faults.lowering import UP
