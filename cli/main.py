@@ -35,10 +35,9 @@ SECTIONS: dict[str, dict[str, str]] = {
         "replay": "replay:replay", "migrate": "migrate:migrate",
     },
     "Keys and trust": {
-        "keygen": "keys:keygen", "key": "keys:key", "trust": "trust:trust_", "add-broker": "lease.trust:add_broker",
-        "add-authority": "lease.trust:add_authority", "add-service-manager": "lease.trust:add_service_manager",
-        "add-actor": "trust:add_actor", "rotate": "trust:rotate_", "revoke": "trust:revoke_",
-        "remove-actor": "trust:remove_actor", "readdress": "trust:readdress_",
+        "keygen": "keys:keygen", "key": "keys:key", "trust": "trust:trust_", "add-actor": "trust:add_actor",
+        "rotate": "trust:rotate_", "revoke": "trust:revoke_", "remove-actor": "trust:remove_actor",
+        "readdress": "trust:readdress_",
     },
 }  # fmt: skip
 WHOLE = 1000  # letters of a summary, which click would cut to a line

@@ -21,6 +21,7 @@ from leasehold.checker.explore.result import Orbits, Path
 from leasehold.impl.words import counted
 from leasehold.reports.crash_words import other_ends_words, stabilises_words
 from leasehold.reports.trace import trace_text
+from leasehold.reports.verdicts import OPEN, WORDS
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.model import Property
 from leasehold.spec.language.types import show
@@ -31,13 +32,8 @@ if TYPE_CHECKING:  # they take a while to load
     from leasehold.checker.prove import StoredProof
 
 # The word for each verdict, and its colour.
-_WORDS = {
-    "exhausted": ("holds", "green"),
-    "witnessed": ("witnessed", "green"),
-    "violated": ("VIOLATED", "red"),
-    "bounded": ("bounded", "yellow"),
-    "unasked": ("not checked", "yellow"),
-}
+_SHOWN = {"violated": (WORDS["violated"].upper(), "red"), **{verdict: (WORDS[verdict], "yellow") for verdict in OPEN}}
+_WORDS: dict[str, tuple[str, str]] = {verdict: _SHOWN.get(verdict, (word, "green")) for verdict, word in WORDS.items()}
 _BESIDE_PROOFS = {**_WORDS, "proved": ("proved", "green"), "exhausted": ("exhausted", "green")}  # "holds" would be both
 _AS_EXPECTED = ("violated, as expected", "green")
 LOST = "(lost): while an actor is down, messages from it may be lost, at no cost to the budget of faults"

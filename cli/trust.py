@@ -43,15 +43,6 @@ def trust_options(command: F) -> F:
     )(json_option(command))  # fmt: skip
 
 
-def add_options(command: F) -> F:
-    """NAME, KEY, and what may be said of an actor."""
-    command = click.option(
-        "--not-after", metavar="DATE|DURATION", help="When the key expires; default: never, until it is revoked."
-    )(trust_options(command))
-    command = click.option("--address", metavar="URL", default="", help="Where messages for it go.")(command)
-    return click.argument("name")(click.argument("key")(command))
-
-
 def moment(words: str | None, option: str, now: float) -> int | None:
     """Seconds since 1970: `30d` from now, a date (its first moment), or a time; without a zone both are UTC.
 
@@ -102,24 +93,28 @@ def _change(
         click.echo(f"{path}: {already}; nothing was changed")
 
 
-def add_trusted(role: str, name: str, key: str, address: str, not_after: str | None, path: Path, as_json: bool) -> None:
+@trust_verb("add-actor")
+@click.argument("name")
+@click.argument("key")
+@click.option("--role", required=True, help="The role of the specification that it may speak for.")
+@click.option("--address", metavar="URL", default="", help="Where messages for it go.")
+@click.option("--not-after", metavar="DATE|DURATION", help="When the key expires; default: never, until it is revoked.")
+@trust_options
+def add_actor(role: str, name: str, key: str, address: str, not_after: str | None, path: Path, as_json: bool) -> None:
+    """Trust an actor NAME of a ROLE, who signs with KEY.
+
+    KEY is its public key, @FILE, or a file that holds it; of a private key file only the public part is
+    taken. The trust set is made if it is not there. Exactly the same again changes nothing. The roles of
+    the lease are service_manager, broker and authority (a site).
+
+    Example:  leasehold add-actor site site.pub --role authority --address http://10.0.0.9:8472
+              leasehold add-actor p0 p0.pub --role participant
+    """
     public, until = public_key(key), moment(not_after, "--not-after", time.time())
     lasts = f" until {_date(until)}" if until is not None else ""
     done = f"{name} is trusted as {role}, with the key {public.fingerprint}{lasts}"
     already = f"{name} is trusted as exactly this already"
     _change(path, name, lambda t: add(t, name, role, public, address, until), done, already, as_json, makes=True)
-
-
-@trust_verb("add-actor")
-@click.option("--role", required=True, help="The role of the specification that it may speak for.")
-@add_options
-def add_actor(role: str, name: str, key: str, address: str, not_after: str | None, path: Path, as_json: bool) -> None:
-    """Trust an actor NAME of any ROLE, who signs with KEY: for systems other than the lease.
-
-    Example:  leasehold add-actor --role coordinator c c.pub --address http://10.0.0.7:8470
-              leasehold add-actor --role participant p0 p0.pub
-    """
-    add_trusted(role, name, key, address, not_after, path, as_json)
 
 
 @trust_verb("rotate")

@@ -14,7 +14,6 @@ import pytest
 from click.testing import CliRunner
 
 import leasehold.cli.client as client
-import leasehold.cli.lease.trust as lease_trust
 import leasehold.cli.trust as trust
 from leasehold.impl.identity import trust_file
 from leasehold.impl.identity.keys import PrivateKey
@@ -55,11 +54,6 @@ VERBS: dict[str, tuple[str, dict[str, str]]] = {
     "recover": ("tenant:1", {}),
     "add-actor": (f"--role broker fresh {NEW}", {
         "--role": "--role authority", "--not-after": "--not-after 2041-01-31", "--address": "--address http://a:1"}),
-    "add-broker": (f"fresh {NEW}", {"--not-after": "--not-after 2041-01-31", "--address": "--address http://a:1"}),
-    "add-authority": (f"fresh {NEW}", {"--not-after": "--not-after 2041-01-31", "--address": "--address http://a:1"}),
-    "add-service-manager": (
-        f"fresh {NEW}", {"--not-after": "--not-after 2041-01-31", "--address": "--address http://a:1"}
-    ),
     "rotate": (f"known {NEW}", {"--old-until": "--old-until 2041-01-31"}),
     "revoke": (f"known {OLD.fingerprint}", {}),
     "remove-actor": ("known", {}),
@@ -70,9 +64,7 @@ COMMON = {"--json": "--json", "--at": "--at elsewhere", "--trust": "--trust othe
 
 
 def commands() -> dict[str, click.Command]:
-    found = [
-        c for module in (client, trust, lease_trust) for c in vars(module).values() if isinstance(c, click.Command)
-    ]
+    found = [c for module in (client, trust) for c in vars(module).values() if isinstance(c, click.Command)]
     return {str(command.name): command for command in found}
 
 

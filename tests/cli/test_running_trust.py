@@ -129,7 +129,7 @@ def test_who_is_trusted_later_is_a_peer_at_once(fleet: Fleet) -> None:
     # With a second site nobody can say where new leases go; this one stays where it is.
     PrivateKey.generate().save(fleet.folder / "other.key")
     for name in (TENANT, BROKER):
-        leasehold("add-authority", "other", "other.key", "--trust", trust_of(fleet, name).name)
+        leasehold("add-actor", "--role", "authority", "other", "other.key", "--trust", trust_of(fleet, name).name)
     before = len(said(fleet, TENANT, "nobody was named to play authority"))
     flex(fleet, lease, 2)
     wait(lambda: is_active(fleet, lease, 2))

@@ -15,12 +15,13 @@ KEYS = [PublicKey(bytes([i]) * 32) for i in range(3)]  # the same in every proce
 OLD, NEW, OTHER = map(str, KEYS)
 OLD_FINGERPRINT, NEW_FINGERPRINT, OTHER_FINGERPRINT = (key.fingerprint for key in KEYS)
 URL = "http://10.0.0.9:8472"
+BROKER = ("add-actor", "--role", "broker")
 
 
 @pytest.fixture
 def site(run: Run, tmp_path: Path) -> Path:
     """A trust set in which `site` is an authority."""
-    assert run("add-authority", "site", OLD, "--address", URL).returncode == 0
+    assert run("add-actor", "--role", "authority", "site", OLD, "--address", URL).returncode == 0
     return tmp_path / "trust.yaml"
 
 
@@ -59,12 +60,12 @@ def test_a_key_is_given_as_text_or_in_a_file(form: str, content: str, run: Run, 
 
 def test_of_a_private_key_file_the_public_part_alone_is_taken(run: Run, tmp_path: Path) -> None:
     public = as_json(run("keygen", "a.key", "--json"))["public_key"]
-    assert run("add-broker", "a", "a.key").returncode == 0
+    assert run(*BROKER, "a", "a.key").returncode == 0
     text = (tmp_path / "trust.yaml").read_text()
     assert public in text
     assert "PRIVATE" not in text
     (tmp_path / "a.key").chmod(0o644)
-    open_to_all = run("add-broker", "b", "@a.key")
+    open_to_all = run(*BROKER, "b", "@a.key")
     assert (open_to_all.returncode, "chmod 600 a.key" in open_to_all.stderr) == (2, True)
 
 
@@ -88,7 +89,7 @@ def test_what_is_no_key_is_2_in_one_line(words: str, said: str, run: Run, tmp_pa
     (tmp_path / "bad.key").write_text("-----BEGIN PRIVATE KEY-----\nx\n")
     (tmp_path / "bad.key").chmod(0o600)
     before = _files(tmp_path)
-    done = run("add-broker", "a", words)
+    done = run(*BROKER, "a", words)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert said in done.stderr
     assert _files(tmp_path) == before
@@ -99,8 +100,7 @@ def test_what_is_no_key_is_2_in_one_line(words: str, said: str, run: Run, tmp_pa
 
 @pytest.mark.parametrize("role", ["broker", "authority", "service_manager", "participant"])
 def test_an_actor_is_added_once_and_again_changes_nothing(role: str, run: Run, tmp_path: Path) -> None:
-    verb = ("add-actor", "--role", role) if role == "participant" else (f"add-{role.replace('_', '-')}",)
-    words = (*verb, "a", OLD, "--address", URL, "--not-after", "2999-01-31")
+    words = ("add-actor", "--role", role, "a", OLD, "--address", URL, "--not-after", "2999-01-31")
     end = "2999-01-31T00:00:00Z"
     done = f"trust.yaml: a is trusted as {role}, with the key {OLD_FINGERPRINT} until {end}\n"
     assert run(*words).stdout == done
@@ -164,7 +164,7 @@ def test_an_actor_moves_and_leaves(run: Run, site: Path) -> None:
 
 def test_the_table_is_not_cut_and_shows_an_address_as_it_is(run: Run, tmp_path: Path) -> None:
     address = "http://[bold]/" + "x" * 300
-    run("add-broker", "b" * 64, OLD, "--address", address, "--trust", "other.yaml")
+    run(*BROKER, "b" * 64, OLD, "--address", address, "--trust", "other.yaml")
     assert run("trust", "--trust", "other.yaml").stdout.splitlines()[1].split()[:3] == ["b" * 64, "broker", address]
 
 
@@ -172,15 +172,15 @@ def test_the_table_is_not_cut_and_shows_an_address_as_it_is(run: Run, tmp_path: 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("add-broker", "site", NEW), "is trusted already"),
-        (("add-broker", "b", OLD), "is a key of site"),
-        (("add-broker", "a b", NEW), "cannot be an actor's name"),
+        ((*BROKER, "site", NEW), "is trusted already"),
+        ((*BROKER, "b", OLD), "is a key of site"),
+        ((*BROKER, "a b", NEW), "cannot be an actor's name"),
         (("add-actor", "--role", "Big", "b", NEW), "cannot be a role"),
-        (("add-broker", "b", NEW, "--address", "a b"), "cannot be an address"),
-        (("add-broker", "b", NEW, "--not-after", "soon"), "--not-after takes a date such as 2031-01-31"),
-        (("add-broker", "b", NEW, "--not-after", "2001-01-31"), "is not in the future"),
-        (("add-broker", "b", NEW, "--not-after", "999999999w"), "is too far away"),
-        (("add-broker", "b", NEW, "--not-after", "9999-12-31T23:59-14:00"), "is too far away"),
+        ((*BROKER, "b", NEW, "--address", "a b"), "cannot be an address"),
+        ((*BROKER, "b", NEW, "--not-after", "soon"), "--not-after takes a date such as 2031-01-31"),
+        ((*BROKER, "b", NEW, "--not-after", "2001-01-31"), "is not in the future"),
+        ((*BROKER, "b", NEW, "--not-after", "999999999w"), "is too far away"),
+        ((*BROKER, "b", NEW, "--not-after", "9999-12-31T23:59-14:00"), "is too far away"),
         (("rotate", "site", NEW, "--old-until", "0s"), "revoke it"),
         (("rotate", "site", OLD), "is a key of site"),
         (("rotate", "sight", NEW), "did you mean site?"),
@@ -189,9 +189,9 @@ def test_the_table_is_not_cut_and_shows_an_address_as_it_is(run: Run, tmp_path: 
         (("readdress", "sit", URL), "did you mean site?"),
         (("trust", "--trust", "none.yaml"), "there is no trust set none.yaml"),
         (("revoke", "site", OLD_FINGERPRINT, "--trust", "none.yaml"), "there is no trust set none.yaml"),
-        (("add-broker", "b", "x", "--trust", "none.yaml"), "is no public key"),
-        (("add-broker", "a b", NEW, "--trust", "none.yaml"), "cannot be an actor's name"),
-        (("add-broker", "b", NEW, "--trust", "none/trust.yaml"), "cannot be changed: No such file"),
+        ((*BROKER, "b", "x", "--trust", "none.yaml"), "is no public key"),
+        ((*BROKER, "a b", NEW, "--trust", "none.yaml"), "cannot be an actor's name"),
+        ((*BROKER, "b", NEW, "--trust", "none/trust.yaml"), "cannot be changed: No such file"),
         (("trust", "--trust", "."), "cannot be read: it is no plain file"),
     ],
 )  # fmt: skip
@@ -208,7 +208,7 @@ def test_a_fault_is_2_in_one_line_and_changes_nothing(words: tuple[str, ...], sa
 def test_a_time_without_a_zone_is_utc(run: Run, site: Path) -> None:
     for name, words in {"a": "2999-01-31T12:00", "b": "2999-01-31T12:00Z", "c": "2999-01-31T14:00+02:00"}.items():
         key = str(PrivateKey.generate().public)
-        found = as_json(run("add-broker", name, key, "--not-after", words, "--json", TZ="Asia/Tokyo"))
+        found = as_json(run(*BROKER, name, key, "--not-after", words, "--json", TZ="Asia/Tokyo"))
         assert found["actor"]["keys"][0]["not_after"] == "2999-01-31T12:00:00Z"
 
 
