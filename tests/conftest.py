@@ -1,5 +1,10 @@
-"""No test sees the cache of whoever runs it, nor what another test has kept; the summary names tests that take long."""
+"""No test sees the cache of whoever runs it, nor what another test has kept; each `async def` test has a loop.
 
+The summary names tests that take long.
+"""
+
+import asyncio
+import inspect
 import os
 from collections.abc import Iterator
 from itertools import count
@@ -8,6 +13,8 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from tests.impl.virtual import virtual
 
 VARIABLE = "LEASEHOLD_CACHE"
 LONG_SECONDS = 5.0  # of CPU time; what takes longer is to be made fast or marked long
@@ -44,6 +51,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for mark, names in measured.items():
             if item.nodeid in names and item.get_closest_marker("slow") is None:
                 item.add_marker(mark)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Runs an `async def` test, on virtual time unless it is marked: then nothing waits, and nothing is left to chance.
+
+    Plugins have asyncio's own loop, whose time is real.
+    """
+    if not inspect.iscoroutinefunction(pyfuncitem.function):
+        return None
+    given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    runs = virtual if pyfuncitem.get_closest_marker("real_time") is None else asyncio.run
+    runs(pyfuncitem.function(**given))
+    return True
 
 
 def cpu_seconds() -> float:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import pytest
 from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,26 +46,24 @@ def test_a_time_is_a_number_of_ticks_or_refused(word: str) -> None:
         assert why == "" or why.startswith("--until ")
 
 
-def test_a_demand_whose_lease_has_not_begun_is_listed_and_withdrawn(tmp_path: Path) -> None:
+@pytest.mark.real_time
+async def test_a_demand_whose_lease_has_not_begun_is_listed_and_withdrawn(tmp_path: Path) -> None:
     async def leasehold(verb: click.Command, *words: str) -> Result:
         return await asyncio.to_thread(CliRunner().invoke, verb, [*words, "--at", str(tmp_path / "a.sock")])
 
-    async def story() -> None:
-        async with Cluster() as c:
-            await c.kill("tenant")
-            kept(c, "tenant:1")
-            await c.start("tenant")
-            del peers_of(c)["broker"]
-            await c.advance(2)
-            async with listening(c.tenant, c.system, tmp_path / "a.sock"):
-                listed = await leasehold(leases)
-                assert ("tenant:1  not begun" in listed.output, listed.exit_code) == (True, 0)
-                shown = await leasehold(show, "tenant:1")
-                assert "nobody was named to play broker for tenant:1; `leasehold close tenant:1`" in shown.output
-                closed = await leasehold(close, "tenant:1")
-                assert closed.output == "tenant:1: withdrawn; it had not begun\n"
-                assert "no leases" in (await leasehold(leases)).output
-                again = await leasehold(close, "tenant:1")
-                assert (again.exit_code, "there is no lease or run tenant:1 here" in again.output) == (1, True)
-
-    asyncio.run(story())
+    async with Cluster() as c:
+        await c.kill("tenant")
+        kept(c, "tenant:1")
+        await c.start("tenant")
+        del peers_of(c)["broker"]
+        await c.advance(2)
+        async with listening(c.tenant, c.system, tmp_path / "a.sock"):
+            listed = await leasehold(leases)
+            assert ("tenant:1  not begun" in listed.output, listed.exit_code) == (True, 0)
+            shown = await leasehold(show, "tenant:1")
+            assert "nobody was named to play broker for tenant:1; `leasehold close tenant:1`" in shown.output
+            closed = await leasehold(close, "tenant:1")
+            assert closed.output == "tenant:1: withdrawn; it had not begun\n"
+            assert "no leases" in (await leasehold(leases)).output
+            again = await leasehold(close, "tenant:1")
+            assert (again.exit_code, "there is no lease or run tenant:1 here" in again.output) == (1, True)

@@ -70,62 +70,56 @@ class Ticking(HandClock):
     tick_seconds = 1.0
 
 
-def test_ticks_of_another_length_are_refused_while_there_are_leases() -> None:
-    async def story() -> None:
-        c = Cluster()
-        c.clock = ticking = Ticking()
-        async with c:
-            lease = await c.lease(1, until=30)
-            for name in tuple(c.actors):
-                await c.kill(name)
-            ticking.tick_seconds = 5.0
-            for name in tuple(c.actors):
-                with pytest.raises(RecordError, match="ticks of 1 s, and it would run with ticks of 5 s"):
-                    await c.start(name)
-            ticking.tick_seconds = 1.0
-            for name in tuple(c.actors):
+async def test_ticks_of_another_length_are_refused_while_there_are_leases() -> None:
+    c = Cluster()
+    c.clock = ticking = Ticking()
+    async with c:
+        lease = await c.lease(1, until=30)
+        for name in tuple(c.actors):
+            await c.kill(name)
+        ticking.tick_seconds = 5.0
+        for name in tuple(c.actors):
+            with pytest.raises(RecordError, match="ticks of 1 s, and it would run with ticks of 5 s"):
                 await c.start(name)
-            await c.settle()
-            assert c.state(lease) == ("active", "ticketed", "active")
-            await c.advance(700)
-            assert c.state(lease) == (None, None, None)
-            await c.kill(SITE)
-            ticking.tick_seconds = 5.0
-            for number in range(4):  # units are remembered in records of their own
-                c.disks[SITE].records.pop(("-", f"unit[{number}]"), None)
-            await c.start(SITE)
+        ticking.tick_seconds = 1.0
+        for name in tuple(c.actors):
+            await c.start(name)
+        await c.settle()
+        assert c.state(lease) == ("active", "ticketed", "active")
+        await c.advance(700)
+        assert c.state(lease) == (None, None, None)
+        await c.kill(SITE)
+        ticking.tick_seconds = 5.0
+        for number in range(4):  # units are remembered in records of their own
+            c.disks[SITE].records.pop(("-", f"unit[{number}]"), None)
+        await c.start(SITE)
 
-    virtual(story())
 
-
-def test_a_clock_that_is_moved_by_hand_waits_for_all_that_hear_it_at_each_tick() -> None:
+async def test_a_clock_that_is_moved_by_hand_waits_for_all_that_hear_it_at_each_tick() -> None:
     """Listeners that are cancelled hear no more."""
 
-    async def story() -> None:
-        by_hand, heard = HandClock(7), list[tuple[str, int]]()
+    by_hand, heard = HandClock(7), list[tuple[str, int]]()
 
-        def hears(name: str, seconds: float) -> asyncio.Task[None]:
-            async def hear(now: int) -> None:
-                await asyncio.sleep(seconds)
-                heard.append((name, now))
+    def hears(name: str, seconds: float) -> asyncio.Task[None]:
+        async def hear(now: int) -> None:
+            await asyncio.sleep(seconds)
+            heard.append((name, now))
 
-            return asyncio.get_running_loop().create_task(by_hand.run(hear))
+        return asyncio.get_running_loop().create_task(by_hand.run(hear))
 
-        slow, fast = hears("slow", 2.0), hears("fast", 1.0)
-        await asyncio.sleep(0.1)
-        assert (by_hand.now(), heard) == (7, [])
-        await by_hand.advance(2)
-        assert by_hand.now() == 9
-        assert heard == [("fast", 8), ("slow", 8), ("fast", 9), ("slow", 9)]
-        slow.cancel()
-        await asyncio.sleep(0.1)
-        await by_hand.advance()
-        assert (by_hand.now(), heard[4:]) == (10, [("fast", 10)])
-        await by_hand.advance(0)
-        assert by_hand.now() == 10
-        fast.cancel()
-
-    virtual(story())
+    slow, fast = hears("slow", 2.0), hears("fast", 1.0)
+    await asyncio.sleep(0.1)
+    assert (by_hand.now(), heard) == (7, [])
+    await by_hand.advance(2)
+    assert by_hand.now() == 9
+    assert heard == [("fast", 8), ("slow", 8), ("fast", 9), ("slow", 9)]
+    slow.cancel()
+    await asyncio.sleep(0.1)
+    await by_hand.advance()
+    assert (by_hand.now(), heard[4:]) == (10, [("fast", 10)])
+    await by_hand.advance(0)
+    assert by_hand.now() == 10
+    fast.cancel()
     assert HandClock().now() == 0
 
 
@@ -153,25 +147,22 @@ def test_a_clock_that_is_set_back_stands_still_for_so_many_seconds_whatever_its_
 
 @pytest.mark.parametrize("phase", [0.0, 0.25, 0.75])
 @pytest.mark.parametrize("tick", [1.0, 2.0])
-def test_a_tick_comes_when_it_begins_whenever_the_clock_was_started(
+async def test_a_tick_comes_when_it_begins_whenever_the_clock_was_started(
     phase: float, tick: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first is told at once, and each later one at its beginning and once."""
     heard = list[tuple[float, int]]()
 
-    async def story() -> None:
-        loop = asyncio.get_running_loop()
-        begun = loop.time()
-        monkeypatch.setattr(clock.time, "time", lambda: 1_000_000 + phase + loop.time() - begun)
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    monkeypatch.setattr(clock.time, "time", lambda: 1_000_000 + phase + loop.time() - begun)
 
-        async def hear(now: int) -> None:
-            heard.append((loop.time() - begun, now))
+    async def hear(now: int) -> None:
+        heard.append((loop.time() - begun, now))
 
-        ticking = loop.create_task(RealClock(tick).run(hear))
-        await asyncio.sleep(4.1 * tick)
-        ticking.cancel()
-
-    virtual(story())
+    ticking = loop.create_task(RealClock(tick).run(hear))
+    await asyncio.sleep(4.1 * tick)
+    ticking.cancel()
     first: dict[int, float] = {}
     for at, now in heard:
         first.setdefault(now, at)

@@ -31,7 +31,6 @@ from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.owned import PAGE
 from leasehold.impl.store.store import Batch, StoreError
 from tests.impl.actor.alone import GatedHandler, alone, program_of
-from tests.impl.virtual import virtual
 
 KEEPER = {
     "system.yaml": """
@@ -61,24 +60,21 @@ async def settled(actor: Actor) -> None:
 @pytest.mark.parametrize(
     "count", [MOST, MOST + 1, *(pytest.param(n, marks=pytest.mark.long) for n in (MOST - 1, 2 * MOST, 2 * MOST + 1))]
 )
-def test_as_many_requests_as_a_turn_takes_and_one_more_or_less(tmp_path: Path, count: int) -> None:
+async def test_as_many_requests_as_a_turn_takes_and_one_more_or_less(tmp_path: Path, count: int) -> None:
     program, disk, backup = program_of(tmp_path, KEEPER), Disk(), GatedHandler()
 
-    async def story() -> None:
-        actor = alone(program, "owner", MemoryStore(disk), {"backup": backup}, HandClock())
-        await actor.start()
-        before = actor.counts["commits"]
-        begun = [actor.begin(f"own:{n}", "owner", "leave", {}, {}) for n in range(1, count + 1)]
-        outcomes = await asyncio.gather(*begun)
-        assert all(outcome.taken for outcome in outcomes)
-        assert {key.lease for key in disk.records} == {f"own:{n}" for n in range(1, count + 1)}
-        assert actor.counts["commits"] - before == -(-count // MOST)  # all of a turn in one
-        await settled(actor)
-        await asyncio.sleep(0)
-        assert backup.runs == count
-        await actor.stop()
-
-    virtual(story())
+    actor = alone(program, "owner", MemoryStore(disk), {"backup": backup}, HandClock())
+    await actor.start()
+    before = actor.counts["commits"]
+    begun = [actor.begin(f"own:{n}", "owner", "leave", {}, {}) for n in range(1, count + 1)]
+    outcomes = await asyncio.gather(*begun)
+    assert all(outcome.taken for outcome in outcomes)
+    assert {key.lease for key in disk.records} == {f"own:{n}" for n in range(1, count + 1)}
+    assert actor.counts["commits"] - before == -(-count // MOST)  # all of a turn in one
+    await settled(actor)
+    await asyncio.sleep(0)
+    assert backup.runs == count
+    await actor.stop()
 
 
 @pytest.mark.parametrize(
@@ -89,91 +85,79 @@ def test_as_many_requests_as_a_turn_takes_and_one_more_or_less(tmp_path: Path, c
         *(pytest.param(n, marks=pytest.mark.long) for n in (1, PAGE - 1, PAGE + 1, MOST + SLICE, 2 * PAGE + 1)),
     ],
 )
-def test_recovery_begins_the_work_of_every_machine_once(tmp_path: Path, count: int) -> None:
+async def test_recovery_begins_the_work_of_every_machine_once(tmp_path: Path, count: int) -> None:
     """It reads the records by pages, and begins what is more than a turn's work between the turns."""
     program, disk = program_of(tmp_path, KEEPER), Disk()
 
-    async def story() -> None:
-        first = alone(program, "owner", MemoryStore(disk), {"backup": GatedHandler()}, HandClock())
-        await first.start()
-        await asyncio.gather(*(first.begin(f"own:{n}", "owner", "leave", {}, {}) for n in range(1, count + 1)))
-        for _ in range(2):
-            await first.kill()
-            disk.crash()
-            backup = GatedHandler()
-            first = alone(program, "owner", MemoryStore(disk), {"backup": backup}, HandClock())
-            await first.start()
-            await settled(first)
-            await asyncio.sleep(0)
-            assert len(first.table.instances) == backup.runs == count
-        await first.stop()
-
-    virtual(story())
-
-
-@pytest.mark.long
-def test_work_that_is_not_wanted_any_more_is_not_begun_by_a_long_recovery(tmp_path: Path) -> None:
-    program, disk, count = program_of(tmp_path, KEEPER), Disk(), MOST + 5 * SLICE
-
-    async def story() -> None:
-        first = alone(program, "owner", MemoryStore(disk), {"backup": GatedHandler()}, HandClock())
-        await first.start()
-        await asyncio.gather(*(first.begin(f"own:{n}", "owner", "leave", {}, {}) for n in range(1, count + 1)))
+    first = alone(program, "owner", MemoryStore(disk), {"backup": GatedHandler()}, HandClock())
+    await first.start()
+    await asyncio.gather(*(first.begin(f"own:{n}", "owner", "leave", {}, {}) for n in range(1, count + 1)))
+    for _ in range(2):
         await first.kill()
         disk.crash()
         backup = GatedHandler()
-        again = alone(program, "owner", MemoryStore(disk), {"backup": backup}, HandClock())
-        await again.start()
-        last = max(disk.records)
-        await again.tell(last.lease, "owner", "back")
-        await settled(again)
+        first = alone(program, "owner", MemoryStore(disk), {"backup": backup}, HandClock())
+        await first.start()
+        await settled(first)
         await asyncio.sleep(0)
-        assert again.table.instances[last].state == "waiting"
-        assert backup.runs == count - 1
-        await again.stop()
-
-    virtual(story())
+        assert len(first.table.instances) == backup.runs == count
+    await first.stop()
 
 
 @pytest.mark.long
-def test_numbers_of_actions_rise_on_each_unit_however_many_others_there_are() -> None:
-    async def story() -> None:
-        async with Cluster(units=2) as c:
-            lease = await c.lease(2, until=35, term=10)
-            upcalls, table = c.site.upcalls, c.site.table
-            units = [held for key, held in table.instances.items() if key.machine.startswith("unit")]
-            call = CallWork("setup", "handler.setup", ("up", "failed"))
-            quiet, busy = units
-            numbers = [upcalls.action(quiet, call, 1).number]
-            others = [upcalls.action(busy, call, 1).number for _ in range(1 << 16)]
-            assert others == sorted(set(others))
-            numbers += [upcalls.action(quiet, call, epoch).number for epoch in (1, 1, 2, 2)]
-            assert numbers == sorted(set(numbers))
-            assert lease
+async def test_work_that_is_not_wanted_any_more_is_not_begun_by_a_long_recovery(tmp_path: Path) -> None:
+    program, disk, count = program_of(tmp_path, KEEPER), Disk(), MOST + 5 * SLICE
 
-    virtual(story())
+    first = alone(program, "owner", MemoryStore(disk), {"backup": GatedHandler()}, HandClock())
+    await first.start()
+    await asyncio.gather(*(first.begin(f"own:{n}", "owner", "leave", {}, {}) for n in range(1, count + 1)))
+    await first.kill()
+    disk.crash()
+    backup = GatedHandler()
+    again = alone(program, "owner", MemoryStore(disk), {"backup": backup}, HandClock())
+    await again.start()
+    last = max(disk.records)
+    await again.tell(last.lease, "owner", "back")
+    await settled(again)
+    await asyncio.sleep(0)
+    assert again.table.instances[last].state == "waiting"
+    assert backup.runs == count - 1
+    await again.stop()
 
 
 @pytest.mark.long
-def test_numbers_of_actions_rise_over_states_and_restarts() -> None:
+async def test_numbers_of_actions_rise_on_each_unit_however_many_others_there_are() -> None:
+    async with Cluster(units=2) as c:
+        lease = await c.lease(2, until=35, term=10)
+        upcalls, table = c.site.upcalls, c.site.table
+        units = [held for key, held in table.instances.items() if key.machine.startswith("unit")]
+        call = CallWork("setup", "handler.setup", ("up", "failed"))
+        quiet, busy = units
+        numbers = [upcalls.action(quiet, call, 1).number]
+        others = [upcalls.action(busy, call, 1).number for _ in range(1 << 16)]
+        assert others == sorted(set(others))
+        numbers += [upcalls.action(quiet, call, epoch).number for epoch in (1, 1, 2, 2)]
+        assert numbers == sorted(set(numbers))
+        assert lease
+
+
+@pytest.mark.long
+async def test_numbers_of_actions_rise_over_states_and_restarts() -> None:
     """However many actions the states before asked for: a handler takes a lower number for one that is over."""
 
-    async def story() -> None:
-        async with Cluster(units=1) as c:
-            await c.lease(1, until=35, term=10)
-            upcalls = c.site.upcalls
-            (unit,) = (held for key, held in c.site.table.instances.items() if key.machine.startswith("unit"))
-            call = CallWork("setup", "handler.setup", ("up", "failed"))
-            numbers = [upcalls.action(unit, call, 1).number for _ in range((1 << 16) - 1)]
-            unit.record = with_cell(unit.record, unit.core.state_epoch_at, unit.state_epoch + 1)
-            numbers += [upcalls.action(unit, call, 1).number for _ in range(3)]
-            unit.attempts = (0, 0)  # it has started again
-            numbers += [upcalls.action(unit, call, 2).number for _ in range(3)]
-            unit.record = with_cell(unit.record, unit.core.state_epoch_at, unit.state_epoch + 1)
-            numbers += [upcalls.action(unit, call, 2).number]
-            assert numbers == sorted(set(numbers))
-
-    virtual(story())
+    async with Cluster(units=1) as c:
+        await c.lease(1, until=35, term=10)
+        upcalls = c.site.upcalls
+        (unit,) = (held for key, held in c.site.table.instances.items() if key.machine.startswith("unit"))
+        call = CallWork("setup", "handler.setup", ("up", "failed"))
+        numbers = [upcalls.action(unit, call, 1).number for _ in range((1 << 16) - 1)]
+        unit.record = with_cell(unit.record, unit.core.state_epoch_at, unit.state_epoch + 1)
+        numbers += [upcalls.action(unit, call, 1).number for _ in range(3)]
+        unit.attempts = (0, 0)  # it has started again
+        numbers += [upcalls.action(unit, call, 2).number for _ in range(3)]
+        unit.record = with_cell(unit.record, unit.core.state_epoch_at, unit.state_epoch + 1)
+        numbers += [upcalls.action(unit, call, 2).number]
+        assert numbers == sorted(set(numbers))
 
 
 @pytest.fixture
@@ -183,115 +167,106 @@ def small_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("how", ["stop", "kill", "crash", "store"])
-def test_an_end_in_the_middle_of_a_long_recovery_begins_nothing_more(
+async def test_an_end_in_the_middle_of_a_long_recovery_begins_nothing_more(
     tmp_path: Path, small_turns: None, how: str
 ) -> None:
     """And a store that fails then: what is still to be begun is begun by the next recovery, once."""
     program, disk, count = program_of(tmp_path, KEEPER), Disk(), 30
 
-    async def story() -> None:
-        first = alone(program, "owner", MemoryStore(disk), {"backup": GatedHandler()}, HandClock())
-        await first.start()
-        await asyncio.gather(*(first.begin(f"own:{n}", "owner", "leave", {}, {}) for n in range(1, count + 1)))
-        await first.stop()
-        store, backup = MemoryStore(disk), GatedHandler()
-        again = alone(program, "owner", store, {"backup": backup}, HandClock())
-        calls: list[str] = []
+    first = alone(program, "owner", MemoryStore(disk), {"backup": GatedHandler()}, HandClock())
+    await first.start()
+    await asyncio.gather(*(first.begin(f"own:{n}", "owner", "leave", {}, {}) for n in range(1, count + 1)))
+    await first.stop()
+    store, backup = MemoryStore(disk), GatedHandler()
+    again = alone(program, "owner", store, {"backup": backup}, HandClock())
+    calls: list[str] = []
 
-        def hear(notice: Notice) -> None:
-            if notice.kind is Kind.CALL:
-                calls.append(notice.lease)
-                if how == "crash" and len(calls) == 15:
-                    raise SimulatedCrash
+    def hear(notice: Notice) -> None:
+        if notice.kind is Kind.CALL:
+            calls.append(notice.lease)
+            if how == "crash" and len(calls) == 15:
+                raise SimulatedCrash
 
-        again.notices.subscribe(hear)
-        await again.start()
-        assert len(calls) == 5
-        over = asyncio.ensure_future(again.over())
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert not again.idle
-        assert len(calls) < count
-        if how == "store":
-            commit = store._commit
+    again.notices.subscribe(hear)
+    await again.start()
+    assert len(calls) == 5
+    over = asyncio.ensure_future(again.over())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert not again.idle
+    assert len(calls) < count
+    if how == "store":
+        commit = store._commit
 
-            async def fails(batch: Batch) -> None:
-                store._commit = commit  # type: ignore[method-assign]
-                raise StoreError("away")
+        async def fails(batch: Batch) -> None:
+            store._commit = commit  # type: ignore[method-assign]
+            raise StoreError("away")
 
-            store._commit = fails  # type: ignore[method-assign]
-            with pytest.raises(ActorError, match="away"):
-                await again.begin("own:99", "owner", "leave", {}, {})
-            said = len(calls)
-            assert said < count
-            await asyncio.sleep(60)
-            assert again.running
-            assert len(calls) - said == count
-            assert len(set(calls[said:])) == again.calls.under_way() == count
-            await again.stop()
-            over.cancel()
-            return
-        if how == "crash":
-            with pytest.raises(SimulatedCrash):
-                await over
-        else:
-            await getattr(again, how)()
-            over.cancel()
+        store._commit = fails  # type: ignore[method-assign]
+        with pytest.raises(ActorError, match="away"):
+            await again.begin("own:99", "owner", "leave", {}, {})
         said = len(calls)
         assert said < count
         await asyncio.sleep(60)
-        assert (len(calls), again.running, again.calls.under_way(), again.idle) == (said, False, 0, True)
-        await again.kill()
-        assert {task for task in asyncio.all_tasks() if not task.done()} <= {asyncio.current_task()}
+        assert again.running
+        assert len(calls) - said == count
+        assert len(set(calls[said:])) == again.calls.under_way() == count
+        await again.stop()
+        over.cancel()
+        return
+    if how == "crash":
+        with pytest.raises(SimulatedCrash):
+            await over
+    else:
+        await getattr(again, how)()
+        over.cancel()
+    said = len(calls)
+    assert said < count
+    await asyncio.sleep(60)
+    assert (len(calls), again.running, again.calls.under_way(), again.idle) == (said, False, 0, True)
+    await again.kill()
+    assert {task for task in asyncio.all_tasks() if not task.done()} <= {asyncio.current_task()}
 
-    virtual(story())
 
-
-def test_an_actor_is_at_work_until_a_long_recovery_is_done(tmp_path: Path, small_turns: None) -> None:
+async def test_an_actor_is_at_work_until_a_long_recovery_is_done(tmp_path: Path, small_turns: None) -> None:
     program, disk, count = program_of(tmp_path, KEEPER), Disk(), 12
 
-    async def story() -> None:
-        first = alone(program, "owner", MemoryStore(disk), {"backup": GatedHandler()}, HandClock())
-        await first.start()
-        await asyncio.gather(*(first.begin(f"own:{n}", "owner", "leave", {}, {}) for n in range(1, count + 1)))
-        await first.stop()
-        backup, whole = GatedHandler(), copy.deepcopy(disk)
-        backup.gate.set()
-        again = alone(program, "owner", MemoryStore(disk), {"backup": backup}, HandClock())
-        await again.start()
-        assert not again.idle
-        await asyncio.sleep(1)
-        assert (again.idle, backup.runs) == (True, count)
-        assert {held.state for held in again.table.instances.values()} == {"waiting"}
-        await again.stop()
-        deaf = alone(program, "owner", MemoryStore(whole), {}, HandClock())  # it has nobody to call
-        await deaf.start()
-        assert (deaf.idle, deaf.calls.under_way()) == (False, 0)
-        await asyncio.sleep(1)
-        assert deaf.idle
-        await deaf.stop()
-
-    virtual(story())
+    first = alone(program, "owner", MemoryStore(disk), {"backup": GatedHandler()}, HandClock())
+    await first.start()
+    await asyncio.gather(*(first.begin(f"own:{n}", "owner", "leave", {}, {}) for n in range(1, count + 1)))
+    await first.stop()
+    backup, whole = GatedHandler(), copy.deepcopy(disk)
+    backup.gate.set()
+    again = alone(program, "owner", MemoryStore(disk), {"backup": backup}, HandClock())
+    await again.start()
+    assert not again.idle
+    await asyncio.sleep(1)
+    assert (again.idle, backup.runs) == (True, count)
+    assert {held.state for held in again.table.instances.values()} == {"waiting"}
+    await again.stop()
+    deaf = alone(program, "owner", MemoryStore(whole), {}, HandClock())  # it has nobody to call
+    await deaf.start()
+    assert (deaf.idle, deaf.calls.under_way()) == (False, 0)
+    await asyncio.sleep(1)
+    assert deaf.idle
+    await deaf.stop()
 
 
-def test_the_largest_time_and_number_of_a_lease(tmp_path: Path) -> None:
+async def test_the_largest_time_and_number_of_a_lease(tmp_path: Path) -> None:
     """What a client may write is carried and kept by all three; what no record can hold is refused."""
 
-    async def story() -> None:
-        async with Cluster(units=2) as c:
-            largest = 2**63 - 1 - 2  # and the ticks in which guests leave
-            lease = await c.lease(1, until=largest, term=largest)
-            assert c.state(lease) == ("active", "ticketed", "active")
-            for name in tuple(c.actors):
-                await c.kill(name)
-            for name in tuple(c.actors):
-                await c.start(name)
-            await c.settle()
-            assert c.state(lease) == ("active", "ticketed", "active")
-            with pytest.raises(ActorError, match=f"{largest} is the most that can ever be had"):
-                await c.lease(1, until=largest + 1)
-
-    virtual(story())
+    async with Cluster(units=2) as c:
+        largest = 2**63 - 1 - 2  # and the ticks in which guests leave
+        lease = await c.lease(1, until=largest, term=largest)
+        assert c.state(lease) == ("active", "ticketed", "active")
+        for name in tuple(c.actors):
+            await c.kill(name)
+        for name in tuple(c.actors):
+            await c.start(name)
+        await c.settle()
+        assert c.state(lease) == ("active", "ticketed", "active")
+        with pytest.raises(ActorError, match=f"{largest} is the most that can ever be had"):
+            await c.lease(1, until=largest + 1)
 
 
 @pytest.mark.parametrize(

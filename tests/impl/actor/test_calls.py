@@ -86,21 +86,18 @@ async def well(given: HandlerAction) -> Done:
     return Done(True, facts={"pid": given.number})
 
 
-def test_an_action_is_answered_once_with_its_facts_and_the_epoch_of_its_state() -> None:
-    async def story() -> None:
-        site, machine = Site(well), unit()
-        site.calls.begin(machine, SETUP, action(1))
-        assert (site.calls.under_way(), list(site.calls.of(machine.key))) == (1, ["action"])
-        assert list(site.calls.of(unit(1).key)) == []
-        await asyncio.sleep(100)
-        assert site.answers == [("unit[0]", "up", 0, Done(True, "", {"pid": 1}))]
-        assert (site.calls.under_way(), len(site.said)) == (0, 2)
-
-    virtual(story())
+async def test_an_action_is_answered_once_with_its_facts_and_the_epoch_of_its_state() -> None:
+    site, machine = Site(well), unit()
+    site.calls.begin(machine, SETUP, action(1))
+    assert (site.calls.under_way(), list(site.calls.of(machine.key))) == (1, ["action"])
+    assert list(site.calls.of(unit(1).key)) == []
+    await asyncio.sleep(100)
+    assert site.answers == [("unit[0]", "up", 0, Done(True, "", {"pid": 1}))]
+    assert (site.calls.under_way(), len(site.said)) == (0, 2)
 
 
 @pytest.mark.parametrize("quick", [True, False])
-def test_actions_on_one_unit_never_overlap_however_many_there_are(quick: bool) -> None:
+async def test_actions_on_one_unit_never_overlap_however_many_there_are(quick: bool) -> None:
     """Each that is cancelled takes a while to end, and is cancelled but once."""
     cancelled: list[int] = []
 
@@ -113,55 +110,49 @@ def test_actions_on_one_unit_never_overlap_however_many_there_are(quick: bool) -
             raise
         return Done(True)
 
-    async def story() -> None:
-        site, machine = Site(slow_to_end), unit()
-        other = Site(slow_to_end)
-        for number in range(1, 5):
-            site.calls.begin(machine, SETUP, action(number))
-            site.calls.begin(unit(1), SETUP, action(number + 10))  # another unit is not waited for
-            if not quick:
-                await asyncio.sleep(1)
-        assert other.said == []
-        await asyncio.sleep(200)
-        for low, high in ((1, 5), (11, 15)):
-            mine = [(what, number) for _, what, number in site.said if low <= number < high]
-            begins, ends = mine[::2], mine[1::2]
-            assert [("begins", number) for _, number in ends] == begins
-            assert mine[-1] == ("ends", high - 1)
-        assert site.events == ["up", "up"]
-        assert len(cancelled) == len(set(cancelled))
-
-    virtual(story())
+    site, machine = Site(slow_to_end), unit()
+    other = Site(slow_to_end)
+    for number in range(1, 5):
+        site.calls.begin(machine, SETUP, action(number))
+        site.calls.begin(unit(1), SETUP, action(number + 10))  # another unit is not waited for
+        if not quick:
+            await asyncio.sleep(1)
+    assert other.said == []
+    await asyncio.sleep(200)
+    for low, high in ((1, 5), (11, 15)):
+        mine = [(what, number) for _, what, number in site.said if low <= number < high]
+        begins, ends = mine[::2], mine[1::2]
+        assert [("begins", number) for _, number in ends] == begins
+        assert mine[-1] == ("ends", high - 1)
+    assert site.events == ["up", "up"]
+    assert len(cancelled) == len(set(cancelled))
 
 
-def test_a_failure_is_tried_again_and_then_answered() -> None:
-    async def story() -> None:
-        ends = iter([Done(False, "busy"), ValueError("no"), Done(True)])
+async def test_a_failure_is_tried_again_and_then_answered() -> None:
+    ends = iter([Done(False, "busy"), ValueError("no"), Done(True)])
 
-        async def third_time(given: HandlerAction) -> Done:
-            end = next(ends)
-            if isinstance(end, Exception):
-                raise end
-            return end
+    async def third_time(given: HandlerAction) -> Done:
+        end = next(ends)
+        if isinstance(end, Exception):
+            raise end
+        return end
 
-        async def never(given: HandlerAction) -> Done:
-            raise KeyError(given.unit)
+    async def never(given: HandlerAction) -> Done:
+        raise KeyError(given.unit)
 
-        site = Site(third_time)
-        site.calls.begin(unit(), SETUP, action(1))
-        await asyncio.sleep(100)
-        assert [at for at, what, _ in site.said if what == "begins"] == [0, 10, 20]
-        assert site.events == ["up"]
+    site = Site(third_time)
+    site.calls.begin(unit(), SETUP, action(1))
+    await asyncio.sleep(100)
+    assert [at for at, what, _ in site.said if what == "begins"] == [0, 10, 20]
+    assert site.events == ["up"]
 
-        site = Site(never)
-        site.calls.begin(unit(), SETUP, action(1))
-        await asyncio.sleep(100)
-        assert len(site.said) == 2 * RETRY.tries
-        assert [(event, done.well, done.words) for _, event, _, done in site.answers] == [
-            ("broken", False, "KeyError: 'unit-0'")
-        ]
-
-    virtual(story())
+    site = Site(never)
+    site.calls.begin(unit(), SETUP, action(1))
+    await asyncio.sleep(100)
+    assert len(site.said) == 2 * RETRY.tries
+    assert [(event, done.well, done.words) for _, event, _, done in site.answers] == [
+        ("broken", False, "KeyError: 'unit-0'")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -172,106 +163,88 @@ def test_a_failure_is_tried_again_and_then_answered() -> None:
         (None, "which is no Done"),
     ],
 )
-def test_a_strange_end_is_a_failure(end: BaseException | None, words: str) -> None:
+async def test_a_strange_end_is_a_failure(end: BaseException | None, words: str) -> None:
     async def strange(given: HandlerAction) -> Any:
         if end is not None:
             raise end
 
-    async def story() -> None:
-        site = Site(strange)
-        site.calls.begin(unit(), SETUP, action(1))
-        await asyncio.sleep(100)
-        assert site.events == ["broken"]
-        assert words in site.answers[0][3].words
-
-    virtual(story())
+    site = Site(strange)
+    site.calls.begin(unit(), SETUP, action(1))
+    await asyncio.sleep(100)
+    assert site.events == ["broken"]
+    assert words in site.answers[0][3].words
 
 
-def test_an_action_that_does_not_end_is_given_up_in_time() -> None:
+async def test_an_action_that_does_not_end_is_given_up_in_time() -> None:
     async def hangs(given: HandlerAction) -> Done:
         await asyncio.Event().wait()
         return Done(True)
 
-    async def story() -> None:
-        site = Site(hangs)
-        site.calls.begin(unit(), SETUP, action(1))
-        await asyncio.sleep(300)
-        begins = [at for at, what, _ in site.said if what == "begins"]
-        assert begins == [0, 70, 140]
-        assert [(event, done.words) for _, event, _, done in site.answers] == [("broken", "it did not end within 60 s")]
-
-    virtual(story())
+    site = Site(hangs)
+    site.calls.begin(unit(), SETUP, action(1))
+    await asyncio.sleep(300)
+    begins = [at for at, what, _ in site.said if what == "begins"]
+    assert begins == [0, 70, 140]
+    assert [(event, done.words) for _, event, _, done in site.answers] == [("broken", "it did not end within 60 s")]
 
 
-def test_a_state_that_was_left_gives_its_tasks_up_and_no_others() -> None:
-    async def story() -> None:
-        site, first, second = Site(well), lease(), lease("tenant:2")
-        leave = CallWork("leave", "handler.leave", ("close",))
-        for machine in (first, second):
-            site.calls.begin(machine, JOIN, action(1, "join"))
-            site.calls.begin(machine, leave, action(2, "leave"))
-        site.calls.begin(unit(), SETUP, action(3))
-        assert sorted(site.calls.of(first.key)) == ["join", "leave"]
-        site.calls.keep(first.key, frozenset({"leave"}))
-        site.calls.keep(unit().key, frozenset())  # what a unit does goes on until its next action
-        await asyncio.sleep(100)
-        assert sorted(site.events) == ["close", "close", "joined", "up"]
-
-    virtual(story())
+async def test_a_state_that_was_left_gives_its_tasks_up_and_no_others() -> None:
+    site, first, second = Site(well), lease(), lease("tenant:2")
+    leave = CallWork("leave", "handler.leave", ("close",))
+    for machine in (first, second):
+        site.calls.begin(machine, JOIN, action(1, "join"))
+        site.calls.begin(machine, leave, action(2, "leave"))
+    site.calls.begin(unit(), SETUP, action(3))
+    assert sorted(site.calls.of(first.key)) == ["join", "leave"]
+    site.calls.keep(first.key, frozenset({"leave"}))
+    site.calls.keep(unit().key, frozenset())  # what a unit does goes on until its next action
+    await asyncio.sleep(100)
+    assert sorted(site.events) == ["close", "close", "joined", "up"]
 
 
-def test_a_task_that_outlives_its_state_is_begun_once() -> None:
+async def test_a_task_that_outlives_its_state_is_begun_once() -> None:
     join = CallWork("join", "handler.join", ("joined",), outlives=True)
 
-    async def story() -> None:
-        site, machine = Site(well), lease()
-        site.calls.begin(machine, join, action(1, "join"))
-        await asyncio.sleep(2)
-        site.calls.begin(machine, join, action(2, "join"))  # a state that only remembers it
-        await asyncio.sleep(100)
-        assert ([number for _, what, number in site.said if what == "begins"], site.events) == ([1], ["joined"])
-        site.calls.begin(machine, join, action(3, "join"))  # its end was lost: recovery begins it again
-        await asyncio.sleep(100)
-        assert site.events == ["joined", "joined"]
-        assert not site.calls._outliving  # of what has ended nothing is left
-
-    virtual(story())
+    site, machine = Site(well), lease()
+    site.calls.begin(machine, join, action(1, "join"))
+    await asyncio.sleep(2)
+    site.calls.begin(machine, join, action(2, "join"))  # a state that only remembers it
+    await asyncio.sleep(100)
+    assert ([number for _, what, number in site.said if what == "begins"], site.events) == ([1], ["joined"])
+    site.calls.begin(machine, join, action(3, "join"))  # its end was lost: recovery begins it again
+    await asyncio.sleep(100)
+    assert site.events == ["joined", "joined"]
+    assert not site.calls._outliving  # of what has ended nothing is left
 
 
-def test_the_end_waits_for_what_is_under_way_and_answers_nothing() -> None:
-    async def story() -> None:
-        ended: list[int] = []
+async def test_the_end_waits_for_what_is_under_way_and_answers_nothing() -> None:
+    ended: list[int] = []
 
-        async def slow(given: HandlerAction) -> Done:
-            try:
-                await asyncio.sleep(50)
-            finally:
-                await asyncio.sleep(3)
-                ended.append(given.number)
-            return Done(True)
+    async def slow(given: HandlerAction) -> Done:
+        try:
+            await asyncio.sleep(50)
+        finally:
+            await asyncio.sleep(3)
+            ended.append(given.number)
+        return Done(True)
 
-        site = Site(slow)
-        site.calls.begin(unit(), SETUP, action(1))
-        site.calls.begin(lease(), JOIN, action(2, "join"))
-        await asyncio.sleep(1)
-        site.calls.begin(unit(), SETUP, action(3))
-        await site.calls.close()
-        assert (sorted(ended), site.calls.under_way()) == ([1, 2], 0)
-        await asyncio.sleep(500)
-        assert site.answers == []
-
-    virtual(story())
+    site = Site(slow)
+    site.calls.begin(unit(), SETUP, action(1))
+    site.calls.begin(lease(), JOIN, action(2, "join"))
+    await asyncio.sleep(1)
+    site.calls.begin(unit(), SETUP, action(3))
+    await site.calls.close()
+    assert (sorted(ended), site.calls.under_way()) == ([1, 2], 0)
+    await asyncio.sleep(500)
+    assert site.answers == []
 
 
-def test_a_verb_without_a_handler_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    async def story() -> None:
-        site = Site(well)
-        with caplog.at_level(logging.ERROR):
-            site.calls.begin(unit(), CallWork("modify", "handler.modify", ("changed",)), action(1, "modify"))
-        assert site.calls.under_way() == 0
-        assert "- unit[0]: no handler for handler.modify" in caplog.text
-
-    virtual(story())
+async def test_a_verb_without_a_handler_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    site = Site(well)
+    with caplog.at_level(logging.ERROR):
+        site.calls.begin(unit(), CallWork("modify", "handler.modify", ("changed",)), action(1, "modify"))
+    assert site.calls.under_way() == 0
+    assert "- unit[0]: no handler for handler.modify" in caplog.text
 
 
 def crowded(does: Callable[[HandlerAction], Coroutine[Any, Any, Any]], at_once: int = 2) -> Site:
@@ -281,48 +254,42 @@ def crowded(does: Callable[[HandlerAction], Coroutine[Any, Any, Any]], at_once: 
     return site
 
 
-def test_no_more_actions_than_the_most_are_under_way_and_the_others_begin_in_order() -> None:
-    async def story() -> None:
-        site = crowded(well)
-        for number in range(7):
-            site.calls.begin(unit(number), SETUP, action(number))
-        await asyncio.sleep(1)
-        assert (site.calls.under_way(), site.calls.waiting) == (7, 5)
-        await asyncio.sleep(100)
-        begins = [(at, number) for at, what, number in site.said if what == "begins"]
-        assert begins == [(0, 0), (0, 1), (5, 2), (5, 3), (10, 4), (10, 5), (15, 6)]
-        assert (site.events, site.calls.under_way(), site.calls.waiting) == (["up"] * 7, 0, 0)
-
-    virtual(story())
+async def test_no_more_actions_than_the_most_are_under_way_and_the_others_begin_in_order() -> None:
+    site = crowded(well)
+    for number in range(7):
+        site.calls.begin(unit(number), SETUP, action(number))
+    await asyncio.sleep(1)
+    assert (site.calls.under_way(), site.calls.waiting) == (7, 5)
+    await asyncio.sleep(100)
+    begins = [(at, number) for at, what, number in site.said if what == "begins"]
+    assert begins == [(0, 0), (0, 1), (5, 2), (5, 3), (10, 4), (10, 5), (15, 6)]
+    assert (site.events, site.calls.under_way(), site.calls.waiting) == (["up"] * 7, 0, 0)
 
 
-def test_an_action_that_is_given_up_leaves_the_line_and_the_place_goes_to_the_next() -> None:
+async def test_an_action_that_is_given_up_leaves_the_line_and_the_place_goes_to_the_next() -> None:
     """Also one whose turn comes in the moment in which it is given up."""
 
-    async def story() -> None:
-        site = crowded(well, at_once=1)
-        for number in range(5):
-            site.calls.begin(unit(number), SETUP, action(number))
-        await asyncio.sleep(1)
-        site.calls.begin(unit(1), SETUP, action(11))  # a newer one of the same unit, which comes last now
-        await asyncio.sleep(3.999)
-        asyncio.get_running_loop().call_later(0.001, site.calls.begin, unit(2), SETUP, action(12))
-        await asyncio.sleep(100)
-        assert [number for _, what, number in site.said if what == "begins"][:3] in ([0, 2, 3], [0, 3, 4])
-        assert {number for _, what, number in site.said if what == "ends"} >= {0, 3, 4, 11, 12}
-        assert sorted(name for name, *_ in site.answers) == [f"unit[{number}]" for number in range(5)]
-        assert (site.calls.under_way(), site.calls.waiting) == (0, 0)
-        for number in range(20, 22):  # no place was lost, and none was made
-            site.calls.begin(unit(number), SETUP, action(number))
-        await asyncio.sleep(1)
-        assert (site.calls.under_way(), site.calls.waiting) == (2, 1)
-        await site.calls.close()
-        assert (site.calls.under_way(), site.calls.waiting) == (0, 0)
-
-    virtual(story())
+    site = crowded(well, at_once=1)
+    for number in range(5):
+        site.calls.begin(unit(number), SETUP, action(number))
+    await asyncio.sleep(1)
+    site.calls.begin(unit(1), SETUP, action(11))  # a newer one of the same unit, which comes last now
+    await asyncio.sleep(3.999)
+    asyncio.get_running_loop().call_later(0.001, site.calls.begin, unit(2), SETUP, action(12))
+    await asyncio.sleep(100)
+    assert [number for _, what, number in site.said if what == "begins"][:3] in ([0, 2, 3], [0, 3, 4])
+    assert {number for _, what, number in site.said if what == "ends"} >= {0, 3, 4, 11, 12}
+    assert sorted(name for name, *_ in site.answers) == [f"unit[{number}]" for number in range(5)]
+    assert (site.calls.under_way(), site.calls.waiting) == (0, 0)
+    for number in range(20, 22):  # no place was lost, and none was made
+        site.calls.begin(unit(number), SETUP, action(number))
+    await asyncio.sleep(1)
+    assert (site.calls.under_way(), site.calls.waiting) == (2, 1)
+    await site.calls.close()
+    assert (site.calls.under_way(), site.calls.waiting) == (0, 0)
 
 
-def test_an_action_that_waits_for_the_one_before_it_takes_no_place() -> None:
+async def test_an_action_that_waits_for_the_one_before_it_takes_no_place() -> None:
     async def slow_to_end(given: HandlerAction) -> Done:
         try:
             return await well(given)
@@ -330,19 +297,16 @@ def test_an_action_that_waits_for_the_one_before_it_takes_no_place() -> None:
             await asyncio.sleep(20)
             raise
 
-    async def story() -> None:
-        site = crowded(slow_to_end)
-        site.calls.begin(unit(), SETUP, action(1))
-        await asyncio.sleep(1)
-        site.calls.begin(unit(), SETUP, action(2))
-        site.calls.begin(unit(1), SETUP, action(3))
-        await asyncio.sleep(100)
-        assert [(at, number) for at, what, number in site.said if what == "begins"] == [(0, 1), (1, 3), (21, 2)]
-
-    virtual(story())
+    site = crowded(slow_to_end)
+    site.calls.begin(unit(), SETUP, action(1))
+    await asyncio.sleep(1)
+    site.calls.begin(unit(), SETUP, action(2))
+    site.calls.begin(unit(1), SETUP, action(3))
+    await asyncio.sleep(100)
+    assert [(at, number) for at, what, number in site.said if what == "begins"] == [(0, 1), (1, 3), (21, 2)]
 
 
-def test_an_action_that_hangs_holds_up_the_others_no_longer_than_its_limit() -> None:
+async def test_an_action_that_hangs_holds_up_the_others_no_longer_than_its_limit() -> None:
     """Each try waits anew, so that one that is tried again does not come before those that were never tried."""
 
     async def hangs(given: HandlerAction) -> Done:
@@ -350,101 +314,88 @@ def test_an_action_that_hangs_holds_up_the_others_no_longer_than_its_limit() -> 
             await asyncio.Event().wait()
         return Done(True)
 
-    async def story() -> None:
-        site = Site(hangs)
-        site.calls = HandlerCalls(lambda *call: site, site._answered, RetryPolicy(2, 0.0001, 60.0, 1))
-        for number in (1, 2, 3):
-            site.calls.begin(unit(number), SETUP, action(number))
-        await asyncio.sleep(300)
-        assert [(at, number) for at, what, number in site.said if what == "begins"][:3] == [(0, 1), (60, 2), (60, 3)]
-        assert site.events == ["up", "up", "broken"]
-
-    virtual(story())
+    site = Site(hangs)
+    site.calls = HandlerCalls(lambda *call: site, site._answered, RetryPolicy(2, 0.0001, 60.0, 1))
+    for number in (1, 2, 3):
+        site.calls.begin(unit(number), SETUP, action(number))
+    await asyncio.sleep(300)
+    assert [(at, number) for at, what, number in site.said if what == "begins"][:3] == [(0, 1), (60, 2), (60, 3)]
+    assert site.events == ["up", "up", "broken"]
 
 
 @pytest.mark.parametrize("error", [
     OSError(errno.EMFILE, "no descriptors"), OSError(errno.EAGAIN, "no processes"), OSError(errno.ENOMEM, "no memory"),
     MemoryError(), NotBegun("there is no room"),
 ], ids=repr)  # fmt: skip
-def test_an_action_that_could_not_be_begun_has_not_failed(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_action_that_could_not_be_begun_has_not_failed(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
     """However often that is so; the pauses grow, and failures before and after it are counted as ever."""
     ends = iter([error] * 8 + [HandlerError("one")] + [error] * 3 + [HandlerError("two"), None])
 
-    async def story() -> None:
-        async def does(given: HandlerAction) -> Done:
-            if (end := next(ends)) is not None:
-                raise end
-            return Done(True)
+    async def does(given: HandlerAction) -> Done:
+        if (end := next(ends)) is not None:
+            raise end
+        return Done(True)
 
-        site = Site(does)
-        site.calls.begin(unit(), SETUP, action(1))
-        await asyncio.sleep(10 * (1 + 2 + 4 + 8 + 16 + 32 * 6))
-        assert site.events == ["up"]
-        assert (site.calls.counts["not begun"], site.calls.waiting) == (11, 0)
-
-    virtual(story())
+    site = Site(does)
+    site.calls.begin(unit(), SETUP, action(1))
+    await asyncio.sleep(10 * (1 + 2 + 4 + 8 + 16 + 32 * 6))
+    assert site.events == ["up"]
+    assert (site.calls.counts["not begun"], site.calls.waiting) == (11, 0)
     said = [record.getMessage() for record in caplog.records]
     assert len([words for words in said if "could not be begun, and is tried again" in words]) <= 5
     assert len([words for words in said if "failed:" in words]) == 2
 
 
-def test_a_call_that_cannot_be_begun_can_be_given_up() -> None:
-    async def story() -> None:
-        async def does(given: HandlerAction) -> Done:
-            raise NotBegun("never")
+async def test_a_call_that_cannot_be_begun_can_be_given_up() -> None:
+    async def does(given: HandlerAction) -> Done:
+        raise NotBegun("never")
 
-        site, machine = Site(does), unit()
-        site.calls.begin(machine, SETUP, action(1))
-        await asyncio.sleep(1000)
-        site.calls.forget(machine.key)
-        await asyncio.sleep(1)
-        assert (site.calls.under_way(), site.answers) == (0, [])
-
-    virtual(story())
+    site, machine = Site(does), unit()
+    site.calls.begin(machine, SETUP, action(1))
+    await asyncio.sleep(1000)
+    site.calls.forget(machine.key)
+    await asyncio.sleep(1)
+    assert (site.calls.under_way(), site.answers) == (0, [])
 
 
-def test_the_time_of_a_try_begins_when_its_handler_can_begin_it() -> None:
+async def test_the_time_of_a_try_begins_when_its_handler_can_begin_it() -> None:
     """Sixty-four that are stubborn keep nobody from having a whole try: those behind them wait, and have not begun."""
 
-    async def story() -> None:
-        stubborn = 64
+    stubborn = 64
 
-        async def does(given: HandlerAction) -> Done:
-            await asyncio.sleep(50 if given.number < stubborn else 5)
-            return Done(given.number >= stubborn, "it does not end")
+    async def does(given: HandlerAction) -> Done:
+        await asyncio.sleep(50 if given.number < stubborn else 5)
+        return Done(given.number >= stubborn, "it does not end")
 
-        site = Site(does)
-        site.parallel = 8  # type: ignore[attr-defined]
-        core = PROGRAM.roles["unit"]
-        for number in range(stubborn + 16):
-            key = RecordKey(BELOW, f"unit[{number}]")
-            site.calls.begin(_machine(core, key, 0), SETUP, action(number))
-        await asyncio.sleep(1)
-        assert (len(site.said), site.calls.waiting) == (8, stubborn + 16 - 8)
-        await asyncio.sleep(1500)
-        assert sorted(site.events) == ["broken"] * stubborn + ["up"] * 16
-        assert {done.words for _, event, _, done in site.answers if event == "broken"} == {"it does not end"}
-        assert site.calls.waiting == 0
-
-    virtual(story())
+    site = Site(does)
+    site.parallel = 8  # type: ignore[attr-defined]
+    core = PROGRAM.roles["unit"]
+    for number in range(stubborn + 16):
+        key = RecordKey(BELOW, f"unit[{number}]")
+        site.calls.begin(_machine(core, key, 0), SETUP, action(number))
+    await asyncio.sleep(1)
+    assert (len(site.said), site.calls.waiting) == (8, stubborn + 16 - 8)
+    await asyncio.sleep(1500)
+    assert sorted(site.events) == ["broken"] * stubborn + ["up"] * 16
+    assert {done.words for _, event, _, done in site.answers if event == "broken"} == {"it does not end"}
+    assert site.calls.waiting == 0
 
 
-def test_who_is_given_up_while_it_waits_for_its_handler_leaves_the_line() -> None:
-    async def story() -> None:
-        site = Site(well)
-        site.parallel = 1  # type: ignore[attr-defined]
-        core = PROGRAM.roles["unit"]
-        machines = [_machine(core, RecordKey(BELOW, f"unit[{n}]"), 0) for n in range(4)]
-        for number, machine in enumerate(machines):
-            site.calls.begin(machine, SETUP, action(number))
-        await asyncio.sleep(1)
-        for machine in machines[1:3]:
-            site.calls.forget(machine.key)
-        await asyncio.sleep(20)
-        assert [number for _, _, number in site.said] == [0, 0, 3, 3]
-        assert site.calls.under_way() == site.calls.waiting == 0
-
-    virtual(story())
+async def test_who_is_given_up_while_it_waits_for_its_handler_leaves_the_line() -> None:
+    site = Site(well)
+    site.parallel = 1  # type: ignore[attr-defined]
+    core = PROGRAM.roles["unit"]
+    machines = [_machine(core, RecordKey(BELOW, f"unit[{n}]"), 0) for n in range(4)]
+    for number, machine in enumerate(machines):
+        site.calls.begin(machine, SETUP, action(number))
+    await asyncio.sleep(1)
+    for machine in machines[1:3]:
+        site.calls.forget(machine.key)
+    await asyncio.sleep(20)
+    assert [number for _, _, number in site.said] == [0, 0, 3, 3]
+    assert site.calls.under_way() == site.calls.waiting == 0
 
 
 @pytest.mark.parametrize(
@@ -456,39 +407,36 @@ def test_who_is_given_up_while_it_waits_for_its_handler_leaves_the_line() -> Non
     ids=repr,
 )  # fmt: skip
 @pytest.mark.parametrize("answers", [SETUP.answers, ()])
-def test_a_machine_is_unsure_from_the_beginning_of_an_action_until_one_ends_well(
+async def test_a_machine_is_unsure_from_the_beginning_of_an_action_until_one_ends_well(
     end: Done | Exception, unsure: bool, answers: tuple[str, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Machines whose last action has not ended well are known, with the call's answers and without any."""
     unsure = unsure and not (end == Done(True, answer="other") and not answers)
     call = CallWork("setup", "handler.setup", answers)
 
-    async def story() -> None:
-        async def does(given: HandlerAction) -> Done:
-            await asyncio.sleep(5)
-            if given.number == 2:
-                return Done(True)
-            if isinstance(end, Exception):
-                raise end
-            return end
+    async def does(given: HandlerAction) -> Done:
+        await asyncio.sleep(5)
+        if given.number == 2:
+            return Done(True)
+        if isinstance(end, Exception):
+            raise end
+        return end
 
-        site, machine = Site(does), unit()
-        site.calls.begin(machine, call, action(1))
-        assert site.calls.unsure == {machine.key}
-        await asyncio.sleep(4)
-        assert site.calls.unsure == {machine.key}
-        await asyncio.sleep(500)
-        assert site.calls.unsure == ({machine.key} if unsure else set())
-        assert len(site.answers) == (1 if answers else 0)
-        site.calls.begin(machine, call, action(2))
-        site.calls.forget(machine.key)
-        await asyncio.sleep(50)
-        assert site.calls.unsure == {machine.key}, "it was given up"
-        site.calls.begin(machine, call, action(2))
-        await asyncio.sleep(50)
-        assert site.calls.unsure == set()
-
-    virtual(story())
+    site, machine = Site(does), unit()
+    site.calls.begin(machine, call, action(1))
+    assert site.calls.unsure == {machine.key}
+    await asyncio.sleep(4)
+    assert site.calls.unsure == {machine.key}
+    await asyncio.sleep(500)
+    assert site.calls.unsure == ({machine.key} if unsure else set())
+    assert len(site.answers) == (1 if answers else 0)
+    site.calls.begin(machine, call, action(2))
+    site.calls.forget(machine.key)
+    await asyncio.sleep(50)
+    assert site.calls.unsure == {machine.key}, "it was given up"
+    site.calls.begin(machine, call, action(2))
+    await asyncio.sleep(50)
+    assert site.calls.unsure == set()
     assert "has no answer" not in caplog.text
 
 
@@ -503,52 +451,46 @@ def test_a_machine_is_unsure_from_the_beginning_of_an_action_until_one_ends_well
         (Done(False, "bad", {"pid": 1}), "broken", "bad"),
     ],
 )
-def test_a_result_whose_answer_does_not_fit_is_a_failure_with_the_same_facts(
+async def test_a_result_whose_answer_does_not_fit_is_a_failure_with_the_same_facts(
     done: Done, event: str, words: str
 ) -> None:
     """Answers outside of the specification end the call by its last answer; what is known of the unit is kept."""
 
-    async def story() -> None:
-        async def does(given: HandlerAction) -> Done:
-            return done
+    async def does(given: HandlerAction) -> Done:
+        return done
 
-        site = Site(does)
-        site.calls.begin(unit(), SETUP, action(1))
-        await asyncio.sleep(100)
-        ((_, said, _, told),) = site.answers
-        assert (said, told.facts) == (event, {"pid": 1})
-        assert words in told.words
-        assert len([1 for _, what, _ in site.said if what == "begins"]) == (1 if told.well else RETRY.tries)
-
-    virtual(story())
+    site = Site(does)
+    site.calls.begin(unit(), SETUP, action(1))
+    await asyncio.sleep(100)
+    ((_, said, _, told),) = site.answers
+    assert (said, told.facts) == (event, {"pid": 1})
+    assert words in told.words
+    assert len([1 for _, what, _ in site.said if what == "begins"]) == (1 if told.well else RETRY.tries)
 
 
 @pytest.mark.parametrize("machine", [unit(), lease()], ids=["unit", "lease"])
 @pytest.mark.parametrize("outlives", [False, True])
 @pytest.mark.parametrize("anew", [False, True])
-def test_what_a_second_beginning_does(machine: MachineInstance, outlives: bool, anew: bool) -> None:
+async def test_what_a_second_beginning_does(machine: MachineInstance, outlives: bool, anew: bool) -> None:
     """A call takes the place of the one before it, except one that outlives its state and is not begun anew."""
     setup = CallWork("setup", "handler.setup", SETUP.answers, outlives)
     join = CallWork("join", "handler.join", ("joined",), outlives)
     call = setup if machine.core.subsidiary else join
 
-    async def story() -> None:
-        site = Site(well)
-        site.calls.begin(machine, call, action(1))
-        await asyncio.sleep(2)
-        site.calls.begin(machine, call, action(2), anew)
-        name = call.task if outlives or not machine.core.subsidiary else "action"
-        assert list(site.calls.of(machine.key)) == [name]
-        await asyncio.sleep(50)
-        begun = [(at, number) for at, what, number in site.said if what == "begins"]
-        assert begun == ([(0, 1)] if outlives and not anew else [(0, 1), (2, 2)])
-        assert site.events == [call.answers[0]]
-
-    virtual(story())
+    site = Site(well)
+    site.calls.begin(machine, call, action(1))
+    await asyncio.sleep(2)
+    site.calls.begin(machine, call, action(2), anew)
+    name = call.task if outlives or not machine.core.subsidiary else "action"
+    assert list(site.calls.of(machine.key)) == [name]
+    await asyncio.sleep(50)
+    begun = [(at, number) for at, what, number in site.said if what == "begins"]
+    assert begun == ([(0, 1)] if outlives and not anew else [(0, 1), (2, 2)])
+    assert site.events == [call.answers[0]]
 
 
 @pytest.mark.parametrize("last", ["begin", "keep", "forget", "close"])
-def test_what_an_action_still_does_before_it_ends_is_not_interrupted(last: str) -> None:
+async def test_what_an_action_still_does_before_it_ends_is_not_interrupted(last: str) -> None:
     """A run is cancelled once, however often it is given up meanwhile."""
     ended = list[tuple[float, int]]()
 
@@ -560,48 +502,42 @@ def test_what_an_action_still_does_before_it_ends_is_not_interrupted(last: str) 
             ended.append((asyncio.get_running_loop().time(), given.number))
         return Done(True)
 
-    async def story() -> None:
-        site = Site(tidies)
-        machine = lease() if last == "keep" else unit()
-        call = JOIN if last == "keep" else SETUP
-        site.calls.begin(machine, call, action(1))
-        for at in (1, 2):
-            await asyncio.sleep(1)
-            site.calls.begin(machine, call, action(at + 1))
+    site = Site(tidies)
+    machine = lease() if last == "keep" else unit()
+    call = JOIN if last == "keep" else SETUP
+    site.calls.begin(machine, call, action(1))
+    for at in (1, 2):
         await asyncio.sleep(1)
-        if last == "begin":
-            site.calls.begin(machine, call, action(4))
-        elif last == "keep":
-            site.calls.keep(machine.key, frozenset())
-        elif last == "forget":
-            site.calls.forget(machine.key)
-        await asyncio.sleep(1)
-        await site.calls.close()
-        assert ended == [(31.0, 1)]
-        assert (site.calls.under_way(), site.answers) == (0, [])
+        site.calls.begin(machine, call, action(at + 1))
+    await asyncio.sleep(1)
+    if last == "begin":
+        site.calls.begin(machine, call, action(4))
+    elif last == "keep":
+        site.calls.keep(machine.key, frozenset())
+    elif last == "forget":
+        site.calls.forget(machine.key)
+    await asyncio.sleep(1)
+    await site.calls.close()
+    assert ended == [(31.0, 1)]
+    assert (site.calls.under_way(), site.answers) == (0, [])
 
-    virtual(story())
 
-
-def test_who_waits_for_a_handler_takes_no_place_of_the_others() -> None:
+async def test_who_waits_for_a_handler_takes_no_place_of_the_others() -> None:
     """A line before one handler leaves the places of all to the actions of other handlers."""
 
-    async def story() -> None:
-        narrow, wide = Site(well), Site(well)
-        narrow.parallel = 1  # type: ignore[attr-defined]
-        calls = HandlerCalls(
-            lambda role, target: narrow if target == "handler.setup" else wide, wide._answered,
-            RetryPolicy(1, 10.0, 60.0, 2),
-        )  # fmt: skip
-        for number in range(4):
-            calls.begin(unit(number), SETUP, action(number))
-        for number in range(2):
-            calls.begin(lease(f"tenant:{number}"), JOIN, action(number, "join"))
-        await asyncio.sleep(100)
-        begins = [[at for at, what, _ in site.said if what == "begins"] for site in (narrow, wide)]
-        assert begins == [[0, 5, 10, 15], [0, 5]]
-
-    virtual(story())
+    narrow, wide = Site(well), Site(well)
+    narrow.parallel = 1  # type: ignore[attr-defined]
+    calls = HandlerCalls(
+        lambda role, target: narrow if target == "handler.setup" else wide, wide._answered,
+        RetryPolicy(1, 10.0, 60.0, 2),
+    )  # fmt: skip
+    for number in range(4):
+        calls.begin(unit(number), SETUP, action(number))
+    for number in range(2):
+        calls.begin(lease(f"tenant:{number}"), JOIN, action(number, "join"))
+    await asyncio.sleep(100)
+    begins = [[at for at, what, _ in site.said if what == "begins"] for site in (narrow, wide)]
+    assert begins == [[0, 5, 10, 15], [0, 5]]
 
 
 @pytest.mark.parametrize("parallel", [1, 2, 3])

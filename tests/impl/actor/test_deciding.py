@@ -15,7 +15,6 @@ from leasehold.impl.lease.fleet import TENANT
 from leasehold.impl.policy.policy import Decision
 from leasehold.impl.store.store import RecordKey
 from tests.impl.demand import demand
-from tests.impl.virtual import virtual
 
 MACHINE = "service_manager"
 
@@ -50,65 +49,56 @@ REFUSED: list[tuple[str, str, dict[str, Any], int, bool | None, str]] = [
 
 
 @pytest.mark.parametrize("events", [True, False])
-def test_who_hears_of_a_decision_that_is_not_taken(events: bool) -> None:
+async def test_who_hears_of_a_decision_that_is_not_taken(events: bool) -> None:
     """Policies hear of their own decisions that are refused, and whether for ever; of late answers nothing."""
 
-    async def story() -> None:
-        given = ActorOptions(seed=0, retire_after=20) if events else ActorOptions(seed=0, retire_after=20, events=None)
-        async with Cluster(options=given) as c:
-            await grown(c)
-            for lease, event, fields, epoch, final, reason in REFUSED:
-                before = dict(c.tenant.table.instances)
-                records = {key: held.record for key, held in before.items()}
-                ready = Ready(c.clock.now())
-                deciding.decide(c.tenant.stepper, ready, Decision(lease, MACHINE, event, fields, epoch))
-                told = [effect for effect in ready.effects if isinstance(effect, TellRefused)]
-                if final is not None:
-                    assert [(one.decision.lease, one.final) for one in told] == [(lease, final)], (lease, event)
-                    assert reason in told[0].reason
-                elif event != "nonsense":
-                    assert (told, ready.events, ready.changed) == ([], [], {})
-                assert {key: held.record for key, held in c.tenant.table.instances.items()} == records
-                assert events or not ready.events
-                assert not ready.changed
-
-    virtual(story())
+    given = ActorOptions(seed=0, retire_after=20) if events else ActorOptions(seed=0, retire_after=20, events=None)
+    async with Cluster(options=given) as c:
+        await grown(c)
+        for lease, event, fields, epoch, final, reason in REFUSED:
+            before = dict(c.tenant.table.instances)
+            records = {key: held.record for key, held in before.items()}
+            ready = Ready(c.clock.now())
+            deciding.decide(c.tenant.stepper, ready, Decision(lease, MACHINE, event, fields, epoch))
+            told = [effect for effect in ready.effects if isinstance(effect, TellRefused)]
+            if final is not None:
+                assert [(one.decision.lease, one.final) for one in told] == [(lease, final)], (lease, event)
+                assert reason in told[0].reason
+            elif event != "nonsense":
+                assert (told, ready.events, ready.changed) == ([], [], {})
+            assert {key: held.record for key, held in c.tenant.table.instances.items()} == records
+            assert events or not ready.events
+            assert not ready.changed
 
 
 @pytest.mark.parametrize("answering", [False, True])
-def test_a_decision_of_its_own_accord_ends_no_call_though_it_names_a_state(answering: bool) -> None:
+async def test_a_decision_of_its_own_accord_ends_no_call_though_it_names_a_state(answering: bool) -> None:
     """Only an answer to a question ends a call, in events too, whatever state the policy has in mind."""
 
-    async def story() -> None:
-        async with Cluster(options=ActorOptions(seed=0)) as c:
-            lease = await c.lease(1, until=c.clock.now() + 300, term=200)
-            held = c.tenant.table.instances[RecordKey(lease, MACHINE)]
-            epoch = held.state_epoch if answering else -1
-            c.tenant.upcalls.decided([Decision(lease, MACHINE, "close", {}, epoch)])
-            await c.settle()
-            assert held.state != "active"
-            steps = [e.step for body in c.disks[TENANT].events.values() if isinstance(e := read(body), StepEvent)]
-            (closed,) = [step for step in steps if step.event == "close"]
-            assert (closed.cause, closed.answers) == ("policy", None)
-
-    virtual(story())
+    async with Cluster(options=ActorOptions(seed=0)) as c:
+        lease = await c.lease(1, until=c.clock.now() + 300, term=200)
+        held = c.tenant.table.instances[RecordKey(lease, MACHINE)]
+        epoch = held.state_epoch if answering else -1
+        c.tenant.upcalls.decided([Decision(lease, MACHINE, "close", {}, epoch)])
+        await c.settle()
+        assert held.state != "active"
+        steps = [e.step for body in c.disks[TENANT].events.values() if isinstance(e := read(body), StepEvent)]
+        (closed,) = [step for step in steps if step.event == "close"]
+        assert (closed.cause, closed.answers) == ("policy", None)
 
 
 @pytest.mark.parametrize("epoch", [-1, 0, 3])
-def test_what_a_client_is_told_at_once(epoch: int) -> None:
+async def test_what_a_client_is_told_at_once(epoch: int) -> None:
     """Decisions of their own accord are tried while the client waits, answers to questions are not."""
 
-    async def story() -> None:
-        async with Cluster(options=ActorOptions(seed=0)) as c:
-            lease = await c.lease(1, until=c.clock.now() + 300, term=200)
-            decision = Decision(lease, MACHINE, "demand", demand(1, 900), epoch)
-            if epoch < 0:
-                with pytest.raises(deciding.ActorError, match="does not take demand in active"):
-                    deciding.check(c.tenant.stepper, decision, c.clock.now())
-            else:
+    async with Cluster(options=ActorOptions(seed=0)) as c:
+        lease = await c.lease(1, until=c.clock.now() + 300, term=200)
+        decision = Decision(lease, MACHINE, "demand", demand(1, 900), epoch)
+        if epoch < 0:
+            with pytest.raises(deciding.ActorError, match="does not take demand in active"):
                 deciding.check(c.tenant.stepper, decision, c.clock.now())
-            begins = Decision("tenant:9", MACHINE, "demand", demand(1, 900), epoch)
-            deciding.check(c.tenant.stepper, begins, c.clock.now())
-            assert RecordKey("tenant:9", MACHINE) not in c.tenant.table.instances
-
-    virtual(story())
+        else:
+            deciding.check(c.tenant.stepper, decision, c.clock.now())
+        begins = Decision("tenant:9", MACHINE, "demand", demand(1, 900), epoch)
+        deciding.check(c.tenant.stepper, begins, c.clock.now())
+        assert RecordKey("tenant:9", MACHINE) not in c.tenant.table.instances

@@ -21,7 +21,6 @@ from leasehold.impl.lease.cluster import Cluster
 from tests.impl.actor import estate
 from tests.impl.actor.alone import program_of
 from tests.impl.actor.test_messages import TWINS
-from tests.impl.virtual import virtual
 
 
 @pytest.fixture(scope="module")
@@ -113,33 +112,30 @@ def events_of(c: Cluster, name: str) -> list[AnyEvent]:
     return [read(body) for body in c.disks[name].events.values()]
 
 
-def test_the_events_of_a_lease_system_say_what_its_records_and_messages_do() -> None:
+async def test_the_events_of_a_lease_system_say_what_its_records_and_messages_do() -> None:
     """Messages that steps have received are those that others have sent; last steps tell the records that are there."""
     seen = dict[str, int]()
 
-    async def story() -> None:
-        async with Cluster(units=3) as c:
-            await c.lease(2, until=60, term=10)
-            await c.lease(1, until=30, term=10)
-            for _ in range(37):
-                await c.advance()
-            sent, received = dict[Any, Any](), dict[Any, Any]()
-            for name, actor in c.actors.items():
-                _compare(actor, events_of(c, name), seen)
-                for step, _ in each_step(events_of(c, name)):
-                    for one in step.sends:
-                        sent[step.lease, name, step.machine, one.actor, one.to, one.number] = one.message, one.fields
-                    if (got := step.received) is not None and step.transition:
-                        received[step.lease, got.actor, got.machine, name, step.machine, got.number] = (
-                            step.event,
-                            step.fields,
-                        )
-            assert len(received) >= 8
-            assert {key: sent[key] for key in received} == received
-            numbers = [key[5] for key in sent]
-            assert min(numbers) == 1 < max(numbers)
-
-    virtual(story())
+    async with Cluster(units=3) as c:
+        await c.lease(2, until=60, term=10)
+        await c.lease(1, until=30, term=10)
+        for _ in range(37):
+            await c.advance()
+        sent, received = dict[Any, Any](), dict[Any, Any]()
+        for name, actor in c.actors.items():
+            _compare(actor, events_of(c, name), seen)
+            for step, _ in each_step(events_of(c, name)):
+                for one in step.sends:
+                    sent[step.lease, name, step.machine, one.actor, one.to, one.number] = one.message, one.fields
+                if (got := step.received) is not None and step.transition:
+                    received[step.lease, got.actor, got.machine, name, step.machine, got.number] = (
+                        step.event,
+                        step.fields,
+                    )
+        assert len(received) >= 8
+        assert {key: sent[key] for key in received} == received
+        numbers = [key[5] for key in sent]
+        assert min(numbers) == 1 < max(numbers)
     assert min(seen["top"], seen["driven"], seen["serving"], seen["ended"]) >= 3
 
 
@@ -167,32 +163,29 @@ def _compare(actor: Actor, events: list[AnyEvent], seen: dict[str, int]) -> None
             assert told(last[tuple(key)]) == direct(actor.program, held)
 
 
-def test_a_chain_that_begins_with_records_tells_each_as_it_is() -> None:
+async def test_a_chain_that_begins_with_records_tells_each_as_it_is() -> None:
     """Records found at the start of a chain are told as they are, and of a unit's machine which lease it serves."""
 
-    async def story() -> None:
-        async with Cluster(units=3) as c:
-            lease = await c.lease(2, until=60, term=10)
-            for name in list(c.actors):
-                await c.kill(name)
-                for word in list(c.disks[name].metadata):
-                    if word == "events":
-                        del c.disks[name].metadata[word]
-                c.disks[name].events.clear()
-                await c.start(name)
-            await c.settle()
-            serving = 0
-            for name, actor in c.actors.items():
-                found = [event for event in events_of(c, name) if isinstance(event, FoundEvent)]
-                assert found
-                for event in found:
-                    held = next(h for key, h in actor.table.instances.items() if key == (event.lease, event.machine))
-                    assert event.serves == (held.serves if held.core.of_actor else "")
-                    assert event.record.data.keys() == direct(actor.program, held)["data"].keys()
-                    serving += event.serves == lease
-            assert serving >= 2
-
-    virtual(story())
+    async with Cluster(units=3) as c:
+        lease = await c.lease(2, until=60, term=10)
+        for name in list(c.actors):
+            await c.kill(name)
+            for word in list(c.disks[name].metadata):
+                if word == "events":
+                    del c.disks[name].metadata[word]
+            c.disks[name].events.clear()
+            await c.start(name)
+        await c.settle()
+        serving = 0
+        for name, actor in c.actors.items():
+            found = [event for event in events_of(c, name) if isinstance(event, FoundEvent)]
+            assert found
+            for event in found:
+                held = next(h for key, h in actor.table.instances.items() if key == (event.lease, event.machine))
+                assert event.serves == (held.serves if held.core.of_actor else "")
+                assert event.record.data.keys() == direct(actor.program, held)["data"].keys()
+                serving += event.serves == lease
+        assert serving >= 2
 
 
 @pytest.mark.parametrize("number", [0, 1])

@@ -17,7 +17,6 @@ from leasehold.impl.transport.transport import Delivery
 from tests.impl.actor.alone import GatedHandler, alone, program_of
 from tests.impl.actor.test_boundaries import KEEPER
 from tests.impl.actor.test_timers import EARLY, KEEP, LAMPLIGHTER, PAIR
-from tests.impl.virtual import virtual
 
 
 class Fragile(MemoryStore):
@@ -57,121 +56,106 @@ class Counted(GatedHandler):
             self.now -= 1
 
 
-def test_calls_of_before_are_given_up_before_recovery_begins_them_again(tmp_path: Path) -> None:
+async def test_calls_of_before_are_given_up_before_recovery_begins_them_again(tmp_path: Path) -> None:
     program, store, backup = program_of(tmp_path, KEEPER), Fragile(Disk()), Counted()
 
-    async def story() -> None:
-        actor = alone(program, "owner", store, {"backup": backup}, HandClock())
-        await actor.start()
-        await actor.begin("own:1", "owner", "leave", {}, {})
-        await asyncio.sleep(1)
-        assert (backup.now, backup.runs) == (1, 1)
-        store.away = True
-        with pytest.raises(ActorError, match="could not be committed: the disk is away"):
-            await actor.begin("own:2", "owner", "leave", {}, {})
-        await asyncio.sleep(5)
-        assert not actor.running
-        assert (backup.now, actor.calls.under_way()) == (0, 0)
-        store.away = False
-        await asyncio.sleep(5)
-        assert actor.running
-        assert (backup.now, backup.most, backup.runs) == (1, 1, 2)
-        assert RecordKey("own:2", "owner") not in actor.table.instances  # it was not acknowledged, and never was
-        backup.gate.set()
-        await asyncio.sleep(1)
-        assert actor.table.instances[RecordKey("own:1", "owner")].state == "waiting"
-        await actor.stop()
-
-    virtual(story())
+    actor = alone(program, "owner", store, {"backup": backup}, HandClock())
+    await actor.start()
+    await actor.begin("own:1", "owner", "leave", {}, {})
+    await asyncio.sleep(1)
+    assert (backup.now, backup.runs) == (1, 1)
+    store.away = True
+    with pytest.raises(ActorError, match="could not be committed: the disk is away"):
+        await actor.begin("own:2", "owner", "leave", {}, {})
+    await asyncio.sleep(5)
+    assert not actor.running
+    assert (backup.now, actor.calls.under_way()) == (0, 0)
+    store.away = False
+    await asyncio.sleep(5)
+    assert actor.running
+    assert (backup.now, backup.most, backup.runs) == (1, 1, 2)
+    assert RecordKey("own:2", "owner") not in actor.table.instances  # it was not acknowledged, and never was
+    backup.gate.set()
+    await asyncio.sleep(1)
+    assert actor.table.instances[RecordKey("own:1", "owner")].state == "waiting"
+    await actor.stop()
 
 
-def test_nobody_waits_for_an_actor_that_takes_no_steps(tmp_path: Path) -> None:
+async def test_nobody_waits_for_an_actor_that_takes_no_steps(tmp_path: Path) -> None:
     program, store = program_of(tmp_path, KEEPER), Fragile(Disk())
 
-    async def story() -> None:
-        actor = alone(program, "owner", store, {"backup": GatedHandler()}, HandClock())
-        reply = await actor.receive(b"before it has started")
-        assert (reply.answer, reply.reason) == (Delivery.UNREACHABLE, "the actor is not taking steps")
-        await actor.start()
-        assert (await actor.receive(b"garbage")).answer is Delivery.REFUSED
-        store.away = True
-        first, second = (actor.begin(f"own:{n}", "owner", "leave", {}, {}) for n in (1, 2))
-        for waiting in (first, second):
-            with pytest.raises(ActorError, match="could not be committed: the disk is away"):
-                await waiting
-        await asyncio.sleep(0.1)
-        assert (await actor.receive(b"garbage")).answer is Delivery.UNREACHABLE
-        assert actor.idle  # there is nothing that it could do
-        store.away = False
-        await asyncio.sleep(5)
-        assert (await actor.receive(b"garbage")).answer is Delivery.REFUSED
-        await actor.kill()
-        assert (await actor.receive(b"garbage")).answer is Delivery.UNREACHABLE
-        with pytest.raises(ActorError, match="the actor has ended"):
-            await actor.begin("own:3", "owner", "leave", {}, {})
-
-    virtual(story())
+    actor = alone(program, "owner", store, {"backup": GatedHandler()}, HandClock())
+    reply = await actor.receive(b"before it has started")
+    assert (reply.answer, reply.reason) == (Delivery.UNREACHABLE, "the actor is not taking steps")
+    await actor.start()
+    assert (await actor.receive(b"garbage")).answer is Delivery.REFUSED
+    store.away = True
+    first, second = (actor.begin(f"own:{n}", "owner", "leave", {}, {}) for n in (1, 2))
+    for waiting in (first, second):
+        with pytest.raises(ActorError, match="could not be committed: the disk is away"):
+            await waiting
+    await asyncio.sleep(0.1)
+    assert (await actor.receive(b"garbage")).answer is Delivery.UNREACHABLE
+    assert actor.idle  # there is nothing that it could do
+    store.away = False
+    await asyncio.sleep(5)
+    assert (await actor.receive(b"garbage")).answer is Delivery.REFUSED
+    await actor.kill()
+    assert (await actor.receive(b"garbage")).answer is Delivery.UNREACHABLE
+    with pytest.raises(ActorError, match="the actor has ended"):
+        await actor.begin("own:3", "owner", "leave", {}, {})
 
 
 @pytest.mark.parametrize("machine", ["nobody", "owner[0]", "owner[1]", "own er", ""])
-def test_a_client_can_begin_no_machine_that_the_actor_has_not(tmp_path: Path, machine: str) -> None:
+async def test_a_client_can_begin_no_machine_that_the_actor_has_not(tmp_path: Path, machine: str) -> None:
     program, disk = program_of(tmp_path, KEEPER), Disk()
 
-    async def story() -> None:
-        actor: Actor = alone(program, "owner", MemoryStore(disk), {"backup": GatedHandler()}, HandClock())
-        await actor.start()
-        with pytest.raises(ActorError, match="this actor has no machine"):
-            await actor.begin("own:1", machine, "leave", {}, {})
-        with pytest.raises(ActorError, match="a lease is named ORIGIN:NUMBER"):
-            await actor.begin("own", "owner", "leave", {}, {})
-        with pytest.raises(ActorError, match="does not take back"):
-            await actor.begin("own:1", "owner", "back", {}, {})
-        with pytest.raises(ActorError, match="there is none of this name"):
-            await actor.tell("own:1", "owner", "leave")
-        assert (actor.table.instances, disk.records) == ({}, {})
+    actor: Actor = alone(program, "owner", MemoryStore(disk), {"backup": GatedHandler()}, HandClock())
+    await actor.start()
+    with pytest.raises(ActorError, match="this actor has no machine"):
+        await actor.begin("own:1", machine, "leave", {}, {})
+    with pytest.raises(ActorError, match="a lease is named ORIGIN:NUMBER"):
+        await actor.begin("own", "owner", "leave", {}, {})
+    with pytest.raises(ActorError, match="does not take back"):
+        await actor.begin("own:1", "owner", "back", {}, {})
+    with pytest.raises(ActorError, match="there is none of this name"):
+        await actor.tell("own:1", "owner", "leave")
+    assert (actor.table.instances, disk.records) == ({}, {})
+    await actor.begin("own:1", "owner", "leave", {}, {})
+    with pytest.raises(ActorError, match="there is, or was, a lease own:1"):
         await actor.begin("own:1", "owner", "leave", {}, {})
-        with pytest.raises(ActorError, match="there is, or was, a lease own:1"):
-            await actor.begin("own:1", "owner", "leave", {}, {})
-        await actor.stop()
-
-    virtual(story())
+    await actor.stop()
 
 
-def test_a_client_cannot_begin_a_machine_that_belongs_to_the_actor(tmp_path: Path) -> None:
+async def test_a_client_cannot_begin_a_machine_that_belongs_to_the_actor(tmp_path: Path) -> None:
     """All leases see it: one lease's event would be another's unit."""
     program, disk = program_of(tmp_path, LAMPLIGHTER), Disk()
 
-    async def story() -> None:
-        actor = alone(program, "keeper", MemoryStore(disk), {"burn": GatedHandler()}, HandClock())
-        await actor.start()
-        for lease, words in (("own:1", "this actor has no machine lamp"), ("-", "no machine lamp|ORIGIN:NUMBER")):
-            with pytest.raises(ActorError, match=words):
-                await actor.begin(lease, "lamp[0]", "light", {}, {})
-        assert (actor.table.instances, disk.records, dict(actor.table.below["lamp"])) == ({}, {}, {})
-        await actor.stop()
-
-    virtual(story())
+    actor = alone(program, "keeper", MemoryStore(disk), {"burn": GatedHandler()}, HandClock())
+    await actor.start()
+    for lease, words in (("own:1", "this actor has no machine lamp"), ("-", "no machine lamp|ORIGIN:NUMBER")):
+        with pytest.raises(ActorError, match=words):
+            await actor.begin(lease, "lamp[0]", "light", {}, {})
+    assert (actor.table.instances, disk.records, dict(actor.table.below["lamp"])) == ({}, {}, {})
+    await actor.stop()
 
 
-def test_a_tick_that_could_not_be_committed_is_made_up_for_by_a_later_one(tmp_path: Path) -> None:
+async def test_a_tick_that_could_not_be_committed_is_made_up_for_by_a_later_one(tmp_path: Path) -> None:
     program, store = program_of(tmp_path, PAIR), Fragile(Disk())
 
-    async def story() -> None:
-        clock = HandClock()
-        actor = alone(program, "early", store, {}, clock, "late", options=KEEP)
-        await actor.start()
-        await actor.begin(*EARLY, "go", {}, {})
-        await actor.tell(*EARLY, "stop")
-        await clock.advance(KEEP.retire_after - 1)
-        store.away = True
-        await clock.advance()  # at which it is to be forgotten
-        assert (actor.running, set(store.disk.records)) == (False, {EARLY})
-        await clock.advance(3)
-        store.away = False
-        await asyncio.sleep(5)
-        assert (actor.running, set(actor.table.instances)) == (True, {EARLY})
-        await clock.advance()
-        assert (actor.table.instances, store.disk.records) == ({}, {})
-        await actor.stop()
-
-    virtual(story())
+    clock = HandClock()
+    actor = alone(program, "early", store, {}, clock, "late", options=KEEP)
+    await actor.start()
+    await actor.begin(*EARLY, "go", {}, {})
+    await actor.tell(*EARLY, "stop")
+    await clock.advance(KEEP.retire_after - 1)
+    store.away = True
+    await clock.advance()  # at which it is to be forgotten
+    assert (actor.running, set(store.disk.records)) == (False, {EARLY})
+    await clock.advance(3)
+    store.away = False
+    await asyncio.sleep(5)
+    assert (actor.running, set(actor.table.instances)) == (True, {EARLY})
+    await clock.advance()
+    assert (actor.table.instances, store.disk.records) == ({}, {})
+    await actor.stop()

@@ -206,34 +206,32 @@ def test_a_server_that_is_away_for_a_while(place: Any, name: str) -> None:
 @pytest.mark.long
 @NAMES
 @pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
-def test_a_store_that_another_copy_has_taken(place: Any, name: str) -> None:
+@pytest.mark.real_time
+async def test_a_store_that_another_copy_has_taken(place: Any, name: str) -> None:
     """While the other one has it the actor does nothing; when it is free again the actor goes on with what is there."""
     stores: dict[str, Any] = {}
 
-    async def story() -> None:
-        def store(of: str) -> Store:
-            stores[of] = place.store(patience=0.5) if of == name else MemoryStore()
-            return stores[of]
+    def store(of: str) -> Store:
+        stores[of] = place.store(patience=0.5) if of == name else MemoryStore()
+        return stores[of]
 
-        async with Cluster(store=store, options=OPTIONS) as c:
-            actor = c.actors[name]
-            await c.tenant.command("service_manager", "demand", "tenant:1", 1, 30, 25)
-            await soon(lambda: c.state("tenant:1") == ("active", "ticketed", "active"))
-            await tick_to(c, 1)
-            before, heir = records(actor), place.store()
-            await place.fail(stores[name])
-            assert await heir.open(name) == 2
-            with pytest.raises(ActorError, match="could not be committed"):
-                await commit_a_word(actor)
-            await asyncio.sleep(1.0)  # in which it tries to come back at least once
-            assert (actor.running, actor.epoch) == (False, 1)
-            await heir.close()
-            await soon(lambda: actor.running)
-            assert (actor.epoch, records(actor)) == (3, before)
-            await tick_to(c, 35)
-            await soon(lambda: c.state("tenant:1") == ("closed", "closed", "closed"))
-
-    asyncio.run(story())
+    async with Cluster(store=store, options=OPTIONS) as c:
+        actor = c.actors[name]
+        await c.tenant.command("service_manager", "demand", "tenant:1", 1, 30, 25)
+        await soon(lambda: c.state("tenant:1") == ("active", "ticketed", "active"))
+        await tick_to(c, 1)
+        before, heir = records(actor), place.store()
+        await place.fail(stores[name])
+        assert await heir.open(name) == 2
+        with pytest.raises(ActorError, match="could not be committed"):
+            await commit_a_word(actor)
+        await asyncio.sleep(1.0)  # in which it tries to come back at least once
+        assert (actor.running, actor.epoch) == (False, 1)
+        await heir.close()
+        await soon(lambda: actor.running)
+        assert (actor.epoch, records(actor)) == (3, before)
+        await tick_to(c, 35)
+        await soon(lambda: c.state("tenant:1") == ("closed", "closed", "closed"))
 
 
 class _Odd(MemoryStore):

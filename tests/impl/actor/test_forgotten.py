@@ -25,7 +25,6 @@ from leasehold.impl.server.subscribers import History
 from leasehold.impl.transport.memory import FrameOutcome
 from tests.impl.actor.mentions import mentions
 from tests.impl.actor.test_hostile_policies import until
-from tests.impl.virtual import virtual
 
 RETIRE = 3
 OPTIONS = ActorOptions(
@@ -145,35 +144,29 @@ LIVES = (
 
 
 @pytest.mark.parametrize("life", LIVES)
-def test_nothing_names_a_lease_that_is_forgotten(life: Life) -> None:
-    async def story() -> None:
-        async with Observed(SimulatedUnits()) as c:
-            names = [f"tenant:{n}" for n in (101, 102, 103)]
-            for name in names:
-                await life(c, name)
-                await c.advance(2 * RETIRE + 2)
-            await closed_early(c, "tenant:999")  # the one that had the unit last
-            await asyncio.sleep(100)  # timers end
-            await c.advance(50)  # and so does what a policy has planned for the end of a demand
-            assert {name: places for name in names if (places := c.left(name))} == {}
-
-    virtual(story())
+async def test_nothing_names_a_lease_that_is_forgotten(life: Life) -> None:
+    async with Observed(SimulatedUnits()) as c:
+        names = [f"tenant:{n}" for n in (101, 102, 103)]
+        for name in names:
+            await life(c, name)
+            await c.advance(2 * RETIRE + 2)
+        await closed_early(c, "tenant:999")  # the one that had the unit last
+        await asyncio.sleep(100)  # timers end
+        await c.advance(50)  # and so does what a policy has planned for the end of a demand
+        assert {name: places for name in names if (places := c.left(name))} == {}
 
 
-def test_what_is_still_remembered_is_found_everywhere() -> None:
+async def test_what_is_still_remembered_is_found_everywhere() -> None:
     """The search itself: while a lease runs, its name is found in what each actor has of it."""
 
-    async def story() -> None:
-        async with Observed(SimulatedUnits()) as c:
-            lease = await c.lease(1, c.clock.now() + 50, 50)
-            found = c.left(lease)
-            assert set(found) == {"tenant", "broker", "site"}
-            for places in found.values():
-                assert any(".table.instances" in place for place in places)
-            assert any("_wishes" in place for place in found["tenant"])
-            assert any("_holdings" in place for place in found["broker"])
-
-    virtual(story())
+    async with Observed(SimulatedUnits()) as c:
+        lease = await c.lease(1, c.clock.now() + 50, 50)
+        found = c.left(lease)
+        assert set(found) == {"tenant", "broker", "site"}
+        for places in found.values():
+            assert any(".table.instances" in place for place in places)
+        assert any("_wishes" in place for place in found["tenant"])
+        assert any("_holdings" in place for place in found["broker"])
 
 
 class Slow(FirstFit):
@@ -214,40 +207,36 @@ class Patient(Observed):
         return made
 
 
-def test_nothing_names_a_lease_about_which_a_policy_was_too_late() -> None:
+@pytest.mark.real_time
+async def test_nothing_names_a_lease_about_which_a_policy_was_too_late() -> None:
     """With threads, and so on real time: a question, and the last word about the lease, are not answered at first."""
 
-    async def story() -> None:
-        async with Patient() as c:
-            Slow.on |= {("tenant:101", "priming"), ("tenant:101", "closed")}
-            await c.tenant.command("service_manager", "demand", "tenant:101", 1, 40, 20)
-            await until(lambda: c.state("tenant:101") == ("active", "ticketed", "active"))
-            assert c.site.counts["policy timeouts"] == 1
-            await c.tenant.tell("tenant:101", "service_manager", "close")
-            await until(lambda: c.site.counts["policy timeouts"] == 2)
-            with pytest.raises(ActorError, match="has not answered"):
-                await c.site.command("authority", "late", "tenant:101")
-            await c.tenant.command("service_manager", "demand", "tenant:999", 1, 40, 20)
-            await until(lambda: c.state("tenant:999") == ("active", "ticketed", "active"))
-            for _ in range(60):
-                await c.clock.advance()
-            await until(lambda: c.state("tenant:101") == (None, None, None))
-            await until(lambda: not c.left("tenant:101"))
-
-    asyncio.run(story())
+    async with Patient() as c:
+        Slow.on |= {("tenant:101", "priming"), ("tenant:101", "closed")}
+        await c.tenant.command("service_manager", "demand", "tenant:101", 1, 40, 20)
+        await until(lambda: c.state("tenant:101") == ("active", "ticketed", "active"))
+        assert c.site.counts["policy timeouts"] == 1
+        await c.tenant.tell("tenant:101", "service_manager", "close")
+        await until(lambda: c.site.counts["policy timeouts"] == 2)
+        with pytest.raises(ActorError, match="has not answered"):
+            await c.site.command("authority", "late", "tenant:101")
+        await c.tenant.command("service_manager", "demand", "tenant:999", 1, 40, 20)
+        await until(lambda: c.state("tenant:999") == ("active", "ticketed", "active"))
+        for _ in range(60):
+            await c.clock.advance()
+        await until(lambda: c.state("tenant:101") == (None, None, None))
+        await until(lambda: not c.left("tenant:101"))
 
 
-def test_what_a_desk_would_forget_later_is_not_waited_for_once_it_is_closed() -> None:
-    async def story() -> None:
-        async with Patient(pause=0.1) as c:  # long enough to be stopped in between
-            await c.tenant.command("service_manager", "demand", "tenant:101", 1, 40, 20)
-            await until(lambda: c.state("tenant:101") == ("active", "ticketed", "active"))
-            Slow.on |= {("tenant:101", "closed")}
-            await c.tenant.tell("tenant:101", "service_manager", "close")
-            (desk,) = c.site.upcalls._desks.values()
-            await until(lambda: any(muted.forget is not None for muted in desk._muted.values()))
-            timers = [muted.forget for muted in desk._muted.values() if muted.forget is not None]
-            await c.site.stop()
-            assert all(timer.cancelled() for timer in timers)
-
-    asyncio.run(story())
+@pytest.mark.real_time
+async def test_what_a_desk_would_forget_later_is_not_waited_for_once_it_is_closed() -> None:
+    async with Patient(pause=0.1) as c:  # long enough to be stopped in between
+        await c.tenant.command("service_manager", "demand", "tenant:101", 1, 40, 20)
+        await until(lambda: c.state("tenant:101") == ("active", "ticketed", "active"))
+        Slow.on |= {("tenant:101", "closed")}
+        await c.tenant.tell("tenant:101", "service_manager", "close")
+        (desk,) = c.site.upcalls._desks.values()
+        await until(lambda: any(muted.forget is not None for muted in desk._muted.values()))
+        timers = [muted.forget for muted in desk._muted.values() if muted.forget is not None]
+        await c.site.stop()
+        assert all(timer.cancelled() for timer in timers)

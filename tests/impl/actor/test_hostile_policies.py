@@ -285,18 +285,15 @@ WRONG: dict[str, Callable[[Question], Any]] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
-def test_whatever_a_policy_raises_or_says_others_go_on(wrong: Callable[[Question], Any]) -> None:
-    async def story() -> None:
-        async with Site(wrong, ["tenant:1"]) as c:
-            await demanded(c, "tenant:1")
-            await asyncio.sleep(1)
-            other = await c.lease(1, until=60, term=30, name="tenant:2")
-            assert c.state(other) == ("active", "ticketed", "active")
-            assert c.state("tenant:1") == ("redeeming", "ticketed", "priming")
-            assert (c.site.running, c.site.counts["errors"]) == (True, 0)
-            c.on = frozenset()
-
-    virtual(story())
+async def test_whatever_a_policy_raises_or_says_others_go_on(wrong: Callable[[Question], Any]) -> None:
+    async with Site(wrong, ["tenant:1"]) as c:
+        await demanded(c, "tenant:1")
+        await asyncio.sleep(1)
+        other = await c.lease(1, until=60, term=30, name="tenant:2")
+        assert c.state(other) == ("active", "ticketed", "active")
+        assert c.state("tenant:1") == ("redeeming", "ticketed", "priming")
+        assert (c.site.running, c.site.counts["errors"]) == (True, 0)
+        c.on = frozenset()
 
 
 def test_a_question_that_was_answered_by_an_error_is_asked_again_later_and_later() -> None:
@@ -507,7 +504,7 @@ def test_the_wishes_of_all_answers_of_a_turn_are_kept() -> None:
     slowly(story)
 
 
-def test_a_policy_that_fails_while_it_is_told_of_its_leases_decides_nothing_before_it_has_heard_of_all() -> None:
+async def test_a_policy_that_fails_while_it_is_told_of_its_leases_decides_nothing_before_it_has_heard_of_all() -> None:
     class Forgetful(FirstComeFirstServed):
         fails: list[int]
 
@@ -534,24 +531,21 @@ def test_a_policy_that_fails_while_it_is_told_of_its_leases_decides_nothing_befo
     fails: list[int] = []
     c = Broker(units=2, options=options(limit=5.0, pause=1.0))
 
-    async def story() -> None:
-        async with c:
-            first = await c.lease(2, until=900, term=900)
-            await c.kill(BROKER)
-            fails.extend([1, 1, 1])
-            await c.start(BROKER)
-            await demanded(c, "tenant:2", 2)
-            await asyncio.sleep(2.5)
-            assert c.state("tenant:2")[1] == "ticketing"
-            assert c.broker.running
-            await asyncio.sleep(20)
-            assert (fails, c.broker.counts["policy errors"]) == ([], 3)
-            assert c.state("tenant:2")[1] == "ticketing", "there is no room, as the first lease has it all"
-            await c.tenant.tell(first, "service_manager", "close")
-            await asyncio.sleep(5)
-            assert c.state("tenant:2") == ("active", "ticketed", "active")
-
-    virtual(story())
+    async with c:
+        first = await c.lease(2, until=900, term=900)
+        await c.kill(BROKER)
+        fails.extend([1, 1, 1])
+        await c.start(BROKER)
+        await demanded(c, "tenant:2", 2)
+        await asyncio.sleep(2.5)
+        assert c.state("tenant:2")[1] == "ticketing"
+        assert c.broker.running
+        await asyncio.sleep(20)
+        assert (fails, c.broker.counts["policy errors"]) == ([], 3)
+        assert c.state("tenant:2")[1] == "ticketing", "there is no room, as the first lease has it all"
+        await c.tenant.tell(first, "service_manager", "close")
+        await asyncio.sleep(5)
+        assert c.state("tenant:2") == ("active", "ticketed", "active")
 
 
 def test_one_seed_gives_one_run_with_such_policies_too() -> None:

@@ -11,7 +11,6 @@ from leasehold.impl.actor.environment import ActorOptions, Backoff
 from leasehold.impl.cluster import SystemCluster
 from leasehold.impl.transport.memory import FrameOutcome
 from tests.impl.actor.alone import program_of
-from tests.impl.virtual import virtual
 
 TALK = {
     "system.yaml": """
@@ -66,39 +65,35 @@ class Talk(SystemCluster):
         assert caller.counts["commits"] == commits + 1
 
 
-def test_what_was_said_is_given_up_also_where_the_last_transition_of_the_turn_leaves_no_state(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with Talk(tmp_path) as c:
-            c.deaf = True
-            await c.at_once("call")
-            await asyncio.sleep(3)
-            assert len(c.actors["caller"].outbox) == 1
-            await c.at_once("leave", "again")
-            frames = c.frames
-            assert len(c.actors["caller"].outbox) == 0
-            await asyncio.sleep(100)
-            assert c.frames <= frames + 1  # one may be on its way
-
-    virtual(story())
+async def test_what_was_said_is_given_up_also_where_the_last_transition_of_the_turn_leaves_no_state(
+    tmp_path: Path,
+) -> None:
+    async with Talk(tmp_path) as c:
+        c.deaf = True
+        await c.at_once("call")
+        await asyncio.sleep(3)
+        assert len(c.actors["caller"].outbox) == 1
+        await c.at_once("leave", "again")
+        frames = c.frames
+        assert len(c.actors["caller"].outbox) == 0
+        await asyncio.sleep(100)
+        assert c.frames <= frames + 1  # one may be on its way
 
 
 @pytest.mark.parametrize("deaf", [False, True])
-def test_what_is_said_by_a_state_that_is_left_in_the_same_turn_is_said_until_it_is_taken(
+async def test_what_is_said_by_a_state_that_is_left_in_the_same_turn_is_said_until_it_is_taken(
     tmp_path: Path, deaf: bool
 ) -> None:
     """It was sent, so it is not lost; but nobody waits for an answer, so it is not said again for as long."""
 
-    async def story() -> None:
-        async with Talk(tmp_path) as c:
-            c.deaf = deaf
-            await c.at_once("call", "leave")
-            await asyncio.sleep(10)
-            assert (c.frames > 3, len(c.actors["caller"].outbox)) == (deaf, int(deaf))
-            c.deaf = False
-            await asyncio.sleep(10)
-            frames = c.frames
-            assert (c.actors["hearer"].counts["taken"], len(c.actors["caller"].outbox)) == (1, 0)
-            await asyncio.sleep(1_000)
-            assert c.frames == frames
-
-    virtual(story())
+    async with Talk(tmp_path) as c:
+        c.deaf = deaf
+        await c.at_once("call", "leave")
+        await asyncio.sleep(10)
+        assert (c.frames > 3, len(c.actors["caller"].outbox)) == (deaf, int(deaf))
+        c.deaf = False
+        await asyncio.sleep(10)
+        frames = c.frames
+        assert (c.actors["hearer"].counts["taken"], len(c.actors["caller"].outbox)) == (1, 0)
+        await asyncio.sleep(1_000)
+        assert c.frames == frames

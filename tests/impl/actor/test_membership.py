@@ -454,18 +454,15 @@ def test_another_actor_may_take_a_place_over_between_two_starts() -> None:
         (["broker"], r"who plays broker is a name, not \['broker'\]"),
     ],
 )
-def test_nobody_is_named_who_could_never_answer(broker: Any, words: str) -> None:
+async def test_nobody_is_named_who_could_never_answer(broker: Any, words: str) -> None:
     """By a client that begins a run; nothing has begun then."""
 
-    async def story() -> None:
-        async with Cluster() as c:
-            wanted, peers = demand(1, 10), {"broker": broker, "authority": "site"}
-            with pytest.raises(ActorError, match=words):
-                await c.tenant.begin("tenant:1", "service_manager", "demand", wanted, peers)
-            assert c.state("tenant:1") == (None, None, None)
-            assert not c.disks["tenant"].records
-            await c.tenant.begin("tenant:1", "service_manager", "demand", wanted, {**peers, "broker": "broker"})
-            await c.settle()
-            assert c.state("tenant:1")[1] == "ticketed"
-
-    virtual(story())
+    async with Cluster() as c:
+        wanted, peers = demand(1, 10), {"broker": broker, "authority": "site"}
+        with pytest.raises(ActorError, match=words):
+            await c.tenant.begin("tenant:1", "service_manager", "demand", wanted, peers)
+        assert c.state("tenant:1") == (None, None, None)
+        assert not c.disks["tenant"].records
+        await c.tenant.begin("tenant:1", "service_manager", "demand", wanted, {**peers, "broker": "broker"})
+        await c.settle()
+        assert c.state("tenant:1")[1] == "ticketed"

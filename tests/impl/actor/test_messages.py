@@ -44,7 +44,6 @@ from leasehold.impl.store.store import RecordKey
 from leasehold.impl.transport.memory import MemoryTransport, Network
 from leasehold.impl.transport.transport import Delivery
 from tests.impl.actor.alone import program_of
-from tests.impl.virtual import virtual
 
 TWINS = {
     "system.yaml": """
@@ -229,39 +228,36 @@ def test_who_was_refused_hears_whether_to_say_it_again() -> None:
 # What is kept of a sender
 
 
-def test_a_message_of_an_incarnation_that_is_over_is_refused_for_ever() -> None:
+async def test_a_message_of_an_incarnation_that_is_over_is_refused_for_ever() -> None:
     """Also by a receiver that has started again: what it has heard of is in its store."""
 
-    async def story() -> None:
-        frames: list[bytes] = []
-        async with Cluster() as c:
-            carry = c.network.carry
+    frames: list[bytes] = []
+    async with Cluster() as c:
+        carry = c.network.carry
 
-            async def keep(source: str, target: str, frame: bytes) -> Any:
-                if (source, target) == (f"memory:{TENANT}", f"memory:{BROKER}"):
-                    frames.append(frame)
-                return await carry(source, target, frame)
+        async def keep(source: str, target: str, frame: bytes) -> Any:
+            if (source, target) == (f"memory:{TENANT}", f"memory:{BROKER}"):
+                frames.append(frame)
+            return await carry(source, target, frame)
 
-            c.network.carry = keep  # type: ignore[method-assign]
-            await c.lease(1, until=60, term=60)
-            old = frames[0]
-            words = c.disks[BROKER].metadata
-            assert (Heard.of(words[EPOCH + TENANT]).epoch, words[ADDRESS + TENANT]) == (1, b"memory:tenant")
-            assert (await c.broker.receive(old)).answer is Delivery.TAKEN  # once more, of the same incarnation
-            await c.kill(TENANT)
-            await c.start(TENANT)
-            await c.lease(1, until=60, term=60, name="tenant:5")
-            assert Heard.of(words[EPOCH + TENANT]).epoch == 2
-            for _ in range(2):
-                reply = await c.broker.receive(old)
-                assert reply.answer is Delivery.REFUSED
-                assert reply.reason == "tenant has a newer incarnation (2, not 1)"
-                assert reply.proven == TENANT
-                await c.kill(BROKER)
-                await c.start(BROKER)
-            assert Heard.of(words[EPOCH + TENANT]).epoch == 2
-
-    virtual(story())
+        c.network.carry = keep  # type: ignore[method-assign]
+        await c.lease(1, until=60, term=60)
+        old = frames[0]
+        words = c.disks[BROKER].metadata
+        assert (Heard.of(words[EPOCH + TENANT]).epoch, words[ADDRESS + TENANT]) == (1, b"memory:tenant")
+        assert (await c.broker.receive(old)).answer is Delivery.TAKEN  # once more, of the same incarnation
+        await c.kill(TENANT)
+        await c.start(TENANT)
+        await c.lease(1, until=60, term=60, name="tenant:5")
+        assert Heard.of(words[EPOCH + TENANT]).epoch == 2
+        for _ in range(2):
+            reply = await c.broker.receive(old)
+            assert reply.answer is Delivery.REFUSED
+            assert reply.reason == "tenant has a newer incarnation (2, not 1)"
+            assert reply.proven == TENANT
+            await c.kill(BROKER)
+            await c.start(BROKER)
+        assert Heard.of(words[EPOCH + TENANT]).epoch == 2
 
 
 HEARD = Heard(5, "s1", 50, 60, "ab")
@@ -299,125 +295,113 @@ def test_which_stores_are_older(twins: Program, said: tuple[int, str, int], refu
         Heard.of(b"5").check(envelope)  # as an earlier version has kept it
 
 
-def test_where_a_peer_is_reached() -> None:
+async def test_where_a_peer_is_reached() -> None:
     """Where the operator says; else where it last said that it is, which is kept."""
 
-    async def story() -> None:
-        async with Cluster() as c:
-            await c.lease(1, until=60, term=60)
-            whole = c.broker.identity.trust
-            unnamed = Trust({**whole.actors, TENANT: with_changes(whole.actors[TENANT], address="")})
-            for words, said in ((b"memory:moved", "memory:moved"), (None, "")):
-                for store in (c.broker.table.metadata, c.disks[BROKER].metadata):
-                    if words is None:
-                        del store[ADDRESS + TENANT]
-                    else:
-                        store[ADDRESS + TENANT] = words
-                address = c.broker.messages.address_of
-                assert (address(TENANT), address("nobody")) == ("memory:tenant", "")
-                c.broker.identity.trust = unnamed
-                assert address(TENANT) == said
-                c.broker.identity.trust = whole
-
-    virtual(story())
+    async with Cluster() as c:
+        await c.lease(1, until=60, term=60)
+        whole = c.broker.identity.trust
+        unnamed = Trust({**whole.actors, TENANT: with_changes(whole.actors[TENANT], address="")})
+        for words, said in ((b"memory:moved", "memory:moved"), (None, "")):
+            for store in (c.broker.table.metadata, c.disks[BROKER].metadata):
+                if words is None:
+                    del store[ADDRESS + TENANT]
+                else:
+                    store[ADDRESS + TENANT] = words
+            address = c.broker.messages.address_of
+            assert (address(TENANT), address("nobody")) == ("memory:tenant", "")
+            c.broker.identity.trust = unnamed
+            assert address(TENANT) == said
+            c.broker.identity.trust = whole
 
 
 @pytest.mark.parametrize("consumed", [False, True])
-def test_what_is_refused_or_consumed_has_changed_nothing(consumed: bool) -> None:
+async def test_what_is_refused_or_consumed_has_changed_nothing(consumed: bool) -> None:
     """Nothing is begun by it, and neither its number is kept, nor who has said it, nor where from."""
 
-    async def story() -> None:
-        async with Cluster() as c:
-            lease = await c.lease(1, until=60, term=60)
+    async with Cluster() as c:
+        lease = await c.lease(1, until=60, term=60)
 
-            def consume(notice: Notice) -> None:
-                if notice.kind is Kind.RECEIVE and consumed:
-                    raise Consumed
+        def consume(notice: Notice) -> None:
+            if notice.kind is Kind.RECEIVE and consumed:
+                raise Consumed
 
-            c.broker.notices.subscribe(consume)
-            key = RecordKey(lease, "broker")
-            held = c.broker.table.instances[key]
-            before = (held.record, list(held.peers), dict(held.metadata), dict(c.disks[BROKER].records))
-            words, commits = dict(c.broker.table.metadata), c.broker.counts["commits"]
-            fields = {"units": 1, "start": 0, "end": 9, "type": "", "properties": {}}
+        c.broker.notices.subscribe(consume)
+        key = RecordKey(lease, "broker")
+        held = c.broker.table.instances[key]
+        before = (held.record, list(held.peers), dict(held.metadata), dict(c.disks[BROKER].records))
+        words, commits = dict(c.broker.table.metadata), c.broker.counts["commits"]
+        fields = {"units": 1, "start": 0, "end": 9, "type": "", "properties": {}}
+        envelope = Envelope(
+            version=1, system="lease", digest=c.tenant.codec.agreement, sender=TENANT, receiver=BROKER,
+            lease=lease, sending_machine="service_manager", receiving_machine="broker", message="ticket",
+            number=50, epoch=9, fields=fields, reply_to="memory:evil", store=c.tenant.codec.store, began=99,
+        )  # fmt: skip
+        extended = {"units": 1, "end": 9, "properties": {}}
+        unheard = {
+            "lease": "tenant:7",
+            "message": "extend_ticket",
+            "fields": extended,
+        }  # of a lease that is not there
+        for changes in ({}, unheard) if consumed else (unheard,):
+            frame = seal(replace(envelope, **changes), c.tenant.identity.key)
+            reply = await c.broker.receive(frame)
+            assert reply.answer is (Delivery.UNREACHABLE if consumed else Delivery.REFUSED)
+            assert reply.proven == TENANT
+            assert (held.record, held.peers, held.metadata, c.disks[BROKER].records) == before
+            assert (c.broker.table.metadata, c.broker.counts["commits"]) == (words, commits)
+            assert list(c.broker.table.instances) == [key]
+
+
+async def test_a_message_for_a_machine_that_the_actor_does_not_play_is_refused() -> None:
+    async with Cluster() as c:
+        lease = await c.lease(1, until=60, term=60)
+        held = c.site.table.instances[RecordKey(lease, "authority")]
+        before, refused = dict(c.disks[SITE].records), list[str]()
+        c.site.notices.subscribe(
+            lambda notice: refused.append(notice.data["reason"]) if notice.kind is Kind.REFUSED else None
+        )
+        for machine in ("unit[0]", "broker", "service_manager", "authority[0]", "nobody"):
             envelope = Envelope(
-                version=1, system="lease", digest=c.tenant.codec.agreement, sender=TENANT, receiver=BROKER,
-                lease=lease, sending_machine="service_manager", receiving_machine="broker", message="ticket",
-                number=50, epoch=9, fields=fields, reply_to="memory:evil", store=c.tenant.codec.store, began=99,
+                version=1, system="lease", digest=c.tenant.codec.agreement, sender=TENANT, receiver=SITE,
+                lease=lease, sending_machine="service_manager", receiving_machine=machine, message="close",
+                number=50, epoch=1, fields={}, reply_to=None, store=c.tenant.codec.store,
             )  # fmt: skip
-            extended = {"units": 1, "end": 9, "properties": {}}
-            unheard = {
-                "lease": "tenant:7",
-                "message": "extend_ticket",
-                "fields": extended,
-            }  # of a lease that is not there
-            for changes in ({}, unheard) if consumed else (unheard,):
-                frame = seal(replace(envelope, **changes), c.tenant.identity.key)
-                reply = await c.broker.receive(frame)
-                assert reply.answer is (Delivery.UNREACHABLE if consumed else Delivery.REFUSED)
-                assert reply.proven == TENANT
-                assert (held.record, held.peers, held.metadata, c.disks[BROKER].records) == before
-                assert (c.broker.table.metadata, c.broker.counts["commits"]) == (words, commits)
-                assert list(c.broker.table.instances) == [key]
-
-    virtual(story())
+            reply = await c.site.receive(seal(envelope, c.tenant.identity.key))
+            assert reply.answer is Delivery.REFUSED
+            assert f"this actor has no machine {machine}" in reply.reason
+        assert (held.state, c.disks[SITE].records) == ("active", before)
+        assert c.site.counts["messages refused"] == len(refused) == 5
+        assert len(set(refused)) == 5
+        with pytest.raises(ActorError, match="no machine broker"):
+            await c.site.begin("tenant:9", "broker", "close", {}, {})
 
 
-def test_a_message_for_a_machine_that_the_actor_does_not_play_is_refused() -> None:
-    async def story() -> None:
-        async with Cluster() as c:
-            lease = await c.lease(1, until=60, term=60)
-            held = c.site.table.instances[RecordKey(lease, "authority")]
-            before, refused = dict(c.disks[SITE].records), list[str]()
-            c.site.notices.subscribe(
-                lambda notice: refused.append(notice.data["reason"]) if notice.kind is Kind.REFUSED else None
-            )
-            for machine in ("unit[0]", "broker", "service_manager", "authority[0]", "nobody"):
-                envelope = Envelope(
-                    version=1, system="lease", digest=c.tenant.codec.agreement, sender=TENANT, receiver=SITE,
-                    lease=lease, sending_machine="service_manager", receiving_machine=machine, message="close",
-                    number=50, epoch=1, fields={}, reply_to=None, store=c.tenant.codec.store,
-                )  # fmt: skip
-                reply = await c.site.receive(seal(envelope, c.tenant.identity.key))
-                assert reply.answer is Delivery.REFUSED
-                assert f"this actor has no machine {machine}" in reply.reason
-            assert (held.state, c.disks[SITE].records) == ("active", before)
-            assert c.site.counts["messages refused"] == len(refused) == 5
-            assert len(set(refused)) == 5
-            with pytest.raises(ActorError, match="no machine broker"):
-                await c.site.begin("tenant:9", "broker", "close", {}, {})
-
-    virtual(story())
-
-
-def test_to_a_neighbour_that_nobody_has_heard_of_nothing_is_sent(twins: Program) -> None:
+async def test_to_a_neighbour_that_nobody_has_heard_of_nothing_is_sent(twins: Program) -> None:
     """A machine that a message has begun knows who has sent it, and no other; when one is heard, it is told."""
 
-    async def story() -> None:
-        identity, network = Identity("ann", KEYS["ann"], trust()), Network(None)
-        program = with_changes(twins, begun_by=("answerer",))
-        actor = Actor(
-            identity, program, ("asker",), MemoryStore(), MemoryTransport(network, "ann"), HandClock(), Environment(),
-            ActorOptions(seed=0),
-        )  # fmt: skip
-        await actor.start()
-        told = Envelope(
-            version=1, system="twins", digest=actor.codec.agreement, sender="bob", receiver="ann", lease="bob:1",
-            sending_machine="answerer[1]", receiving_machine="asker[1]", message="tell", number=1, epoch=1, fields={},
-            reply_to=None,
-        )  # fmt: skip
-        assert (await actor.receive(seal(told, KEYS["bob"]))).answer is Delivery.TAKEN
-        said = list[Notice]()
-        actor.notices.subscribe(lambda notice: said.append(notice) if notice.kind is Kind.SEND else None)
-        await actor.tell("bob:1", "asker[1]", "go")
-        assert [(notice.name, notice.data["to"]) for notice in said] == [("ask", "bob")]
-        (pending,) = actor.outbox.of(RecordKey("bob:1", "asker[1]"))
-        assert (pending.message, pending.peer) == ("ask", "bob")
-        held = actor.table.instances[RecordKey("bob:1", "asker[1]")]
-        assert sorted(held.peers) == ["", "bob"]
-        other = replace(told, sender="bert", number=9)  # who is not her answerer
-        reply = await actor.receive(seal(other, KEYS["bert"]))
-        assert (reply.answer, reply.reason) == (Delivery.REFUSED, "answerer[1] of bob:1 is not played by bert")
-        await actor.stop()
-
-    virtual(story())
+    identity, network = Identity("ann", KEYS["ann"], trust()), Network(None)
+    program = with_changes(twins, begun_by=("answerer",))
+    actor = Actor(
+        identity, program, ("asker",), MemoryStore(), MemoryTransport(network, "ann"), HandClock(), Environment(),
+        ActorOptions(seed=0),
+    )  # fmt: skip
+    await actor.start()
+    told = Envelope(
+        version=1, system="twins", digest=actor.codec.agreement, sender="bob", receiver="ann", lease="bob:1",
+        sending_machine="answerer[1]", receiving_machine="asker[1]", message="tell", number=1, epoch=1, fields={},
+        reply_to=None,
+    )  # fmt: skip
+    assert (await actor.receive(seal(told, KEYS["bob"]))).answer is Delivery.TAKEN
+    said = list[Notice]()
+    actor.notices.subscribe(lambda notice: said.append(notice) if notice.kind is Kind.SEND else None)
+    await actor.tell("bob:1", "asker[1]", "go")
+    assert [(notice.name, notice.data["to"]) for notice in said] == [("ask", "bob")]
+    (pending,) = actor.outbox.of(RecordKey("bob:1", "asker[1]"))
+    assert (pending.message, pending.peer) == ("ask", "bob")
+    held = actor.table.instances[RecordKey("bob:1", "asker[1]")]
+    assert sorted(held.peers) == ["", "bob"]
+    other = replace(told, sender="bert", number=9)  # who is not her answerer
+    reply = await actor.receive(seal(other, KEYS["bert"]))
+    assert (reply.answer, reply.reason) == (Delivery.REFUSED, "answerer[1] of bob:1 is not played by bert")
+    await actor.stop()

@@ -43,7 +43,6 @@ from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Batch, RecordKey
 from leasehold.spec import load
 from tests.impl.compiler.twin import walk
-from tests.impl.virtual import virtual
 
 FOLDER = Path(__file__).parent / "lodge"
 SYSTEM = load(FOLDER, {"limit": 3})
@@ -324,92 +323,86 @@ def rows(c: Visits, lease: str) -> set[str]:
     return {key.machine for key in c.disks["lodge"].records if key.lease == lease}
 
 
-def test_a_run_is_forgotten_with_its_machines_in_one_commit_when_they_have_nothing_to_do() -> None:
+async def test_a_run_is_forgotten_with_its_machines_in_one_commit_when_they_have_nothing_to_do() -> None:
     gates = Gates("tidy")
 
-    async def story() -> None:
-        async with Visits(gates, retire_after=3) as c:
-            history, ended = History(), Counter[Result]()
-            c.lodge.notices.subscribe(history)
-            tracker = CallTracker(c.lodge, lambda begun, result: ended.update([result]))
-            forgets: list[Notice] = []
+    async with Visits(gates, retire_after=3) as c:
+        history, ended = History(), Counter[Result]()
+        c.lodge.notices.subscribe(history)
+        tracker = CallTracker(c.lodge, lambda begun, result: ended.update([result]))
+        forgets: list[Notice] = []
 
-            def hear(notice: Notice) -> None:
-                if notice.kind is Kind.FORGET:
-                    forgets.append(notice)
-                    tracker.forget(notice)
+        def hear(notice: Notice) -> None:
+            if notice.kind is Kind.FORGET:
+                forgets.append(notice)
+                tracker.forget(notice)
 
-            c.lodge.notices.subscribe(hear)
-            for lease in VISITS:
-                await c.begin(lease)
-            await c.go(FIRST)
-            assert c.states(FIRST) == ["home", "closed", "tidying", "tidying"]
-            await c.advance(9)
-            assert c.states(FIRST) == ["", "closed", "tidying", "tidying"]  # a room is not tidy yet
-            assert rows(c, FIRST) == {"host", "guest[0]", "guest[1]"}
-            assert len(history.of(RecordKey(FIRST, "guest[1]"))) == 4
-            gates.gates["tidy"].set()
-            await c.settle()
-            assert c.states(FIRST)[1:] == ["closed", "outside", "outside"]
-            await c.advance(2)
-            assert c.states(FIRST)[1:] == ["", "", ""]
-            gone = {RecordKey(FIRST, name) for name in ("host", "guest[0]", "guest[1]")}
-            assert c.stores["lodge"].dropped == [gone]
-            assert (rows(c, FIRST), rows(c, BELOW)) == (set(), {"hall[0]"})
-            table = c.lodge.table
-            assert FIRST in table.pruned
-            assert table.driven[FIRST] == {RecordKey(BELOW, "hall[0]")}  # which it has darkened
-            assert set(table.drivers) == {RecordKey(BELOW, "hall[0]")}
-            assert [(n.machine, sorted(n.data["below"])) for n in forgets] == [("host", ["guest[0]", "guest[1]"])]
-            assert history.of(RecordKey(FIRST, "guest[1]")) == []
-            # The other visit has the same numbers, and goes on.
-            assert c.states(SECOND) == ["there", "open", "inside"]
-            assert rows(c, SECOND) == {"host", "guest[0]"}
-            await c.kill("lodge")
-            await c.start("lodge")
-            await c.go(SECOND)
-            assert c.states(SECOND) == ["home", "closed", "outside"]
-            await c.advance(5)
-            assert set(c.lodge.table.instances) == {RecordKey(BELOW, "hall[0]")}
-            assert c.lodge.table.driven == {SECOND: {RecordKey(BELOW, "hall[0]")}}
-
-    virtual(story())
+        c.lodge.notices.subscribe(hear)
+        for lease in VISITS:
+            await c.begin(lease)
+        await c.go(FIRST)
+        assert c.states(FIRST) == ["home", "closed", "tidying", "tidying"]
+        await c.advance(9)
+        assert c.states(FIRST) == ["", "closed", "tidying", "tidying"]  # a room is not tidy yet
+        assert rows(c, FIRST) == {"host", "guest[0]", "guest[1]"}
+        assert len(history.of(RecordKey(FIRST, "guest[1]"))) == 4
+        gates.gates["tidy"].set()
+        await c.settle()
+        assert c.states(FIRST)[1:] == ["closed", "outside", "outside"]
+        await c.advance(2)
+        assert c.states(FIRST)[1:] == ["", "", ""]
+        gone = {RecordKey(FIRST, name) for name in ("host", "guest[0]", "guest[1]")}
+        assert c.stores["lodge"].dropped == [gone]
+        assert (rows(c, FIRST), rows(c, BELOW)) == (set(), {"hall[0]"})
+        table = c.lodge.table
+        assert FIRST in table.pruned
+        assert table.driven[FIRST] == {RecordKey(BELOW, "hall[0]")}  # which it has darkened
+        assert set(table.drivers) == {RecordKey(BELOW, "hall[0]")}
+        assert [(n.machine, sorted(n.data["below"])) for n in forgets] == [("host", ["guest[0]", "guest[1]"])]
+        assert history.of(RecordKey(FIRST, "guest[1]")) == []
+        # The other visit has the same numbers, and goes on.
+        assert c.states(SECOND) == ["there", "open", "inside"]
+        assert rows(c, SECOND) == {"host", "guest[0]"}
+        await c.kill("lodge")
+        await c.start("lodge")
+        await c.go(SECOND)
+        assert c.states(SECOND) == ["home", "closed", "outside"]
+        await c.advance(5)
+        assert set(c.lodge.table.instances) == {RecordKey(BELOW, "hall[0]")}
+        assert c.lodge.table.driven == {SECOND: {RecordKey(BELOW, "hall[0]")}}
 
 
-def test_what_a_machine_of_a_forgotten_run_still_does_is_given_up() -> None:
+async def test_what_a_machine_of_a_forgotten_run_still_does_is_given_up() -> None:
     """Its timer has ended what the handler does, which goes on for nobody."""
     gates = Gates("leave")
 
-    async def story() -> None:
-        async with Visits(gates, retire_after=3) as c:
-            ended = Counter[Result]()
-            tracker = CallTracker(c.lodge, lambda begun, result: ended.update([result]))
-            hear = {Kind.CALL: tracker.begin, Kind.ANSWERED: tracker.answer, Kind.FORGET: tracker.forget}
-            c.lodge.notices.subscribe(lambda notice: hear.get(notice.kind, lambda _: None)(notice))
-            metrics, spans = Metrics(c.lodge, Watchdog(c.lodge)), InMemorySpanExporter()
-            traces = Traces(c.lodge, spans)
-            await c.begin(SECOND)
-            await c.go(SECOND)
-            assert c.states(SECOND) == ["going", "closing", "leaving"]
-            await c.advance(3)
-            assert c.states(SECOND) == ["home", "closed", "outside"]
-            assert (c.lodge.calls.under_way(), ended[Result.GIVEN_UP]) == (1, 0)
-            await c.advance(6)
-            assert c.states(SECOND) == ["", "", ""]
-            assert (c.lodge.calls.under_way(), ended[Result.GIVEN_UP]) == (0, 1)
-            counted = metrics.registry.get_sample_value
-            of = {"verb": "leave", "result": "given_up"}
-            assert counted("leasehold_handler_calls_total", of) == 1
-            assert traces.flush()
-            (left,) = [span for span in spans.get_finished_spans() if (span.attributes or {}).get("leasehold.result")
-                       == "given_up"]  # fmt: skip
-            assert (left.attributes or {})["leasehold.machine"] == "guest[0]"
-            traces.close()
-
-    virtual(story())
+    async with Visits(gates, retire_after=3) as c:
+        ended = Counter[Result]()
+        tracker = CallTracker(c.lodge, lambda begun, result: ended.update([result]))
+        hear = {Kind.CALL: tracker.begin, Kind.ANSWERED: tracker.answer, Kind.FORGET: tracker.forget}
+        c.lodge.notices.subscribe(lambda notice: hear.get(notice.kind, lambda _: None)(notice))
+        metrics, spans = Metrics(c.lodge, Watchdog(c.lodge)), InMemorySpanExporter()
+        traces = Traces(c.lodge, spans)
+        await c.begin(SECOND)
+        await c.go(SECOND)
+        assert c.states(SECOND) == ["going", "closing", "leaving"]
+        await c.advance(3)
+        assert c.states(SECOND) == ["home", "closed", "outside"]
+        assert (c.lodge.calls.under_way(), ended[Result.GIVEN_UP]) == (1, 0)
+        await c.advance(6)
+        assert c.states(SECOND) == ["", "", ""]
+        assert (c.lodge.calls.under_way(), ended[Result.GIVEN_UP]) == (0, 1)
+        counted = metrics.registry.get_sample_value
+        of = {"verb": "leave", "result": "given_up"}
+        assert counted("leasehold_handler_calls_total", of) == 1
+        assert traces.flush()
+        (left,) = [span for span in spans.get_finished_spans() if (span.attributes or {}).get("leasehold.result")
+                   == "given_up"]  # fmt: skip
+        assert (left.attributes or {})["leasehold.machine"] == "guest[0]"
+        traces.close()
 
 
-def test_whom_a_machine_of_the_actor_serves_is_kept_also_where_it_does_not_move(tmp_path: Path) -> None:
+async def test_whom_a_machine_of_the_actor_serves_is_kept_also_where_it_does_not_move(tmp_path: Path) -> None:
     """The hall is lit already when the second visit begins, so the event that drives it changes nothing of its own."""
     folder = shutil.copytree(FOLDER, tmp_path / "lodge")
     hall = folder / "roles" / "hall.yaml"
@@ -417,130 +410,115 @@ def test_whom_a_machine_of_the_actor_serves_is_kept_also_where_it_does_not_move(
     assert moves in hall.read_text()
     hall.write_text(hall.read_text().replace(moves, stays))
 
-    async def story() -> None:
-        async with Visits(Gates(), program=compile_system(load(folder, {"limit": 3}))) as c:
-            for lease in VISITS:
-                await c.begin(lease)
-                assert c.states(lease)[1] == "open"
-            for restarted in (False, True):
-                if restarted:
-                    await c.kill("lodge")
-                    await c.start("lodge")
-                    await c.settle()
-                assert c.lodge.table.instances[RecordKey(BELOW, "hall[0]")].serves == SECOND
-
-    virtual(story())
+    async with Visits(Gates(), program=compile_system(load(folder, {"limit": 3}))) as c:
+        for lease in VISITS:
+            await c.begin(lease)
+            assert c.states(lease)[1] == "open"
+        for restarted in (False, True):
+            if restarted:
+                await c.kill("lodge")
+                await c.start("lodge")
+                await c.settle()
+            assert c.lodge.table.instances[RecordKey(BELOW, "hall[0]")].serves == SECOND
 
 
-def test_who_objects_keeps_the_whole_run() -> None:
+async def test_who_objects_keeps_the_whole_run() -> None:
     gates = Gates()
 
-    async def story() -> None:
-        async with Visits(gates, retire_after=3) as c:
-            objects = [True]
+    async with Visits(gates, retire_after=3) as c:
+        objects = [True]
 
-            def object_to(notice: Notice) -> None:
-                if notice.kind is Kind.FORGET and objects[0]:
-                    raise Consumed
+        def object_to(notice: Notice) -> None:
+            if notice.kind is Kind.FORGET and objects[0]:
+                raise Consumed
 
-            c.lodge.notices.subscribe(object_to)
-            await c.begin(SECOND)
-            await c.go(SECOND)
-            await c.advance(6)
-            assert rows(c, SECOND) == {"host", "guest[0]"}
-            assert c.states(SECOND)[1:] == ["closed", "outside"]
-            objects.clear()
-            objects.append(False)
-            await c.advance(2)
-            assert rows(c, SECOND) == set()
-
-    virtual(story())
+        c.lodge.notices.subscribe(object_to)
+        await c.begin(SECOND)
+        await c.go(SECOND)
+        await c.advance(6)
+        assert rows(c, SECOND) == {"host", "guest[0]"}
+        assert c.states(SECOND)[1:] == ["closed", "outside"]
+        objects.clear()
+        objects.append(False)
+        await c.advance(2)
+        assert rows(c, SECOND) == set()
 
 
 # What handlers and policies are told
 
 
-def test_what_a_handler_is_told() -> None:
+async def test_what_a_handler_is_told() -> None:
     """Names, tasks and numbers are those of the run; a site's units are none of its machines."""
     gates = Gates("tidy")
 
-    async def story() -> None:
-        async with Visits(gates) as c:
-            for lease in VISITS:
-                await c.begin(lease)
-            first = {action.unit: action for action in gates.seen}
-            assert set(first) == {f"{FIRST}/guest[0]", f"{FIRST}/guest[1]", f"{SECOND}/guest[0]"}
-            for unit, action in first.items():
-                lease = unit.partition("/")[0]
-                assert (action.verb, action.lease, action.task) == ("enter", lease, f"{unit}/enter/1")
-                assert action.lease_data == {"who": frozenset(VISITS[lease])}
-                assert (action.unit_data, action.properties) == ({"deadline": 0}, {})
-            assert len({action.number for action in first.values()}) == 1  # each rises for itself
-            await c.go(FIRST)
-            before = [action for action in gates.seen if action.verb == "tidy"]
-            await c.kill("lodge")
-            gates.seen.clear()
-            await c.start("lodge")
-            await c.settle()
-            assert {a.task: a.lease_data for a in gates.seen} == {a.task: a.lease_data for a in before}
-            numbers = {action.unit: action.number for action in before}
-            assert all(action.number > numbers[action.unit] for action in gates.seen)
-            assert len(gates.seen) == 2  # the guests of the other visit are inside, and nothing is asked for
-            gates.gates["tidy"].set()
-            await c.settle()
-            assert c.states(FIRST) == ["home", "closed", "outside", "outside"]
-            assert c.states(SECOND) == ["there", "open", "inside"]
-
-    virtual(story())
+    async with Visits(gates) as c:
+        for lease in VISITS:
+            await c.begin(lease)
+        first = {action.unit: action for action in gates.seen}
+        assert set(first) == {f"{FIRST}/guest[0]", f"{FIRST}/guest[1]", f"{SECOND}/guest[0]"}
+        for unit, action in first.items():
+            lease = unit.partition("/")[0]
+            assert (action.verb, action.lease, action.task) == ("enter", lease, f"{unit}/enter/1")
+            assert action.lease_data == {"who": frozenset(VISITS[lease])}
+            assert (action.unit_data, action.properties) == ({"deadline": 0}, {})
+        assert len({action.number for action in first.values()}) == 1  # each rises for itself
+        await c.go(FIRST)
+        before = [action for action in gates.seen if action.verb == "tidy"]
+        await c.kill("lodge")
+        gates.seen.clear()
+        await c.start("lodge")
+        await c.settle()
+        assert {a.task: a.lease_data for a in gates.seen} == {a.task: a.lease_data for a in before}
+        numbers = {action.unit: action.number for action in before}
+        assert all(action.number > numbers[action.unit] for action in gates.seen)
+        assert len(gates.seen) == 2  # the guests of the other visit are inside, and nothing is asked for
+        gates.gates["tidy"].set()
+        await c.settle()
+        assert c.states(FIRST) == ["home", "closed", "outside", "outside"]
+        assert c.states(SECOND) == ["there", "open", "inside"]
 
 
-def test_what_a_policy_is_told() -> None:
+async def test_what_a_policy_is_told() -> None:
     gates = Gates("tidy")
 
-    async def story() -> None:
-        async with Visits(gates) as c:
-            for lease in VISITS:
-                await c.begin(lease)
-            views = {lease: c.lodge.table.view(lease, "host").units for lease in VISITS}
-            states = {lease: {unit: data["state"] for unit, data in units.items()} for lease, units in views.items()}
-            inside = {lease: {("guest", n): "inside" for n in who} for lease, who in VISITS.items()}
-            assert states == {FIRST: inside[FIRST], SECOND: {**inside[SECOND], ("hall", 0): "lit"}}
-            assert list(c.lodge.table.orphans()) == []
-            await c.go(FIRST)
-            last = [lease for lease in c.policy.told if lease.name == FIRST][-1]
-            assert {data["state"] for unit, data in last.units.items() if unit[0] == "guest"} == {"tidying"}
-            c.policy.told.clear()
-            await c.kill("lodge")
-            await c.start("lodge")
-            await c.settle()
-            told = {lease.name: set(lease.units) for lease in c.policy.told if lease.machine == "host"}
-            assert told[SECOND] >= {("guest", 0)}
-            assert told[FIRST] >= {("guest", 0), ("guest", 1)}
-
-    virtual(story())
+    async with Visits(gates) as c:
+        for lease in VISITS:
+            await c.begin(lease)
+        views = {lease: c.lodge.table.view(lease, "host").units for lease in VISITS}
+        states = {lease: {unit: data["state"] for unit, data in units.items()} for lease, units in views.items()}
+        inside = {lease: {("guest", n): "inside" for n in who} for lease, who in VISITS.items()}
+        assert states == {FIRST: inside[FIRST], SECOND: {**inside[SECOND], ("hall", 0): "lit"}}
+        assert list(c.lodge.table.orphans()) == []
+        await c.go(FIRST)
+        last = [lease for lease in c.policy.told if lease.name == FIRST][-1]
+        assert {data["state"] for unit, data in last.units.items() if unit[0] == "guest"} == {"tidying"}
+        c.policy.told.clear()
+        await c.kill("lodge")
+        await c.start("lodge")
+        await c.settle()
+        told = {lease.name: set(lease.units) for lease in c.policy.told if lease.machine == "host"}
+        assert told[SECOND] >= {("guest", 0)}
+        assert told[FIRST] >= {("guest", 0), ("guest", 1)}
 
 
-def test_what_clients_are_shown() -> None:
+async def test_what_clients_are_shown() -> None:
     gates = Gates()
 
-    async def story() -> None:
-        async with Visits(gates) as c:
-            history = History()
-            c.lodge.notices.subscribe(history)
-            for lease in VISITS:
-                await c.begin(lease)
-            views = Views(c.lodge, SYSTEM, history, 1.0)
-            assert [(row["lease"], row["machine"]) for row in views.leases()] == [(FIRST, "host"), (SECOND, "host")]
-            assert [(row["unit"], row["state"], row["lease"]) for row in views.units()] == [
-                ("guest[0]", "inside", FIRST), ("guest[0]", "inside", SECOND), ("guest[1]", "inside", FIRST),
-                ("great hall", "lit", SECOND),
-            ]  # fmt: skip
-            (shown,) = views.lease(FIRST)
-            assert [(unit["unit"], unit["state"], unit["facts"]) for unit in shown["units"]] == [
-                (f"guest[{n}]", "inside", {"verb": "enter"}) for n in (0, 1)
-            ]
-            assert [step["to"] for step in shown["units"][0]["history"]] == ["entering", "inside"]
-            assert views.unit("great hall") == RecordKey(BELOW, "hall[0]")
-            assert views.unit("guest[0]") is None
-
-    virtual(story())
+    async with Visits(gates) as c:
+        history = History()
+        c.lodge.notices.subscribe(history)
+        for lease in VISITS:
+            await c.begin(lease)
+        views = Views(c.lodge, SYSTEM, history, 1.0)
+        assert [(row["lease"], row["machine"]) for row in views.leases()] == [(FIRST, "host"), (SECOND, "host")]
+        assert [(row["unit"], row["state"], row["lease"]) for row in views.units()] == [
+            ("guest[0]", "inside", FIRST), ("guest[0]", "inside", SECOND), ("guest[1]", "inside", FIRST),
+            ("great hall", "lit", SECOND),
+        ]  # fmt: skip
+        (shown,) = views.lease(FIRST)
+        assert [(unit["unit"], unit["state"], unit["facts"]) for unit in shown["units"]] == [
+            (f"guest[{n}]", "inside", {"verb": "enter"}) for n in (0, 1)
+        ]
+        assert [step["to"] for step in shown["units"][0]["history"]] == ["entering", "inside"]
+        assert views.unit("great hall") == RecordKey(BELOW, "hall[0]")
+        assert views.unit("guest[0]") is None

@@ -42,22 +42,19 @@ def asked(c: Cluster, lease: str) -> tuple[str, str] | None:
     return next((found for key, found in c.broker.outbox.refusals.items() if key.lease == lease), None)
 
 
-def test_an_older_copy_of_a_store_is_refused_by_its_peers_until_the_newest_is_back() -> None:
-    async def story() -> None:
-        async with Cluster(units=4, options=QUICK) as c:
-            before, newest = await two_leases_and_a_copy_between(c)
-            await restarted(c, before)
-            assert c.state(f"{TENANT}:2")[1] is None, "the older copy has forgotten it, and would give its unit away"
-            await c.lease(3, until=100)
-            assert c.state(f"{TENANT}:3")[0] == "ticketing"
-            refused = asked(c, f"{TENANT}:3")
-            assert refused is not None
-            assert refused[1].startswith("broker has an older copy of its store: it began with ")
-            await restarted(c, newest)
-            await c.lease(1, until=100)
-            assert c.state(f"{TENANT}:4") == ("active", "ticketed", "active")
-
-    virtual(story())
+async def test_an_older_copy_of_a_store_is_refused_by_its_peers_until_the_newest_is_back() -> None:
+    async with Cluster(units=4, options=QUICK) as c:
+        before, newest = await two_leases_and_a_copy_between(c)
+        await restarted(c, before)
+        assert c.state(f"{TENANT}:2")[1] is None, "the older copy has forgotten it, and would give its unit away"
+        await c.lease(3, until=100)
+        assert c.state(f"{TENANT}:3")[0] == "ticketing"
+        refused = asked(c, f"{TENANT}:3")
+        assert refused is not None
+        assert refused[1].startswith("broker has an older copy of its store: it began with ")
+        await restarted(c, newest)
+        await c.lease(1, until=100)
+        assert c.state(f"{TENANT}:4") == ("active", "ticketed", "active")
 
 
 def revoked(trust: Trust, key: PublicKey, old: PublicKey) -> Trust:
@@ -69,38 +66,32 @@ def replaced(trust: Trust, key: PublicKey, old: PublicKey) -> Trust:
 
 
 @pytest.mark.parametrize("change", [revoked, replaced])
-def test_an_actor_that_has_lost_its_store_goes_on_with_a_new_key(change: Callable[..., Trust]) -> None:
+async def test_an_actor_that_has_lost_its_store_goes_on_with_a_new_key(change: Callable[..., Trust]) -> None:
     """The old one is revoked, or the actor is removed and trusted anew."""
 
-    async def story() -> None:
-        async with Cluster(units=4, options=QUICK) as c:
-            await two_leases_and_a_copy_between(c)
-            await restarted(c, Disk())
+    async with Cluster(units=4, options=QUICK) as c:
+        await two_leases_and_a_copy_between(c)
+        await restarted(c, Disk())
+        await c.lease(1, until=100)
+        assert c.state(f"{TENANT}:3")[0] == "ticketing", "an empty store is an older one"
+        key = PrivateKey.generate()
+        for name, identity in c._identities.items():
+            identity.trust = change(identity.trust, key.public, c._identities[BROKER].key.public)
+            if name != BROKER:
+                c.actors[name].identity.trust = identity.trust
+        c._identities[BROKER] = Identity(BROKER, key, c._identities[BROKER].trust)
+        await restarted(c, Disk())
+        await c.lease(1, until=100)
+        assert c.state(f"{TENANT}:4") == ("active", "ticketed", "active")
+
+
+async def test_a_restart_with_the_same_store_is_believed() -> None:
+    async with Cluster(units=4, options=QUICK) as c:
+        await c.lease(1, until=100)
+        for number in (2, 3, 4):
+            await restarted(c, c.disks[BROKER])
             await c.lease(1, until=100)
-            assert c.state(f"{TENANT}:3")[0] == "ticketing", "an empty store is an older one"
-            key = PrivateKey.generate()
-            for name, identity in c._identities.items():
-                identity.trust = change(identity.trust, key.public, c._identities[BROKER].key.public)
-                if name != BROKER:
-                    c.actors[name].identity.trust = identity.trust
-            c._identities[BROKER] = Identity(BROKER, key, c._identities[BROKER].trust)
-            await restarted(c, Disk())
-            await c.lease(1, until=100)
-            assert c.state(f"{TENANT}:4") == ("active", "ticketed", "active")
-
-    virtual(story())
-
-
-def test_a_restart_with_the_same_store_is_believed() -> None:
-    async def story() -> None:
-        async with Cluster(units=4, options=QUICK) as c:
-            await c.lease(1, until=100)
-            for number in (2, 3, 4):
-                await restarted(c, c.disks[BROKER])
-                await c.lease(1, until=100)
-                assert c.state(f"{TENANT}:{number}") == ("active", "ticketed", "active")
-
-    virtual(story())
+            assert c.state(f"{TENANT}:{number}") == ("active", "ticketed", "active")
 
 
 def test_a_store_of_an_earlier_version_gets_a_name_before_anybody_hears_it() -> None:

@@ -468,7 +468,7 @@ def test_of_several_handlers_the_first_that_knows_says_it(program: Program) -> N
     play(program, story)
 
 
-def test_a_machine_that_is_no_unit_is_asked_for_by_its_run(tmp_path: Path) -> None:
+async def test_a_machine_that_is_no_unit_is_asked_for_by_its_run(tmp_path: Path) -> None:
     service = {
         "system.yaml": """
 system: service
@@ -486,22 +486,19 @@ states:
 """,
     }
 
-    async def story() -> None:
-        world = Machines()
-        probes = (Probe("owner", "gone", ProbeSettings(patience=1)),)
-        program, store = program_of(tmp_path, service), MemoryStore(Disk())
-        actor = alone(program, "owner", store, {"make": world}, HandClock(), probes=probes)
-        await actor.start()
-        await actor.begin("own:7", "owner", "want", {}, {})
-        await asyncio.sleep(0.1)
-        world.answers["own:7"] = False
-        await actor.probes.round()
-        await asyncio.sleep(0.1)
-        assert {name for _, name in world.asked} == {"own:7"}
-        assert actor.counts["taken"] == 4
-        await actor.stop()
-
-    virtual(story())
+    world = Machines()
+    probes = (Probe("owner", "gone", ProbeSettings(patience=1)),)
+    program, store = program_of(tmp_path, service), MemoryStore(Disk())
+    actor = alone(program, "owner", store, {"make": world}, HandClock(), probes=probes)
+    await actor.start()
+    await actor.begin("own:7", "owner", "want", {}, {})
+    await asyncio.sleep(0.1)
+    world.answers["own:7"] = False
+    await actor.probes.round()
+    await asyncio.sleep(0.1)
+    assert {name for _, name in world.asked} == {"own:7"}
+    assert actor.counts["taken"] == 4
+    await actor.stop()
 
 
 def test_what_probes_find_in_a_simulation_is_a_run_of_the_specification(tmp_path: Path) -> None:

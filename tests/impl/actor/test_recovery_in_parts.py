@@ -14,7 +14,6 @@ from leasehold.impl.core.core import Program
 from leasehold.impl.store.memory import Disk, MemoryStore
 from tests.impl.actor.alone import GatedHandler, alone, program_of
 from tests.impl.actor.test_outlive import KEEPER
-from tests.impl.virtual import virtual
 
 FIRST, PART = 3, 2  # in place of a thousand pieces of work that recovery begins itself, and a hundred between two turns
 
@@ -45,59 +44,50 @@ async def left(program: Program, machines: int) -> Disk:
 
 
 @pytest.mark.parametrize("machines", range(2 * FIRST + 2 * PART))
-def test_the_work_of_every_machine_is_begun(program: Program, machines: int) -> None:
-    async def story() -> None:
-        backup = GatedHandler()
-        actor = made(program, await left(program, machines), backup)
-        await actor.start()
-        await asyncio.sleep(1)
-        assert (backup.runs, actor.calls.under_way()) == (machines, machines)
-        assert actor._starting is None or actor._starting.done()
-        await actor.stop()
-
-    virtual(story())
+async def test_the_work_of_every_machine_is_begun(program: Program, machines: int) -> None:
+    backup = GatedHandler()
+    actor = made(program, await left(program, machines), backup)
+    await actor.start()
+    await asyncio.sleep(1)
+    assert (backup.runs, actor.calls.under_way()) == (machines, machines)
+    assert actor._starting is None or actor._starting.done()
+    await actor.stop()
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
 @pytest.mark.parametrize("turns", range(4))
-def test_nothing_is_begun_any_more_once_the_actor_has_ended(program: Program, how: str, turns: int) -> None:
+async def test_nothing_is_begun_any_more_once_the_actor_has_ended(program: Program, how: str, turns: int) -> None:
     """However far recovery has come."""
 
-    async def story() -> None:
-        backup = GatedHandler()
-        actor = made(program, await left(program, 20), backup)
-        await actor.start()
-        for _ in range(turns):
-            await asyncio.sleep(0)
-        starting = actor._starting
-        assert starting is not None
-        assert not starting.done()
-        await getattr(actor, how)()
-        runs = backup.runs
-        assert runs < 20
-        await asyncio.sleep(1)
-        assert (backup.runs, actor.calls.under_way(), starting.done()) == (runs, 0, True)
-
-    virtual(story())
+    backup = GatedHandler()
+    actor = made(program, await left(program, 20), backup)
+    await actor.start()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    starting = actor._starting
+    assert starting is not None
+    assert not starting.done()
+    await getattr(actor, how)()
+    runs = backup.runs
+    assert runs < 20
+    await asyncio.sleep(1)
+    assert (backup.runs, actor.calls.under_way(), starting.done()) == (runs, 0, True)
 
 
-def test_a_store_that_fails_amid_it_begins_it_anew_alone(program: Program) -> None:
+async def test_a_store_that_fails_amid_it_begins_it_anew_alone(program: Program) -> None:
     """Of two recoveries one would begin the work of the other's machines a second time."""
 
-    async def story() -> None:
-        backup = GatedHandler()
-        actor = made(program, await left(program, 20), backup)
-        await actor.start()
-        first = actor._starting
-        assert first is not None
-        await actor.store.close()
-        with pytest.raises(Exception, match="could not be committed"):
-            await actor.begin("own:99", "owner", "leave", {}, {})
-        while not actor.running:
-            await asyncio.sleep(0.01)
-        assert first.done()
-        await asyncio.sleep(1)
-        assert (actor.epoch, actor.calls.under_way()) == (3, 20)
-        await actor.stop()
-
-    virtual(story())
+    backup = GatedHandler()
+    actor = made(program, await left(program, 20), backup)
+    await actor.start()
+    first = actor._starting
+    assert first is not None
+    await actor.store.close()
+    with pytest.raises(Exception, match="could not be committed"):
+        await actor.begin("own:99", "owner", "leave", {}, {})
+    while not actor.running:
+        await asyncio.sleep(0.01)
+    assert first.done()
+    await asyncio.sleep(1)
+    assert (actor.epoch, actor.calls.under_way()) == (3, 20)
+    await actor.stop()

@@ -27,7 +27,6 @@ from leasehold.impl.transport.memory import FrameOutcome
 from leasehold.spec import load
 from tests.checker.explore.by_chance import written
 from tests.impl.actor.alone import GatedHandler, alone, program_of
-from tests.impl.virtual import virtual
 
 PIPE = Path(__file__).parent / "pipe"
 LINES = 40
@@ -161,27 +160,24 @@ states: {reading: {initial: true, on: {line: {to: reading, set: {read: msg.at}}}
 }
 
 
-def test_an_answer_for_which_there_is_no_room_comes_when_there_is_some(tmp_path: Path) -> None:
+async def test_an_answer_for_which_there_is_no_room_comes_when_there_is_some(tmp_path: Path) -> None:
     """Each answer sends a line, and the next one asks for another: one that were lost would be the last."""
     program = program_of(tmp_path, FETCHING)
 
-    async def story() -> None:
-        async with SystemCluster(program, environment=lambda name: Environment(handlers={"fetch": NullHandler()})) as c:
-            await c.kill("reader")
-            await c.kill("writer")
-            c.disks = {name: Disk() for name in c.disks}
-            await c.start("writer")
-            await c.settle()
-            writer = c.held("fetching:1", "writer")
-            assert writer is not None
-            assert (len(queued(writer, 0)), len(c.actors["writer"].table.held)) == (2, 1), "full, and an answer waits"
-            await c.start("reader")
-            await asyncio.sleep(60)
-            reader = c.held("fetching:1", "reader")
-            assert reader is not None
-            assert reader.core.view(reader.record) == {"read": 6}
-
-    virtual(story())
+    async with SystemCluster(program, environment=lambda name: Environment(handlers={"fetch": NullHandler()})) as c:
+        await c.kill("reader")
+        await c.kill("writer")
+        c.disks = {name: Disk() for name in c.disks}
+        await c.start("writer")
+        await c.settle()
+        writer = c.held("fetching:1", "writer")
+        assert writer is not None
+        assert (len(queued(writer, 0)), len(c.actors["writer"].table.held)) == (2, 1), "full, and an answer waits"
+        await c.start("reader")
+        await asyncio.sleep(60)
+        reader = c.held("fetching:1", "reader")
+        assert reader is not None
+        assert reader.core.view(reader.record) == {"read": 6}
 
 
 def test_crashes_and_faults_of_the_network_change_nothing_of_a_fifo_in_the_model() -> None:
@@ -229,32 +225,29 @@ states: {reading: {initial: true, on: {letter: {to: reading, set: {read: msg.at}
 }
 
 
-def test_a_run_is_not_forgotten_before_its_last_message_is_taken(tmp_path: Path) -> None:
+async def test_a_run_is_not_forgotten_before_its_last_message_is_taken(tmp_path: Path) -> None:
     """However long its receiver is away; then the run goes as any other."""
     program = program_of(tmp_path, LETTERS)
     options = ActorOptions(retire_after=3, seed=0, backoff=Backoff(0.1, 0.5, 0.5))
 
-    async def story() -> None:
-        async with SystemCluster(program, options=options) as c:
-            await c.kill("reader")
-            writer, reader = c.actors["writer"], c.players["reader"]
-            await writer.begin("writer:1", "writer", "write", {}, {"reader": reader})
-            for event in ("write", "finish"):
-                await writer.tell("writer:1", "writer", event)
-            for _ in range(20):
-                await c.clock.advance()
-            held = c.held("writer:1", "writer")
-            assert held is not None
-            assert (held.state, len(queued(held, 0))) == ("done", 2)
-            await c.start("reader")
-            await asyncio.sleep(10)
-            found = c.held("writer:1", "reader")
-            assert found is not None
-            assert found.core.view(found.record) == {"read": 2}
-            await c.advance(8)
-            assert c.held("writer:1", "writer") is None
-
-    virtual(story())
+    async with SystemCluster(program, options=options) as c:
+        await c.kill("reader")
+        writer, reader = c.actors["writer"], c.players["reader"]
+        await writer.begin("writer:1", "writer", "write", {}, {"reader": reader})
+        for event in ("write", "finish"):
+            await writer.tell("writer:1", "writer", event)
+        for _ in range(20):
+            await c.clock.advance()
+        held = c.held("writer:1", "writer")
+        assert held is not None
+        assert (held.state, len(queued(held, 0))) == ("done", 2)
+        await c.start("reader")
+        await asyncio.sleep(10)
+        found = c.held("writer:1", "reader")
+        assert found is not None
+        assert found.core.view(found.record) == {"read": 2}
+        await c.advance(8)
+        assert c.held("writer:1", "writer") is None
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -314,19 +307,16 @@ def test_a_channel_has_room_for_as_many_messages_as_it_says(tmp_path: Path) -> N
         session.check_room(program, writer, ())
 
 
-def test_a_machine_that_stands_from_the_first_start_on_begins_its_work_once(tmp_path: Path) -> None:
+async def test_a_machine_that_stands_from_the_first_start_on_begins_its_work_once(tmp_path: Path) -> None:
     """A tick begins what is new, and nothing again; a restart begins it anew."""
     program, disk, handler = program_of(tmp_path, FETCHING), Disk(), GatedHandler()
 
-    async def story() -> None:
-        for starts in (1, 2):
-            clock = HandClock()
-            actor = alone(program, "writer", MemoryStore(disk), {"fetch": handler}, clock)
-            await actor.start()
-            await clock.advance(4)
-            await asyncio.sleep(1)
-            assert actor.table.instances[RecordKey("fetching:1", "writer")].state == "fetching"
-            assert handler.runs == starts
-            await actor.stop()
-
-    virtual(story())
+    for starts in (1, 2):
+        clock = HandClock()
+        actor = alone(program, "writer", MemoryStore(disk), {"fetch": handler}, clock)
+        await actor.start()
+        await clock.advance(4)
+        await asyncio.sleep(1)
+        assert actor.table.instances[RecordKey("fetching:1", "writer")].state == "fetching"
+        assert handler.runs == starts
+        await actor.stop()

@@ -142,42 +142,36 @@ def test_what_is_promised_twice_is_refused_in_every_machine_and_run(
         virtual(story())
 
 
-def test_a_machine_that_nothing_has_begun_counts_as_in_its_first_state(tmp_path: Path) -> None:
+async def test_a_machine_that_nothing_has_begun_counts_as_in_its_first_state(tmp_path: Path) -> None:
     program = program_of(tmp_path, VOTE)
 
-    async def story() -> None:
-        actor = alone(program, "voter", MemoryStore(Disk()), {}, HandClock(), options=ActorOptions(seed=0))
-        await actor.start()
-        for voter in range(2):
-            await actor.begin("own:1", f"voter[{voter}]", "agree", {}, {})
-            with pytest.raises(ActorError, match="it breaks the contract `decide`: All have agreed"):
-                await actor.tell("own:1", "voter[0]", "decide")
-        await actor.begin("own:1", "voter[2]", "agree", {}, {})
-        await actor.tell("own:1", "voter[0]", "decide")
-        assert [m.record[0] for m in actor.table.instances.values()] == ["decided", "closed", "closed"]
-        await actor.stop()
-
-    virtual(story())
+    actor = alone(program, "voter", MemoryStore(Disk()), {}, HandClock(), options=ActorOptions(seed=0))
+    await actor.start()
+    for voter in range(2):
+        await actor.begin("own:1", f"voter[{voter}]", "agree", {}, {})
+        with pytest.raises(ActorError, match="it breaks the contract `decide`: All have agreed"):
+            await actor.tell("own:1", "voter[0]", "decide")
+    await actor.begin("own:1", "voter[2]", "agree", {}, {})
+    await actor.tell("own:1", "voter[0]", "decide")
+    assert [m.record[0] for m in actor.table.instances.values()] == ["decided", "closed", "closed"]
+    await actor.stop()
 
 
-def test_each_machine_that_nothing_has_begun_counts_as_in_its_own_first_state(tmp_path: Path) -> None:
+async def test_each_machine_that_nothing_has_begun_counts_as_in_its_own_first_state(tmp_path: Path) -> None:
     """The third voter has agreed from the start."""
     files = {name: text.replace("v.agreed for", "v.state != open for") for name, text in VOTE.items()}
     voter = files["roles/voter.yaml"].replace("initial: true", "initial: 'self != voter[2]'")
     files["roles/voter.yaml"] = voter.replace("closed: {on", "closed: {initial: 'self == voter[2]', on")
     program = program_of(tmp_path, files)
 
-    async def story() -> None:
-        actor = alone(program, "voter", MemoryStore(Disk()), {}, HandClock(), options=ActorOptions(seed=0))
-        await actor.start()
-        await actor.begin("own:1", "voter[0]", "agree", {}, {})
-        with pytest.raises(ActorError, match="it breaks the contract `decide`: All have agreed"):
-            await actor.tell("own:1", "voter[0]", "decide")
-        await actor.begin("own:1", "voter[1]", "agree", {}, {})
+    actor = alone(program, "voter", MemoryStore(Disk()), {}, HandClock(), options=ActorOptions(seed=0))
+    await actor.start()
+    await actor.begin("own:1", "voter[0]", "agree", {}, {})
+    with pytest.raises(ActorError, match="it breaks the contract `decide`: All have agreed"):
         await actor.tell("own:1", "voter[0]", "decide")
-        await actor.stop()
-
-    virtual(story())
+    await actor.begin("own:1", "voter[1]", "agree", {}, {})
+    await actor.tell("own:1", "voter[0]", "decide")
+    await actor.stop()
 
 
 def test_decisions_of_one_turn_see_each_other(stock: Program) -> None:
@@ -199,30 +193,24 @@ def test_decisions_of_one_turn_see_each_other(stock: Program) -> None:
     assert virtual(story((3, 1, 2))) == {("own:3", "broker[0]"): 2}
 
 
-def test_a_client_is_held_to_the_contract_too(stock: Program) -> None:
-    async def story() -> None:
-        actor = broker(stock, Disk(), None)
-        await actor.start()
-        await actor.begin("own:1", "broker[0]", "ask", {}, {})
-        with pytest.raises(ActorError, match="it breaks the contract `granted`: It grants no more"):
-            await actor.tell("own:1", "broker[0]", "granted", {"units": 4})
-        await actor.tell("own:1", "broker[0]", "granted", {"units": 3})
-        assert units(actor) == {("own:1", "broker[0]"): 3}
-        await actor.stop()
-
-    virtual(story())
+async def test_a_client_is_held_to_the_contract_too(stock: Program) -> None:
+    actor = broker(stock, Disk(), None)
+    await actor.start()
+    await actor.begin("own:1", "broker[0]", "ask", {}, {})
+    with pytest.raises(ActorError, match="it breaks the contract `granted`: It grants no more"):
+        await actor.tell("own:1", "broker[0]", "granted", {"units": 4})
+    await actor.tell("own:1", "broker[0]", "granted", {"units": 3})
+    assert units(actor) == {("own:1", "broker[0]"): 3}
+    await actor.stop()
 
 
-def test_a_lease_that_may_not_be_closed_early_is_not() -> None:
-    async def story() -> None:
-        async with Cluster(units=2, settings={"close_early": False}, options=ActorOptions(seed=0)) as c:
-            c.broker.environment.policies["broker"] = Answers("denied", {"nonsense": 1})
-            lease = await c.lease(1, until=60, term=30)
-            with pytest.raises(ActorError, match="it breaks the contract `close`: The holder has no more use"):
-                await c.tenant.tell(lease, "service_manager", "close")
-            assert c.state(lease)[0] == "ticketing"
-
-    virtual(story())
+async def test_a_lease_that_may_not_be_closed_early_is_not() -> None:
+    async with Cluster(units=2, settings={"close_early": False}, options=ActorOptions(seed=0)) as c:
+        c.broker.environment.policies["broker"] = Answers("denied", {"nonsense": 1})
+        lease = await c.lease(1, until=60, term=30)
+        with pytest.raises(ActorError, match="it breaks the contract `close`: The holder has no more use"):
+            await c.tenant.tell(lease, "service_manager", "close")
+        assert c.state(lease)[0] == "ticketing"
 
 
 @pytest.mark.parametrize(
@@ -232,7 +220,7 @@ def test_a_lease_that_may_not_be_closed_early_is_not() -> None:
         (2, [0, 1], (["ticketed", "ticketing"], ["active"])),  # both units for each
     ],
 )
-def test_leases_of_contention_share_the_units_of_their_site(granted: int, placed: list[int], states: Any) -> None:
+async def test_leases_of_contention_share_the_units_of_their_site(granted: int, placed: list[int], states: Any) -> None:
     """Policies that promise all to everybody: the contracts of `contention` hold over its leases, in two runs."""
     program = compile_system(load("contention", {"max_units": 2}))
 
@@ -252,24 +240,19 @@ def test_leases_of_contention_share_the_units_of_their_site(granted: int, placed
         handlers = {verb: Up() for verb in ("setup", "modify", "teardown", "join", "leave")}
         return Environment({role: answers[role] for role in roles}, handlers, credentials=NoCredentials())  # type: ignore[misc]
 
-    async def story() -> None:
-        options = ActorOptions(seed=0, backoff=Backoff(first=0.01, longest=0.05))
-        async with SystemCluster(program, options=options, environment=made) as c:
-            for run, n in ((1, 0), (2, 1)):
-                manager, machine = c.actors["service_manager"], f"service_manager[{n}]"
-                await manager.begin(
-                    f"service_manager:{run}", machine, "demand", {"units": granted, "end": 9}, c.players
-                )
-                await asyncio.sleep(2)
-            for actor, role, wanted in (("broker", "broker", states[0]), ("site", "authority", states[1])):
-                held = [
-                    c.actors[actor].table.instances.get(RecordKey(f"service_manager:{n + 1}", f"{role}[{n}]"))
-                    for n in (0, 1)
-                ]
-                assert [m.state for m in held if m is not None] == wanted
-            assert c.actors["broker"].counts["policy errors"] + c.actors["site"].counts["policy errors"] >= 1
-
-    virtual(story())
+    options = ActorOptions(seed=0, backoff=Backoff(first=0.01, longest=0.05))
+    async with SystemCluster(program, options=options, environment=made) as c:
+        for run, n in ((1, 0), (2, 1)):
+            manager, machine = c.actors["service_manager"], f"service_manager[{n}]"
+            await manager.begin(f"service_manager:{run}", machine, "demand", {"units": granted, "end": 9}, c.players)
+            await asyncio.sleep(2)
+        for actor, role, wanted in (("broker", "broker", states[0]), ("site", "authority", states[1])):
+            held = [
+                c.actors[actor].table.instances.get(RecordKey(f"service_manager:{n + 1}", f"{role}[{n}]"))
+                for n in (0, 1)
+            ]
+            assert [m.state for m in held if m is not None] == wanted
+        assert c.actors["broker"].counts["policy errors"] + c.actors["site"].counts["policy errors"] >= 1
 
 
 @pytest.mark.parametrize(
@@ -316,7 +299,7 @@ def test_numbers_of_machines_are_those_of_one_run(tmp_path: Path, when: str, rea
     assert ("granted" in program.roles["broker"].contracts) == (not reason)
 
 
-def test_a_contract_over_the_machines_that_a_record_names_is_enforced(tmp_path: Path) -> None:
+async def test_a_contract_over_the_machines_that_a_record_names_is_enforced(tmp_path: Path) -> None:
     files = {
         "system.yaml": """
 system: turns
@@ -340,14 +323,11 @@ states:
     program = program_of(tmp_path, files)
     assert not_enforced(load(tmp_path)) == ()
 
-    async def story() -> None:
-        async with SystemCluster(program) as c:
-            for who in ("guest[1]", "guest[2]"):
-                await c.actors["desk"].tell("turns:1", "desk", "call", {"who": who, "bell": "left"})
-            with pytest.raises(ActorError, match="Each once"):
-                await c.actors["desk"].tell("turns:1", "desk", "call", {"who": "guest[1]", "bell": "right"})
-
-    virtual(story())
+    async with SystemCluster(program) as c:
+        for who in ("guest[1]", "guest[2]"):
+            await c.actors["desk"].tell("turns:1", "desk", "call", {"who": who, "bell": "left"})
+        with pytest.raises(ActorError, match="Each once"):
+            await c.actors["desk"].tell("turns:1", "desk", "call", {"who": "guest[1]", "bell": "right"})
 
 
 def test_an_event_that_one_action_gives_at_any_time_has_no_contract(tmp_path: Path) -> None:
@@ -357,19 +337,16 @@ def test_an_event_that_one_action_gives_at_any_time_has_no_contract(tmp_path: Pa
     assert found.reason == "`gift` lets the event come at any time"
 
 
-def test_either_of_two_actions_may_give_an_event(tmp_path: Path) -> None:
+async def test_either_of_two_actions_may_give_an_event(tmp_path: Path) -> None:
     more = "  gift: {to: broker, event: granted, when: event.units == 4, doc: Four are a gift.}\n"
     program = program_of(tmp_path, {**STOCK, "system.yaml": STOCK["system.yaml"] + more})
 
-    async def story() -> None:
-        actor = broker(program, Disk(), None)
-        await actor.start()
-        for run in (1, 2):
-            await actor.begin(f"own:{run}", "broker[0]", "ask", {}, {})
-        with pytest.raises(ActorError, match=r"the contract `granted` and `gift`: It grants .* Four are a gift"):
-            await actor.tell("own:1", "broker[0]", "granted", {"units": 5})
-        await actor.tell("own:1", "broker[0]", "granted", {"units": 4})
-        await actor.tell("own:2", "broker[0]", "granted", {"units": 4})
-        await actor.stop()
-
-    virtual(story())
+    actor = broker(program, Disk(), None)
+    await actor.start()
+    for run in (1, 2):
+        await actor.begin(f"own:{run}", "broker[0]", "ask", {}, {})
+    with pytest.raises(ActorError, match=r"the contract `granted` and `gift`: It grants .* Four are a gift"):
+        await actor.tell("own:1", "broker[0]", "granted", {"units": 5})
+    await actor.tell("own:1", "broker[0]", "granted", {"units": 4})
+    await actor.tell("own:2", "broker[0]", "granted", {"units": 4})
+    await actor.stop()

@@ -226,26 +226,23 @@ def test_a_command_answers_with_its_last_line(shop: Program, caplog: pytest.LogC
 # Identifiers
 
 
-def test_a_restarted_task_keeps_its_identifier_and_a_new_entry_gets_another(shop: Program) -> None:
+async def test_a_restarted_task_keeps_its_identifier_and_a_new_entry_gets_another(shop: Program) -> None:
     disk, handler = Disk(), Looks()
 
-    async def story() -> None:
+    actor = made(shop, disk, handler)
+    await actor.start()
+    await actor.begin(*RUN, "order", {}, {})
+    await asyncio.sleep(0.01)
+    for _ in range(2):
+        await actor.kill()
+        disk.crash()
         actor = made(shop, disk, handler)
         await actor.start()
-        await actor.begin(*RUN, "order", {}, {})
         await asyncio.sleep(0.01)
-        for _ in range(2):
-            await actor.kill()
-            disk.crash()
-            actor = made(shop, disk, handler)
-            await actor.start()
-            await asyncio.sleep(0.01)
-        await actor.recover(*RUN)
-        await actor.tell(*RUN, "order")  # the state is entered again
-        await asyncio.sleep(0.01)
-        await actor.stop()
-
-    virtual(story())
+    await actor.recover(*RUN)
+    await actor.tell(*RUN, "order")  # the state is entered again
+    await asyncio.sleep(0.01)
+    await actor.stop()
     assert [(a.task, a.incarnation) for a in handler.actions] == [
         ("own:1/owner/look/1", 1), ("own:1/owner/look/1", 2), ("own:1/owner/look/1", 3), ("own:1/owner/look/1", 3),
         ("own:1/owner/look/2", 3),
@@ -254,7 +251,7 @@ def test_a_restarted_task_keeps_its_identifier_and_a_new_entry_gets_another(shop
     assert numbers == sorted(set(numbers))
 
 
-def test_units_too_are_set_up_under_one_identifier_by_every_incarnation() -> None:
+async def test_units_too_are_set_up_under_one_identifier_by_every_incarnation() -> None:
     """Of a unit, whose machine outlives leases, the identifier goes on from lease to lease, and never comes again."""
 
     class Slow(SimulatedHandler):
@@ -268,33 +265,30 @@ def test_units_too_are_set_up_under_one_identifier_by_every_incarnation() -> Non
 
     handler = Slow()
 
-    async def story() -> None:
-        async with Cluster(units=1, handler=handler) as c:
-            first = await began(c, "tenant:1")
-            for n in range(2):
-                handler.wait = n == 0
-                await c.kill(SITE)
-                await c.start(SITE)
-                await asyncio.sleep(0.5)
-            assert c.state(first) == ("active", "ticketed", "active")
-            tasks = list(handler.world.units["unit-0"].tasks)
-            assert tasks == [(tasks[0][0], n) for n in (1, 2, 3)]
-            assert tasks[0][0].startswith("site/unit[0]/run_setup/")
-            await c.tenant.tell(first, "service_manager", "close")
-            await asyncio.sleep(1)
-            await c.settle()
-            second = await began(c, "tenant:2")
-            await c.settle()
-            assert c.state(second)[2] == "active"
-            later = [task for task, _ in handler.world.units["unit-0"].tasks[3:]]
-            assert len({tasks[0][0], *later}) == len(later) + 1
-
     async def began(c: Cluster, lease: str) -> str:
         await c.tenant.command("service_manager", "demand", lease, 1, 60, 30)
         await asyncio.sleep(1)
         return lease
 
-    virtual(story())
+    async with Cluster(units=1, handler=handler) as c:
+        first = await began(c, "tenant:1")
+        for n in range(2):
+            handler.wait = n == 0
+            await c.kill(SITE)
+            await c.start(SITE)
+            await asyncio.sleep(0.5)
+        assert c.state(first) == ("active", "ticketed", "active")
+        tasks = list(handler.world.units["unit-0"].tasks)
+        assert tasks == [(tasks[0][0], n) for n in (1, 2, 3)]
+        assert tasks[0][0].startswith("site/unit[0]/run_setup/")
+        await c.tenant.tell(first, "service_manager", "close")
+        await asyncio.sleep(1)
+        await c.settle()
+        second = await began(c, "tenant:2")
+        await c.settle()
+        assert c.state(second)[2] == "active"
+        later = [task for task, _ in handler.world.units["unit-0"].tasks[3:]]
+        assert len({tasks[0][0], *later}) == len(later) + 1
 
 
 LIFE = """

@@ -57,17 +57,14 @@ async def _attacked(message: str, attacks: list[Attack]) -> list[str]:
 
 
 @pytest.mark.parametrize("message", MESSAGES)
-def test_the_genuine_message_is_taken_at_that_moment(message: str) -> None:
+async def test_the_genuine_message_is_taken_at_that_moment(message: str) -> None:
     """Else the attacks would show nothing."""
 
-    async def story() -> None:
-        async with scene(message) as s:
-            before = s.snapshot()
-            reply = await s.receiver.receive(s.frame)
-            assert reply.answer is Delivery.TAKEN
-            assert s.snapshot() != before
-
-    virtual(story())
+    async with scene(message) as s:
+        before = s.snapshot()
+        reply = await s.receiver.receive(s.frame)
+        assert reply.answer is Delivery.TAKEN
+        assert s.snapshot() != before
 
 
 def test_a_ticket_is_redeemed_by_one_machine_of_the_site() -> None:
@@ -88,66 +85,57 @@ def test_a_ticket_is_redeemed_by_one_machine_of_the_site() -> None:
 
 
 @pytest.mark.parametrize("message", MESSAGES)
-def test_a_refused_message_takes_nobody_s_place(message: str) -> None:
+async def test_a_refused_message_takes_nobody_s_place(message: str) -> None:
     """An actor of the right role that nobody has heard of yet speaks out of turn; then the right one speaks."""
 
-    async def story() -> None:
-        async with scene(message) as s:
-            held = s.receiver.table.instances
-            peers = {key: list(instance.peers) for key, instance in held.items()}
-            for attack in ATTACKS:
-                if attack.about in ("sender", "role", "origin") and attack.of(message):
-                    assert (await s.receiver.receive(attack.make(s))).answer is not Delivery.TAKEN
-                    s.receiver.identity.trust = s.trust
-            assert {key: list(instance.peers) for key, instance in held.items()} == peers
-            assert (await s.receiver.receive(s.frame)).answer is Delivery.TAKEN
-
-    virtual(story())
+    async with scene(message) as s:
+        held = s.receiver.table.instances
+        peers = {key: list(instance.peers) for key, instance in held.items()}
+        for attack in ATTACKS:
+            if attack.about in ("sender", "role", "origin") and attack.of(message):
+                assert (await s.receiver.receive(attack.make(s))).answer is not Delivery.TAKEN
+                s.receiver.identity.trust = s.trust
+        assert {key: list(instance.peers) for key, instance in held.items()} == peers
+        assert (await s.receiver.receive(s.frame)).answer is Delivery.TAKEN
 
 
-def test_who_is_refused_does_not_become_the_neighbour_that_nobody_has_heard_of() -> None:
+async def test_who_is_refused_does_not_become_the_neighbour_that_nobody_has_heard_of() -> None:
     """Else any actor of the role could keep the right one away, or make its numbers old."""
 
-    async def story() -> None:
-        async with scene("update_ticket") as s:
-            held = s.receiver.table.instances[RecordKey(LEASE, "service_manager")]
-            slot = next(n for n, (role, _) in enumerate(held.core.neighbours) if role == "authority")
-            held.peers[slot] = ""
-            record = held.record
-            frame = s.sealed(
-                by=SOUTH, sender=SOUTH, sending_machine="authority", message="update_lease", number=9,
-                fields={"units": [1], "lost": [], "renewed": [], "end": 10, "properties": [0] * 4, "reason": 0},
-                credential=None,
-            )  # fmt: skip
-            reply = await s.receiver.receive(frame)
-            assert reply.reason == "service_manager refuses update_lease: no lease was asked for"
-            assert (held.peers[slot], held.record) == ("", record)
-
-    virtual(story())
+    async with scene("update_ticket") as s:
+        held = s.receiver.table.instances[RecordKey(LEASE, "service_manager")]
+        slot = next(n for n, (role, _) in enumerate(held.core.neighbours) if role == "authority")
+        held.peers[slot] = ""
+        record = held.record
+        frame = s.sealed(
+            by=SOUTH, sender=SOUTH, sending_machine="authority", message="update_lease", number=9,
+            fields={"units": [1], "lost": [], "renewed": [], "end": 10, "properties": [0] * 4, "reason": 0},
+            credential=None,
+        )  # fmt: skip
+        reply = await s.receiver.receive(frame)
+        assert reply.reason == "service_manager refuses update_lease: no lease was asked for"
+        assert (held.peers[slot], held.record) == ("", record)
 
 
-def test_the_newest_incarnation_is_remembered_in_the_store_and_its_address() -> None:
-    async def story() -> None:
-        async with scene("extend_ticket") as s:
-            number = s.envelope.number
-            later = {"epoch": 5, "began": 50, "commits": 60}
-            said = (await s.receiver.receive(s.sealed(**later, reply_to="memory:elsewhere"))).answer
-            assert said is Delivery.TAKEN
-            for epoch in (1, 4):
-                reply = await s.receiver.receive(s.sealed(epoch=epoch, number=number + 1))
-                assert reply.reason == f"alice has a newer incarnation (5, not {epoch})"
-            kept = s.receiver.store.disk.metadata  # type: ignore[attr-defined]
-            heard = f"5 {s.envelope.store} 50 60 {s.keys['alice'].public.fingerprint}".encode()
-            assert (kept["epoch of alice"], kept["address of alice"]) == (heard, b"memory:elsewhere")
-            trusted = s.trust.actors["alice"]
-            s.receiver.identity.trust = Trust({**s.trust.actors, "alice": replace(trusted, address="")})
-            assert s.receiver.messages.address_of("alice") == "memory:elsewhere"
-            assert s.receiver.messages.address_of("nobody") == ""
-            s.receiver.identity.trust = s.trust
-            assert s.receiver.messages.address_of("alice") == "memory:alice"  # the operator's word counts
-            assert (await s.receiver.receive(s.sealed(**later, number=number + 1))).answer is Delivery.TAKEN
-
-    virtual(story())
+async def test_the_newest_incarnation_is_remembered_in_the_store_and_its_address() -> None:
+    async with scene("extend_ticket") as s:
+        number = s.envelope.number
+        later = {"epoch": 5, "began": 50, "commits": 60}
+        said = (await s.receiver.receive(s.sealed(**later, reply_to="memory:elsewhere"))).answer
+        assert said is Delivery.TAKEN
+        for epoch in (1, 4):
+            reply = await s.receiver.receive(s.sealed(epoch=epoch, number=number + 1))
+            assert reply.reason == f"alice has a newer incarnation (5, not {epoch})"
+        kept = s.receiver.store.disk.metadata  # type: ignore[attr-defined]
+        heard = f"5 {s.envelope.store} 50 60 {s.keys['alice'].public.fingerprint}".encode()
+        assert (kept["epoch of alice"], kept["address of alice"]) == (heard, b"memory:elsewhere")
+        trusted = s.trust.actors["alice"]
+        s.receiver.identity.trust = Trust({**s.trust.actors, "alice": replace(trusted, address="")})
+        assert s.receiver.messages.address_of("alice") == "memory:elsewhere"
+        assert s.receiver.messages.address_of("nobody") == ""
+        s.receiver.identity.trust = s.trust
+        assert s.receiver.messages.address_of("alice") == "memory:alice"  # the operator's word counts
+        assert (await s.receiver.receive(s.sealed(**later, number=number + 1))).answer is Delivery.TAKEN
 
 
 @pytest.fixture(scope="module")
@@ -156,37 +144,36 @@ def estate_program(tmp_path_factory: pytest.TempPathFactory) -> Program:
 
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: answer.words)
-def test_a_wrong_answer_to_a_message_with_large_values_changes_nothing(answer: Answer, estate_program: Program) -> None:
+async def test_a_wrong_answer_to_a_message_with_large_values_changes_nothing(
+    answer: Answer, estate_program: Program
+) -> None:
     """The sender says nothing but this message and its values, not without end, and the right answer comes to it."""
 
-    async def story() -> None:
-        async with estate(estate_program) as e:
-            await e.put({0: "x"}, "bob:1")
-            await e.put({n: properties(n, 300) for n in range(100)})
-            alice, before = e.actors["alice"], len(e.sent)
-            forging = True
+    async with estate(estate_program) as e:
+        await e.put({0: "x"}, "bob:1")
+        await e.put({n: properties(n, 300) for n in range(100)})
+        alice, before = e.actors["alice"], len(e.sent)
+        forging = True
 
-            async def forged(address: str, frame: bytes) -> Reply:
-                if not forging:
-                    return await MemoryTransport.send(alice.transport, address, frame)
-                e.sent.append(("memory:alice", address, frame))
-                (pending,) = alice.outbox.of(RecordKey(RUN, OWNER))
-                return answer.answer(dict(pending.pages), frame.startswith(pages.START))
-
-            alice.transport.send = forged  # type: ignore[method-assign]
-            await alice.tell(RUN, OWNER, "offer")
+        async def forged(address: str, frame: bytes) -> Reply:
+            if not forging:
+                return await MemoryTransport.send(alice.transport, address, frame)
+            e.sent.append(("memory:alice", address, frame))
             (pending,) = alice.outbox.of(RecordKey(RUN, OWNER))
-            while pending.tries < 3:
-                await asyncio.sleep(0.001)
-            frames = [frame for _, _, frame in e.sent[before:]]
-            mine = {pages.frame_of("alice", body) for body in pending.pages.values()}
-            assert set(frames) <= {pending.body, *mine}
-            assert (answer.sent == ONCE) == (set(frames) == {pending.body})
-            assert len(frames) <= 4 * ROUNDS * (len(mine) + 1)
-            assert e.record(RUN, OWNER)[0] == "telling"
-            assert RecordKey(RUN, KEEPER) not in e.actors["clerk"].table.instances
-            forging = False
-            await e.settle()
-            assert e.same()
+            return answer.answer(dict(pending.pages), frame.startswith(pages.START))
 
-    virtual(story())
+        alice.transport.send = forged  # type: ignore[method-assign]
+        await alice.tell(RUN, OWNER, "offer")
+        (pending,) = alice.outbox.of(RecordKey(RUN, OWNER))
+        while pending.tries < 3:
+            await asyncio.sleep(0.001)
+        frames = [frame for _, _, frame in e.sent[before:]]
+        mine = {pages.frame_of("alice", body) for body in pending.pages.values()}
+        assert set(frames) <= {pending.body, *mine}
+        assert (answer.sent == ONCE) == (set(frames) == {pending.body})
+        assert len(frames) <= 4 * ROUNDS * (len(mine) + 1)
+        assert e.record(RUN, OWNER)[0] == "telling"
+        assert RecordKey(RUN, KEEPER) not in e.actors["clerk"].table.instances
+        forging = False
+        await e.settle()
+        assert e.same()

@@ -363,16 +363,14 @@ def test_without_a_probe_a_command_cannot_say_what_is_up() -> None:
     assert asyncio.run(CommandHandler(setup="true").is_up("u-0")) is None
 
 
-def test_a_probe_that_hangs_is_killed_when_it_is_given_up(tmp_path: Path) -> None:
+@pytest.mark.real_time
+async def test_a_probe_that_hangs_is_killed_when_it_is_given_up(tmp_path: Path) -> None:
     file = tmp_path / "pid"
 
-    async def story() -> None:
-        handler = CommandHandler(probe=["sh", "-c", f"echo $$ >{file}; sleep 600"])
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.5):
-                await handler.is_up("u-0")
-
-    asyncio.run(story())
+    handler = CommandHandler(probe=["sh", "-c", f"echo $$ >{file}; sleep 600"])
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5):
+            await handler.is_up("u-0")
     until(lambda: gone(pid_in(file)))
 
 
@@ -416,20 +414,18 @@ def test_what_others_are_told_of_a_unit_is_in_the_last_line() -> None:
 
 
 @pytest.mark.parametrize("spare", range(10))
-def test_without_descriptors_a_command_was_not_begun_and_leaves_nothing(tmp_path: Path, spare: int) -> None:
+@pytest.mark.real_time
+async def test_without_descriptors_a_command_was_not_begun_and_leaves_nothing(tmp_path: Path, spare: int) -> None:
     handler = CommandHandler(directory=tmp_path / "locks", setup=["sh", "-c", "echo {}"], probe="true")
 
-    async def story() -> None:
-        await handler.act(action())
-        before = len(os.listdir("/proc/self/fd"))
-        for number in range(2, 5):
-            with few_descriptors(spare):
-                (end,) = await asyncio.gather(handler.act(action(number=number)), return_exceptions=True)
-            assert isinstance(end, NotBegun) or descriptors.is_passing(end) or end.well, repr(end)  # type: ignore
-        assert len(os.listdir("/proc/self/fd")) == before
-        assert (await handler.act(action(number=9))).well
-
-    asyncio.run(story())
+    await handler.act(action())
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(2, 5):
+        with few_descriptors(spare):
+            (end,) = await asyncio.gather(handler.act(action(number=number)), return_exceptions=True)
+        assert isinstance(end, NotBegun) or descriptors.is_passing(end) or end.well, repr(end)  # type: ignore
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert (await handler.act(action(number=9))).well
 
 
 def test_what_is_cancelled_closes_its_pipes_though_a_daemon_keeps_the_other_ends(tmp_path: Path) -> None:

@@ -888,21 +888,19 @@ def test_whether_a_unit_is_up_is_whether_its_first_process_runs(base: Path) -> N
         is_up("../u-0")
 
 
-def test_whether_a_unit_is_up_is_said_while_all_threads_act(base: Path) -> None:
-    async def story() -> None:
-        handler = ProcessHandler(base, parallel=1)
-        await handler.act(action("setup", 1))
-        gate = threading.Event()
-        busy = asyncio.get_running_loop().run_in_executor(handler._pool, gate.wait)
-        async with asyncio.timeout(5):
-            assert await handler.is_up("u-0")
-        gate.set()
-        await busy
-        await handler.act(action("teardown", 2))
-        assert not await handler.is_up("u-0")
-        await handler.close()
-
-    asyncio.run(story())
+@pytest.mark.real_time
+async def test_whether_a_unit_is_up_is_said_while_all_threads_act(base: Path) -> None:
+    handler = ProcessHandler(base, parallel=1)
+    await handler.act(action("setup", 1))
+    gate = threading.Event()
+    busy = asyncio.get_running_loop().run_in_executor(handler._pool, gate.wait)
+    async with asyncio.timeout(5):
+        assert await handler.is_up("u-0")
+    gate.set()
+    await busy
+    await handler.act(action("teardown", 2))
+    assert not await handler.is_up("u-0")
+    await handler.close()
 
 
 def test_what_the_system_lacks_is_no_failure_and_says_nothing_about_a_unit(base: Path) -> None:
@@ -940,27 +938,25 @@ def test_a_unit_has_the_limit_of_descriptors_of_before(base: Path) -> None:
     assert line.split()[3:5] == [str(soft), str(hard)]
 
 
-def test_a_unit_cannot_fill_its_site_s_disk(base: Path) -> None:
+@pytest.mark.real_time
+async def test_a_unit_cannot_fill_its_site_s_disk(base: Path) -> None:
     """Its files have a size at most, and its log is cut while it writes on."""
     script = "import sys, time; print('y' * 99, flush=True); [print(n, 'x' * 1000) for n in range(2000)]; print('last')"
     script += "; sys.stdout.flush(); open('big', 'w').write('z' * 3_000_000)"
     settings: Any = {"command": [sys.executable, "-c", script + "; time.sleep(600)"], "log_bytes": 100_000}
 
-    async def story() -> None:
-        handler = ProcessHandler(base, grace=0.2, limits={"file_bytes": 2_500_000}, **settings)
-        await handler.act(action("setup", 1))
-        folder = base / "u-0"
-        deadline = time.monotonic() + 20
-        while await handler.is_up("u-0"):  # it is killed as it writes too large a file
-            assert time.monotonic() < deadline
-            await asyncio.sleep(0.02)
-        assert (folder / "log").stat().st_size <= 100_000
-        assert (folder / "log.1").stat().st_size <= 50_000
-        assert "last" in (folder / "log.1").read_text() + (folder / "log").read_text()
-        assert (folder / "work" / "big").stat().st_size <= 2_500_000
-        await handler.close()
-
-    asyncio.run(story())
+    handler = ProcessHandler(base, grace=0.2, limits={"file_bytes": 2_500_000}, **settings)
+    await handler.act(action("setup", 1))
+    folder = base / "u-0"
+    deadline = time.monotonic() + 20
+    while await handler.is_up("u-0"):  # it is killed as it writes too large a file
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.02)
+    assert (folder / "log").stat().st_size <= 100_000
+    assert (folder / "log.1").stat().st_size <= 50_000
+    assert "last" in (folder / "log.1").read_text() + (folder / "log").read_text()
+    assert (folder / "work" / "big").stat().st_size <= 2_500_000
+    await handler.close()
 
 
 def test_a_unit_is_not_set_up_where_its_disk_has_only_the_reserve_left(base: Path) -> None:
@@ -971,23 +967,21 @@ def test_a_unit_is_not_set_up_where_its_disk_has_only_the_reserve_left(base: Pat
     assert done.well
 
 
-def test_what_is_left_of_a_unit_is_named(base: Path) -> None:
-    async def story() -> None:
-        handler = ProcessHandler(base, grace=0.2)
-        assert await handler.left_of("u-0") == ""
-        await handler.act(action("setup", 1))
-        facts = await handler.probe("u-0")
-        assert facts is not None
-        assert await handler.left_of("u-0") == f"process {facts['pid']}"
-        await handler.act(action("teardown", 2))
-        assert await handler.left_of("u-0") == ""
-        lock = files.lock(base / "u-0" / "lock")
-        assert lock is not None
-        assert await handler.left_of("u-0") == "a process that cannot be found keeps its lock"
-        os.close(lock)
-        await handler.close()
-
-    asyncio.run(story())
+@pytest.mark.real_time
+async def test_what_is_left_of_a_unit_is_named(base: Path) -> None:
+    handler = ProcessHandler(base, grace=0.2)
+    assert await handler.left_of("u-0") == ""
+    await handler.act(action("setup", 1))
+    facts = await handler.probe("u-0")
+    assert facts is not None
+    assert await handler.left_of("u-0") == f"process {facts['pid']}"
+    await handler.act(action("teardown", 2))
+    assert await handler.left_of("u-0") == ""
+    lock = files.lock(base / "u-0" / "lock")
+    assert lock is not None
+    assert await handler.left_of("u-0") == "a process that cannot be found keeps its lock"
+    os.close(lock)
+    await handler.close()
 
 
 @pytest.mark.parametrize("verb", ["setup", "modify", "teardown", "join", "leave"])

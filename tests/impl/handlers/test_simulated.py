@@ -151,15 +151,13 @@ def test_null_does_nothing_well() -> None:
     asyncio.run(run())
 
 
-def test_a_unit_is_up_until_it_is_lost() -> None:
-    async def story() -> None:
-        handler = SimulatedHandler()
-        assert not await handler.is_up("u-0")
-        await handler.act(HandlerAction("setup", "l", "u-0", 1, {}))
-        assert await handler.is_up("u-0")
-        handler.world.lose("u-0")
-        assert not await handler.is_up("u-0")
-        await handler.act(HandlerAction("setup", "l", "u-0", 2, {}))
-        assert await handler.is_up("u-0")
-
-    asyncio.run(story())
+@pytest.mark.real_time
+async def test_a_unit_is_up_until_it_is_lost() -> None:
+    handler = SimulatedHandler()
+    assert not await handler.is_up("u-0")
+    await handler.act(HandlerAction("setup", "l", "u-0", 1, {}))
+    assert await handler.is_up("u-0")
+    handler.world.lose("u-0")
+    assert not await handler.is_up("u-0")
+    await handler.act(HandlerAction("setup", "l", "u-0", 2, {}))
+    assert await handler.is_up("u-0")

@@ -179,22 +179,19 @@ def test_more_is_told_when_debugging(watched: Any, shown: Any) -> None:
     assert {line["event"] for line in told if line.get("well")} >= {"up", "down", "joined"}
 
 
-def test_a_refused_message_is_a_warning(watched: Any, shown: Any) -> None:
+async def test_a_refused_message_is_a_warning(watched: Any, shown: Any) -> None:
     lines = shown(form="json")
 
-    async def story() -> None:
-        async with watched(Journal) as c:
-            reply = await c.site.receive(b"leasehold1 no envelope\n{}")
-            assert reply.reason
-
-    virtual(story())
+    async with watched(Journal) as c:
+        reply = await c.site.receive(b"leasehold1 no envelope\n{}")
+        assert reply.reason
     (line,) = [line for line in map(json.loads, lines()) if line["level"] == "warning"]
     assert line["logger"] == "leasehold.journal"
     assert line["actor"] == "site"
     assert line["reason"] in line["message"]
 
 
-def test_a_store_that_fails_is_an_error_and_its_return_is_told(watched: Any, shown: Any) -> None:
+async def test_a_store_that_fails_is_an_error_and_its_return_is_told(watched: Any, shown: Any) -> None:
     lines = shown(form="json")
 
     class Failing(MemoryStore):
@@ -211,15 +208,12 @@ def test_a_store_that_fails_is_an_error_and_its_return_is_told(watched: Any, sho
 
     cluster = watched(Journal, store=store, options=ActorOptions(seed=0, reopen_pause=0.001))
 
-    async def story() -> None:
-        async with cluster as c:
-            Failing.full = True
-            await c.lease(1, until=30)
-            async with asyncio.timeout(10):
-                while not c.site.running:
-                    await asyncio.sleep(0.001)
-
-    virtual(story())
+    async with cluster as c:
+        Failing.full = True
+        await c.lease(1, until=30)
+        async with asyncio.timeout(10):
+            while not c.site.running:
+                await asyncio.sleep(0.001)
     told = [line for line in map(json.loads, lines()) if line["logger"] == "leasehold.journal"]
     (stopped,) = [line for line in told if line["level"] == "error"]
     assert stopped["actor"] == "site"

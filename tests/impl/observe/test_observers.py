@@ -323,34 +323,32 @@ def test_an_address_has_a_host_and_a_port(place: str, found: tuple[str, int] | N
             host_and_port(place)
 
 
-def test_a_watch_has_traces_only_where_they_are_asked_for_and_closes_all() -> None:
-    async def story() -> None:
-        async with Cluster(2) as c:
-            seen = watch(c.site)
-            assert seen.traces is None
-            assert seen.metrics._watchdog is seen.watchdog
-            assert len(c.site.notices.subscribers) == 2
-            c.site.running = False
-            assert seen.readiness == "site takes no steps, as it recovers or its store has failed"
-            c.site.running = True
-            seen.watchdog._blocked_since = time.monotonic() - 7.0
-            assert seen.health == seen.readiness == "the loop of site has stood still for 7.0 s"
-            seen.close()
-            assert seen.watchdog._closed.is_set()
-            assert not c.site.notices.subscribers
-            traced = watch(c.site, traces=True)
-            assert traced.traces is not None
-            assert len(c.site.notices.subscribers) == 3
-            await asyncio.to_thread(traced.close)
-            assert not c.site.notices.subscribers
-
-    asyncio.run(story())
+@pytest.mark.real_time
+async def test_a_watch_has_traces_only_where_they_are_asked_for_and_closes_all() -> None:
+    async with Cluster(2) as c:
+        seen = watch(c.site)
+        assert seen.traces is None
+        assert seen.metrics._watchdog is seen.watchdog
+        assert len(c.site.notices.subscribers) == 2
+        c.site.running = False
+        assert seen.readiness == "site takes no steps, as it recovers or its store has failed"
+        c.site.running = True
+        seen.watchdog._blocked_since = time.monotonic() - 7.0
+        assert seen.health == seen.readiness == "the loop of site has stood still for 7.0 s"
+        seen.close()
+        assert seen.watchdog._closed.is_set()
+        assert not c.site.notices.subscribers
+        traced = watch(c.site, traces=True)
+        assert traced.traces is not None
+        assert len(c.site.notices.subscribers) == 3
+        await asyncio.to_thread(traced.close)
+        assert not c.site.notices.subscribers
 
 
 # Metrics
 
 
-def test_each_count_of_an_actor_is_told_under_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_count_of_an_actor_is_told_under_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counts and values that all differ."""
     named = {
         "messages_refused": "messages refused", "messages_refused_by_peers": "refused by peers",
@@ -358,34 +356,31 @@ def test_each_count_of_an_actor_is_told_under_its_own_name(monkeypatch: pytest.M
         "followers_overtaken": "followers overtaken",
     }  # fmt: skip
 
-    async def story() -> None:
-        async with Cluster(2) as c:
-            dog = Watchdog(c.site)
-            metrics = Metrics(c.site, dog)
-            samples = read(metrics)
-            assert all(value(samples, f"{name}_total") == 0 for name in (*named, "subscriber_errors", "loop_stalls"))
-            for number, count in enumerate(named.values(), 11):
-                c.site.counts[count] = number
-            c.site.notices.masked, dog.stalls = 31, 32
-            dog._blocked_since = time.monotonic() - 100.0
-            monkeypatch.setattr(type(c.site.upcalls), "abandoned", property(lambda upcalls: 33))
-            c.site.remains.found.update(dict.fromkeys(range(34)))  # type: ignore[misc]
-            c.site.table.unaddressed.update({1: {1, 2}, 2: {3}})  # type: ignore[dict-item]
-            samples = read(metrics)
-            for number, name in enumerate(named, 11):
-                assert value(samples, f"{name}_total") == number
-            assert value(samples, "subscriber_errors_total") == 31
-            assert value(samples, "loop_stalls_total") == 32
-            assert 100 <= value(samples, "loop_stalled_seconds") < 200
-            assert value(samples, "units_left") == 34
-            assert value(samples, "policy_threads_abandoned") == 33
-            assert value(samples, "unaddressed_messages") == 3
-            assert not any(name.endswith("_created") for name, _ in samples)
-            metrics.close()
-            c.site.remains.found.clear()
-            c.site.table.unaddressed.clear()
-
-    virtual(story())
+    async with Cluster(2) as c:
+        dog = Watchdog(c.site)
+        metrics = Metrics(c.site, dog)
+        samples = read(metrics)
+        assert all(value(samples, f"{name}_total") == 0 for name in (*named, "subscriber_errors", "loop_stalls"))
+        for number, count in enumerate(named.values(), 11):
+            c.site.counts[count] = number
+        c.site.notices.masked, dog.stalls = 31, 32
+        dog._blocked_since = time.monotonic() - 100.0
+        monkeypatch.setattr(type(c.site.upcalls), "abandoned", property(lambda upcalls: 33))
+        c.site.remains.found.update(dict.fromkeys(range(34)))  # type: ignore[misc]
+        c.site.table.unaddressed.update({1: {1, 2}, 2: {3}})  # type: ignore[dict-item]
+        samples = read(metrics)
+        for number, name in enumerate(named, 11):
+            assert value(samples, f"{name}_total") == number
+        assert value(samples, "subscriber_errors_total") == 31
+        assert value(samples, "loop_stalls_total") == 32
+        assert 100 <= value(samples, "loop_stalled_seconds") < 200
+        assert value(samples, "units_left") == 34
+        assert value(samples, "policy_threads_abandoned") == 33
+        assert value(samples, "unaddressed_messages") == 3
+        assert not any(name.endswith("_created") for name, _ in samples)
+        metrics.close()
+        c.site.remains.found.clear()
+        c.site.table.unaddressed.clear()
 
 
 # Spans

@@ -26,66 +26,59 @@ def free_port() -> int:
         return port
 
 
-def test_metrics_are_served(watched: Any) -> None:
+@pytest.mark.real_time
+async def test_metrics_are_served(watched: Any) -> None:
     watches: dict[str, Watch] = {}
 
-    async def story() -> None:
-        cluster = watched(lambda actor: watches.update({actor.identity.name: watch(actor)}))
-        async with cluster as c, aiohttp.ClientSession() as client:
-            place = f"127.0.0.1:{free_port()}"
-            end = await watches[SITE].serve(place)
-            await c.lease(1, until=30)
-            async with client.get(f"http://{place}/metrics") as answer:
-                assert answer.status == 200
-                assert answer.headers["Content-Type"] == watches[SITE].metrics.content_type
-                families = {f.name for f in text_string_to_metric_families(await answer.text())}
-            assert {"leasehold_transitions", "leasehold_machines", "process_resident_memory_bytes"} <= families
-            async with client.get(f"http://{place}/leases") as answer:
-                assert answer.status == 404
-            with pytest.raises(WatchError, match=rf"metrics: nothing can listen at {place}: .*in use"):
-                await watches[SITE].serve(place)
-            await end()
-            with pytest.raises(aiohttp.ClientConnectionError):
-                await client.get(f"http://{place}/metrics")
-
-    asyncio.run(story())
+    cluster = watched(lambda actor: watches.update({actor.identity.name: watch(actor)}))
+    async with cluster as c, aiohttp.ClientSession() as client:
+        place = f"127.0.0.1:{free_port()}"
+        end = await watches[SITE].serve(place)
+        await c.lease(1, until=30)
+        async with client.get(f"http://{place}/metrics") as answer:
+            assert answer.status == 200
+            assert answer.headers["Content-Type"] == watches[SITE].metrics.content_type
+            families = {f.name for f in text_string_to_metric_families(await answer.text())}
+        assert {"leasehold_transitions", "leasehold_machines", "process_resident_memory_bytes"} <= families
+        async with client.get(f"http://{place}/leases") as answer:
+            assert answer.status == 404
+        with pytest.raises(WatchError, match=rf"metrics: nothing can listen at {place}: .*in use"):
+            await watches[SITE].serve(place)
+        await end()
+        with pytest.raises(aiohttp.ClientConnectionError):
+            await client.get(f"http://{place}/metrics")
 
 
 @pytest.mark.parametrize("place", ["9472", "127.0.0.1", "127.0.0.1:http", "127.0.0.1:70000", ":9472", ""])
-def test_what_is_no_place_is_refused(watched: Any, place: str) -> None:
-    async def story() -> None:
-        async with watched(lambda actor: None) as c:
-            with pytest.raises(WatchError, match=r"is no HOST:PORT; write, say, 127\.0\.0\.1:9472"):
-                await watch(c.site).serve(place)
-
-    asyncio.run(story())
+@pytest.mark.real_time
+async def test_what_is_no_place_is_refused(watched: Any, place: str) -> None:
+    async with watched(lambda actor: None) as c:
+        with pytest.raises(WatchError, match=r"is no HOST:PORT; write, say, 127\.0\.0\.1:9472"):
+            await watch(c.site).serve(place)
 
 
-def test_after_closing_nobody_listens_any_more(watched: Any) -> None:
-    async def story() -> None:
-        async with watched(lambda actor: None) as c:
-            watch(c.site).close()
-            assert not c.site.notices.subscribers
-
-    asyncio.run(story())
+@pytest.mark.real_time
+async def test_after_closing_nobody_listens_any_more(watched: Any) -> None:
+    async with watched(lambda actor: None) as c:
+        watch(c.site).close()
+        assert not c.site.notices.subscribers
 
 
-def test_without_opentelemetry_traces_are_refused_and_nothing_is_begun(
+@pytest.mark.real_time
+async def test_without_opentelemetry_traces_are_refused_and_nothing_is_begun(
     watched: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(sys.modules, "leasehold.impl.observe.traces", raising=False)
     monkeypatch.setitem(sys.modules, "opentelemetry.context", None)
 
-    async def story() -> None:
-        async with watched(lambda actor: None) as c:
-            with pytest.raises(WatchError, match=r"install leasehold\[traces\], or leave `traces` out"):
-                watch(c.site, traces=True)
-            assert not c.site.notices.subscribers
-
-    asyncio.run(story())
+    async with watched(lambda actor: None) as c:
+        with pytest.raises(WatchError, match=r"install leasehold\[traces\], or leave `traces` out"):
+            watch(c.site, traces=True)
+        assert not c.site.notices.subscribers
 
 
-def test_traces_go_to_where_the_environment_says(watched: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.real_time
+async def test_traces_go_to_where_the_environment_says(watched: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """By OTLP over HTTP, to a collector that takes what a real one takes."""
     names: set[str] = set()
 
@@ -94,25 +87,23 @@ def test_traces_go_to_where_the_environment_says(watched: Any, monkeypatch: pyte
         names.update(s.name for r in told.resource_spans for scope in r.scope_spans for s in scope.spans)
         return web.Response()
 
-    async def story() -> None:
-        app, port = web.Application(), free_port()
-        app.add_routes([web.post("/v1/traces", collect)])
-        runner = web.AppRunner(app)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", port).start()
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
-        watches = []
-        async with watched(lambda actor: watches.append(watch(actor, traces=True))) as c:
-            await c.lease(1, until=30)
-        for found in watches:
-            await asyncio.to_thread(found.close)
-        await runner.cleanup()
-
-    asyncio.run(story())
+    app, port = web.Application(), free_port()
+    app.add_routes([web.post("/v1/traces", collect)])
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
+    watches = []
+    async with watched(lambda actor: watches.append(watch(actor, traces=True))) as c:
+        await c.lease(1, until=30)
+    for found in watches:
+        await asyncio.to_thread(found.close)
+    await runner.cleanup()
     assert {"lease", "send redeem", "receive redeem", "handler.setup", "authority/nascent#redeem"} <= names
 
 
-def test_an_actor_is_said_to_be_ready_exactly_while_it_takes_messages(watched: Any) -> None:
+@pytest.mark.real_time
+async def test_an_actor_is_said_to_be_ready_exactly_while_it_takes_messages(watched: Any) -> None:
     """Before its start, while it serves, while its store has failed, afterwards, and when it has stopped."""
     watches: dict[str, Watch] = {}
 
@@ -123,24 +114,21 @@ def test_an_actor_is_said_to_be_ready_exactly_while_it_takes_messages(watched: A
     async def phase(c: Any) -> tuple[bool, bool]:
         return await takes(c), not watches[SITE].readiness
 
-    async def story() -> None:
-        cluster = watched(
-            lambda actor: watches.update({actor.identity.name: watch(actor)}),
-            options=ActorOptions(seed=0, reopen_pause=0.2),
-        )
-        phases = []
-        async with cluster as c:
-            phases.append(await phase(c))
-            await c.site.store.close()
-            await c.lease(1, until=30)
-            while c.site.running:
-                await asyncio.sleep(0.01)
-            phases.append(await phase(c))
-            while not c.site.running:
-                await asyncio.sleep(0.01)
-            phases.append(await phase(c))
-            await c.site.stop()
-            phases.append(await phase(c))
-        assert phases == [(True, True), (False, False), (True, True), (False, False)]
-
-    asyncio.run(story())
+    cluster = watched(
+        lambda actor: watches.update({actor.identity.name: watch(actor)}),
+        options=ActorOptions(seed=0, reopen_pause=0.2),
+    )
+    phases = []
+    async with cluster as c:
+        phases.append(await phase(c))
+        await c.site.store.close()
+        await c.lease(1, until=30)
+        while c.site.running:
+            await asyncio.sleep(0.01)
+        phases.append(await phase(c))
+        while not c.site.running:
+            await asyncio.sleep(0.01)
+        phases.append(await phase(c))
+        await c.site.stop()
+        phases.append(await phase(c))
+    assert phases == [(True, True), (False, False), (True, True), (False, False)]

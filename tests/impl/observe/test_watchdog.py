@@ -121,22 +121,20 @@ def test_a_turn_that_does_not_end_is_said_once_with_what_it_awaits(
     assert "await disk.free.wait()" in said[0]
 
 
-def test_a_store_that_has_failed_is_not_ready_and_needs_no_new_process(watched: Any) -> None:
-    async def story() -> None:
-        async with site(watched) as (c, seen, disk, place):
-            disk.full = True
-            await c.tenant.command("service_manager", "demand", "tenant:1", 1, 30, 10)
-            await until(lambda: not c.site.running)
-            assert await asked(place, "healthz") == (200, "ok")
-            status, words = await asked(place, "readyz")
-            if not c.site.running:  # it tries again and again, and for a moment it runs
-                assert (status, words) == (503, "site takes no steps, as it recovers or its store has failed")
-            disk.full = False
-            await until(lambda: c.site.running)
-            assert await asked(place, "readyz") == (200, "ok")
-            assert seen.watchdog.stalls == 0
-
-    asyncio.run(story())
+@pytest.mark.real_time
+async def test_a_store_that_has_failed_is_not_ready_and_needs_no_new_process(watched: Any) -> None:
+    async with site(watched) as (c, seen, disk, place):
+        disk.full = True
+        await c.tenant.command("service_manager", "demand", "tenant:1", 1, 30, 10)
+        await until(lambda: not c.site.running)
+        assert await asked(place, "healthz") == (200, "ok")
+        status, words = await asked(place, "readyz")
+        if not c.site.running:  # it tries again and again, and for a moment it runs
+            assert (status, words) == (503, "site takes no steps, as it recovers or its store has failed")
+        disk.full = False
+        await until(lambda: c.site.running)
+        assert await asked(place, "readyz") == (200, "ok")
+        assert seen.watchdog.stalls == 0
 
 
 @pytest.mark.parametrize("running", [True, False])

@@ -51,70 +51,62 @@ IMPOSSIBLE = [
 
 
 @pytest.mark.parametrize(("wrong", "words"), IMPOSSIBLE)
-def test_a_demand_that_no_record_can_hold_is_refused_before_it_is_acknowledged(
+@pytest.mark.real_time
+async def test_a_demand_that_no_record_can_hold_is_refused_before_it_is_acknowledged(
     tmp_path: Path, wrong: dict[str, Any], words: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Also one under the name of a lease that is over (tenant:1), or forgotten (tenant:2)."""
 
-    async def story() -> None:
-        async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
-            await ask("post", "demand", **DEMAND, lease="tenant:1")
-            await ask("post", "leases", "tenant:1", "tell", event="close")
-            await c.settle()
-            c.tenant.table.pruned.add("tenant:2")
-            before = dict(c.disks["tenant"].metadata)
-            with pytest.raises(ClientError, match=words):
-                await ask("post", "demand", **{**DEMAND, **wrong})
-            await c.advance(5)
-            assert {n: b for n, b in c.disks["tenant"].metadata.items() if n.startswith("wish")} == {
-                n: b for n, b in before.items() if n.startswith("wish")
-            }
-            assert c.tenant.counts["policy errors"] == 0
-
-    asyncio.run(story())
+    async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
+        await ask("post", "demand", **DEMAND, lease="tenant:1")
+        await ask("post", "leases", "tenant:1", "tell", event="close")
+        await c.settle()
+        c.tenant.table.pruned.add("tenant:2")
+        before = dict(c.disks["tenant"].metadata)
+        with pytest.raises(ClientError, match=words):
+            await ask("post", "demand", **{**DEMAND, **wrong})
+        await c.advance(5)
+        assert {n: b for n, b in c.disks["tenant"].metadata.items() if n.startswith("wish")} == {
+            n: b for n, b in before.items() if n.startswith("wish")
+        }
+        assert c.tenant.counts["policy errors"] == 0
     assert caplog.text == ""
 
 
-def test_what_is_as_deep_as_the_limit_begins_a_lease(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
-            deepest = {"properties": nested(OPAQUE_DEEPEST), "configuration": {"a": 2**63 - 1}, "until": 2**63 - 3}
-            asked = await ask("post", "demand", **{**DEMAND, **deepest})
-            await c.settle()
-            assert c.state(asked["lease"])[0] == "active"
-
-    asyncio.run(story())
+@pytest.mark.real_time
+async def test_what_is_as_deep_as_the_limit_begins_a_lease(tmp_path: Path) -> None:
+    async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
+        deepest = {"properties": nested(OPAQUE_DEEPEST), "configuration": {"a": 2**63 - 1}, "until": 2**63 - 3}
+        asked = await ask("post", "demand", **{**DEMAND, **deepest})
+        await c.settle()
+        assert c.state(asked["lease"])[0] == "active"
 
 
-def test_a_type_that_no_broker_has_is_denied_and_told_so(tmp_path: Path) -> None:
+@pytest.mark.real_time
+async def test_a_type_that_no_broker_has_is_denied_and_told_so(tmp_path: Path) -> None:
     """A holder does not know the types of its broker, so its demand is taken, and denied with a reason at once."""
 
-    async def story() -> None:
-        async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
-            lease = (await ask("post", "demand", **DEMAND, type="nosuch"))["lease"]
+    async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
+        lease = (await ask("post", "demand", **DEMAND, type="nosuch"))["lease"]
+        await c.settle()
+        (found,) = await ask("get", "leases", lease)
+        assert (found["state"], found["wish"]) == ("failed", None)
+        assert found["data"]["ticket_reason"] == "this broker has units of type unit, and not of nosuch"
+
+
+@pytest.mark.real_time
+async def test_a_name_that_a_client_chooses_does_not_spoil_the_numbers_of_others(tmp_path: Path) -> None:
+    async with Cluster() as c:
+        async with listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
+            await ask("post", "demand", **DEMAND, lease="tenant:999999999999999999")
+            assert (await ask("post", "demand", **DEMAND))["lease"] == "tenant:1"
             await c.settle()
-            (found,) = await ask("get", "leases", lease)
-            assert (found["state"], found["wish"]) == ("failed", None)
-            assert found["data"]["ticket_reason"] == "this broker has units of type unit, and not of nosuch"
-
-    asyncio.run(story())
-
-
-def test_a_name_that_a_client_chooses_does_not_spoil_the_numbers_of_others(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with Cluster() as c:
-            async with listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
-                await ask("post", "demand", **DEMAND, lease="tenant:999999999999999999")
-                assert (await ask("post", "demand", **DEMAND))["lease"] == "tenant:1"
-                await c.settle()
-            await c.kill("tenant")
-            await c.start("tenant")
-            async with listening(c.tenant, c.system, tmp_path / "b.sock") as ask:
-                lease = (await ask("post", "demand", **DEMAND))["lease"]
-                await c.settle()
-                assert (lease, c.state(lease)[0]) == ("tenant:2", "active")
-
-    asyncio.run(story())
+        await c.kill("tenant")
+        await c.start("tenant")
+        async with listening(c.tenant, c.system, tmp_path / "b.sock") as ask:
+            lease = (await ask("post", "demand", **DEMAND))["lease"]
+            await c.settle()
+            assert (lease, c.state(lease)[0]) == ("tenant:2", "active")
 
 
 @pytest.mark.parametrize(
@@ -129,42 +121,36 @@ def test_a_name_that_a_client_chooses_does_not_spoil_the_numbers_of_others(tmp_p
         ({"end": 4}, ""),
     ],
 )
-def test_a_first_event_outside_its_contract_is_refused_with_the_contract_s_text(
+@pytest.mark.real_time
+async def test_a_first_event_outside_its_contract_is_refused_with_the_contract_s_text(
     tmp_path: Path, how: dict[str, int], words: str
 ) -> None:
     """Also where the contract reads the time, by the actor's clock, which is at 3."""
 
-    async def story() -> None:
-        async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
-            await c.advance(3)
-            fields = {"units": 1, "start": 0, "end": 40, **how}
-            with pytest.raises(ClientError, match=words) if words else nullcontext():
-                await ask("post", "begin", machine="service_manager", event="demand", fields=fields)
-            assert bool(c.tenant.table.instances) == (words == "")
-
-    asyncio.run(story())
+    async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
+        await c.advance(3)
+        fields = {"units": 1, "start": 0, "end": 40, **how}
+        with pytest.raises(ClientError, match=words) if words else nullcontext():
+            await ask("post", "begin", machine="service_manager", event="demand", fields=fields)
+        assert bool(c.tenant.table.instances) == (words == "")
 
 
-def test_an_earlier_end_is_refused_with_what_ends_a_lease(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
-            lease = await c.lease(1, until=60, term=60)
-            with pytest.raises(ClientError, match=r"is wanted until 60 .*`leasehold close tenant:1`"):
-                await ask("post", "leases", lease, "prolong", until=6)
-            await c.advance(9)
-            assert c.state(lease)[0] == "active"
-
-    asyncio.run(story())
+@pytest.mark.real_time
+async def test_an_earlier_end_is_refused_with_what_ends_a_lease(tmp_path: Path) -> None:
+    async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
+        lease = await c.lease(1, until=60, term=60)
+        with pytest.raises(ClientError, match=r"is wanted until 60 .*`leasehold close tenant:1`"):
+            await ask("post", "leases", lease, "prolong", until=6)
+        await c.advance(9)
+        assert c.state(lease)[0] == "active"
 
 
-def test_who_is_no_machine_can_be_no_peer(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
-            run = {"machine": "service_manager", "event": "demand", "fields": {"units": 1, "start": 0, "end": 40}}
-            with pytest.raises(ClientError, match="`peers` names 'brokr', which is no machine; did you mean broker"):
-                await ask("post", "begin", **run, peers={"brokr": "broker"})
-
-    asyncio.run(story())
+@pytest.mark.real_time
+async def test_who_is_no_machine_can_be_no_peer(tmp_path: Path) -> None:
+    async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
+        run = {"machine": "service_manager", "event": "demand", "fields": {"units": 1, "start": 0, "end": 40}}
+        with pytest.raises(ClientError, match="`peers` names 'brokr', which is no machine; did you mean broker"):
+            await ask("post", "begin", **run, peers={"brokr": "broker"})
 
 
 def peers_of(c: Cluster) -> dict[str, str]:
@@ -182,85 +168,81 @@ def kept(c: Cluster, lease: str, **wrong: Any) -> None:
 @pytest.mark.parametrize(
     "wrong", [{"lease": "tenant:1", "properties": {"a": 2**70}}, {"lease": "tenant:2"}, {"lease": "tenant:3"}]
 )
-def test_a_kept_demand_that_can_never_be_is_given_up(wrong: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.real_time
+async def test_a_kept_demand_that_can_never_be_is_given_up(
+    wrong: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
     """It is tried once: no record can hold it, or its lease is forgotten (2), or over (3)."""
 
-    async def story() -> None:
-        async with Cluster() as c:
-            await c.lease(1, until=50, name="tenant:3")
-            await c.tenant.tell("tenant:3", "service_manager", "close")
-            await c.settle()
-            c.tenant.table.pruned.add("tenant:2")
-            c.disks["tenant"].metadata["pruned of tenant"] = c.tenant.table.pruned.write("tenant")
-            await c.kill("tenant")
-            kept(c, **wrong)
-            await c.start("tenant")
-            await c.advance(20)
-            assert c.wish(wrong["lease"]) is None
-            assert not any(name.startswith("wish") for name in c.disks["tenant"].metadata)
-
-    asyncio.run(story())
+    async with Cluster() as c:
+        await c.lease(1, until=50, name="tenant:3")
+        await c.tenant.tell("tenant:3", "service_manager", "close")
+        await c.settle()
+        c.tenant.table.pruned.add("tenant:2")
+        c.disks["tenant"].metadata["pruned of tenant"] = c.tenant.table.pruned.write("tenant")
+        await c.kill("tenant")
+        kept(c, **wrong)
+        await c.start("tenant")
+        await c.advance(20)
+        assert c.wish(wrong["lease"]) is None
+        assert not any(name.startswith("wish") for name in c.disks["tenant"].metadata)
     assert len([one for one in caplog.records if one.levelno >= logging.ERROR]) <= 1
 
 
-def test_a_demand_that_cannot_begin_yet_is_tried_seldom_shown_and_can_be_closed(
+@pytest.mark.real_time
+async def test_a_demand_that_cannot_begin_yet_is_tried_seldom_shown_and_can_be_closed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nobody is known to play the broker; the pauses double, and once it is known the lease begins."""
 
-    async def story() -> None:
-        async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
-            broker = peers_of(c).pop("broker")
-            for _ in range(2):
-                await ask("post", "demand", **{**DEMAND, "until": 5000})
-            with pytest.raises(ClientError, match="has more than 64 bits"):  # that is so whoever the broker is
-                await ask("post", "demand", **DEMAND, properties={"a": 2**64})
-            await c.advance(100)
-            tries = [one for one in caplog.records if one.name == "leasehold.stepper"]
-            assert 2 * 4 <= len(tries) <= 2 * 8
-            with pytest.raises(ClientError, match="tenant:1 has not begun: nobody was named to play broker"):
-                await ask("get", "leases", "tenant:1")
-            with pytest.raises(ClientError, match=r"tenant:1 has not begun.*`leasehold close tenant:1`"):
-                await ask("post", "leases", "tenant:1", "tell", event="close")
-            assert await ask("post", "leases", "tenant:1", "stop") == {}
-            with pytest.raises(ClientError, match="there is no lease or run tenant:1 here"):
-                await ask("get", "leases", "tenant:1")
-            with pytest.raises(ClientError, match="nothing is wanted of lease 'tenant:1'"):
-                await ask("post", "leases", "tenant:1", "stop")
-            assert [name for name in c.disks["tenant"].metadata if name.startswith("wish")] == ["wish of tenant:2"]
-            peers_of(c)["broker"] = broker
-            await c.advance(64)
-            assert c.state("tenant:2")[0] == "active"
-
-    asyncio.run(story())
+    async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
+        broker = peers_of(c).pop("broker")
+        for _ in range(2):
+            await ask("post", "demand", **{**DEMAND, "until": 5000})
+        with pytest.raises(ClientError, match="has more than 64 bits"):  # that is so whoever the broker is
+            await ask("post", "demand", **DEMAND, properties={"a": 2**64})
+        await c.advance(100)
+        tries = [one for one in caplog.records if one.name == "leasehold.stepper"]
+        assert 2 * 4 <= len(tries) <= 2 * 8
+        with pytest.raises(ClientError, match="tenant:1 has not begun: nobody was named to play broker"):
+            await ask("get", "leases", "tenant:1")
+        with pytest.raises(ClientError, match=r"tenant:1 has not begun.*`leasehold close tenant:1`"):
+            await ask("post", "leases", "tenant:1", "tell", event="close")
+        assert await ask("post", "leases", "tenant:1", "stop") == {}
+        with pytest.raises(ClientError, match="there is no lease or run tenant:1 here"):
+            await ask("get", "leases", "tenant:1")
+        with pytest.raises(ClientError, match="nothing is wanted of lease 'tenant:1'"):
+            await ask("post", "leases", "tenant:1", "stop")
+        assert [name for name in c.disks["tenant"].metadata if name.startswith("wish")] == ["wish of tenant:2"]
+        peers_of(c)["broker"] = broker
+        await c.advance(64)
+        assert c.state("tenant:2")[0] == "active"
 
 
 class OwnDemand(FixedDemand):
     """A user's policy: it is asked in a thread of its own."""
 
 
-def test_a_policy_of_a_user_s_own_takes_a_refused_command_back(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
-            c.tenant.environment.policies["service_manager"] = policy = OwnDemand()
-            c.tenant.table.pruned.add("tenant:2")
-            for wrong in ({"lease": "tenant:2"}, {"units": 5}, {"properties": {"a": 2**64}}):
-                with pytest.raises(ClientError):
-                    await ask("post", "demand", **{**DEMAND, "lease": "tenant:1", **wrong})
-                await c.settle()
-                assert (policy.wish("tenant:1"), policy.wish("tenant:2")) == (None, None)
-                assert not any(name.startswith("wish") for name in c.disks["tenant"].metadata)
-            await ask("post", "demand", **DEMAND, lease="tenant:1")
+@pytest.mark.real_time
+async def test_a_policy_of_a_user_s_own_takes_a_refused_command_back(tmp_path: Path) -> None:
+    async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
+        c.tenant.environment.policies["service_manager"] = policy = OwnDemand()
+        c.tenant.table.pruned.add("tenant:2")
+        for wrong in ({"lease": "tenant:2"}, {"units": 5}, {"properties": {"a": 2**64}}):
+            with pytest.raises(ClientError):
+                await ask("post", "demand", **{**DEMAND, "lease": "tenant:1", **wrong})
             await c.settle()
-            assert c.state("tenant:1")[0] == "active"
-            wish = policy.wish("tenant:1")
-            with pytest.raises(ClientError, match="breaks the contract `extend`"):
-                await ask("post", "leases", "tenant:1", "flex", units=5, soon=True)
-            await c.settle()
-            assert policy.wish("tenant:1") == wish
-            assert json.loads(c.disks["tenant"].metadata["wish of tenant:1"])["units"] == 1
-
-    asyncio.run(story())
+            assert (policy.wish("tenant:1"), policy.wish("tenant:2")) == (None, None)
+            assert not any(name.startswith("wish") for name in c.disks["tenant"].metadata)
+        await ask("post", "demand", **DEMAND, lease="tenant:1")
+        await c.settle()
+        assert c.state("tenant:1")[0] == "active"
+        wish = policy.wish("tenant:1")
+        with pytest.raises(ClientError, match="breaks the contract `extend`"):
+            await ask("post", "leases", "tenant:1", "flex", units=5, soon=True)
+        await c.settle()
+        assert policy.wish("tenant:1") == wish
+        assert json.loads(c.disks["tenant"].metadata["wish of tenant:1"])["units"] == 1
 
 
 # Whatever comes

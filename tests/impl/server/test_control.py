@@ -43,23 +43,21 @@ async def listening(actor: Actor, system: System, path: Path) -> AsyncIterator[A
     ("lease", "taken"),
     [("tenant:7", True), ("broker:7", False), ("tenant:0", False), ("tenant", False), ("tenants:7", False)],
 )
-def test_what_a_client_begins_is_named_after_the_actor(tmp_path: Path, lease: str, taken: bool) -> None:
+@pytest.mark.real_time
+async def test_what_a_client_begins_is_named_after_the_actor(tmp_path: Path, lease: str, taken: bool) -> None:
     """Another name is refused before anything is kept: a demand of it would never begin."""
 
-    async def story() -> None:
-        async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
-            asked = ask("post", "demand", units=1, until=50, term=10, lease=lease)
-            if taken:
-                assert await asked == {"lease": lease}
-                await c.settle()
-                assert c.state(lease)[0] == "active"
-            else:
-                with pytest.raises(ClientError, match="what begins here is named tenant:NUMBER"):
-                    await asked
-                assert (c.wish(lease), list(c.disks["tenant"].records)) == (None, [])
-                assert (await ask("post", "demand", units=1, until=50, term=10))["lease"] == "tenant:1"
-
-    asyncio.run(story())
+    async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
+        asked = ask("post", "demand", units=1, until=50, term=10, lease=lease)
+        if taken:
+            assert await asked == {"lease": lease}
+            await c.settle()
+            assert c.state(lease)[0] == "active"
+        else:
+            with pytest.raises(ClientError, match="what begins here is named tenant:NUMBER"):
+                await asked
+            assert (c.wish(lease), list(c.disks["tenant"].records)) == (None, [])
+            assert (await ask("post", "demand", units=1, until=50, term=10))["lease"] == "tenant:1"
 
 
 def test_the_scalpel_recovers_every_machine_of_a_lease(tmp_path: Path) -> None:
@@ -85,37 +83,33 @@ def test_the_scalpel_recovers_every_machine_of_a_lease(tmp_path: Path) -> None:
     assert sorted(recovered) == [("own:1", machine) for machine in ("early", "late[0]", "late[1]")]
 
 
-def test_while_the_store_is_broken_nobody_is_kept_waiting(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
-            lease = await c.lease(1, until=50)
-            c.tenant.running = False
-            assert not (await ask("get", "about"))["running"]
-            for how, place, given in (
-                ("get", ("leases",), {}), ("get", ("leases", lease), {}), ("get", ("states",), {}),
-                ("post", ("demand",), {"units": 1, "until": 50, "term": 10}),
-                ("post", ("leases", lease, "tell"), {"event": "close"}),
-            ):  # fmt: skip
-                with pytest.raises(ClientError, match="takes no steps at the moment, as its store has failed"):
-                    await ask(how, *place, **given)
-            c.tenant.running = True
-            assert len(await ask("get", "leases")) == 1
-
-    asyncio.run(story())
+@pytest.mark.real_time
+async def test_while_the_store_is_broken_nobody_is_kept_waiting(tmp_path: Path) -> None:
+    async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
+        lease = await c.lease(1, until=50)
+        c.tenant.running = False
+        assert not (await ask("get", "about"))["running"]
+        for how, place, given in (
+            ("get", ("leases",), {}), ("get", ("leases", lease), {}), ("get", ("states",), {}),
+            ("post", ("demand",), {"units": 1, "until": 50, "term": 10}),
+            ("post", ("leases", lease, "tell"), {"event": "close"}),
+        ):  # fmt: skip
+            with pytest.raises(ClientError, match="takes no steps at the moment, as its store has failed"):
+                await ask(how, *place, **given)
+        c.tenant.running = True
+        assert len(await ask("get", "leases")) == 1
 
 
-def test_an_actor_removes_its_own_socket_and_no_other_one(tmp_path: Path) -> None:
-    async def story() -> None:
-        path = tmp_path / "a.sock"
-        async with Cluster() as c:
-            async with listening(c.tenant, c.system, path):
-                assert path.is_socket()
-            assert not path.exists()
-            async with listening(c.tenant, c.system, path):
-                path.unlink()  # the next life of the actor does so, where it takes this one for dead
-                async with listening(c.tenant, c.system, tmp_path / "b.sock"):
-                    (tmp_path / "b.sock").rename(path)
-                    before = path.stat().st_ino
-            assert path.stat().st_ino == before
-
-    asyncio.run(story())
+@pytest.mark.real_time
+async def test_an_actor_removes_its_own_socket_and_no_other_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.sock"
+    async with Cluster() as c:
+        async with listening(c.tenant, c.system, path):
+            assert path.is_socket()
+        assert not path.exists()
+        async with listening(c.tenant, c.system, path):
+            path.unlink()  # the next life of the actor does so, where it takes this one for dead
+            async with listening(c.tenant, c.system, tmp_path / "b.sock"):
+                (tmp_path / "b.sock").rename(path)
+                before = path.stat().st_ino
+        assert path.stat().st_ino == before

@@ -650,7 +650,8 @@ def test_an_actor_that_cannot_start_ends_the_process_with_its_reason(broker_fold
     assert gc.isenabled()
 
 
-def test_a_process_begins_as_soon_as_its_store_can_be_opened(
+@pytest.mark.real_time
+async def test_a_process_begins_as_soon_as_its_store_can_be_opened(
     broker_folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     made, tries = built(reopen_pause_seconds=0.02), list[float]()
@@ -664,14 +665,11 @@ def test_a_process_begins_as_soon_as_its_store_can_be_opened(
 
     made.actor.start = later  # type: ignore[method-assign]
 
-    async def story() -> None:
-        ready = asyncio.Event()
-        serving = asyncio.ensure_future(serve(made, ready=lambda address: ready.set()))
-        await asyncio.wait_for(ready.wait(), 30)
-        os.kill(os.getpid(), signal.SIGTERM)
-        await asyncio.wait_for(serving, 30)
-
-    asyncio.run(story())
+    ready = asyncio.Event()
+    serving = asyncio.ensure_future(serve(made, ready=lambda address: ready.set()))
+    await asyncio.wait_for(ready.wait(), 30)
+    os.kill(os.getpid(), signal.SIGTERM)
+    await asyncio.wait_for(serving, 30)
     gc.unfreeze()
     assert len(tries) == 3
     assert all(other - one >= 0.015 for one, other in pairwise(tries))

@@ -27,33 +27,29 @@ def built(broker_folder: Path) -> Built:
     return build(parse_config(given), ("broker",))
 
 
-def test_an_actor_whose_store_was_taken_ends_with_that_error(built: Built) -> None:
-    async def story() -> None:
-        ready = asyncio.Event()
-        serving = asyncio.ensure_future(serve(built, ready=lambda address: ready.set()))
-        await asyncio.wait_for(ready.wait(), 30)
-        Path("broker.db.lock").unlink()  # as a careless operator does
-        other = SqliteStore("broker.db")
-        await other.open("broker")
-        await other.commit(Batch({RecordKey("tenant:1", "broker"): b"another's"}))
-        built.actor.upcalls._kept["a word"] = b"of the next commit"
-        with pytest.raises(ActorError, match="has taken over"):
-            await built.actor.read()
-        with pytest.raises(Fenced, match="newer owner"):
-            await asyncio.wait_for(serving, 30)
-        await other.close()
-
-    asyncio.run(story())
-
-
-def test_an_actor_that_is_asked_to_end_ends_well(built: Built) -> None:
-    async def story() -> None:
-        ready = asyncio.Event()
-        serving = asyncio.ensure_future(serve(built, ready=lambda address: ready.set()))
-        await asyncio.wait_for(ready.wait(), 30)
-        os.kill(os.getpid(), signal.SIGTERM)
+@pytest.mark.real_time
+async def test_an_actor_whose_store_was_taken_ends_with_that_error(built: Built) -> None:
+    ready = asyncio.Event()
+    serving = asyncio.ensure_future(serve(built, ready=lambda address: ready.set()))
+    await asyncio.wait_for(ready.wait(), 30)
+    Path("broker.db.lock").unlink()  # as a careless operator does
+    other = SqliteStore("broker.db")
+    await other.open("broker")
+    await other.commit(Batch({RecordKey("tenant:1", "broker"): b"another's"}))
+    built.actor.upcalls._kept["a word"] = b"of the next commit"
+    with pytest.raises(ActorError, match="has taken over"):
+        await built.actor.read()
+    with pytest.raises(Fenced, match="newer owner"):
         await asyncio.wait_for(serving, 30)
-        assert not Path("broker.sock").exists()
-        assert not built.actor.running
+    await other.close()
 
-    asyncio.run(story())
+
+@pytest.mark.real_time
+async def test_an_actor_that_is_asked_to_end_ends_well(built: Built) -> None:
+    ready = asyncio.Event()
+    serving = asyncio.ensure_future(serve(built, ready=lambda address: ready.set()))
+    await asyncio.wait_for(ready.wait(), 30)
+    os.kill(os.getpid(), signal.SIGTERM)
+    await asyncio.wait_for(serving, 30)
+    assert not Path("broker.sock").exists()
+    assert not built.actor.running

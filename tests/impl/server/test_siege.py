@@ -111,84 +111,78 @@ def test_three_hundred_clients_at_once_are_served_or_hear_why_not(tmp_path: Path
 
 
 @pytest.mark.parametrize("says", [b"", b"GET /metr", GET + b"GET /hea"], ids=["silent", "slow", "slow_again"])
-def test_slow_requests_at_the_metrics_port_leave_it_to_others(tmp_path: Path, says: bytes) -> None:
+@pytest.mark.real_time
+async def test_slow_requests_at_the_metrics_port_leave_it_to_others(tmp_path: Path, says: bytes) -> None:
     """From one address, from several, and with a first request that was good."""
 
-    async def story() -> None:
-        few = Serving(metrics=12, metrics_of_address=8, header_seconds=0.3)
-        async with ports(tmp_path, few) as (path, port):
-            before = len(os.listdir("/proc/self/fd"))
-            held = []
-            for number in range(40):
-                plug = socket.socket()
-                plug.bind((f"127.0.0.{1 + number % 5}", 0))
-                plug.setblocking(False)
-                await asyncio.get_running_loop().sock_connect(plug, ("127.0.0.1", port))
-                await asyncio.get_running_loop().sock_sendall(plug, says)
-                held.append(plug)
+    few = Serving(metrics=12, metrics_of_address=8, header_seconds=0.3)
+    async with ports(tmp_path, few) as (path, port):
+        before = len(os.listdir("/proc/self/fd"))
+        held = []
+        for number in range(40):
+            plug = socket.socket()
+            plug.bind((f"127.0.0.{1 + number % 5}", 0))
+            plug.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(plug, ("127.0.0.1", port))
+            await asyncio.get_running_loop().sock_sendall(plug, says)
+            held.append(plug)
+        await asyncio.sleep(0.05)
+        assert len(os.listdir("/proc/self/fd")) - before <= 40 + 12, "what the site itself has open"
+        assert b" 200 " in await healthy(port)
+        assert (await asyncio.to_thread(Client(path).get, "about"))["name"] == "site"
+        deadline = time.monotonic() + 20
+        while len(os.listdir("/proc/self/fd")) - before > 40 and time.monotonic() < deadline:
             await asyncio.sleep(0.05)
-            assert len(os.listdir("/proc/self/fd")) - before <= 40 + 12, "what the site itself has open"
-            assert b" 200 " in await healthy(port)
-            assert (await asyncio.to_thread(Client(path).get, "about"))["name"] == "site"
-            deadline = time.monotonic() + 20
-            while len(os.listdir("/proc/self/fd")) - before > 40 and time.monotonic() < deadline:
-                await asyncio.sleep(0.05)
-            assert len(os.listdir("/proc/self/fd")) - before <= 40, "those that are too slow are gone"
-            for plug in held:
-                plug.close()
-
-    asyncio.run(story())
+        assert len(os.listdir("/proc/self/fd")) - before <= 40, "those that are too slow are gone"
+        for plug in held:
+            plug.close()
 
 
-def test_who_takes_no_answer_is_let_go(tmp_path: Path) -> None:
+@pytest.mark.real_time
+async def test_who_takes_no_answer_is_let_go(tmp_path: Path) -> None:
     """A client that asks and asks, and never reads."""
 
-    async def story() -> None:
-        limits = replace(LIMITS, taking_seconds=0.2)
+    limits = replace(LIMITS, taking_seconds=0.2)
 
-        async def receive(frame: bytes) -> Reply:
-            return Reply(Delivery.TAKEN)
+    async def receive(frame: bytes) -> Reply:
+        return Reply(Delivery.TAKEN)
 
-        from aiohttp import web
+    from aiohttp import web
 
-        async def much(request: web.Request) -> web.Response:
-            return web.Response(body=b"x" * (16 << 20))
+    async def much(request: web.Request) -> web.Response:
+        return web.Response(body=b"x" * (16 << 20))
 
-        transport = HttpTransport(limits=limits, routes=[web.get("/much", much)])
-        address = await transport.start(receive)
-        plug = socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])))
-        plug.setblocking(False)
-        await asyncio.get_running_loop().sock_sendall(plug, b"GET /much HTTP/1.1\r\nHost: a\r\n\r\n")
-        assert transport._server is not None
-        guards = transport._server.guards
-        async with asyncio.timeout(20):
-            while not guards.by_transport:
-                await asyncio.sleep(0.01)
-            while guards.by_transport:
-                await asyncio.sleep(0.01)
-        plug.close()
-        await transport.close()
-
-    asyncio.run(story())
+    transport = HttpTransport(limits=limits, routes=[web.get("/much", much)])
+    address = await transport.start(receive)
+    plug = socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])))
+    plug.setblocking(False)
+    await asyncio.get_running_loop().sock_sendall(plug, b"GET /much HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert transport._server is not None
+    guards = transport._server.guards
+    async with asyncio.timeout(20):
+        while not guards.by_transport:
+            await asyncio.sleep(0.01)
+        while guards.by_transport:
+            await asyncio.sleep(0.01)
+    plug.close()
+    await transport.close()
 
 
-def test_connections_leave_the_reserve_alone_and_control_has_its_own(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with ports(tmp_path, Serving(metrics=500, metrics_of_address=500, reserve=60)) as (path, port):
-            held = [socket.socket() for _ in range(90)]
-            with few_descriptors(100):
-                limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-                for plug in held:
-                    plug.connect(("127.0.0.1", port))
-                    await asyncio.sleep(0)
-                await asyncio.sleep(0.1)
-                used = len(os.listdir("/proc/self/fd"))
-                assert limit - 100 + 30 <= used <= limit - 60 + 2, "the rest is for handlers and control"
-                assert (await asyncio.to_thread(Client(path).get, "about"))["name"] == "site"
-                for plug in held:
-                    plug.close()
-
-    asyncio.run(story())
+@pytest.mark.real_time
+async def test_connections_leave_the_reserve_alone_and_control_has_its_own(tmp_path: Path) -> None:
+    async with ports(tmp_path, Serving(metrics=500, metrics_of_address=500, reserve=60)) as (path, port):
+        held = [socket.socket() for _ in range(90)]
+        with few_descriptors(100):
+            limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+            for plug in held:
+                plug.connect(("127.0.0.1", port))
+                await asyncio.sleep(0)
+            await asyncio.sleep(0.1)
+            used = len(os.listdir("/proc/self/fd"))
+            assert limit - 100 + 30 <= used <= limit - 60 + 2, "the rest is for handlers and control"
+            assert (await asyncio.to_thread(Client(path).get, "about"))["name"] == "site"
+            for plug in held:
+                plug.close()
 
 
 def test_what_cannot_be_accepted_is_logged_once_a_minute(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -233,18 +227,16 @@ def test_the_limit_of_descriptors_is_raised_for_the_actor_and_not_for_its_childr
     assert out.stdout.split() == ["True", "True", "200"]
 
 
-def test_a_client_that_lacks_descriptors_does_not_blame_the_actor(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with ports(tmp_path) as (path, _):
+@pytest.mark.real_time
+async def test_a_client_that_lacks_descriptors_does_not_blame_the_actor(tmp_path: Path) -> None:
+    async with ports(tmp_path) as (path, _):
 
-            def ask() -> str:
-                with few_descriptors(0), pytest.raises(ClientError) as found:
-                    Client(path).get("about")
-                return str(found.value)
+        def ask() -> str:
+            with few_descriptors(0), pytest.raises(ClientError) as found:
+                Client(path).get("about")
+            return str(found.value)
 
-            assert "is it running?" not in await asyncio.to_thread(ask)
-
-    asyncio.run(story())
+        assert "is it running?" not in await asyncio.to_thread(ask)
 
 
 def test_a_body_that_does_not_come_keeps_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,56 +104,54 @@ def test_nobody_waits_at_the_end_for_a_log_that_nobody_reads(unbuffered: dict[st
         process.communicate()
 
 
-def test_a_lock_on_the_store_that_another_program_holds_stops_no_turn(tmp_path: Path) -> None:
-    async def story() -> None:
-        store = SqliteStore(tmp_path / "a.db")
+@pytest.mark.real_time
+async def test_a_lock_on_the_store_that_another_program_holds_stops_no_turn(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "a.db")
+    await store.open("site")
+    other = sqlite3.connect(tmp_path / "a.db", isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    asyncio.get_running_loop().call_later(0.8, other.execute, "ROLLBACK")
+    with short_turns():
+        await store.commit(Batch({RecordKey("a:1", "unit"): b"x"}))
+    await store.close()
+    other.execute("BEGIN IMMEDIATE")
+    asyncio.get_running_loop().call_later(0.8, other.execute, "ROLLBACK")
+    with short_turns():
         await store.open("site")
-        other = sqlite3.connect(tmp_path / "a.db", isolation_level=None, check_same_thread=False)
-        other.execute("BEGIN IMMEDIATE")
-        asyncio.get_running_loop().call_later(0.8, other.execute, "ROLLBACK")
-        with short_turns():
-            await store.commit(Batch({RecordKey("a:1", "unit"): b"x"}))
-        await store.close()
-        other.execute("BEGIN IMMEDIATE")
-        asyncio.get_running_loop().call_later(0.8, other.execute, "ROLLBACK")
-        with short_turns():
-            await store.open("site")
-        await store.close()
-        other.close()
-
-    asyncio.run(story())
+    await store.close()
+    other.close()
 
 
-def test_files_that_have_become_pipes_stop_no_turn(tmp_path: Path) -> None:
+@pytest.mark.real_time
+async def test_files_that_have_become_pipes_stop_no_turn(tmp_path: Path) -> None:
     """A trust set, and an archive: the one before holds, and nothing is forgotten."""
     path, archived = tmp_path / "trust.yaml", tmp_path / "over.jsonl"
     trust_file.save(path, add(Trust(), "site", "authority", PrivateKey.generate().public))
     os.mkfifo(archived)
 
-    async def story() -> None:
-        file, archive = TrustFile(path), Archive(archived)
-        path.unlink()
-        os.mkfifo(path)
-        consumed = 0
-        with short_turns():
-            assert "site" in file.current().actors
-            for number in range(100):
-                try:
-                    archive(Notice(Kind.FORGET, "site", f"a:{number}", "authority", "closed", 1, {"data": "x" * 3000}))
-                except Consumed:
-                    consumed += 1
-                await asyncio.sleep(0)
-        assert consumed > 50
-        archive.close()
+    file, archive = TrustFile(path), Archive(archived)
+    path.unlink()
+    os.mkfifo(path)
+    consumed = 0
+    with short_turns():
+        assert "site" in file.current().actors
+        for number in range(100):
+            try:
+                archive(Notice(Kind.FORGET, "site", f"a:{number}", "authority", "closed", 1, {"data": "x" * 3000}))
+            except Consumed:
+                consumed += 1
+            await asyncio.sleep(0)
+    assert consumed > 50
+    archive.close()
 
     writer = threading.Timer(20, lambda: os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK)))
     writer.daemon = True
     writer.start()
-    asyncio.run(story())
     writer.cancel()
 
 
-def test_a_name_that_is_looked_up_for_long_stops_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.real_time
+async def test_a_name_that_is_looked_up_for_long_stops_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     ask = socket.getaddrinfo
 
     def slow(host: str, *rest: object, **more: object) -> object:
@@ -163,18 +161,18 @@ def test_a_name_that_is_looked_up_for_long_stops_no_turn(monkeypatch: pytest.Mon
     async def receive(frame: bytes) -> Reply:
         return Reply(Delivery.TAKEN)
 
-    async def story() -> None:
-        transport = HttpTransport()
-        await transport.start(receive)
-        monkeypatch.setattr(socket, "getaddrinfo", slow)
-        with short_turns():
-            await transport.send("http://site.invalid:9", b"x")
-        await transport.close()
-
-    asyncio.run(story())
+    transport = HttpTransport()
+    await transport.start(receive)
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    with short_turns():
+        await transport.send("http://site.invalid:9", b"x")
+    await transport.close()
 
 
-def test_a_program_that_takes_long_to_begin_stops_no_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.real_time
+async def test_a_program_that_takes_long_to_begin_stops_no_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As one on a disk that does not answer; its lock and number are files, too."""
     begin = subprocess.Popen.__init__
 
@@ -188,14 +186,11 @@ def test_a_program_that_takes_long_to_begin_stops_no_turn(tmp_path: Path, monkey
         time.sleep(0.3)
         sync(handle)
 
-    async def story() -> None:
-        handler = CommandHandler(directory=tmp_path / "locks", setup="true")
-        monkeypatch.setattr(subprocess.Popen, "__init__", slow)
-        monkeypatch.setattr(os, "fsync", slow_sync)
-        with short_turns():
-            assert (await handler.act(action())).well
-
-    asyncio.run(story())
+    handler = CommandHandler(directory=tmp_path / "locks", setup="true")
+    monkeypatch.setattr(subprocess.Popen, "__init__", slow)
+    monkeypatch.setattr(os, "fsync", slow_sync)
+    with short_turns():
+        assert (await handler.act(action())).well
 
 
 def test_the_log_of_configure_is_written_when_it_is_flushed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -61,74 +60,70 @@ states:
 }
 
 
-def test_a_word_reaches_the_machine_of_one_run(tmp_path: Path) -> None:
+@pytest.mark.real_time
+async def test_a_word_reaches_the_machine_of_one_run(tmp_path: Path) -> None:
     program, disk = program_of(tmp_path, INN), Disk()
 
-    async def story() -> None:
-        actor = alone(program, "keeper", MemoryStore(disk), {}, HandClock(), "guest", "lamp")
-        await actor.start()
+    actor = alone(program, "keeper", MemoryStore(disk), {}, HandClock(), "guest", "lamp")
+    await actor.start()
 
-        def states(lease: str, role: str) -> list[str]:
-            found = sorted(actor.table.instances.items())
-            return [held.state for key, held in found if (key.lease, held.core.role) == (lease, role)]
+    def states(lease: str, role: str) -> list[str]:
+        found = sorted(actor.table.instances.items())
+        return [held.state for key, held in found if (key.lease, held.core.role) == (lease, role)]
 
-        async with listening(actor, load(tmp_path), tmp_path / "a.sock") as ask:
+    async with listening(actor, load(tmp_path), tmp_path / "a.sock") as ask:
 
-            async def tell(lease: str, event: str, **given: Any) -> tuple[str, str]:
-                told = await ask("post", "leases", lease, "tell", event=event, **given)
-                return told["machine"], told["transition"] or told["reason"]
+        async def tell(lease: str, event: str, **given: Any) -> tuple[str, str]:
+            told = await ask("post", "leases", lease, "tell", event=event, **given)
+            return told["machine"], told["transition"] or told["reason"]
 
-            for _ in range(2):
-                await ask("post", "begin", machine="keeper", event="open")
-            assert await tell("own:1", "lost", machine="guest[1]") == ("guest[1]", "guest/inside#lost")
-            assert states("own:1", "guest") == ["inside", "away"]
-            assert states("own:2", "guest") == ["inside", "inside"]
-            # Without the name of a machine no subsidiary one is meant, though it has such an event.
-            assert await tell("own:1", "rest") == ("keeper", "it may rest")
-            with pytest.raises(NotFound, match=r"no machine of own:1 here takes 'lost' \(keeper: open, rest\)"):
-                await tell("own:1", "lost")
-            for event, words in (("enter", "enter comes from what drives guest"), ("lost", "not take lost in away")):
-                with pytest.raises(ClientError, match=words):
-                    await tell("own:1", event, machine="guest[1]")
-            with pytest.raises(NotFound, match=r"there is no unit 'guest\[0\]' here"):
-                await ask("post", "units", "guest[0]", "tell", event="lost")
-            # Nothing of a run is made where the actor's machines are.
-            with pytest.raises(ActorError, match=r"this actor has no guest\[0\]"):
-                await actor.tell(BELOW, "guest[0]", "lost")
-            assert states(BELOW, "guest") == []
-            with pytest.raises(ActorError, match=r"no guest\[0\] of lease own:3: there is none of this name"):
-                await actor.tell("own:3", "guest[0]", "lost")
-            await ask("post", "units", "lamp[1]", "tell", event="broken")
-            assert [(row["unit"], row["lease"], row["state"]) for row in await ask("get", "units")] == [
-                ("guest[0]", "own:1", "inside"), ("guest[0]", "own:2", "inside"), ("guest[1]", "own:1", "away"),
-                ("guest[1]", "own:2", "inside"), ("lamp[0]", "own:2", "lit"), ("lamp[1]", "own:2", "kept_back"),
-            ]  # fmt: skip
-        await actor.stop()
-
-    asyncio.run(story())
+        for _ in range(2):
+            await ask("post", "begin", machine="keeper", event="open")
+        assert await tell("own:1", "lost", machine="guest[1]") == ("guest[1]", "guest/inside#lost")
+        assert states("own:1", "guest") == ["inside", "away"]
+        assert states("own:2", "guest") == ["inside", "inside"]
+        # Without the name of a machine no subsidiary one is meant, though it has such an event.
+        assert await tell("own:1", "rest") == ("keeper", "it may rest")
+        with pytest.raises(NotFound, match=r"no machine of own:1 here takes 'lost' \(keeper: open, rest\)"):
+            await tell("own:1", "lost")
+        for event, words in (("enter", "enter comes from what drives guest"), ("lost", "not take lost in away")):
+            with pytest.raises(ClientError, match=words):
+                await tell("own:1", event, machine="guest[1]")
+        with pytest.raises(NotFound, match=r"there is no unit 'guest\[0\]' here"):
+            await ask("post", "units", "guest[0]", "tell", event="lost")
+        # Nothing of a run is made where the actor's machines are.
+        with pytest.raises(ActorError, match=r"this actor has no guest\[0\]"):
+            await actor.tell(BELOW, "guest[0]", "lost")
+        assert states(BELOW, "guest") == []
+        with pytest.raises(ActorError, match=r"no guest\[0\] of lease own:3: there is none of this name"):
+            await actor.tell("own:3", "guest[0]", "lost")
+        await ask("post", "units", "lamp[1]", "tell", event="broken")
+        assert [(row["unit"], row["lease"], row["state"]) for row in await ask("get", "units")] == [
+            ("guest[0]", "own:1", "inside"), ("guest[0]", "own:2", "inside"), ("guest[1]", "own:1", "away"),
+            ("guest[1]", "own:2", "inside"), ("lamp[0]", "own:2", "lit"), ("lamp[1]", "own:2", "kept_back"),
+        ]  # fmt: skip
+    await actor.stop()
 
 
-def test_the_scalpel_takes_the_machines_of_a_run_and_those_of_the_actor(tmp_path: Path) -> None:
+@pytest.mark.real_time
+async def test_the_scalpel_takes_the_machines_of_a_run_and_those_of_the_actor(tmp_path: Path) -> None:
     program = program_of(tmp_path, INN)
 
-    async def story() -> None:
-        actor = alone(program, "keeper", MemoryStore(Disk()), {}, HandClock(), "guest", "lamp")
-        await actor.start()
-        async with listening(actor, load(tmp_path), tmp_path / "a.sock") as ask:
-            for _ in range(2):
-                await ask("post", "begin", machine="keeper", event="open")
-            await ask("post", "leases", "own:1", "tell", event="lost", machine="guest[1]")
-            before = {key: held.record for key, held in actor.table.instances.items()}
-            assert sorted((await ask("post", "leases", "own:1", "recover"))["recovered"]) == [
-                "guest[0]", "guest[1]", "keeper",
-            ]  # fmt: skip
-            assert await ask("post", "units", "1", "recover") == {"recovered": ["lamp[1]"]}
-            with pytest.raises(NotFound, match=r"no unit 'guest\[0\]' here"):
-                await ask("post", "units", "guest[0]", "recover")
-            assert {key: held.record for key, held in actor.table.instances.items()} == before
-        await actor.stop()
-
-    asyncio.run(story())
+    actor = alone(program, "keeper", MemoryStore(Disk()), {}, HandClock(), "guest", "lamp")
+    await actor.start()
+    async with listening(actor, load(tmp_path), tmp_path / "a.sock") as ask:
+        for _ in range(2):
+            await ask("post", "begin", machine="keeper", event="open")
+        await ask("post", "leases", "own:1", "tell", event="lost", machine="guest[1]")
+        before = {key: held.record for key, held in actor.table.instances.items()}
+        assert sorted((await ask("post", "leases", "own:1", "recover"))["recovered"]) == [
+            "guest[0]", "guest[1]", "keeper",
+        ]  # fmt: skip
+        assert await ask("post", "units", "1", "recover") == {"recovered": ["lamp[1]"]}
+        with pytest.raises(NotFound, match=r"no unit 'guest\[0\]' here"):
+            await ask("post", "units", "guest[0]", "recover")
+        assert {key: held.record for key, held in actor.table.instances.items()} == before
+    await actor.stop()
 
 
 def told_and_seen(inn: EmbeddedSystem | ProcessSystem) -> tuple[str, str]:

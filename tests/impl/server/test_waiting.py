@@ -80,41 +80,37 @@ async def running(fleet: Fleet) -> AsyncIterator[subprocess.Popen[bytes]]:
 
 @pytest.mark.long
 @SHARED
-def test_an_actor_comes_up_by_itself_when_its_server_does(place: Any, tmp_path: Path) -> None:
-    async def story() -> None:
-        async with wire_to(PORTS[place.kind]) as wire:
-            fleet = prepared(tmp_path, away(place, wire))
-            async with running(fleet) as process:
-                await until(lambda: (fleet.folder / "broker.log").exists() and len(tries(fleet)) >= 2)
-                assert process.poll() is None
-                assert fleet.about(BROKER) is None
-                await wire.mend()
-                about = await until(lambda: fleet.about(BROKER))
-                assert (about["running"], about["epoch"]) == (True, 1)
-                said = tries(fleet)[0]
-                assert said.startswith("broker cannot start yet, and tries again in 0.2 s: ")
-                assert f"127.0.0.1:{wire.port}" in said
-                assert "the database cannot be reached" in said
-                process.terminate()
-                assert await asyncio.to_thread(process.wait, 20) == 0
-
-    asyncio.run(story())
+@pytest.mark.real_time
+async def test_an_actor_comes_up_by_itself_when_its_server_does(place: Any, tmp_path: Path) -> None:
+    async with wire_to(PORTS[place.kind]) as wire:
+        fleet = prepared(tmp_path, away(place, wire))
+        async with running(fleet) as process:
+            await until(lambda: (fleet.folder / "broker.log").exists() and len(tries(fleet)) >= 2)
+            assert process.poll() is None
+            assert fleet.about(BROKER) is None
+            await wire.mend()
+            about = await until(lambda: fleet.about(BROKER))
+            assert (about["running"], about["epoch"]) == (True, 1)
+            said = tries(fleet)[0]
+            assert said.startswith("broker cannot start yet, and tries again in 0.2 s: ")
+            assert f"127.0.0.1:{wire.port}" in said
+            assert "the database cannot be reached" in said
+            process.terminate()
+            assert await asyncio.to_thread(process.wait, 20) == 0
 
 
 @pytest.mark.long
 @SHARED
-def test_a_signal_ends_the_wait_well(place: Any, tmp_path: Path) -> None:
-    async def story() -> None:
-        async with wire_to(PORTS[place.kind]) as wire:
-            fleet = prepared(tmp_path, away(place, wire))
-            async with running(fleet) as process:
-                await until(lambda: (fleet.folder / "broker.log").exists() and tries(fleet))
-                process.send_signal(signal.SIGTERM)
-                assert await asyncio.to_thread(process.wait, 20) == 0
-            assert log_of(fleet)[-1]["message"] == "ends before its store could be opened"
-            assert not (fleet.folder / "broker.sock").exists()
-
-    asyncio.run(story())
+@pytest.mark.real_time
+async def test_a_signal_ends_the_wait_well(place: Any, tmp_path: Path) -> None:
+    async with wire_to(PORTS[place.kind]) as wire:
+        fleet = prepared(tmp_path, away(place, wire))
+        async with running(fleet) as process:
+            await until(lambda: (fleet.folder / "broker.log").exists() and tries(fleet))
+            process.send_signal(signal.SIGTERM)
+            assert await asyncio.to_thread(process.wait, 20) == 0
+        assert log_of(fleet)[-1]["message"] == "ends before its store could be opened"
+        assert not (fleet.folder / "broker.sock").exists()
 
 
 @pytest.mark.long
@@ -157,35 +153,33 @@ def built(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> Built:
 
 
 @SHARED
-def test_a_connection_that_breaks_while_records_are_read_is_no_end(
+@pytest.mark.real_time
+async def test_a_connection_that_breaks_while_records_are_read_is_no_end(
     place: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story() -> None:
-        async with wire_to(PORTS[place.kind]) as wire:
+    async with wire_to(PORTS[place.kind]) as wire:
+        await wire.mend()
+        made = built(prepared(tmp_path, away(place, wire)), monkeypatch)
+        cuts: list[Notice] = []
+
+        def cut(notice: Notice) -> None:
+            """The first commit of recovery finds no server any more."""
+            if notice.kind is Kind.COMMIT and not cuts:
+                cuts.append(notice)
+                wire.cut()
+
+        made.actor.notices.subscribe(cut)
+        serving = asyncio.ensure_future(serve(made))
+        async with asyncio.timeout(30):
+            while not [r for r in caplog.records if "cannot start yet" in r.getMessage()]:
+                await asyncio.sleep(0.01)
+            assert (len(cuts), made.actor.running, made.actor.epoch) == (1, False, 1)
             await wire.mend()
-            made = built(prepared(tmp_path, away(place, wire)), monkeypatch)
-            cuts: list[Notice] = []
-
-            def cut(notice: Notice) -> None:
-                """The first commit of recovery finds no server any more."""
-                if notice.kind is Kind.COMMIT and not cuts:
-                    cuts.append(notice)
-                    wire.cut()
-
-            made.actor.notices.subscribe(cut)
-            serving = asyncio.ensure_future(serve(made))
-            async with asyncio.timeout(30):
-                while not [r for r in caplog.records if "cannot start yet" in r.getMessage()]:
-                    await asyncio.sleep(0.01)
-                assert (len(cuts), made.actor.running, made.actor.epoch) == (1, False, 1)
-                await wire.mend()
-                while not made.actor.running:
-                    await asyncio.sleep(0.01)
-            assert made.actor.epoch == 2
-            os.kill(os.getpid(), signal.SIGTERM)
-            await serving
-
-    asyncio.run(story())
+            while not made.actor.running:
+                await asyncio.sleep(0.01)
+        assert made.actor.epoch == 2
+        os.kill(os.getpid(), signal.SIGTERM)
+        await serving
 
 
 async def refused(made: Built) -> str:
@@ -260,52 +254,48 @@ def test_the_records_of_another_specification_are_not_waited_for(
 
 
 @pytest.mark.parametrize("place", ["postgresql"], indirect=True)
-def test_postgresql_that_takes_no_more_connections_is_waited_for(place: Any) -> None:
+@pytest.mark.real_time
+async def test_postgresql_that_takes_no_more_connections_is_waited_for(place: Any) -> None:
     """It says why in words alone, as no connection has come to be."""
     role = f"{place.schema}_user"
 
-    async def story() -> None:
-        await place.ask(f"CREATE ROLE {role} LOGIN CONNECTION LIMIT 0")
-        await place.ask(f"GRANT ALL ON SCHEMA {place.schema} TO {role}")
-        store = store_from_url(place.url.replace("postgres@", f"{role}@"))
-        try:
-            with pytest.raises(Transient, match="the server takes no more connections"):
-                await store.open("broker")
-            await place.ask(f"ALTER ROLE {role} CONNECTION LIMIT 1")
-            assert await store.open("broker") == 1
-        finally:
-            await store.close()
-            await place.ask(f"DROP OWNED BY {role}")
-            await place.ask(f"DROP ROLE {role}")
-
-    asyncio.run(story())
+    await place.ask(f"CREATE ROLE {role} LOGIN CONNECTION LIMIT 0")
+    await place.ask(f"GRANT ALL ON SCHEMA {place.schema} TO {role}")
+    store = store_from_url(place.url.replace("postgres@", f"{role}@"))
+    try:
+        with pytest.raises(Transient, match="the server takes no more connections"):
+            await store.open("broker")
+        await place.ask(f"ALTER ROLE {role} CONNECTION LIMIT 1")
+        assert await store.open("broker") == 1
+    finally:
+        await store.close()
+        await place.ask(f"DROP OWNED BY {role}")
+        await place.ask(f"DROP ROLE {role}")
 
 
 @pytest.mark.parametrize("place", ["mariadb"], indirect=True)
-def test_mariadb_that_takes_no_more_connections_is_waited_for(place: Any) -> None:
+@pytest.mark.real_time
+async def test_mariadb_that_takes_no_more_connections_is_waited_for(place: Any) -> None:
     user = f"u{place.database[-20:]}"
 
-    async def story() -> None:
-        await place.ask(f"CREATE USER {user}@'%' IDENTIFIED BY 'x' WITH MAX_USER_CONNECTIONS 1")
-        await place.ask(f"GRANT ALL ON {place.database}.* TO {user}@'%'")
-        first, second = (store_from_url(place.url.replace("root@", f"{user}:x@")) for _ in range(2))
-        try:
-            await first.open("broker")
-            with pytest.raises(Transient, match="the server takes no more connections"):
-                await second.open("site")
-            await first.close()
-            async with asyncio.timeout(20):  # until the server has noticed that the connection is closed
-                while True:
-                    with contextlib.suppress(Transient):
-                        assert await second.open("site") == 1
-                        break
-                    await asyncio.sleep(0.1)
-        finally:
-            await first.close()
-            await second.close()
-            await place.ask(f"DROP USER {user}@'%'")
-
-    asyncio.run(story())
+    await place.ask(f"CREATE USER {user}@'%' IDENTIFIED BY 'x' WITH MAX_USER_CONNECTIONS 1")
+    await place.ask(f"GRANT ALL ON {place.database}.* TO {user}@'%'")
+    first, second = (store_from_url(place.url.replace("root@", f"{user}:x@")) for _ in range(2))
+    try:
+        await first.open("broker")
+        with pytest.raises(Transient, match="the server takes no more connections"):
+            await second.open("site")
+        await first.close()
+        async with asyncio.timeout(20):  # until the server has noticed that the connection is closed
+            while True:
+                with contextlib.suppress(Transient):
+                    assert await second.open("site") == 1
+                    break
+                await asyncio.sleep(0.1)
+    finally:
+        await first.close()
+        await second.close()
+        await place.ask(f"DROP USER {user}@'%'")
 
 
 @pytest.mark.parametrize(

@@ -430,22 +430,20 @@ def test_file_that_is_removed_or_replaced_under_a_running_actor(place: Any, repl
     asyncio.run(run())
 
 
-def test_a_file_that_was_removed_while_it_was_in_use_is_not_made_anew(tmp_path: Path) -> None:
+@pytest.mark.real_time
+async def test_a_file_that_was_removed_while_it_was_in_use_is_not_made_anew(tmp_path: Path) -> None:
     """An actor that went on with an empty store would have forgotten what it lent, and to whom."""
 
-    async def story() -> None:
-        store = SqliteStore(tmp_path / "site.db")
+    store = SqliteStore(tmp_path / "site.db")
+    await store.open("site")
+    await store.commit(Batch({RecordKey("tenant:1", "authority"): b"x"}))
+    for suffix in ("", "-wal", "-shm"):
+        (tmp_path / f"site.db{suffix}").unlink(missing_ok=True)
+    with pytest.raises(StoreError, match="was removed or replaced"):
+        await store.commit(Batch({RecordKey("tenant:2", "authority"): b"x"}))
+    await store.close()
+    with pytest.raises(StoreError, match="put the file back"):
         await store.open("site")
-        await store.commit(Batch({RecordKey("tenant:1", "authority"): b"x"}))
-        for suffix in ("", "-wal", "-shm"):
-            (tmp_path / f"site.db{suffix}").unlink(missing_ok=True)
-        with pytest.raises(StoreError, match="was removed or replaced"):
-            await store.commit(Batch({RecordKey("tenant:2", "authority"): b"x"}))
-        await store.close()
-        with pytest.raises(StoreError, match="put the file back"):
-            await store.open("site")
-        with pytest.raises(Older, match="is gone, and had come to epoch 1, commit 1; put the newest one back"):
-            await SqliteStore(tmp_path / "site.db").open("site")
-        assert not (tmp_path / "site.db").exists()
-
-    asyncio.run(story())
+    with pytest.raises(Older, match="is gone, and had come to epoch 1, commit 1; put the newest one back"):
+        await SqliteStore(tmp_path / "site.db").open("site")
+    assert not (tmp_path / "site.db").exists()
