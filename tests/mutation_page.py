@@ -95,7 +95,7 @@ def page(found: MutationReport, battery: Battery) -> Iterator[str]:
     total, made = found.total, made_by(EARLIER)
     yield f"The rules make {made.total():,} mutants. These results are of {total.made} of them, chosen at random;"
     digest = SystemLoader("lease")().digest
-    yield f"the seed is {SEED}. They say nothing of the others, and are of specification {digest}."
+    yield f"the seed is {SEED}. They say nothing of the others, and are of specification {digest[:12]}."
     yield ""
     yield f"**{total.killed} of the {total.others} that are not refused, equivalent or unseen are killed:"
     yield f"{percent(total)}.**"
