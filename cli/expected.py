@@ -16,8 +16,8 @@ from leasehold.checker.explore import Exploration
 from leasehold.checker.explore.expectations import counts
 from leasehold.spec.language.diagnostics import Sink
 from leasehold.spec.language.expectation import Expectation
-from leasehold.spec.language.files import as_mapping
-from leasehold.spec.language.source import YamlNode, read_text
+from leasehold.spec.language.read.files import as_mapping
+from leasehold.spec.language.read.source import YamlNode, read_text
 from leasehold.spec.language.types import show
 
 

@@ -10,7 +10,7 @@ import click
 
 from leasehold.cli.common import console, verb, writing
 from leasehold.spec.language.load import SHIPPED
-from leasehold.spec.language.source import NAME, RESERVED
+from leasehold.spec.language.read.source import NAME, RESERVED
 
 # The files of a system, as a reader takes them; not every system has them all.
 _ORDER = (

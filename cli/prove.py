@@ -55,8 +55,8 @@ from leasehold.cli.search import memory_option, replay_command, search_progress,
 from leasehold.impl.words import counted
 from leasehold.reports.json_report import path_json, picked, plain
 from leasehold.spec import System, load
+from leasehold.spec.language.check.unbounded import growing
 from leasehold.spec.language.types import Value
-from leasehold.spec.language.unbounded import growing
 
 LAST_SECONDS = 10.0  # after its time; a process that is still at work then is ended from outside
 

@@ -7,7 +7,7 @@ import click
 from leasehold.cli.common import print_json, verb
 from leasehold.impl.server.schemas import MODELS
 from leasehold.impl.server.schemas import schema as schema_of
-from leasehold.spec.language.schema import schema as schema_of_specifications
+from leasehold.spec.language.read.schema import schema as schema_of_specifications
 
 SPECIFICATION = "specification"
 

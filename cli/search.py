@@ -16,9 +16,9 @@ from leasehold.cli.progress import Status
 from leasehold.faults import Budget, BudgetError
 from leasehold.faults.lowering import lower_with_faults
 from leasehold.spec import System
+from leasehold.spec.language.check.unbounded import growing as names_of_growing
 from leasehold.spec.language.diagnostics import listed
 from leasehold.spec.language.types import show
-from leasehold.spec.language.unbounded import growing as names_of_growing
 
 
 def _bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:

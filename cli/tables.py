@@ -23,9 +23,9 @@ from leasehold.reports.crash_words import other_ends_words, stabilises_words
 from leasehold.reports.trace import trace_text
 from leasehold.reports.verdicts import OPEN, WORDS
 from leasehold.spec.language import expression as x
+from leasehold.spec.language.check.unbounded import unbounded, unbounded_channels
 from leasehold.spec.language.model import Property
 from leasehold.spec.language.types import show
-from leasehold.spec.language.unbounded import unbounded, unbounded_channels
 
 if TYPE_CHECKING:  # they take a while to load
     from leasehold.checker.crash.convergence import Convergence

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO
 import msgspec
 import yaml
 
-from leasehold.spec.language.source import yaml_remedy
+from leasehold.spec.language.read.source import yaml_remedy
 
 
 def create(path: Path, content: bytes, mode: int) -> None:

@@ -14,8 +14,8 @@ from leasehold.faults import DEFAULT, Budget
 from leasehold.faults.catalogue import catalogue
 from leasehold.faults.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING
 from leasehold.spec import load
-from leasehold.spec.language import shape
 from leasehold.spec.language.diagnostics import codes
+from leasehold.spec.language.read import shape
 
 BAD_SPECS = Path(__file__).resolve().parent / "bad_specs"
 

@@ -90,7 +90,9 @@ def test_systems_are_yaml_and_nothing_else() -> None:
 def test_what_is_not_python_is_installed_too() -> None:
     shipped = {
         "leasehold": ["py.typed"],
+        "leasehold.checker": ["**/*.yaml"],
         "leasehold.faults": ["*.yaml"],
+        "leasehold.impl": ["**/*.yaml"],
         "leasehold.reports": ["page/**/*.*"],
         "leasehold.spec": ["**/*.yaml", "language/*.json"],
     }

@@ -17,7 +17,7 @@ from leasehold.faults import CrashPoint, crash_points
 from leasehold.faults.points import BEFORE, RECOVERING, point_name
 from leasehold.spec import System
 from leasehold.spec.language.diagnostics import Sink
-from leasehold.spec.language.shape import FILES
+from leasehold.spec.language.read.shape import FILES
 
 FILE = "crash.yaml"
 

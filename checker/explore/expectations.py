@@ -16,11 +16,11 @@ from leasehold.checker.explore.result import Exploration
 from leasehold.spec import SpecError, find
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink, near_miss
 from leasehold.spec.language.expectation import Expectation
-from leasehold.spec.language.files import as_mapping
 from leasehold.spec.language.model import System
-from leasehold.spec.language.shape import YamlShape
-from leasehold.spec.language.shape_check import check_shape
-from leasehold.spec.language.source import YamlNode, read_file
+from leasehold.spec.language.read.files import as_mapping
+from leasehold.spec.language.read.shape import YamlShape
+from leasehold.spec.language.read.shape_check import check_shape
+from leasehold.spec.language.read.source import YamlNode, read_file
 
 NUMBERS = ("product", "reachable", "distinct", "generated", "edges", "depth", "initial")
 

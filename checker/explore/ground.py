@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 from leasehold.checker.explore.layout import Lane, Layout
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
-from leasehold.spec.language.build_fields import constant_value
+from leasehold.spec.language.declare.build_fields import constant_value
 from leasehold.spec.language.lower import Choice, Offer, Piece, Relation
 from leasehold.spec.language.model import Datum, Role, Transition, Update
-from leasehold.spec.language.python_source import Frame, evaluated, source
+from leasehold.spec.language.render.python_source import Frame, evaluated, source
 
 QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""  # a string in source
 _NAMES = re.compile(rf"{QUOTED}|(?<![\w.])([a-z])\b(?:\[(\d+)\])?")  # of one letter; a cell, where it is a state

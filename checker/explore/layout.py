@@ -17,7 +17,7 @@ from typing import Any
 from leasehold.checker.explore import channels
 from leasehold.spec.language.lower import Machine, ModelActor, Relation, Variable
 from leasehold.spec.language.model import CHANNEL_FAULTS, Channel, Role, machine_name
-from leasehold.spec.language.python_source import SourceLayout
+from leasehold.spec.language.render.python_source import SourceLayout
 from leasehold.spec.language.types import Value, show
 
 State = tuple[Value, ...]

@@ -18,7 +18,7 @@ from leasehold.checker.explore.step import Action
 from leasehold.checker.explore.symmetry import distinct_bindings
 from leasehold.spec.language.expression import Apply, Expression, Quantifier, text
 from leasehold.spec.language.model import Property, System
-from leasehold.spec.language.python_source import Frame, source
+from leasehold.spec.language.render.python_source import Frame, source
 
 DEADLOCK = "deadlock_free"
 REFINES = "refines"

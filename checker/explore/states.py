@@ -14,10 +14,10 @@ from leasehold.checker.explore.ground import Function, GroundMachine, function
 from leasehold.checker.explore.layout import Layout, State
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
-from leasehold.spec.language.first_states import first_values, no_first_state
+from leasehold.spec.language.check.first_states import first_values, no_first_state
 from leasehold.spec.language.lower import Relation
 from leasehold.spec.language.model import machine_name
-from leasehold.spec.language.python_source import Frame, source
+from leasehold.spec.language.render.python_source import Frame, source
 
 
 class States:

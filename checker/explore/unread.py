@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from leasehold.spec.language import expression as x
-from leasehold.spec.language.build import TICK
+from leasehold.spec.language.declare.build import TICK
 from leasehold.spec.language.lower.lowering import work_of
 from leasehold.spec.language.model import Call, Drive, Role, Send, System, Transition
 

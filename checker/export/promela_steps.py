@@ -38,7 +38,7 @@ from leasehold.checker.export.shared import (
 )
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
-from leasehold.spec.language.lint import exclusive
+from leasehold.spec.language.check.lint import exclusive
 from leasehold.spec.language.lower import Choice, Offer, Piece, Receive, reads_step
 from leasehold.spec.language.model import Drive, Message, Role, Send, machine_name
 

@@ -12,10 +12,10 @@ from leasehold.checker.host.mutant_results import BATTERY
 from leasehold.checker.mutation.operators import Mutation, mutations
 from leasehold.faults import Budget, BudgetError
 from leasehold.spec import SpecError, System, load
-from leasehold.spec.language import shape
-from leasehold.spec.language.declare import text_of
+from leasehold.spec.language.declare.declare import text_of
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink
-from leasehold.spec.language.source import YamlNode
+from leasehold.spec.language.read import shape
+from leasehold.spec.language.read.source import YamlNode
 
 Settings: TypeAlias = tuple[tuple[str, str], ...]
 

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from leasehold.checker.mutation.edits import Change, Edit, off_by_one, without_operand
 from leasehold.spec.language import expression as x
-from leasehold.spec.language.definitions import Definition
 from leasehold.spec.language.diagnostics import Place
 from leasehold.spec.language.model import Call, Drive, Role, System, Task
 from leasehold.spec.language.types import Bool, Set
+from leasehold.spec.language.typing.definitions import Definition
 
 ANSWERS = "answers."  # before an answer, as the name of its condition
 

@@ -14,11 +14,11 @@ from types import UnionType
 from typing import TypeAlias
 
 from leasehold.spec.language import expression as x
-from leasehold.spec.language.build import TICK
-from leasehold.spec.language.definitions import Definition
+from leasehold.spec.language.declare.build import TICK
 from leasehold.spec.language.diagnostics import Place
 from leasehold.spec.language.model import Datum, Outside, Role, Send, State, System, Transition, Update
 from leasehold.spec.language.types import Bool, Int, Set, Time, Type
+from leasehold.spec.language.typing.definitions import Definition
 
 Change: TypeAlias = Callable[[x.Expression], Iterable[tuple[x.Expression, str]]]  # with the words for each change
 FEW_STATES = 3  # of a role so small, every other state is tried as a target

@@ -19,9 +19,9 @@ from typing import TypeAlias
 
 from leasehold.checker.mutation import conditions, edits
 from leasehold.checker.mutation.edits import Edit
-from leasehold.spec.language.accepting import with_meanings
+from leasehold.spec.language.check.lint import lint
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink
-from leasehold.spec.language.lint import lint
+from leasehold.spec.language.lower.accepting import with_meanings
 from leasehold.spec.language.model import Outside, Role, System
 
 Rule: TypeAlias = Callable[[System, Role, bool], Iterator[Edit]]

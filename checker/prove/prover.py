@@ -44,8 +44,8 @@ from leasehold.checker.prove.encode.properties import claims as claims_of
 from leasehold.checker.prove.encode.properties import steps_read_reachability, written_claims
 from leasehold.checker.prove.encode.transitions import TransitionRelation
 from leasehold.faults import Budget
+from leasehold.spec.language.check.first_states import no_first_state
 from leasehold.spec.language.expression import negation
-from leasehold.spec.language.first_states import no_first_state
 from leasehold.spec.language.model import Property, System
 
 Tell = Callable[[str], None]  # hears what is being tried

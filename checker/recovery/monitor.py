@@ -26,7 +26,7 @@ from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.store.store import RecordKey
 from leasehold.spec.language.model import Drive, System
-from leasehold.spec.language.python_source import Frame, source
+from leasehold.spec.language.render.python_source import Frame, source
 
 CRASH = Budget(crash=1)
 

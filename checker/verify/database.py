@@ -21,8 +21,8 @@ from urllib.parse import unquote, urlsplit
 
 from leasehold.checker.verify.queries import Queries
 from leasehold.checker.verify.schema import KEPT, PROGRESS, Tables
+from leasehold.checker.verify.sql.dialects import DIALECTS
 from leasehold.spec.language.model import Property, System
-from leasehold.spec.language.sql_dialects import DIALECTS
 
 LEAST_COUNTED = 200  # events after which tables are counted first
 IN_MEMORY = "sqlite::memory:"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from leasehold.checker.verify.queries import CHECKED, PropertyQuery
-from leasehold.spec.language.sql_dialects import Dialect
+from leasehold.checker.verify.sql.dialects import Dialect
 
 PARAMETER = CHECKED.removeprefix(":")
 

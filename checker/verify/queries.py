@@ -19,13 +19,13 @@ from typing import Literal, TypeAlias
 
 from leasehold.checker.explore.properties import DEADLOCK
 from leasehold.checker.verify.schema import Table, Tables
+from leasehold.checker.verify.sql.frame import Moment, NotAsked, SqlFrame, alias, nested
+from leasehold.checker.verify.sql.source import over_cuts, sql
+from leasehold.checker.verify.sql.text import COMPARED, NOT, Enclosed, Joined, Sequel, Sql, Words, lines
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.conditions import folded, opposite
-from leasehold.spec.language.for_each import each
+from leasehold.spec.language.lower.for_each import each
 from leasehold.spec.language.model import Property, System
-from leasehold.spec.language.sql_frame import Moment, NotAsked, SqlFrame, alias, nested
-from leasehold.spec.language.sql_source import over_cuts, sql
-from leasehold.spec.language.sql_text import COMPARED, NOT, Enclosed, Joined, Sequel, Sql, Words, lines
 
 CHECKED = ":checked"
 WHAT_CAN = "it says what can happen, and a run shows only what has happened"  # why it is not asked

@@ -51,9 +51,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
+from leasehold.checker.verify.sql.dialects import Dialect, Kind, kind_of
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import System
-from leasehold.spec.language.sql_dialects import Dialect, Kind, kind_of
 
 FOREVER = 2**63 - 1
 LASTING = 4  # columns of a machine or a message that come before what lasts

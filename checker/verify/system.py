@@ -14,7 +14,7 @@ from leasehold.impl.core.core import Program
 from leasehold.spec.language.bounds import as_running
 from leasehold.spec.language.lower import Machine
 from leasehold.spec.language.model import System, Transition
-from leasehold.spec.language.python_source import Frame, source
+from leasehold.spec.language.render.python_source import Frame, source
 
 CRASH = Budget(crash=1)
 

@@ -22,7 +22,7 @@ from leasehold.impl.compiler.work_source import WorkSource, record_shape
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import Outside, System
-from leasehold.spec.language.python_source import Frame, SourceLayout, source
+from leasehold.spec.language.render.python_source import Frame, SourceLayout, source
 
 AS_VALUES = "it uses machines as values, whose numbers are those of one run"
 OWN = "own"  # in generated source: the position of the machine itself among the machines of its role

@@ -21,8 +21,8 @@ from leasehold.impl.core.core import Program
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.bounds import as_running, endless_bounds
+from leasehold.spec.language.check.lint import sent_together
 from leasehold.spec.language.diagnostics import Place, Sink, SpecError
-from leasehold.spec.language.lint import sent_together
 from leasehold.spec.language.lower import work_of
 from leasehold.spec.language.model import CHANNEL_FAULTS, Call, Datum, Drive, Role, Send, System
 from leasehold.spec.language.parts import expressions

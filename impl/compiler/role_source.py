@@ -18,8 +18,8 @@ from leasehold.impl.compiler.lines import bare, tuple_lines
 from leasehold.impl.compiler.work_source import WorkSource
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
-from leasehold.spec.language.captures import first_value
 from leasehold.spec.language.lower import Offer
+from leasehold.spec.language.lower.captures import first_value
 from leasehold.spec.language.model import Datum, Drive, Send, State, Transition
 
 ACT = "(record: Record, fields: tuple[Any, ...], neighbour: int, number: int, now: int) -> Stepped:"

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from leasehold.impl.compiler.lines import bare, tuple_lines
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
-from leasehold.spec.language.captures import passed, read_of_step, reads_kept
 from leasehold.spec.language.lower import lower, work_of
+from leasehold.spec.language.lower.captures import passed, read_of_step, reads_kept
 from leasehold.spec.language.model import Call, Datum, Drive, Role, Send, State, System, Transition
-from leasehold.spec.language.python_source import Frame, SourceLayout, source
+from leasehold.spec.language.render.python_source import Frame, SourceLayout, source
 
 TAKEN = frozenset(
     {

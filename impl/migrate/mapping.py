@@ -230,7 +230,7 @@ class RoleMapper:
     # One record
 
     def state(self, before: str) -> str | None:
-        """The new name of a state, also of one that remembers tasks (spec/language/outlive.py), or None."""
+        """The new name of a state, also of one that remembers tasks (spec/language/lower/outlive.py), or None."""
         states = self.rules.states
         base, *tasks = before.split("__")
         named = (states.get(before, ""), "__".join([states.get(base, base), *tasks]), before)

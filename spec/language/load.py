@@ -12,14 +12,14 @@ from fnmatch import fnmatchcase
 from importlib import resources
 from pathlib import Path
 
-from leasehold.spec.language import accepting, outlive
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import model as m
-from leasehold.spec.language.build_claims import ClaimBuilder
-from leasehold.spec.language.build_refinement import refinement
-from leasehold.spec.language.captures import with_captures
+from leasehold.spec.language.check.lint import lint
 from leasehold.spec.language.constant import Constant
-from leasehold.spec.language.declare import Declarer, doc_of, text_of
+from leasehold.spec.language.declare.build_claims import ClaimBuilder
+from leasehold.spec.language.declare.build_refinement import refinement
+from leasehold.spec.language.declare.declare import Declarer, doc_of, text_of
+from leasehold.spec.language.declare.migrations import Migrations
 from leasehold.spec.language.diagnostics import (
     NOWHERE,
     Diagnostic,
@@ -31,14 +31,14 @@ from leasehold.spec.language.diagnostics import (
     near_miss,
 )
 from leasehold.spec.language.expectation import Expectation
-from leasehold.spec.language.files import Gatherer, SpecFiles, as_mapping, entries, unreadable
-from leasehold.spec.language.lint import lint
-from leasehold.spec.language.migrations import Migrations
-from leasehold.spec.language.names import Scope
-from leasehold.spec.language.parse import optional, parse
-from leasehold.spec.language.shared import with_shared
-from leasehold.spec.language.source import YamlNode
+from leasehold.spec.language.lower import accepting, outlive
+from leasehold.spec.language.lower.captures import with_captures
+from leasehold.spec.language.read.files import Gatherer, SpecFiles, as_mapping, entries, unreadable
+from leasehold.spec.language.read.shared import with_shared
+from leasehold.spec.language.read.source import YamlNode
 from leasehold.spec.language.types import BOOL, Bool, Enum, Int, Value, show
+from leasehold.spec.language.typing.names import Scope
+from leasehold.spec.language.typing.parse import optional, parse
 
 SHIPPED = ("lease", "two_phase_commit", "three_phase_commit", "three_phase_commit_termination", "contention")
 

@@ -13,12 +13,12 @@ from functools import cached_property
 from typing import Literal, TypeAlias, get_args
 
 from leasehold.spec.language.constant import Constant, Reader
-from leasehold.spec.language.definitions import Definition
 from leasehold.spec.language.diagnostics import NOWHERE, Diagnostic, Place
 from leasehold.spec.language.expectation import Expectation
 from leasehold.spec.language.expression import SHARED, Expression
 from leasehold.spec.language.migration_rules import Migration
 from leasehold.spec.language.types import Enum, Instance, Type, Value
+from leasehold.spec.language.typing.definitions import Definition
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from leasehold.spec.language.bounds import as_running
-from leasehold.spec.language.build import TICK
+from leasehold.spec.language.declare.build import TICK
 from leasehold.spec.language.diagnostics import NOWHERE, Sink
 from leasehold.spec.language.load import load_files
 from leasehold.spec.language.model import System

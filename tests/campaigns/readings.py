@@ -65,7 +65,7 @@ def agreement(group: Group, kinds: Sequence[str]) -> Agreement:
 PAGE = """# Readings that agree
 
 On the same cuts of the events of real actors, each property is decided by the specification's definition
-([evaluate.py](../spec/language/evaluate.py)), by the explorer's functions, and by its query in {databases}.
+([evaluate.py](../spec/language/render/evaluate.py)), by the explorer's functions, and by its query in {databases}.
 Histories are random runs under faults, and runs with seeded bugs; *held* and *violated* (or shown, of coverage) are
 verdicts about a property and a cut, the same in each reading unless they are counted under *differ*.
 `python -m tests.campaigns.readings --page FILE` plays them again; the tests of every run play a few.

@@ -23,9 +23,9 @@ from leasehold.checker.explore.properties import DEADLOCK
 from leasehold.checker.mutation.operators import RULES
 from leasehold.checker.verify.queries import Queries, claim_text, end_claim
 from leasehold.checker.verify.schema import Tables
+from leasehold.checker.verify.sql.dialects import DIALECTS
 from leasehold.spec import SHIPPED, load
 from leasehold.spec.language.model import Property, System
-from leasehold.spec.language.sql_dialects import DIALECTS
 from tests.invariants.stored import Change, Counterexample, Stored, drawn_by_hand, read, unviolated
 from tests.mutants.mutant import mutants
 

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from leasehold.faults.budget import Budget, BudgetError
 from leasehold.spec import SpecError, System, load, shipped_folder
-from leasehold.spec.language.declare import text_of
+from leasehold.spec.language.declare.declare import text_of
 from leasehold.spec.language.diagnostics import Diagnostic, Sink
-from leasehold.spec.language.shape import ListShape, RecordShape, ShapeKey, record_of
-from leasehold.spec.language.shape_check import check_shape
-from leasehold.spec.language.source import YamlNode, read_file
+from leasehold.spec.language.read.shape import ListShape, RecordShape, ShapeKey, record_of
+from leasehold.spec.language.read.shape_check import check_shape
+from leasehold.spec.language.read.source import YamlNode, read_file
 from tests.mutants.deviation import Deviation
 
 FOLDER = Path(__file__).parent

@@ -11,9 +11,9 @@ import pytest
 
 from leasehold.checker.explore import Limits, explore
 from leasehold.spec import SpecError, load
-from leasehold.spec.language import shape
-from leasehold.spec.language.infer import FUNCTIONS
 from leasehold.spec.language.model import PropertyKind
+from leasehold.spec.language.read import shape
+from leasehold.spec.language.typing.infer import FUNCTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/reference/language.md").read_text()

@@ -1,8 +1,8 @@
 """The readings of a property, on the cuts that the events of real actors make: do they agree on each?
 
-Three read the same text: the *definition* walks over an expression's tree (spec/language/evaluate.py); the *explorer*
-has it as a Python function of a state, or of a step; *SQL* asks tables. Cuts are those of `verify`, of runs with faults
-and with seeded bugs, so that properties hold on some cuts and are violated on others.
+Three read the same text: the *definition* walks over an expression's tree (spec/language/render/evaluate.py); the
+*explorer* has it as a Python function of a state, or of a step; *SQL* asks tables. Cuts are those of `verify`, of runs
+with faults and with seeded bugs, so that properties hold on some cuts and are violated on others.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from leasehold.checker.verify.run_state import Cut
 from leasehold.checker.verify.system import CRASH, CutsOfSystem
 from leasehold.faults.lowering import UP
 from leasehold.impl.events.event import AnyEvent
-from leasehold.spec.language.evaluate import Context, InTransit, evaluate
-from leasehold.spec.language.for_each import each
 from leasehold.spec.language.lower import Machine
+from leasehold.spec.language.lower.for_each import each
 from leasehold.spec.language.model import OF_FAIR_RUNS, Property
-from leasehold.spec.language.python_source import Frame, source
+from leasehold.spec.language.render.evaluate import Context, InTransit, evaluate
+from leasehold.spec.language.render.python_source import Frame, source
 from tests.checker.verify.databases import Database
 from tests.checker.verify.twin import Evaluator, Run
 

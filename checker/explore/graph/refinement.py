@@ -23,7 +23,7 @@ from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.result import Path, PropertyResult, Verdict
 from leasehold.spec.language.model import Refinement
-from leasehold.spec.language.python_source import Frame, source
+from leasehold.spec.language.render.python_source import Frame, source
 
 if TYPE_CHECKING:
     from leasehold.checker.explore.layout import Layout

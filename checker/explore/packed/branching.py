@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from leasehold.checker.explore.ground import QUOTED, cells_read, step_function
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
-from leasehold.spec.language.python_source import Frame, source
+from leasehold.spec.language.render.python_source import Frame, source
 from leasehold.spec.language.types import Value
 
 NO, YES = -1, -2  # where a program ends

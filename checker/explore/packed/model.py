@@ -13,7 +13,7 @@ from leasehold.checker.explore.packed.traced import TracedState, writes
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action, SpecFault
 from leasehold.checker.explore.symmetry import inverse
-from leasehold.spec.language.python_source import Frame
+from leasehold.spec.language.render.python_source import Frame
 
 MOST_SLICED = 400  # bits of a slice
 

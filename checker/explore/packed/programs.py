@@ -28,7 +28,7 @@ from leasehold.checker.explore.packed.kernel import Kernel, StepClaims
 from leasehold.checker.explore.packed.traced import TracedState, applied
 from leasehold.checker.explore.step import Action
 from leasehold.spec.language import expression as x
-from leasehold.spec.language.python_source import Frame
+from leasehold.spec.language.render.python_source import Frame
 
 
 @dataclass(slots=True)

@@ -11,8 +11,8 @@ from leasehold.checker.prove.encode.encoding import known_sizes
 from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
+from leasehold.spec.language.check.lint import linted_expressions
 from leasehold.spec.language.constant import Constant
-from leasehold.spec.language.lint import linted_expressions
 from leasehold.spec.language.model import System
 
 

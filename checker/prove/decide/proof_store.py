@@ -35,7 +35,7 @@ from leasehold.faults import Budget
 from leasehold.spec import language
 from leasehold.spec.language.diagnostics import Place
 from leasehold.spec.language.model import Faults, System
-from leasehold.spec.language.syntax import Syntax
+from leasehold.spec.language.typing.syntax import Syntax
 
 FORM = 3  # of the files; another number is another proof
 MOST_BYTES = 1_000_000  # a longer file is none of ours

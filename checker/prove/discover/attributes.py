@@ -24,7 +24,7 @@ from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.diagnostics import SpecError
 from leasehold.spec.language.model import Message, Property, Role, System
-from leasehold.spec.language.python_source import Frame, source
+from leasehold.spec.language.render.python_source import Frame, source
 
 Value = Any
 Values = frozenset[Value]

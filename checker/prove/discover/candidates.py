@@ -24,7 +24,7 @@ from leasehold.checker.prove.discover.attributes import Attribute, Value, Values
 from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.checker.prove.encode.lemma import CandidateLemma
 from leasehold.spec.language.model import Role, System
-from leasehold.spec.language.source import MAX_NAME
+from leasehold.spec.language.read.source import MAX_NAME
 
 LEVELS = (1, 2, 3)  # the most attributes that tell a case
 MOST = 4000  # candidates of a level

@@ -11,9 +11,9 @@ from leasehold.spec.language.diagnostics import NOWHERE, Sink
 from leasehold.spec.language.expression import Expression
 from leasehold.spec.language.lower import messages_of
 from leasehold.spec.language.model import Property, System
-from leasehold.spec.language.names import DeclaredNames, RoleNames, Scope
-from leasehold.spec.language.parse import parse
-from leasehold.spec.language.source import YamlNode
+from leasehold.spec.language.read.source import YamlNode
+from leasehold.spec.language.typing.names import DeclaredNames, RoleNames, Scope
+from leasehold.spec.language.typing.parse import parse
 
 WIDTH = 118  # of a line of YAML
 

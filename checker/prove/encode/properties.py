@@ -14,7 +14,7 @@ from leasehold.checker.prove.encode.formulas import Term, Unencodable
 from leasehold.checker.prove.encode.state import SymbolicState
 from leasehold.checker.prove.encode.terms import ANY_STEP, Bindings, StepLabel, term
 from leasehold.spec.language import expression as x
-from leasehold.spec.language.lint import linted_expressions
+from leasehold.spec.language.check.lint import linted_expressions
 from leasehold.spec.language.model import Property, System
 
 

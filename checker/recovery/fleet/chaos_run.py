@@ -27,7 +27,7 @@ from leasehold.impl.fleet import SystemFleet
 from leasehold.impl.server.client import ClientError
 from leasehold.spec.language.lower import Offer
 from leasehold.spec.language.model import Call, Fair
-from leasehold.spec.language.python_source import Frame, source
+from leasehold.spec.language.render.python_source import Frame, source
 
 MOST_RUNS = 4  # that go on at a time
 MOST_VALUES = 64  # of an event's fields that are considered

@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 
 from leasehold.spec.language import expression as x
-from leasehold.spec.language.captures import given, passed
 from leasehold.spec.language.expression import Expression
+from leasehold.spec.language.lower.captures import given, passed
 from leasehold.spec.language.lower.form import Choice, Machine, ModelActor, Offer, Passage, Piece, Receive, Relation
 from leasehold.spec.language.model import (
     Call,

@@ -17,11 +17,11 @@ from typing import Any
 from leasehold.faults import Budget
 from leasehold.spec import System
 from leasehold.spec.language import types as t
-from leasehold.spec.language.build_fields import constant_value
-from leasehold.spec.language.evaluate import Context, InTransit, NoState, evaluate
+from leasehold.spec.language.declare.build_fields import constant_value
 from leasehold.spec.language.expression import Argument, mentions
 from leasehold.spec.language.model import CHANNEL_FAULTS, Call, Datum, Drive, Role, Send, Transition
 from leasehold.spec.language.parts import expressions
+from leasehold.spec.language.render.evaluate import Context, InTransit, NoState, evaluate
 
 Machine = tuple[str, int]
 Way = tuple[str, int, int]  # channel, sender and receiver

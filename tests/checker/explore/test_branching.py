@@ -22,7 +22,7 @@ from leasehold.checker.explore.packed.fields import Fields
 from leasehold.checker.explore.properties import PropertyClaims
 from leasehold.checker.explore.step import Action
 from leasehold.spec.language.expression import negation
-from leasehold.spec.language.python_source import Frame
+from leasehold.spec.language.render.python_source import Frame
 from tests.systems import load
 
 SMALL = {"max_units": 1, "last_end": 2}

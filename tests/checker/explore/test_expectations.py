@@ -23,7 +23,7 @@ from leasehold.checker.explore.expectations import (
 )
 from leasehold.spec.language.diagnostics import Sink
 from leasehold.spec.language.expectation import Expectation
-from leasehold.spec.language.source import read_file
+from leasehold.spec.language.read.source import read_file
 from tests.systems import load
 
 Change = Callable[[Exploration, Expectation], tuple[Exploration, Expectation | None]]

@@ -24,11 +24,11 @@ from leasehold.checker.explore.step import Action
 from leasehold.checker.prove.encode.lemma import lemma_scope, parsed
 from leasehold.spec import System
 from leasehold.spec.language import types as t
-from leasehold.spec.language.accepting import with_meaning
+from leasehold.spec.language.lower.accepting import with_meaning
 from leasehold.spec.language.model import Datum, Message, Property, machine_name
-from leasehold.spec.language.names import Scope
-from leasehold.spec.language.python_source import Frame, source
-from leasehold.spec.language.syntax import MAX_TEXT
+from leasehold.spec.language.render.python_source import Frame, source
+from leasehold.spec.language.typing.names import Scope
+from leasehold.spec.language.typing.syntax import MAX_TEXT
 from tests.checker.prove.walks import WalkedStep
 
 PARTS = ("records", "running", "messages", "counts", "heard", "now", "took")

@@ -23,7 +23,7 @@ from leasehold.faults import Budget
 from leasehold.spec import System
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.diagnostics import Place
-from leasehold.spec.language.syntax import Syntax
+from leasehold.spec.language.typing.syntax import Syntax
 from tests.systems import load
 
 

@@ -17,8 +17,8 @@ import pytest
 from leasehold.checker.explore.layout import Layout
 from leasehold.checker.verify.recorder import RunRecorder
 from leasehold.checker.verify.schema import Tables
+from leasehold.checker.verify.sql.dialects import DIALECTS
 from leasehold.spec import System
-from leasehold.spec.language.sql_dialects import DIALECTS
 
 KINDS = ("sqlite", "postgresql", "mariadb")
 _PORTS = {"postgresql": 5432, "mariadb": 3306}

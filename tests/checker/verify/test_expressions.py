@@ -14,11 +14,11 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from leasehold.checker.explore.step import Action
+from leasehold.checker.verify.sql.source import over_cuts, sql
+from leasehold.checker.verify.sql.text import flat
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.conditions import folded, opposite
-from leasehold.spec.language.evaluate import Context, evaluate
-from leasehold.spec.language.sql_source import over_cuts, sql
-from leasehold.spec.language.sql_text import flat
+from leasehold.spec.language.render.evaluate import Context, evaluate
 from tests.checker.verify.databases import KINDS, Database, database
 from tests.spec.language.test_readings import APPLICATIONS, EXAMPLES, Sight, World, applied, states, texts, typed
 from tests.spec.language.test_readings import KINDS as TYPES

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from leasehold.checker.verify.queries import Queries
 from leasehold.checker.verify.schema import Tables
-from leasehold.spec.language.sql_dialects import DIALECTS
+from leasehold.checker.verify.sql.dialects import DIALECTS
 from tests.systems import load
 
 FILE = Path(__file__).with_name("printed.sql")

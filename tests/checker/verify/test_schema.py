@@ -9,9 +9,9 @@ import pytest
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.verify.queries import Queries
 from leasehold.checker.verify.schema import FOREVER, Tables, content, encoded
+from leasehold.checker.verify.sql.dialects import DIALECTS
 from leasehold.faults import Budget
 from leasehold.spec.language import types as t
-from leasehold.spec.language.sql_dialects import DIALECTS
 from tests.checker.explore.by_chance import written
 from tests.checker.verify.databases import KINDS, database
 from tests.systems import load

@@ -24,7 +24,7 @@ from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.conditions import opposite
 from leasehold.spec.language.model import Property
-from leasehold.spec.language.python_source import Frame, source
+from leasehold.spec.language.render.python_source import Frame, source
 from tests.checker.prove.walks import walked
 
 TRIES = 3000

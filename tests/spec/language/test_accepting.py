@@ -16,8 +16,8 @@ from leasehold.checker.prove import prove
 from leasehold.checker.prove.encode.lemma import lemma_scope, parsed
 from leasehold.spec import System
 from leasehold.spec.language import expression as x
-from leasehold.spec.language.accepting import NotEliminable, meaning
-from leasehold.spec.language.evaluate import Context, NoState, evaluate
+from leasehold.spec.language.lower.accepting import NotEliminable, meaning
+from leasehold.spec.language.render.evaluate import Context, NoState, evaluate
 from leasehold.spec.language.types import Value
 from tests.checker.explore.by_chance import written
 

@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 from leasehold.checker.explore.ground import function, step_function
 from leasehold.checker.explore.step import Action
 from leasehold.checker.verify.schema import Tables
+from leasehold.checker.verify.sql.dialects import DIALECTS
+from leasehold.checker.verify.sql.source import over_cuts, sql
+from leasehold.checker.verify.sql.text import Listed, flat, lines
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.conditions import folded, opposite
-from leasehold.spec.language.evaluate import Context, evaluate
-from leasehold.spec.language.python_source import Frame, source
-from leasehold.spec.language.sql_dialects import DIALECTS
-from leasehold.spec.language.sql_source import over_cuts, sql
-from leasehold.spec.language.sql_text import Listed, flat, lines
+from leasehold.spec.language.render.evaluate import Context, evaluate
+from leasehold.spec.language.render.python_source import Frame, source
 from leasehold.spec.language.types import Bool
 from tests.checker.verify.databases import Database, database
 from tests.spec.language.test_readings import EXAMPLES, FILES, Sight, World, same, states, typed

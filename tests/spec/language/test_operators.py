@@ -10,8 +10,9 @@ import pytest
 
 from leasehold.checker.export import promela_terms, tla_terms
 from leasehold.checker.prove.encode import terms
-from leasehold.spec.language import python_source, sql_source
+from leasehold.checker.verify.sql import source as sql_source
 from leasehold.spec.language.operators import OPERATORS, Operator, Written, template
+from leasehold.spec.language.render import python_source
 
 READINGS = [python_source, sql_source, terms, promela_terms, tla_terms]
 

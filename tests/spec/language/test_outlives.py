@@ -20,8 +20,8 @@ from leasehold.reports.product import product
 from leasehold.reports.trace import trace_text
 from leasehold.spec import SHIPPED, SpecError, System, load
 from leasehold.spec.language import expression as x
-from leasehold.spec.language.evaluate import Context, NoState, evaluate
-from leasehold.spec.language.outlive import with_remembering_states
+from leasehold.spec.language.lower.outlive import with_remembering_states
+from leasehold.spec.language.render.evaluate import Context, NoState, evaluate
 
 CRASH = Budget(crash=1)
 

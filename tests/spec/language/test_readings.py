@@ -25,20 +25,20 @@ from leasehold.checker.explore.step import Action
 from leasehold.checker.prove.encode.terms import Bindings, term
 from leasehold.checker.prove.encode.values import Sorts
 from leasehold.spec.language import expression as x
-from leasehold.spec.language.build import Builder
-from leasehold.spec.language.declare import Declarer
+from leasehold.spec.language.declare.build import Builder
+from leasehold.spec.language.declare.declare import Declarer
 from leasehold.spec.language.diagnostics import Place, Sink
-from leasehold.spec.language.evaluate import Context, InTransit, evaluate
-from leasehold.spec.language.files import Gatherer
 from leasehold.spec.language.load import load
 from leasehold.spec.language.lower import lower
 from leasehold.spec.language.model import System
-from leasehold.spec.language.names import DeclaredNames, Scope
 from leasehold.spec.language.operators import OPERATORS, Operator
-from leasehold.spec.language.parse import parse
-from leasehold.spec.language.python_source import Frame, source
-from leasehold.spec.language.source import YamlNode
+from leasehold.spec.language.read.files import Gatherer
+from leasehold.spec.language.read.source import YamlNode
+from leasehold.spec.language.render.evaluate import Context, InTransit, evaluate
+from leasehold.spec.language.render.python_source import Frame, source
 from leasehold.spec.language.types import Enum, Instance, Map, Opaque, Option, Set, Type, Value, domain, members
+from leasehold.spec.language.typing.names import DeclaredNames, Scope
+from leasehold.spec.language.typing.parse import parse
 
 WORLD = {
     "system.yaml": """

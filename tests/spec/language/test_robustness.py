@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from leasehold.checker.explore.ground import function
 from leasehold.spec.language.diagnostics import Place, Sink, SpecError
 from leasehold.spec.language.load import load
-from leasehold.spec.language.names import DeclaredNames, Scope
-from leasehold.spec.language.parse import parse
-from leasehold.spec.language.python_source import Frame, source
-from leasehold.spec.language.source import YamlNode
+from leasehold.spec.language.read.source import YamlNode
+from leasehold.spec.language.render.python_source import Frame, source
 from leasehold.spec.language.types import INT
+from leasehold.spec.language.typing.names import DeclaredNames, Scope
+from leasehold.spec.language.typing.parse import parse
 
 TRUTH = Path(__file__).resolve().parents[2] / "truth"
 SYSTEM = b"system: small\nroles: {light: {}}\nenvironment: {press: {to: light}}\n"

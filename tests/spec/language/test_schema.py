@@ -9,11 +9,12 @@ import jsonschema
 import pytest
 import yaml
 
-from leasehold.spec.language import shape, shape_check, table
+from leasehold.spec.language import table
 from leasehold.spec.language.diagnostics import Sink
 from leasehold.spec.language.load import SHIPPED, shipped_folder
-from leasehold.spec.language.schema import definition, schema
-from leasehold.spec.language.source import read_file
+from leasehold.spec.language.read import shape, shape_check
+from leasehold.spec.language.read.schema import definition, schema
+from leasehold.spec.language.read.source import read_file
 
 TESTS = Path(__file__).resolve().parents[2]
 SCHEMA = schema()

@@ -3,7 +3,7 @@
 import pytest
 
 from leasehold.spec.language.diagnostics import Sink
-from leasehold.spec.language.source import YamlNode, read_text
+from leasehold.spec.language.read.source import YamlNode, read_text
 
 TEXT = """\
 a: >

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.spec import load
-from leasehold.spec.language.unbounded import growing
+from leasehold.spec.language.check.unbounded import growing
 from tests.cli.conftest import write
 
 SYSTEM = """

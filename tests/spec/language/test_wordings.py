@@ -44,7 +44,9 @@ def reports() -> Iterator[tuple[str, str, set[str]]]:
                     at = f"{file.relative_to(ROOT)}:{call.lineno}"
                     if isinstance(call.args[0], ast.Constant):
                         yield at, call.args[0].value, words
-                    elif file.match("spec/language/*.py") and isinstance(call.args[0], (ast.IfExp, ast.Name)):
+                    elif file.is_relative_to(ROOT / "spec" / "language") and isinstance(
+                        call.args[0], (ast.IfExp, ast.Name)
+                    ):
                         yield from ((at, name, set(needed(WORDINGS[name]))) for name in names)
 
 

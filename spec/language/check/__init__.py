@@ -1,0 +1,1 @@
+"""The phase of checking: what the linter says of a model."""

@@ -1,0 +1,1 @@
+"""The first phase: files to trees that remember where everything stands, with the shapes that they may have."""

@@ -1,0 +1,148 @@
+"""Compares YAML trees with their shapes (shape.py), and reports every difference."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from leasehold.spec.language.diagnostics import Place, Sink, listed, near_miss, printable
+from leasehold.spec.language.read.shape import (
+    CHOICES,
+    Alternatives,
+    ListShape,
+    MappingShape,
+    RecordShape,
+    TextShape,
+    YamlShape,
+)
+from leasehold.spec.language.read.source import INTEGER, MAX_NAME, NAME, RESERVED, YamlNode
+
+FLAGS = {"yes": "true", "on": "true", "no": "false", "off": "false"}  # words that YAML 1.1 takes for flags
+
+
+def check_shape(node: YamlNode, shape: YamlShape, sink: Sink, where: str = "the file") -> bool:
+    """Compares a tree with its shape, all the way down; True when nothing was reported."""
+    before = len(sink.found)
+    _check(node, shape, sink, where)
+    return len(sink.found) == before
+
+
+def _kind(shape: YamlShape) -> str:
+    match shape:
+        case TextShape():
+            return "text"
+        case ListShape():
+            return "list"
+        case _:
+            return "mapping"
+
+
+def _wanted(shape: YamlShape) -> str:
+    match shape:
+        case TextShape(of=of):
+            return {"text": "a text", "expression": "an expression", "name": "a name"}.get(of, f"a {of}")
+        case ListShape(of=of):
+            return f"a list ({_wanted(of)} each)"
+        case RecordShape(title=title):
+            return f"{title} (a mapping)"
+        case MappingShape():
+            return "a mapping by name"
+        case Alternatives(choices=choices):
+            return " or ".join(_wanted(c) for c in choices)
+
+
+def _remedy(shape: YamlShape) -> str:
+    match shape:
+        case TextShape():
+            return "write it on one line; quote it if it has brackets, colons or hashes in it"
+        case ListShape():
+            return "write `[one, two]`, or a line `- one` for each"
+        case RecordShape(keys=keys):
+            return f"its keys: {listed(keys, 30)}"
+        case MappingShape():
+            return "write a line `NAME: ...` for each"
+        case Alternatives(choices=choices):
+            return _remedy(choices[-1])
+
+
+def _check(node: YamlNode, shape: YamlShape, sink: Sink, where: str) -> None:
+    if isinstance(shape, Alternatives):
+        fitting = [c for c in shape.choices if _kind(c) == node.kind]
+        if fitting:
+            _check(node, fitting[0], sink, where)
+            return
+    if isinstance(shape, Alternatives) or _kind(shape) != node.kind:
+        empty = node.kind == "text" and not node.text
+        found = "nothing" if empty else {"text": f"`{node.text[:40]}`", "list": "a list"}.get(node.kind, "a mapping")
+        quoted = isinstance(shape, TextShape) and node.kind != "text" and not node.entries and not node.items
+        near = f'`"{"{}" if node.kind == "mapping" else "[]"}"`, in quotes' if quoted else None
+        words = {"wanted": _wanted(shape), "found": found, "remedy": _remedy(shape)}
+        sink.error("wrong_kind", node.place, near=near, where=where, **words)
+        return
+    match shape:
+        case TextShape(of=of):
+            _check_text(node, of, sink, where)
+        case ListShape(of=of):
+            for item in node:
+                _check(item, of, sink, where)
+        case MappingShape(of=of, keys=keys):
+            for name, place, value in node.pairs():
+                if keys == "name":
+                    check_name(name, place, sink, where)
+                _check(value, of, sink, f"{where}.{name[:40]}")
+        case RecordShape():
+            _check_record(node, shape, sink, where)
+
+
+def check_name(name: str, place: Place, sink: Sink, where: str) -> None:
+    """Reports what is not a name."""
+    if name in RESERVED:
+        sink.error("reserved_name", place, where=where, name=name)
+    elif not NAME.match(name):
+        long = NAME.match(name[:MAX_NAME]) is not None and len(name) > MAX_NAME
+        foreign = next((c for c in name[:MAX_NAME] if not " " <= c <= "~"), None)
+        why = f": it has {len(name):,} characters" if long else ""
+        if foreign is not None:
+            why = f": it has {unicodedata.name(foreign, 'a control character')} (U+{ord(foreign):04X}) in it"
+        fixed = re.sub(r"[^a-z0-9_]+", "_", name[:MAX_NAME].lower()).strip("_")
+        near = f"`{fixed}`" if name.isascii() and NAME.match(fixed) and not long else None
+        sink.error("not_a_name", place, near=near, where=where, name=printable(name[:40]), why=why, most=MAX_NAME)
+
+
+def _check_text(node: YamlNode, of: str, sink: Sink, where: str) -> None:
+    if of in CHOICES and node.text not in CHOICES[of]:
+        *others, last = (f"`{word}`" for word in CHOICES[of])
+        flag = FLAGS.get(node.text.lower())
+        near = f"`{flag}`" if flag else near_miss(node.text, CHOICES[of])
+        choices = f"{', '.join(others)} or {last}"
+        first, text = CHOICES[of][0], node.text[:40]
+        sink.error("not_a_choice", node.place, near=near, where=where, choices=choices, text=text, first=first)
+    elif of == "condition" and node.text.lower() in FLAGS:
+        near = f"`{FLAGS[node.text.lower()]}`"
+        choices, text = "`true`, `false` or a condition", node.text[:40]
+        sink.error("not_a_choice", node.place, near=near, where=where, choices=choices, text=text, first="true")
+    elif of == "number" and not INTEGER.match(node.text):
+        sink.error("not_a_number", node.place, where=where, node=node.text[:40])
+    elif of == "name":
+        check_name(node.text, node.place, sink, where)
+    elif of in ("expression", "condition", "type") and not node.text.strip():
+        sink.error("wanted_text", node.place, where=where, why="an" if of == "expression" else "a", of=of)
+
+
+def _check_record(node: YamlNode, shape: RecordShape, sink: Sink, where: str) -> None:
+    prefix = "" if where == "the file" else f"{where}: "
+    meant = set()
+    for name, place, value in node.pairs():
+        key = shape.keys.get(name)
+        if key is None and " " in name and value.kind == "text" and not value.text:
+            sink.error("comma_in_braces", place, where=where, name=name[:40], title=shape.title)
+        elif key is None:
+            near = near_miss(name, shape.keys)
+            meant.add(near)
+            words = {"prefix": prefix, "name": printable(name[:40]), "title": shape.title}
+            sink.error("unknown_key", place, near=near, keys=shape.keys, **words)
+        else:
+            _check(value, key.shape, sink, f"{where}.{name}" if where != "the file" else name)
+    for name, key in shape.keys.items():
+        if key.required and node.get(name) is None and f"`{name}`" not in meant:
+            sink.error("missing_key", node.place, prefix=prefix, name=name, title=shape.title, doc=key.doc)

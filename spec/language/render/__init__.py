@@ -1,0 +1,1 @@
+"""The readings of an expression that the language itself has: its meaning, and Python source."""

@@ -1,0 +1,82 @@
+"""The text of a type to the type."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Mapping
+
+from leasehold.spec.language.diagnostics import Sink
+from leasehold.spec.language.read.source import YamlNode
+from leasehold.spec.language.types import (
+    BOOL,
+    INT,
+    OPAQUE,
+    TIME,
+    UNKNOWN,
+    Enum,
+    Instance,
+    Map,
+    Option,
+    Set,
+    Type,
+    UnknownType,
+    members,
+)
+
+MAX_CELLS = 4096
+
+
+def parse_type(node: YamlNode, names: Mapping[str, Enum | Instance], sink: Sink) -> Type:
+    """A type's text (`int`, `set[unit]`, `map[participant, bool]`, `option[time]`) to the type."""
+    basic: dict[str, Type] = {"int": INT, "bool": BOOL, "time": TIME, "opaque": OPAQUE}
+
+    def unknown(word: str) -> Type:
+        known = [*basic, *names, "set[...]", "map[..., ...]", "option[...]"]
+        sink.unknown("unknown_type", node.place, word, known)
+        return UNKNOWN
+
+    def small(tree: ast.expr) -> Enum | Instance | None:
+        found = build(tree)
+        if isinstance(found, (Enum, Instance)):
+            return found
+        if not isinstance(found, UnknownType):
+            sink.error("no_small_type", node.place, why=ast.unparse(tree))
+        return None
+
+    def build(tree: ast.expr) -> Type:
+        match tree:
+            case ast.Name(id=name):
+                return basic.get(name) or names.get(name) or unknown(name)
+            case ast.Subscript(value=ast.Name(id="set"), slice=of):
+                kind = small(of)
+                return Set(kind) if kind else UNKNOWN
+            case ast.Subscript(value=ast.Name(id="map"), slice=ast.Tuple(elts=[key, of])):
+                kind, inner = small(key), build(of)
+                return Map(kind, inner) if kind and not isinstance(inner, UnknownType) else UNKNOWN
+            case ast.Subscript(value=ast.Name(id="option"), slice=of):
+                inner = build(of)
+                return UNKNOWN if isinstance(inner, UnknownType) else Option(inner)
+        return unknown(ast.unparse(tree))
+
+    if node.kind != "text" or len(node.text) > 200 or not node.text.isascii():
+        return unknown(node.text[:40] or node.kind)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = build(ast.parse(node.text.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return unknown(node.text[:40])
+    if (count := _cells(result)) > MAX_CELLS:
+        sink.error("too_many_cells", node.place, result=result, count=f"{count:,}", max_cells=f"{MAX_CELLS:,}")
+        return UNKNOWN
+    return result
+
+
+def _cells(type_: Type) -> int:
+    match type_:
+        case Map(key=key, of=of):
+            return len(members(key)) * _cells(of)
+        case Option(of=of) if of is not None:
+            return 1 + _cells(of)
+    return 1
