@@ -391,9 +391,11 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
 def test_no_module_is_imported_by_its_name_from_a_layer_above() -> None:
     for name, tree in _modules().items():
         above = tuple(f"leasehold.{layer}." for layer in LAYERS[: LAYERS.index(name.split(".")[1])])
-        for node in (one for one in ast.walk(tree) if isinstance(one, ast.Call) and one.args):
-            if ast.unparse(node.func).rpartition(".")[2] == "import_module":
-                assert not ast.unparse(node.args[0]).strip("f'\"").startswith(above or "nothing"), name
+        for node in ast.walk(tree):
+            match node:
+                case ast.Call(func=ast.Attribute(attr=called) | ast.Name(id=called), args=[first, *_]):
+                    words = ast.unparse(first).strip("f'\"") if called == "import_module" else ""
+                    assert not above or not words.startswith(above), f"{name}:{node.lineno}"
 
 
 def test_text_is_compiled_before_it_is_run() -> None:

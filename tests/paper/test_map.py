@@ -58,7 +58,7 @@ def test_tests_exist():
     known = set()
     folders = [ROOT / "tests" / name for name in ("paper", "checker", "faults", "impl", "cli", "mutants", "traces")]
     for file in (file for folder in folders for file in folder.rglob("test_*.py")):
-        known |= set(re.findall(r"^def (test_\w+)", file.read_text(), re.MULTILINE))
+        known |= set(re.findall(r"^(?:async )?def (test_\w+)", file.read_text(), re.MULTILINE))
     assert set(re.findall(r"`(test_\w+)`", TEXT)) - known == set()
 
 
@@ -66,7 +66,7 @@ def test_every_test_of_the_paper_is_in_the_map():
     mapped = set(re.findall(r"`(test_\w+)`", TEXT))
     missing = []
     for file in (ROOT / "tests" / "paper").glob("test_section_*.py"):
-        for name in re.findall(r"^def (test_\w+)", file.read_text(), re.MULTILINE):
+        for name in re.findall(r"^(?:async )?def (test_\w+)", file.read_text(), re.MULTILINE):
             if name not in mapped:
                 missing.append(f"{file.name}::{name}")
     assert missing == []
