@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.cli.conftest import Run, as_json, write
-from tests.spec.language.test_unbounded import FREE, files
+from tests.spec.language.check.test_unbounded import FREE, files
 
 
 def test_each_verb_names_them(run: Run, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from leasehold.checker.export import ExportError, ExportOptions, export_system
 from leasehold.spec import System, shipped_folder
 from tests.checker.explore.by_chance import by_chance, written
 from tests.checker.export.lamp import LAMP
-from tests.spec.language.test_accepting import PAIR, WRONG
+from tests.spec.language.lower.test_accepting import PAIR, WRONG
 from tests.systems import TRUTH, load
 
 pytestmark = pytest.mark.usefixtures("spin")

@@ -16,7 +16,7 @@ from leasehold.spec.language.read import shape, shape_check
 from leasehold.spec.language.read.schema import definition, schema
 from leasehold.spec.language.read.source import read_file
 
-TESTS = Path(__file__).resolve().parents[2]
+TESTS = Path(__file__).resolve().parents[3]
 SCHEMA = schema()
 KINDS = {f"{name}.yaml": shape.FILES[name] for name in ("system", "messages", "invariants", "expected", "mutation")}
 

@@ -11,7 +11,7 @@ from leasehold.spec import SpecError, load
 from tests.checker.explore.by_chance import written
 from tests.checker.explore.test_engines import assert_alike
 
-FOLDER = Path(__file__).parents[2] / "constructs" / "captures"
+FOLDER = Path(__file__).parents[3] / "constructs" / "captures"
 
 
 def files(**changed: tuple[str, str]) -> dict[str, str]:
