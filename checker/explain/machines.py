@@ -108,7 +108,9 @@ class KnownMachines(EventFold[KnownMachine]):
 
     def plays(self, actor: str, lease: str) -> bool:
         """Returns whether an actor has a machine of a lease that is not forgotten."""
-        return any(key.lease == lease for key in self.of(actor))
+        return any(
+            (key.actor, key.lease) == (actor, lease) and known.forgotten is None for key, known in self.machines.items()
+        )
 
     def leases(self) -> Iterator[str]:
         """All leases that were told of."""
