@@ -320,3 +320,25 @@ async def test_a_machine_that_stands_from_the_first_start_on_begins_its_work_onc
         assert actor.table.instances[RecordKey("fetching:1", "writer")].state == "fetching"
         assert handler.runs == starts
         await actor.stop()
+
+
+async def test_what_was_owed_in_a_session_goes_once_and_in_order_when_somebody_is_there_to_read() -> None:
+    frames: list[bytes] = []
+
+    def hand(source: str, target: str, frame: bytes) -> FrameOutcome:
+        frames.append(frame)
+        return FrameOutcome((0,), True)
+
+    cluster = SystemCluster(compile_system(load(PIPE, {"most": LINES})), hand)
+    player = cluster.players.pop("reader")
+    async with cluster:
+        for _ in range(2):
+            await cluster.actors["writer"].tell("pipe:1", "writer", "write")
+        await cluster.advance(2)
+        assert frames == []
+        cluster.players["reader"] = player
+        await cluster.kill(player)
+        await cluster.start(player)
+        await cluster.advance(2)
+        assert held(cluster, "reader", "read") == 2
+        assert len(frames) == 2
