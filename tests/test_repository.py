@@ -140,7 +140,6 @@ ROOMS = ("impl/lease/", "checker/recovery/lease/", "cli/lease/")
 ROLES_OF_THE_LEASE = {"authority", "broker", "service_manager"}
 NAMED = {
     "checker/explore/symmetry.py": {"site"},  # a place in a state
-    "cli/main.py": ROLES_OF_THE_LEASE,  # the table of verbs, with those that trust actors of the lease
     "cli/leases.py": {"site"},  # a property of every unit: whose it is
     "impl/handlers/handler.py": {"site"},  # the same
     "impl/policy/plugins.py": ROLES_OF_THE_LEASE,  # where the policies are that are shipped

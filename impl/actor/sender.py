@@ -19,7 +19,7 @@ from leasehold.impl.core.work import SendWork
 log = logging.getLogger("leasehold.stepper")
 
 
-class Sender:
+class MessageSender:
     """Sends the messages of an actor's machines, and has them acknowledged.
 
     Args:

@@ -9,7 +9,7 @@ from leasehold.impl.actor import session
 from leasehold.impl.actor.drafts import RefusedDraft, StepDraft
 from leasehold.impl.actor.environment import ActorContext, ActorError
 from leasehold.impl.actor.ready import Ready, Recheck, StartCall, TellPolicy
-from leasehold.impl.actor.sender import Sender
+from leasehold.impl.actor.sender import MessageSender
 from leasehold.impl.actor.session import ChannelFull
 from leasehold.impl.actor.standing import StandingMachines
 from leasehold.impl.actor.table import BELOW, MachineInstance, MachinesOfActor, RowCodec
@@ -37,7 +37,7 @@ class Stepper:
         self.identity, self.name = context.identity, context.identity.name
         self.program, self.table = context.program, context.table
         self.environment, self.notices, self.counts = context.environment, context.notices, context.counts
-        self.codecs, self.sender, self.standing = rows.codecs, Sender(context), StandingMachines(context)
+        self.codecs, self.sender, self.standing = rows.codecs, MessageSender(context), StandingMachines(context)
         self.keeps_events = context.options.events is not None
         self._cause = ""  # of the next step
         self.ended: EndedCall | None = None  # the call that the event of the next step ends

@@ -103,8 +103,8 @@ def restart(fleet: Fleet, name: str, **keys: str) -> None:
 def trusts(fleet: Fleet, name: str, other: str) -> tuple[str, ...]:
     """The words by which an actor is told to trust another."""
     known = trust_file.load(fleet.folder / "trust.yaml").find(other)
-    verb = f"add-{known.kind.replace('_', '-')}"
-    return (verb, other, f"{other}.key", "--address", known.address, "--trust", trust_of(fleet, name).name)
+    role, trust = known.kind, trust_of(fleet, name).name
+    return "add-actor", other, f"{other}.key", "--role", role, "--address", known.address, "--trust", trust
 
 
 @pytest.mark.long
