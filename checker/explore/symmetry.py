@@ -20,7 +20,7 @@ from typing import TypeAlias
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.diagnostics import NOWHERE, Place, a
-from leasehold.spec.language.lower.for_each import Binding, bindings, bound, each
+from leasehold.spec.language.for_each import Binding, bindings, bound, each
 from leasehold.spec.language.model import OF_FAIR_RUNS, Drive, End, Property, Role, Send, System, Task
 from leasehold.spec.language.parts import expressions
 

@@ -19,8 +19,8 @@ from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.declare.build_fields import constant_value
 from leasehold.spec.language.diagnostics import NOWHERE, Place
+from leasehold.spec.language.for_each import each
 from leasehold.spec.language.lower import Offer
-from leasehold.spec.language.lower.for_each import each
 from leasehold.spec.language.model import Channel, Datum, Property, Role, System, Transition
 from leasehold.spec.language.operators import template
 

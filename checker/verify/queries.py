@@ -24,7 +24,7 @@ from leasehold.checker.verify.sql.source import over_cuts, sql
 from leasehold.checker.verify.sql.text import COMPARED, NOT, Enclosed, Joined, Sequel, Sql, Words, lines
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.conditions import folded, opposite
-from leasehold.spec.language.lower.for_each import each
+from leasehold.spec.language.for_each import each
 from leasehold.spec.language.model import Property, System
 
 CHECKED = ":checked"

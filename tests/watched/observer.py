@@ -30,7 +30,7 @@ from leasehold.impl.core.core import Core
 from leasehold.impl.core.work import Record
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.store.store import RecordKey
-from leasehold.spec.language.lower.for_each import each
+from leasehold.spec.language.for_each import each
 from leasehold.spec.language.model import OF_FAIR_RUNS, Property
 from tests.checker.verify.twin import Evaluator, Run
 

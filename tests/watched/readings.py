@@ -23,8 +23,8 @@ from leasehold.checker.verify.run_state import Cut
 from leasehold.checker.verify.system import CRASH, CutsOfSystem
 from leasehold.faults.lowering import UP
 from leasehold.impl.events.event import AnyEvent
+from leasehold.spec.language.for_each import each
 from leasehold.spec.language.lower import Machine
-from leasehold.spec.language.lower.for_each import each
 from leasehold.spec.language.model import OF_FAIR_RUNS, Property
 from leasehold.spec.language.render.evaluate import Context, InTransit, evaluate
 from leasehold.spec.language.render.python_source import Frame, source

@@ -23,7 +23,7 @@ from leasehold.checker.explore.layout import Layout
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action
 from leasehold.checker.host.cache import cache_folder
-from leasehold.spec.language.lower.for_each import each
+from leasehold.spec.language.for_each import each
 from leasehold.spec.language.model import System
 from leasehold.spec.language.render.python_source import Frame, source
 from leasehold.spec.language.types import Value

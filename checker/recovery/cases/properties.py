@@ -20,7 +20,7 @@ from leasehold.faults.points import AFTER
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
-from leasehold.spec.language.lower.for_each import each
+from leasehold.spec.language.for_each import each
 from leasehold.spec.language.model import OF_FAIR_RUNS, System
 from leasehold.spec.language.render.python_source import Frame, source
 

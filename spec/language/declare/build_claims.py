@@ -12,7 +12,7 @@ from leasehold.spec.language import model as m
 from leasehold.spec.language.declare.build import Builder
 from leasehold.spec.language.declare.declare import doc_of, text_of
 from leasehold.spec.language.diagnostics import Place
-from leasehold.spec.language.lower.for_each import MAX_BINDINGS, count, quantified
+from leasehold.spec.language.for_each import MAX_BINDINGS, count, quantified
 from leasehold.spec.language.read.files import Item, entries
 from leasehold.spec.language.read.source import YamlNode
 from leasehold.spec.language.types import BOOL, Bool, Enum, Instance, Int, Type, UnknownType

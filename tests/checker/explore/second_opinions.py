@@ -16,7 +16,7 @@ import networkx as nx
 
 from leasehold.faults import Budget
 from leasehold.spec import System
-from leasehold.spec.language.lower.for_each import each
+from leasehold.spec.language.for_each import each
 from leasehold.spec.language.model import Fair, Property
 from leasehold.spec.language.render.evaluate import Context, evaluate
 from tests.checker.explore.fault_twin import Step, Twin, Whole, World, whole

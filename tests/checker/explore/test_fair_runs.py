@@ -22,7 +22,7 @@ from leasehold.checker.explore.result import Path as FoundPath
 from leasehold.checker.explore.result import PropertyResult
 from leasehold.faults import Budget
 from leasehold.spec import System
-from leasehold.spec.language.lower.for_each import each
+from leasehold.spec.language.for_each import each
 from leasehold.spec.language.model import OF_FAIR_RUNS, Fair, Property
 from tests.checker.explore.by_chance import written
 from tests.checker.explore.clients import clients_by_chance

@@ -14,7 +14,7 @@ from leasehold.checker.export import export_system
 from leasehold.checker.prove import prove
 from leasehold.faults import Budget
 from leasehold.spec import System
-from leasehold.spec.language.lower.for_each import each
+from leasehold.spec.language.for_each import each
 from tests.checker.explore.by_chance import written
 from tests.checker.explore.clients import clients_by_chance
 

@@ -20,7 +20,7 @@ from leasehold.checker.explore import explore
 from leasehold.spec import shipped_folder
 from leasehold.spec.language import types as t
 from leasehold.spec.language.declare.build_fields import constant_value
-from leasehold.spec.language.lower.for_each import each
+from leasehold.spec.language.for_each import each
 from leasehold.spec.language.model import Call, Drive, Outside, Property, Role, Send, System, Transition
 from leasehold.spec.language.render.evaluate import Context, InTransit, evaluate
 from tests.checker.explore.fault_twin import begun

@@ -13,7 +13,7 @@ from leasehold.checker.explore.graph.fairness import Fairness
 from leasehold.checker.export import export_system
 from leasehold.checker.export.shared import named_cases
 from leasehold.spec import System
-from leasehold.spec.language.lower.for_each import each
+from leasehold.spec.language.for_each import each
 from tests.checker.explore.by_chance import written
 from tests.checker.explore.clients import clients_by_chance
 from tests.checker.export.test_promela import check

@@ -14,7 +14,7 @@ from leasehold.checker.explore.properties import DEADLOCK
 from leasehold.checker.verify.queries import Queries, end_claim
 from leasehold.faults import Budget
 from leasehold.spec import System
-from leasehold.spec.language.lower.for_each import each
+from leasehold.spec.language.for_each import each
 from tests.checker.verify.databases import KINDS, Database, database
 from tests.checker.verify.twin import Evaluator, Run, disturbed, mutants, walks
 from tests.systems import load

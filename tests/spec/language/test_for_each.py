@@ -8,7 +8,7 @@ import pytest
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.diagnostics import SpecError
-from leasehold.spec.language.lower.for_each import quantified
+from leasehold.spec.language.for_each import quantified
 from leasehold.spec.language.types import BOOL, INT, Int
 from tests.systems import load, load_for_run
 
