@@ -46,3 +46,20 @@ def test_nothing_is_kept_of_a_machine_that_has_passed_to_another_run() -> None:
                     assert after.state[at : at + size] == list(of.first[at : at + size])
                     tried += 1
     assert tried > 20
+
+
+def test_a_machine_stands_where_its_last_event_has_left_it() -> None:
+    """Of one of which no event has told yet, nothing is known."""
+    of, tried = known(2, False), 0
+    steps = RunSteps(of, lambda *given: None)
+    runs: dict[str, RunState] = {}
+    left: dict[tuple[str, str, str], str] = {}
+    for actor, events in history_of(replace(plan_of(3), units=2, lazy=False)).items():
+        for event in (one for one in events if isinstance(one, StepEvent) and one.step.lease != BELOW):
+            name = event.step.lease
+            run = runs.setdefault(name, steps.first(name, len(runs) + 1, event.now))
+            assert steps.stands(run, actor, event.step) == left.get((actor, name, event.step.machine))
+            tried += (actor, name, event.step.machine) in left
+            steps.take(run, event)
+            left |= {(actor, name, step.machine): step.record.state for step in event.steps() if step.lease == name}
+    assert tried > 20
