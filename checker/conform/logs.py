@@ -14,8 +14,9 @@ from leasehold.checker.conform.findings import JudgedLog, Nonconformity
 from leasehold.checker.conform.judge import LogConformance
 from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.history.chains import read_chain
+from leasehold.checker.history.happened_before import records
 from leasehold.impl.events.chain import ChainError, Tampering
-from leasehold.impl.events.event import AnyEvent, FoundEvent, SealEvent, StepEvent
+from leasehold.impl.events.event import AnyEvent, SealEvent
 from leasehold.impl.identity.trust import Trust
 from leasehold.spec.language.model import System
 
@@ -110,13 +111,7 @@ def more_machines(system: System, logs: Iterable[WholeLog]) -> dict[str, int]:
     highest: dict[str, int] = {}
     for log in logs:
         for event in log.events:
-            names: Iterable[str] = ()
-            match event:
-                case StepEvent(step=step):
-                    names = (one.machine for one in step.walk())
-                case FoundEvent():
-                    names = (event.machine,)
-            for name in names:
+            for _, name, _ in records(event):
                 of, bracket, rest = name.partition("[")
                 if bracket and rest.rstrip("]").isdigit():
                     highest[of] = max(highest.get(of, 0), int(rest.rstrip("]")))

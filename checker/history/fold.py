@@ -95,7 +95,8 @@ class EventFold(Generic[M]):
         machine, now = self.machines.get(key), (step.record, event.spec, lease_of(step), event.position)
         if machine is None or machine.forgotten is not None:
             machine = self.machines[key] = self.make(*now)
-        machine.record, machine.spec, machine.serves, machine.position = now
+        else:
+            machine.record, machine.spec, machine.serves, machine.position = now
         return machine
 
     def find(self, event: FoundEvent) -> M:
