@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from leasehold.checker.explore.breadth_first import Limits, Progress, ReferenceSearch
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.graph.fairness import Fairness
-from leasehold.checker.explore.properties import PropertyClaims
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.result import Exploration
 from leasehold.faults import Budget
@@ -103,64 +101,14 @@ class NotSmall(Exception):
 
 
 class SmallSearch(ReferenceSearch):
-    """A search by the reference that gives up where it seems that a system has more than few states.
-
-    Claims are asked only once it is past the first look at the number of states: to make functions of a large system's
-    claims takes longer than that look.
-    """
-
-    held: HeldClaims | None = None
-
-    def _search(self) -> str:
-        if not self.limits.stop_at_violation:
-            self.claims = self.held = HeldClaims(self.claims)  # type: ignore[assignment]
-        try:
-            return super()._search()
-        except NotSmall:
-            self.held = None
-            raise
-        finally:  # also where it is interrupted
-            self._ask()
+    """A search by the reference that gives up where it seems that a system has more than few states."""
 
     def _expand(self, label: int, number: int) -> None:
         known = len(self.labels.states)
         seems_large = any(known > some and known - self.searched > self.searched * part for some, part in WAITING)
         if seems_large or known > FEW_STATES or self.generated > FEW_STEPS:
             raise NotSmall
-        if known > WAITING[0][0]:
-            self._ask()
         super()._expand(label, number)
-
-    def _ask(self) -> None:
-        """Asks the claims that are held, and holds none from here on."""
-        if self.held is not None:
-            self.claims, held, self.held = self.held.claims, self.held.asked, None
-            for ask in held:
-                ask()
-
-
-class HeldClaims:
-    """A stand-in for the claims of a search, which keeps what they are fed until they are asked.
-
-    Attributes:
-        claims: those that are to be asked.
-        asked: what they are fed, in order.
-    """
-
-    contradicted = False  # nothing is, as nothing was asked
-
-    def __init__(self, claims: PropertyClaims) -> None:
-        self.claims = claims
-        self.asked: list[Callable[[], None]] = []
-
-    def state(self, *seen: Any) -> None:
-        self.asked.append(partial(self.claims.state, *seen))
-
-    def step(self, *seen: Any) -> None:
-        self.asked.append(partial(self.claims.step, *seen))
-
-    def stuck(self, *seen: Any) -> None:
-        self.asked.append(partial(self.claims.stuck, *seen))
 
 
 def _without_files(asked: Engine, limits: Limits, why: str) -> None:

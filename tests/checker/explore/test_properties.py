@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from leasehold.checker.explore import Exploration, Limits, explore
-from leasehold.checker.explore.engines import HeldClaims
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.properties import DEADLOCK, REFINES, PropertyClaims, only_these
 from leasehold.checker.explore.reference import Reference
@@ -156,12 +155,6 @@ def test_what_claims_have_seen_is_what_each_says_of_every_state_and_step(tmp_pat
         assert claims.contradicted == (
             first is not None or any(c.found is not None for c in (*claims.invariants, *claims.steps))
         )
-        held = HeldClaims(PropertyClaims(system, world))
-        fed(held, found, world)
-        assert seen_by(held.claims) == untold
-        for ask in held.asked:
-            ask()
-        assert seen_by(held.claims) == seen_by(claims)
         claims.forget()
         assert seen_by(claims) == untold
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from leasehold.checker.explore import Exploration, Limits, explore
-from leasehold.checker.explore.engines import FEW, HeldClaims, NotSmall, SmallSearch
+from leasehold.checker.explore.engines import FEW, NotSmall, SmallSearch
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.reference import Reference
 from leasehold.spec import System
@@ -54,13 +54,8 @@ def impatient(steps: int) -> Any:
     return reference
 
 
-def test_a_large_system_is_given_up_before_its_claims_are_made_functions() -> None:
+def test_a_large_system_is_given_up_soon() -> None:
     search = SmallSearch(reference_of(load("lease"), None), Limits(), None)
     with pytest.raises(NotSmall):
         search.run()
-    assert isinstance(search.claims, HeldClaims)
-    claims = search.claims.claims
-    watched = [*claims.invariants, *claims.steps, *claims.witnesses, *claims.graphical]
     assert len(search.states) < 50
-    assert len(watched) > 50
-    assert not any({"holds", "when"} & vars(claim).keys() for claim in watched)
