@@ -13,7 +13,6 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from leasehold.checker.explore.result import Exploration, Path, PropertyResult, Snapshot, Step
-from leasehold.reports.sequence import sequence_step
 from leasehold.reports.verdicts import expectations
 from leasehold.spec.language.constant import Constant
 from leasehold.spec.language.model import System
@@ -144,12 +143,9 @@ def property_json(result: PropertyResult, *, paths: bool = True, proof: StoredPr
 
 def path_json(path: Path) -> dict[str, Any]:
     """`loop` is the index of the step, from 0, that an endless run returns to; null for a path that ends."""
-    steps = []
-    before = path.initial
-    for number, step in enumerate(path.steps, 1):
-        steps.append(_step(number, step, before))
-        before = step.state
-    return {"initial": snapshot_json(path.initial), "steps": steps, "loop": path.loop, "final": snapshot_json(before)}
+    steps = [_step(step, before) for before, step in path.moves()]
+    first, last = snapshot_json(path.initial), snapshot_json(path.final)
+    return {"initial": first, "steps": steps, "loop": path.loop, "final": last}
 
 
 def snapshot_json(state: Snapshot) -> dict[str, Any]:
@@ -173,8 +169,8 @@ def dumps(value: object) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
 
 
-def _step(number: int, step: Step, before: Snapshot) -> dict[str, Any]:
-    drawn = sequence_step(number, step, before)
+def _step(step: Step, before: Snapshot) -> dict[str, Any]:
+    changes = step.changes(before)
     written = picked(step, "title kind machine event fields sender transition before after sent driven")
-    written |= {"data": {change.name: change.after for change in drawn.data}, "now": step.state.now}
-    return written if drawn.channels is None else written | picked(drawn, "channels")
+    written |= {"data": changes["data"], "now": step.state.now}
+    return written | ({"channels": changes["channels"]} if "channels" in changes else {})

@@ -130,11 +130,7 @@ def sequence(path: Path) -> SequenceDiagram:
 
     Every machine has one; where there are more than MANY, only those that do something have.
     """
-    steps = []
-    before = path.initial
-    for number, step in enumerate(path.steps, 1):
-        steps.append(sequence_step(number, step, before))
-        before = step.state
+    steps = [sequence_step(number, step, before) for number, (before, step) in enumerate(path.moves(), 1)]
     machines = tuple(path.initial.control)
     if len(machines) > MANY:
         acting = {machine for b in steps for row in b.rows for machine in (row.at, row.peer)}
@@ -144,7 +140,7 @@ def sequence(path: Path) -> SequenceDiagram:
         path.initial,
         tuple(steps),
         None if path.loop is None else path.loop + 1,
-        tuple(f"{channel}: {message}" for channel, messages in before.channels.items() for message in messages),
+        tuple(f"{channel}: {message}" for channel, messages in path.final.channels.items() for message in messages),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -73,6 +73,22 @@ class Step:
     state: Snapshot
     copied: bool = False  # the message that was received stays on its way, and comes again
 
+    def changes(self, before: Snapshot) -> dict[str, Any]:
+        """The changes to the state before: `state` and `data`; `channels` and `now` only where they are new.
+
+        `channels` has all that is on its way afterwards.
+        """
+        after, earlier = self.state, before.control
+        found: dict[str, Any] = {
+            "state": {machine: state for machine, state in after.control.items() if earlier.get(machine) != state},
+            "data": {name: value for name, value in after.data.items() if before.data.get(name, "") != value},
+        }
+        if after.channels != before.channels:
+            found["channels"] = {name: list(messages) for name, messages in after.channels.items()}
+        if after.now != before.now:
+            found["now"] = after.now
+        return found
+
     @property
     def title(self) -> str:
         """`broker: granted(units=1)`; the words that a person reads first."""
@@ -101,6 +117,18 @@ class Path:
 
     def __len__(self) -> int:
         return len(self.steps)
+
+    @property
+    def final(self) -> Snapshot:
+        """The state at its end."""
+        return self.steps[-1].state if self.steps else self.initial
+
+    def moves(self) -> Iterator[tuple[Snapshot, Step]]:
+        """The steps, each with the state before it."""
+        before = self.initial
+        for step in self.steps:
+            yield before, step
+            before = step.state
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from leasehold.checker.recovery.campaign import silent
 from leasehold.checker.recovery.cases.counterexample import LOST_FOR_GOOD, CounterexampleRun, counterexample_of
 from leasehold.checker.recovery.cases.log_case import UnplayableLog, log_case
 from leasehold.checker.recovery.cases.log_replay import LogPlayer
+from leasehold.checker.recovery.cases.path_case import PathCase
 from leasehold.checker.recovery.cases.played import AT_FIRST, PlayedCounterexample, play_counterexample
 from leasehold.checker.recovery.cases.properties import RunProperties
 from leasehold.checker.recovery.cases.replay import (
@@ -154,7 +155,7 @@ def counterexamples(one: Drawn, budget: Budget | None, states: int) -> Iterator[
     for found in explore(one.system, Limits(states=states), budget=budget).properties:
         if found.verdict == "violated" and found.path is not None and found.kind in KINDS and found.name not in broken:
             with silent():
-                yield play_counterexample(one.system, found.name, found.path, budget)
+                yield play_counterexample(one.system, PathCase.of(one.system, found.name, found.path, budget))
 
 
 def told(one: Drawn, budget: Budget | None, states: int) -> Counter[str]:
@@ -213,9 +214,9 @@ def test_actors_follow_any_path_of_the_model_under_faults_or_there_is_a_reason(s
             if (path := path_under(one, properties, chance, 12)) is None:
                 continue
             with silent():
-                run = CounterexampleRun(
-                    one.known.program, properties, counterexample_of(properties, "c0", path, budget, endless=False)
-                )
+                follows = PathCase.of(one.system, "c0", path, budget).follow(properties)
+                script = counterexample_of(follows, "c0", budget, endless=False)
+                run = CounterexampleRun(one.known.program, properties, script)
                 run.replayer.excuses = True
                 try:
                     outcome = run.run()

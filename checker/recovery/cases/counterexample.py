@@ -8,16 +8,13 @@ waits. A run that breaks anything else than the path of the model does fails.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
-from leasehold.checker.explore import Exploration, Limits, explore
-from leasehold.checker.explore.labels import Labels
+from leasehold.checker.explore import Limits, explore
 from leasehold.checker.explore.layout import State
-from leasehold.checker.explore.paths import Paths
-from leasehold.checker.explore.result import Path, PropertyResult, Step
 from leasehold.checker.explore.step import Action
+from leasehold.checker.recovery.cases.path_case import ModelRun, PathCase
 from leasehold.checker.recovery.cases.properties import DEADLOCK, Records, RunProperties
 from leasehold.checker.recovery.cases.replay import NOT_THERE, Unplayable
 from leasehold.checker.recovery.cases.steps import Script, ScriptStep, StepWriter
@@ -34,20 +31,6 @@ MOST_STATES = 100_000  # of a search for counterexamples
 # What no actor does, as it says an answer until it is received.
 LOST_FOR_GOOD = "is an answer that the model loses for good, and actors send it until it is received"
 ENDLESS = (*OF_FAIR_RUNS, "deadlock")  # kinds of properties that the end of a run breaks
-
-T = TypeVar("T")
-
-
-class NoSuchStep(LookupError):
-    """The model has no step that a path tells of.
-
-    Attributes:
-        number: of the step, from 1 on; 0: the first state.
-    """
-
-    def __init__(self, number: int, words: str) -> None:
-        super().__init__(f"step {number}: {words}" if number else words)
-        self.number = number
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,34 +62,21 @@ def counterexamples(system: System, holding: frozenset[str], budgets: Sequence[B
         for result in found.properties:
             known = {*properties.states, *properties.steps, *(name for name, *_ in properties.leads_to), DEADLOCK}
             if result.verdict == "violated" and result.path is not None and result.name in holding & known:
-                yield _script(found, properties, result, budget)
+                run = PathCase.of(system, result.name, result.path, budget).follow(properties)
+                yield counterexample_of(run, result.name, budget, result.kind in ENDLESS)
 
 
-def _script(found: Exploration, properties: RunProperties, result: PropertyResult, budget: Budget) -> Counterexample:
-    assert result.path is not None
-    return counterexample_of(properties, result.name, result.path, budget, result.kind in ENDLESS)
-
-
-def counterexample_of(
-    properties: RunProperties, name: str, path: Path, budget: Budget, endless: bool
-) -> Counterexample:  # fmt: skip
+def counterexample_of(run: ModelRun, name: str, budget: Budget, endless: bool) -> Counterexample:
     """The script of a path of the model that breaks a property.
 
     Args:
-        properties: of the system under the budget.
+        run: the path.
         name: of the property.
-        path: from the explorer.
         budget: the faults.
         endless: the property is broken by what never comes, or comes too late.
-
-    Raises:
-        NoSuchStep: the model has no such path.
     """
-    world = properties.world
-    writer, paths = StepWriter(world, crash_points(world.system)), Paths(world, (), Labels())
-    state = next((s for s in world.initial_states() if paths.snapshot(s) == path.initial), None)
-    if state is None:
-        raise NoSuchStep(0, "no first state of the system is that of the path")
+    properties, world, state = run.properties, run.properties.world, run.first
+    writer = StepWriter(world, crash_points(world.system))
     steps: list[ScriptStep] = []
     records = [properties.projection(state)]
     expected = properties.broken(None, None, state)
@@ -114,7 +84,7 @@ def counterexample_of(
     every, told = (properties.deadlines(on_records) for on_records in (False, True))
     every.see(state)
     told.see(state)
-    for action, after in path_states(paths, state, path.steps):
+    for action, after in run.steps:
         steps.append(_written(writer, state, action, after))
         records.append(properties.projection(after))
         expected |= properties.broken(state, action, after)
@@ -132,63 +102,11 @@ def counterexample_of(
             expected.add(DEADLOCK)
     machines = tuple((role.name, i) for role, i in world.system.machines())
     cell = tuple(state[at] for _, at in world.product())
-    loop = path.loop if path.loop is not None and path.loop < len(path.steps) else None
+    loop = run.loop if run.loop is not None and run.loop < len(run.steps) else None
     return Counterexample(
         cell, f"broken:{name}", str(budget), tuple(steps), len(steps) - 1, machines,
         budget, frozenset(expected), loop, endless, tuple(records),
     )  # fmt: skip
-
-
-def followed(
-    first: State, many: int, fitting: Callable[[int, State], Iterator[tuple[T, State]]]
-) -> tuple[list[tuple[T, State]], int]:  # fmt: skip
-    """A way through steps that are told in words, each with the state after it; and how many fit at most.
-
-    Words may fit several steps, as they tell no numbers of messages; so what fits first may lead to where the next does
-    not.
-
-    Args:
-        first: the state before them.
-        many: how many steps there are.
-        fitting: the steps from a state that fit the words of this number, from 0 on.
-    """
-    found: list[tuple[T, State]] = []
-    ways, furthest = [fitting(0, first)] if many else [], 0
-    tried: set[tuple[int, State]] = set()
-    while ways and len(found) < many:
-        if (one := next(ways[-1], None)) is not None:
-            if (len(found), one[1]) in tried:
-                continue
-            tried.add((len(found), one[1]))
-            found.append(one)
-            furthest = max(furthest, len(found))
-            if len(found) < many:
-                ways.append(fitting(len(found), one[1]))
-            continue
-        ways.pop()
-        found = found[:-1]
-    return found, furthest
-
-
-def path_states(paths: Paths, state: State, steps: Sequence[Step]) -> list[tuple[Action, State]]:
-    """The actions of the steps of a path, each with the state after it.
-
-    Raises:
-        NoSuchStep: the model has no such path.
-    """
-    found, furthest = followed(state, len(steps), lambda n, one: _fitting(paths, one, steps[n]))
-    if furthest < len(steps):
-        raise NoSuchStep(furthest + 1, f"the system has no such step: {steps[furthest].title}")
-    return found
-
-
-def _fitting(paths: Paths, state: State, step: Step) -> Iterator[tuple[Action, State]]:
-    """The steps from a state that are told so, each state after them once."""
-    known = set()
-    for action, after in paths.world.successors(state):
-        if action.kind == step.kind and after not in known and paths.describe(state, action, after) == step:
-            known.add(after)
-            yield action, after
 
 
 def _written(writer: StepWriter, state: State, action: Action, after: State) -> ScriptStep:

@@ -11,12 +11,11 @@ have left the same record, as long as those before them have.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from msgspec import Struct, ValidationError, convert
+from msgspec import Struct, convert, field
 
-from leasehold.checker.explain.machines import KnownMachines
+from leasehold.checker.explain.machines import KnownMachine, KnownMachines
 from leasehold.checker.history.fold import MachineOf
 from leasehold.checker.history.happened_before import capacities_of
 from leasehold.checker.history.merge import merged
@@ -37,39 +36,98 @@ from leasehold.impl.events.event import (
 )
 from leasehold.spec import System
 
-CASE = "log"  # what such a file calls itself, as `case`
-
 
 class UnplayableLog(Exception):
     """A log, or this stretch of it, cannot be played again. The message says why, and what to do."""
 
 
-@dataclass(frozen=True)
-class LogCase:
+class StartRecord(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The record that a machine begins with, as events have it; but a file may leave out data that it has not."""
+
+    state: str
+    epoch: int
+    data: dict[str, Any] = {}
+    sent: dict[str, int] = {}
+    received: dict[str, int] = {}
+    since: dict[str, int] = {}
+
+
+class Start(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A machine that is there when a case begins.
+
+    Attributes:
+        actor, lease, machine: which.
+        serves: the lease that it serves, if it belongs to the actor.
+        peers: by neighbour, the actor that plays it.
+        since_tick: when it came to its state; None: that was before the events.
+        record: its own.
+    """
+
+    actor: str
+    lease: str
+    machine: str
+    serves: str = ""
+    peers: dict[str, str] = {}
+    since_tick: int | None = None
+    record: StartRecord
+
+
+class InTransit(Struct, frozen=True, omit_defaults=True):
+    """A message that a machine has sent before a case begins, and that is received in it."""
+
+    actor: str
+    lease: str
+    machine: str
+    to: str
+    number: int
+    message: str
+    fields: dict[str, Any] = {}
+
+
+class _Received(Struct):
+    machine: str
+    number: int
+
+
+class _Step(Struct):
+    """The parts of a step by which it is played; what comes of it is only compared."""
+
+    at: str
+    now: int
+    lease: str = ""
+    machine: str = ""
+    event: str = ""
+    cause: str = ""
+    serves: str = ""
+    fields: dict[str, Any] = {}
+    received: _Received | None = None
+
+
+class LogCase(Struct, tag="log", tag_field="case", frozen=True, kw_only=True, omit_defaults=True):
     """A test case out of a log.
 
     Attributes:
         system: its name or folder.
         settings: its constants.
         players: by machine that is no subsidiary, the actor that plays it.
-        start: the records that the actors begin with, as `MachineRecord` has them, with `actor`, `lease`, `machine`,
-            `serves` and `peers`.
-        in_transit: the messages that were sent before, and are received in the stretch: `actor`, `lease`, `machine` of
-            the sender, and `to`, `number`, `message`, `fields`.
         clocks: the tick that each actor's clock shows at first.
+        start: the machines that the actors begin with.
+        in_transit: the messages that were sent before, and are received in the stretch.
         steps: what happens, and what comes of it.
     """
 
     system: str
-    settings: Mapping[str, Any]
-    players: Mapping[str, str]
-    start: Sequence[Mapping[str, Any]]
-    in_transit: Sequence[Mapping[str, Any]]
-    clocks: Mapping[str, int]
-    steps: Sequence[Mapping[str, Any]]
+    settings: dict[str, Any] = {}
+    players: dict[str, str] = field(name="actors")
+    clocks: dict[str, int] = {}
+    start: list[Start] = []
+    in_transit: list[InTransit] = []
+    steps: list[dict[str, Any]]
+
+    def __post_init__(self) -> None:
+        convert(self.steps, list[_Step])
 
 
-@dataclass
 class StepTeller:
     """Tells steps by what they change.
 
@@ -77,10 +135,9 @@ class StepTeller:
         records: the last record of each machine that is known.
     """
 
-    program: Program
-    records: dict[MachineOf, MachineRecord] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.records: dict[MachineOf, MachineRecord] = {}
         self._describer = EventDescriber(self.program, RowCodec(self.program).codecs)
 
     def first(self, machine: str) -> MachineRecord:
@@ -158,16 +215,16 @@ def log_case(
     moments = Moments(chains, capacities_of(system))
     begin = begin or {actor: _before(events) for actor, events in chains.items()}
     known = KnownMachines()
-    sent: dict[tuple[str, str, str, int], dict[str, Any]] = {}  # by lease, sender, receiver and number
+    sent: dict[tuple[str, str, str, int], InTransit] = {}  # by lease, sender, receiver and number
     for event in _in_order(moments.before(begin), system):
         known.take(event)
         for step in event.steps():
-            for message in step.sends:
-                told_of = {"actor": event.actor, "lease": step.lease, "machine": step.machine, "to": message.to}
-                said = {"number": message.number, "message": message.message, "fields": message.fields}
-                sent[step.lease, step.machine, message.to, message.number] = {**told_of, **said}
+            for one in step.sends:
+                sent[step.lease, step.machine, one.to, one.number] = InTransit(
+                    event.actor, step.lease, step.machine, one.to, one.number, one.message, one.fields
+                )
     teller = StepTeller(program)
-    start = [_record(key, of) for key, of in sorted(known.machines.items()) if _concerns(key, of.serves, leases)
+    start = [_start(key, of) for key, of in sorted(known.machines.items()) if _concerns(key, of.serves, leases)
              and of.forgotten is None]  # fmt: skip
     for key, of in known.machines.items():
         teller.records[key] = of.record
@@ -194,11 +251,14 @@ def log_case(
     heard = {(key.lease, key.machine): of.record.received for key, of in known.machines.items()}
     waiting = (
         (lease, machine, to, number) for (lease, machine, to, number), said in sent.items()
-        if program.messages[said["message"]].ordered and (not leases or lease in leases)
+        if program.messages[said.message].ordered and (not leases or lease in leases)
         and number > heard.get((lease, to), {}).get(machine, 0)
     )  # fmt: skip
     in_transit = [sent[key] for key in dict.fromkeys((*received, *waiting)) if key in sent]
-    return LogCase(words, settings, _players(program, players), start, in_transit, clocks, steps)
+    return LogCase(
+        system=words, settings=dict(settings), players=_players(program, players), clocks=clocks, start=start,
+        in_transit=in_transit, steps=steps,
+    )  # fmt: skip
 
 
 def _before(events: Sequence[AnyEvent]) -> int:
@@ -283,9 +343,9 @@ def _check_shared(event: AnyEvent, shared: dict[MachineOf, str], told: bool) -> 
             )
 
 
-def _record(key: MachineOf, of: Any) -> dict[str, Any]:
-    return {**key._asdict(), **_said({"serves": of.serves, "peers": of.peers, "since_tick": of.since}),
-            "record": _plain(of.record)}  # fmt: skip
+def _start(key: MachineOf, of: KnownMachine) -> Start:
+    record = convert(of.record, StartRecord, from_attributes=True)
+    return Start(**key._asdict(), serves=of.serves, peers=of.peers, since_tick=of.since, record=record)
 
 
 def _players(program: Program, found: Mapping[str, set[str]]) -> dict[str, str]:
@@ -302,90 +362,3 @@ def _players(program: Program, found: Mapping[str, set[str]]) -> dict[str, str]:
             several = ", ".join(sorted(actors))
             raise UnplayableLog(f"{several} play {host} in different leases; name one of their leases (--lease)")
     return {machine: next(iter(names[host]), host) for machine, host in program.players.items()}
-
-
-def plain_case(case: LogCase) -> dict[str, Any]:
-    """A case as its file has it."""
-    return {
-        "case": CASE, "system": case.system, **_said({"settings": dict(case.settings)}),
-        "actors": dict(case.players), "clocks": dict(case.clocks),
-        **_said({"start": [dict(one) for one in case.start], "in_transit": [dict(one) for one in case.in_transit]}),
-        "steps": [dict(step) for step in case.steps],
-    }  # fmt: skip
-
-
-def read_case(value: Mapping[str, Any], where: str) -> LogCase:
-    """A case out of a file.
-
-    Raises:
-        UnplayableLog: it is none.
-    """
-    for name, kind in (("system", str), ("actors", dict), ("steps", list)):
-        if not isinstance(value.get(name), kind):
-            raise UnplayableLog(f"{where}: the key `{name}` is missing, or of another kind")
-    found = LogCase(
-        value["system"], value.get("settings") or {}, value["actors"], value.get("start") or [],
-        value.get("in_transit") or [], value.get("clocks") or {}, value["steps"],
-    )  # fmt: skip
-    try:
-        convert({name: getattr(found, name) for name in _Shape.__struct_fields__}, _Shape)
-    except ValidationError as error:
-        raise UnplayableLog(f"{where}: {error}") from None
-    return found
-
-
-class _Received(Struct):
-    machine: str
-    number: int
-
-
-class _Step(Struct):
-    at: str
-    now: int
-    lease: str = ""
-    machine: str = ""
-    event: str = ""
-    cause: str = ""
-    serves: str = ""
-    fields: dict[str, Any] = {}
-    received: _Received | None = None
-
-
-class _Start(Struct):
-    actor: str
-    lease: str
-    machine: str
-    record: _Record
-    peers: dict[str, str] = {}
-    serves: str = ""
-    since_tick: int = 0
-
-
-class _Record(Struct, forbid_unknown_fields=True):
-    state: str
-    epoch: int
-    data: dict[str, Any] = {}
-    sent: dict[str, int] = {}
-    received: dict[str, int] = {}
-    since: dict[str, int] = {}
-
-
-class _Sent(Struct):
-    actor: str
-    lease: str
-    machine: str
-    to: str
-    number: int
-    message: str
-    fields: dict[str, Any] = {}
-
-
-class _Shape(Struct):
-    """The shape that a case out of a file must have, so that it can be played or compared."""
-
-    settings: dict[str, Any]
-    players: dict[str, str]
-    start: list[_Start]
-    in_transit: list[_Sent]
-    clocks: dict[str, int]
-    steps: list[_Step]

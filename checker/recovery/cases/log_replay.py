@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from msgspec.structs import asdict
+
 from leasehold.checker.history.fold import MachineOf
 from leasehold.checker.recovery.cases.log_case import LogCase, StepTeller, UnplayableLog
 from leasehold.checker.recovery.cases.replay import ROUNDS, SETTLE
@@ -101,15 +103,15 @@ class LogPlayer:
 
     def __init__(self, system: System, case: LogCase) -> None:
         self.case, self.program = case, compile_system(system)
-        named = (one.get("machine") for one in (*case.start, *case.in_transit, *case.steps))
-        for machine in (*case.players, *filter(None, named)):
+        named = [one.machine for one in case.start] + [one.machine for one in case.in_transit]
+        for machine in (*case.players, *named, *(step["machine"] for step in case.steps if "machine" in step)):
             if self.program.machines.get(machine) is None:
                 raise UnplayableLog(f"{self.program.system} has no machine {machine[:60]}")
         players = {**self.program.players, **case.players}
         players |= {machine: self.program.player_of(machine, players) for machine in self.program.machines}
         self._begun = False
         self.sim = Simulation(self.program, actor=self._actor, players=players)
-        acting = (*(one["actor"] for one in case.start), *(step["at"].rpartition(":")[0] for step in case.steps))
+        acting = (*(one.actor for one in case.start), *(step["at"].rpartition(":")[0] for step in case.steps))
         for actor in acting:
             if actor not in self.sim.roles:
                 raise UnplayableLog(f"{actor[:60] or 'nobody'} plays no machine of {self.program.system} in this case")
@@ -146,9 +148,8 @@ class LogPlayer:
 
     def _begin(self) -> None:
         rows = RowCodec(self.program)
-        known = {MachineOf(one["actor"], one["lease"], one["machine"]): one for one in self.case.start}
-        for key, one in known.items():
-            record = MachineRecord(**{"data": {}, **one["record"]})
+        for one in self.case.start:
+            key, record = MachineOf(one.actor, one.lease, one.machine), MachineRecord(**asdict(one.record))
             self.teller.records[key] = record
             core, number = self.program.machines[key.machine]
             if self.program.standing and record == self.teller.first(key.machine):
@@ -162,11 +163,10 @@ class LogPlayer:
                     f"{core.role} talks with any number of machines, whose actors no record tells: play the log from "
                     "its beginning"
                 )
-            told = one.get("peers", {})
-            peers = [told.get(name, "") for name in self.program.neighbours(core, number)]
-            metadata: dict[str, Any] = {"since": one["since_tick"]} if "since_tick" in one else {}
-            if core.of_actor and one.get("serves"):
-                metadata["lease"] = one["serves"]
+            peers = [one.peers.get(name, "") for name in self.program.neighbours(core, number)]
+            metadata: dict[str, Any] = {} if one.since_tick is None else {"since": one.since_tick}
+            if core.of_actor and one.serves:
+                metadata["lease"] = one.serves
             if not core.subsidiary and (members := self.sim.membership(key.lease)) is not None:
                 metadata[MEMBERSHIP] = members
             if sessions := self._sessions(key):
@@ -187,37 +187,37 @@ class LogPlayer:
         """Returns, by neighbour, a machine's `fifo` messages that nobody has received, as its actor keeps them."""
         core, number = self.program.machines[key.machine]
         found: dict[str, list[list[Any]]] = {}
-        for one in sorted(self.case.in_transit, key=lambda one: int(one["number"])):
-            if MachineOf(one["actor"], one["lease"], one["machine"]) == key and self._is_ordered(one):
-                to, to_number = self.program.machines[one["to"]]
+        for one in sorted(self.case.in_transit, key=lambda one: one.number):
+            if MachineOf(one.actor, one.lease, one.machine) == key and self._is_ordered(one.message):
+                to, to_number = self.program.machines[one.to]
                 at = core.position(to.role, to_number, number)
-                found.setdefault(str(at), []).append([one["number"], one["message"], one.get("fields", {})])
+                found.setdefault(str(at), []).append([one.number, one.message, one.fields])
         return found
 
-    def _is_ordered(self, said: Mapping[str, Any]) -> bool:
+    def _is_ordered(self, message: str) -> bool:
         """Returns whether the channel of a message is a `fifo`."""
-        return self.program.messages[said["message"]].ordered
+        return self.program.messages[message].ordered
 
     def _send(self) -> None:
         """Sends the messages that were in transit and that no state says any more, from the actors that sent them."""
         for one in self.case.in_transit:
-            if self._is_ordered(one):
+            if self._is_ordered(one.message):
                 continue
-            actor = self.sim.actors[one["actor"]]
-            held = actor.table.instances.get(RecordKey(one["lease"], one["machine"]))
-            core, number = self.program.machines[one["machine"]]
-            to, to_number = self.program.machines[one["to"]]
+            actor = self.sim.actors[one.actor]
+            held = actor.table.instances.get(RecordKey(one.lease, one.machine))
+            core, number = self.program.machines[one.machine]
+            to, to_number = self.program.machines[one.to]
             at = core.position(to.role, to_number, number)
-            if held is None or at is None or self._packet_of(one["lease"], one["machine"], one["to"], one["number"]):
+            if held is None or at is None or self._packet_of(one.lease, one.machine, one.to, one.number):
                 continue
-            if held.record[core.sent_at][at] != one["number"]:
+            if held.record[core.sent_at][at] != one.number:
                 raise UnplayableLog(
-                    f"{one['message']} ({one['number']}) of {one['machine']} in {one['lease']} was on its way where "
+                    f"{one.message} ({one.number}) of {one.machine} in {one.lease} was on its way where "
                     "this begins, and a later message too; begin earlier (--from)"
                 )
-            fields = named_fields(self.program.messages[one["message"]].fields, one.get("fields", {}))
-            piece = SendWork("", one["message"], at, partial(_as_it_was, fields))
-            self.sim.loop.call(partial(actor.effects.start, [SendMessage(held.key, piece, one["number"], fields)]))
+            fields = named_fields(self.program.messages[one.message].fields, one.fields)
+            piece = SendWork("", one.message, at, partial(_as_it_was, fields))
+            self.sim.loop.call(partial(actor.effects.start, [SendMessage(held.key, piece, one.number, fields)]))
 
     # Steps
 
@@ -288,7 +288,7 @@ class LogPlayer:
         """
         said = packet.envelope
         name, lease, sender = said["receiving_machine"], said["lease"], said["sending_machine"]
-        if not self._is_ordered(said) or (lease, sender, name, said["number"]) in self._received:
+        if not self._is_ordered(said["message"]) or (lease, sender, name, said["number"]) in self._received:
             return False
         player = self.sim.player[name]
         if player not in self.sim.actors or RecordKey(lease, name) in self.sim.actors[player].table.instances:
@@ -324,7 +324,7 @@ class LogPlayer:
         said = packet.envelope
         actor = self.sim.actors.get(self.sim.player[said["receiving_machine"]])
         held = actor and actor.table.instances.get(RecordKey(said["lease"], said["receiving_machine"]))
-        if not held or not self._is_ordered(said):
+        if not held or not self._is_ordered(said["message"]):
             return False
         sender, number = self.program.machines[said["sending_machine"]]
         at = held.core.position(sender.role, number, held.number)

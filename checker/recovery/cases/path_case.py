@@ -10,75 +10,127 @@ at which step it goes another way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from leasehold.checker.explore.labels import Labels
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.result import Path, Snapshot, Step
-from leasehold.checker.recovery.cases.counterexample import NoSuchStep, followed, path_states
+from leasehold.checker.explore.step import Action
 from leasehold.checker.recovery.cases.properties import RunProperties
+from leasehold.checker.recovery.monitor import CRASH
 from leasehold.faults import Budget
 from leasehold.spec import System
 
-CASE = "counterexample"  # what such a file calls itself, as `case`
 TOLD = ("kind", "machine", "event", "fields", "sender", "data")  # keys of a step; those that are empty are left out
+Told = Mapping[str, Any]  # a step, in words
+Following = tuple[Action, State]  # a step of the model, and the state after it
+
+T = TypeVar("T")
 
 
 class CaseError(Exception):
     """A file is no case. The message says what is wrong, and where."""
 
 
+class NoSuchStep(LookupError):
+    """The model has no step that a path tells of.
+
+    Attributes:
+        number: of the step, from 1 on; 0: the first state.
+    """
+
+    def __init__(self, number: int, words: str) -> None:
+        super().__init__(f"step {number}: {words}" if number else words)
+        self.number = number
+
+
 @dataclass(frozen=True)
-class PathCase:
+class ModelRun:
+    """A path that the model has.
+
+    Attributes:
+        properties: of the system, under the budget with whose faults the path goes.
+        first: its first state.
+        steps: from there on.
+        loop: the index of the step that an endless run returns to; None: it ends.
+    """
+
+    properties: RunProperties
+    first: State
+    steps: Sequence[Following]
+    loop: int | None = None
+
+    @property
+    def path(self) -> Path:
+        """The path as a person reads it."""
+        paths, before, steps = _paths(self.properties), self.first, []
+        for action, after in self.steps:
+            steps.append(paths.describe(before, action, after))
+            before = after
+        return Path(paths.snapshot(self.first), tuple(steps), self.loop)
+
+
+class PathCase(Struct, tag="counterexample", tag_field="case", frozen=True, kw_only=True, omit_defaults=True):
     """A counterexample out of a file.
 
     Attributes:
         system: its name or folder.
         settings: its constants.
-        budget: the faults under which the explorer has found it; None: none.
         property: that it breaks.
+        budget: the faults under which the explorer has found it; None: none.
         initial: what its first state has that the system's first one has not: control states and data.
-        steps: what happens, and what it changes; also as `leasehold explore --json` tells them.
         loop: the index of the step that an endless run returns to; None: it ends.
+        steps: what happens, and what it changes; also as `leasehold explore --json` tells them.
     """
 
     system: str
-    settings: Mapping[str, Any]
-    budget: Budget | None
+    settings: dict[str, Any] = {}
     property: str
-    initial: Mapping[str, str]
-    steps: Sequence[Mapping[str, Any]]
+    budget: Budget | None = field(default=None, name="faults")
+    initial: dict[str, str] = {}
     loop: int | None = None
+    steps: list[dict[str, Any]]
 
-    def path(self, system: System) -> Path:
-        """The path in the system.
+    def __post_init__(self) -> None:
+        for number, step in enumerate(self.steps, 1):
+            if not isinstance(step.get("kind"), str):
+                raise ValueError(f"step {number} has no `kind`")
+
+    @classmethod
+    def of(cls, system: System, name: str, path: Path, budget: Budget | None) -> PathCase:
+        """A path that the explorer has found under a budget, and that breaks a property."""
+        steps = [{"channels": None, **_words(step, before)} for before, step in path.moves()]
+        return cls(
+            system=system.name, property=name, budget=budget, initial=_flat(path.initial), loop=path.loop, steps=steps
+        )
+
+    def run(self, system: System) -> ModelRun:
+        """The path in the system; errors are those of `follow`."""
+        return self.follow(RunProperties(system, CRASH if self.budget is None else self.budget))
+
+    def follow(self, properties: RunProperties) -> ModelRun:
+        """The path in a system under the budget.
 
         Raises:
-            NoSuchStep: the system has none like it.
+            NoSuchStep: the model has none like it.
         """
-        paths = self._paths(system)
-        world = paths.world
-        firsts = [(state, paths.snapshot(state)) for state in world.initial_states()]
-        state = next((s for s, shown in firsts if self.initial.items() <= _flat(shown).items()), None)
-        if state is None:
+        paths, initial = _paths(properties), self.initial.items()
+        firsts = properties.world.initial_states()
+        first = next((state for state in firsts if initial <= _flat(paths.snapshot(state)).items()), None)
+        if first is None:
             raise NoSuchStep(0, "the system has no first state like that of the path")
-        initial = paths.snapshot(state)
-        found, furthest = followed(
-            state, len(self.steps), lambda n, one: _alike(paths, one, paths.snapshot(one), self.steps[n])
-        )
+        found, furthest = followed(first, len(self.steps), lambda n, state: _alike(paths, state, self.steps[n]))
         if furthest < len(self.steps):
             wanted = self.steps[furthest]
             words = " ".join(filter(None, (wanted.get("machine"), wanted["kind"], wanted.get("event"))))
             raise NoSuchStep(furthest + 1, f"the system has no such step any more: {words}")
-        steps = [step for step, _ in found]
-        return Path(initial, tuple(steps), self.loop)
-
-    def _paths(self, system: System) -> Paths:
-        properties = RunProperties(system) if self.budget is None else RunProperties(system, self.budget)
-        return Paths(properties.world, (), Labels())
+        return ModelRun(properties, first, found, self.loop)
 
     def brief(self, system: System) -> PathCase:
         """The same case, of which the first state and each step tell only what they need.
@@ -86,44 +138,72 @@ class PathCase:
         Raises:
             NoSuchStep: the system has no such path.
         """
-        paths, path = self._paths(system), self.path(system)
-        known = _flat(paths.snapshot(paths.world.initial_states()[0]))
+        run = self.run(system)
+        paths, path, state = _paths(run.properties), run.path, run.first
+        known = _flat(paths.snapshot(run.properties.world.initial_states()[0]))
         initial = {name: value for name, value in _flat(path.initial).items() if known.get(name) != value}
-        state = next(s for s in paths.world.initial_states() if paths.snapshot(s) == path.initial)
-        before, steps = path.initial, []
-        for step, (_, after) in zip(path.steps, path_states(paths, state, path.steps), strict=True):
+        steps = []
+        for (before, step), (_, after) in zip(path.moves(), run.steps, strict=True):
             words = _words(step, before)
             channels = words.pop("channels", None)
             words = {name: value for name, value in words.items() if value not in (None, {}, [], "")}
-            alike = {after: one for one, after in _alike(paths, state, before, words)}
-            if len(alike) > 1:  # messages tell them apart
+            if len({other for _, other in _alike(paths, state, words)}) > 1:  # messages tell them apart
                 words["channels"] = channels
             steps.append(words)
-            state, before = after, step.state
+            state = after
         return replace(self, initial=initial, steps=steps)
 
 
-def _alike(paths: Paths, state: State, before: Snapshot, wanted: Mapping[str, Any]) -> Iterator[tuple[Step, State]]:
+def followed(
+    first: State, many: int, fitting: Callable[[int, State], Iterator[tuple[T, State]]]
+) -> tuple[list[tuple[T, State]], int]:  # fmt: skip
+    """A way through steps that are told in words, each with the state after it; and how many fit at most.
+
+    Words may fit several steps, as they tell no numbers of messages; so what fits first may lead to where the next does
+    not.
+
+    Args:
+        first: the state before them.
+        many: how many steps there are.
+        fitting: the steps from a state that fit the words of this number, from 0 on.
+    """
+    found: list[tuple[T, State]] = []
+    ways, furthest = [fitting(0, first)] if many else [], 0
+    tried: set[tuple[int, State]] = set()
+    while ways and len(found) < many:
+        if (one := next(ways[-1], None)) is not None:
+            if (len(found), one[1]) in tried:
+                continue
+            tried.add((len(found), one[1]))
+            found.append(one)
+            furthest = max(furthest, len(found))
+            if len(found) < many:
+                ways.append(fitting(len(found), one[1]))
+            continue
+        ways.pop()
+        found = found[:-1]
+    return found, furthest
+
+
+def _paths(properties: RunProperties) -> Paths:
+    return Paths(properties.world, (), Labels())
+
+
+def _alike(paths: Paths, state: State, wanted: Told) -> Iterator[Following]:
     """The steps from a state that are told so, and the states after them."""
+    before = paths.snapshot(state)
     for action, after in paths.world.successors(state):
-        if action.kind == wanted["kind"] and _is(step := paths.describe(state, action, after), before, wanted):
-            yield step, after
+        if action.kind == wanted["kind"] and _is(paths.describe(state, action, after), before, wanted):
+            yield action, after
 
 
 def _words(step: Step, before: Snapshot) -> dict[str, Any]:
-    after = step.state
+    """A step in words: what happens, and what it changes."""
     words: dict[str, Any] = {"kind": step.kind, "machine": step.machine, "event": step.event}
-    words |= {"fields": dict(step.fields), "sender": step.sender}
-    words["state"] = {m: s for m, s in after.control.items() if before.control.get(m) != s}
-    words["data"] = {n: v for n, v in after.data.items() if before.data.get(n, "") != v}
-    if after.channels != before.channels:
-        words["channels"] = {name: list(messages) for name, messages in after.channels.items()}
-    if after.now != before.now:
-        words["now"] = after.now
-    return words
+    return words | {"fields": dict(step.fields), "sender": step.sender, **step.changes(before)}
 
 
-def _is(step: Step, before: Snapshot, wanted: Mapping[str, Any]) -> bool:
+def _is(step: Step, before: Snapshot, wanted: Told) -> bool:
     """Returns whether a step of the model is the one that is told."""
     words = _words(step, before)
     if any((wanted.get(name) or None) != (words[name] or None) for name in TOLD):
@@ -140,35 +220,6 @@ def _flat(state: Snapshot) -> dict[str, str]:
     return {**state.control, **state.data}
 
 
-def plain_case(case: PathCase) -> dict[str, Any]:
-    """A case as its file has it."""
-    written = {
-        "case": CASE, "system": case.system, "settings": dict(case.settings), "property": case.property,
-        "faults": None if case.budget is None else str(case.budget), "initial": dict(case.initial),
-        "loop": case.loop, "steps": [dict(step) for step in case.steps],
-    }  # fmt: skip
-    return {name: value for name, value in written.items() if value not in (None, {})}
-
-
-def read_case(value: Mapping[str, Any], where: str) -> PathCase:
-    """A case out of a file.
-
-    Raises:
-        CaseError: it is none.
-    """
-    for name, kind in (("system", str), ("property", str), ("steps", list)):
-        if not isinstance(value.get(name), kind):
-            raise CaseError(f"{where}: the key `{name}` is missing, or no {'list' if kind is list else 'text'}")
-    for number, step in enumerate(value["steps"], 1):
-        if not isinstance(step, dict) or not isinstance(step.get("kind"), str):
-            raise CaseError(f"{where}: step {number} has no `kind`")
-    faults = value.get("faults")
-    return PathCase(
-        value["system"], value.get("settings") or {}, None if faults is None else Budget.parse(faults),
-        value["property"], value.get("initial") or {}, value["steps"], value.get("loop"),
-    )  # fmt: skip
-
-
 def reported_cases(report: Mapping[str, Any], where: str, system: str | None = None) -> list[PathCase]:
     """The counterexamples of what `leasehold explore --json` has printed.
 
@@ -182,17 +233,17 @@ def reported_cases(report: Mapping[str, Any], where: str, system: str | None = N
     """
     if not isinstance(report.get("properties"), list) or "constants" not in report:
         raise CaseError(f"{where}: it is neither a case nor what `leasehold explore --json` prints")
-    faults = report.get("faults")
-    found = []
+    faults, found = report.get("faults"), []
     for result in report["properties"]:
         if result.get("verdict") != "violated" or "path" not in result:
             continue
         path = result["path"]
-        initial = {**path["initial"]["control"], **path["initial"]["data"]}
         found.append(
             PathCase(
-                system or report["system"], report["constants"], None if faults is None else Budget.parse(faults),
-                result["name"], initial, [{"channels": None, **step} for step in path["steps"]], path["loop"],
+                system=system or report["system"], settings=report["constants"], property=result["name"],
+                budget=None if faults is None else Budget.parse(faults), loop=path["loop"],
+                initial={**path["initial"]["control"], **path["initial"]["data"]},
+                steps=[{"channels": None, **step} for step in path["steps"]],
             )
         )  # fmt: skip
     return found

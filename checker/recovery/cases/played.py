@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from leasehold.checker.explore.result import Path
 from leasehold.checker.recovery.cases.counterexample import ENDLESS, CounterexampleRun, counterexample_of
-from leasehold.checker.recovery.cases.properties import DEADLOCK, RunProperties, reads_messages
+from leasehold.checker.recovery.cases.path_case import NoSuchStep, PathCase
+from leasehold.checker.recovery.cases.properties import DEADLOCK, reads_messages
 from leasehold.checker.recovery.cases.untold import AGAIN, UNBEGUN, Asked, untold
 from leasehold.checker.verify.history import HistoryVerification
 from leasehold.checker.verify.system import CutsOfSystem
@@ -75,30 +75,31 @@ class PlayedCounterexample:
         return not self.unplayed and not self.findings and seen
 
 
-def play_counterexample(system: System, name: str, path: Path, budget: Budget | None = None) -> PlayedCounterexample:
+def play_counterexample(system: System, case: PathCase) -> PlayedCounterexample:
     """Plays a path of the explorer that breaks a property.
 
     Args:
         system: of which the explorer has found it.
-        name: of the property; or DEADLOCK.
-        path: to where it is broken.
-        budget: the faults under which it was found.
+        case: the path, to where the property is broken.
 
     Raises:
-        NoSuchStep: the system has no such path.
         NotRunnable: no actor can play the system.
     """
+    name, faults = case.property, case.budget or Budget()
+    try:
+        follows = case.run(system)
+    except NoSuchStep as error:
+        return PlayedCounterexample(name, "", len(case.steps), findings=[str(error)])
+    path = follows.path
     kind = "deadlock" if name == DEADLOCK else system.properties[name].kind
     played = PlayedCounterexample(name, kind, len(path.steps))
-    faults = budget or Budget()
     why = next((words for fault, words in UNPLAYED.items() if getattr(faults, fault)), "")
     why = why or (AT_FIRST if not path.steps and kind in OF_STATES else "")
     if why:
         played.unplayed = why
         return played
-    program = compile_system(system)
-    properties = RunProperties(system) if budget is None else RunProperties(system, budget)
-    run = CounterexampleRun(program, properties, counterexample_of(properties, name, path, faults, kind in ENDLESS))
+    script = counterexample_of(follows, name, faults, kind in ENDLESS)
+    run = CounterexampleRun(compile_system(system), follows.properties, script)
     run.replayer.excuses = True
     try:
         outcome = run.run()

@@ -9,17 +9,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_origin
 
 import yaml
+from msgspec import ValidationError, convert, to_builtins
+from msgspec.structs import fields, replace
 
-from leasehold.checker.recovery.cases import log_case, path_case
-from leasehold.checker.recovery.cases.counterexample import NoSuchStep
 from leasehold.checker.recovery.cases.log_case import LogCase
 from leasehold.checker.recovery.cases.log_replay import LogPlayer, PlayedLog
-from leasehold.checker.recovery.cases.path_case import CaseError, PathCase
+from leasehold.checker.recovery.cases.path_case import CaseError, PathCase, reported_cases
 from leasehold.checker.recovery.cases.played import PlayedCounterexample, play_counterexample
 from leasehold.faults import BudgetError
 from leasehold.impl.files import Unreadable, read_yaml
@@ -28,7 +28,10 @@ from leasehold.spec import System, load
 from leasehold.spec.language.load import SHIPPED
 from leasehold.spec.language.types import show
 
+Case: TypeAlias = LogCase | PathCase
 Played: TypeAlias = PlayedLog | PlayedCounterexample
+KINDS: Mapping[str, type[Case]] = {"log": LogCase, "counterexample": PathCase}  # by what a file says as its `case`
+WORDS = {str: "text", list: "list", dict: "mapping"}
 FILES = (".yaml", ".yml", ".json")
 
 
@@ -36,7 +39,7 @@ FILES = (".yaml", ".yml", ".json")
 class StoredCase:
     """A case, and the system that plays it."""
 
-    case: LogCase | PathCase
+    case: Case
     system: System
 
     def play(self) -> Played:
@@ -46,13 +49,9 @@ class StoredCase:
             UnplayableLog: a log does not fit the system.
             NotRunnable: no actor can play the system.
         """
-        case = self.case
-        if isinstance(case, LogCase):
-            return LogPlayer(self.system, case).play()
-        try:
-            return play_counterexample(self.system, case.property, case.path(self.system), case.budget)
-        except NoSuchStep as error:
-            return PlayedCounterexample(case.property, "", len(case.steps), findings=[str(error)])
+        if isinstance(self.case, LogCase):
+            return LogPlayer(self.system, self.case).play()
+        return play_counterexample(self.system, self.case)
 
     def text(self, file: Path) -> str:
         """The content of a file that has it.
@@ -64,8 +63,7 @@ class StoredCase:
         if words not in SHIPPED:
             words = os.path.relpath(words, file.parent)
         case = self.case if isinstance(self.case, LogCase) else self.case.brief(self.system)
-        case = replace(case, system=words)
-        plain = log_case.plain_case(case) if isinstance(case, LogCase) else path_case.plain_case(case)
+        plain = plain_case(replace(case, system=words))
         if file.suffix == ".json":
             return json.dumps(plain, indent=1, ensure_ascii=False) + "\n"
         return str(yaml.safe_dump(plain, sort_keys=False, width=120, default_flow_style=None, allow_unicode=True))
@@ -106,7 +104,7 @@ def stored_cases(
         settings: constants in place of those that the file has.
 
     Raises:
-        CaseError, UnplayableLog: it is none, though it calls itself one, or it has nothing to play.
+        CaseError: it is none, though it calls itself one, or it has nothing to play.
         SpecError: its system is wrong.
     """
     if file.suffix not in FILES or not file.is_file():
@@ -139,12 +137,30 @@ def stored_cases(
     return found
 
 
-def _cases(value: Mapping[str, Any], where: str) -> Sequence[LogCase | PathCase]:
-    match value.get("case"):
-        case log_case.CASE:
-            return [log_case.read_case(value, where)]
-        case path_case.CASE:
-            return [path_case.read_case(value, where)]
-        case None:
-            return path_case.reported_cases(value, where)
-    raise CaseError(f"{where}: `case` is {str(value['case'])[:40]!r}; it is {log_case.CASE} or {path_case.CASE}")
+def _cases(value: Mapping[str, Any], where: str) -> Sequence[Case]:
+    return [read_case(value, where)] if "case" in value else reported_cases(value, where)
+
+
+def plain_case(case: Case) -> dict[str, Any]:
+    """A case as its file has it."""
+    return dict(to_builtins(case, enc_hook=str))
+
+
+def read_case(value: Mapping[str, Any], where: str) -> Case:
+    """A case out of a file.
+
+    Raises:
+        CaseError: it is none.
+    """
+    kind = KINDS.get(str(value["case"]))
+    if kind is None:
+        raise CaseError(f"{where}: `case` is {str(value['case'])[:40]!r}; it is {' or '.join(KINDS)}")
+    value = {name: one for name, one in value.items() if one is not None}
+    for part in (part for part in fields(kind) if part.required):
+        basic = get_origin(part.type) or part.type
+        if not isinstance(value.get(part.encode_name), basic):
+            raise CaseError(f"{where}: the key `{part.encode_name}` is missing, or no {WORDS[basic]}")
+    try:
+        return convert(value, kind, dec_hook=lambda kind, text: kind.parse(text))
+    except ValidationError as error:
+        raise CaseError(f"{where}: {error}") from None

@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from leasehold.checker.history.moments import Moments
-from leasehold.checker.recovery.cases.log_case import LogCase, UnplayableLog, log_case, plain_case, read_case
+from leasehold.checker.recovery.cases.log_case import LogCase, UnplayableLog, log_case
 from leasehold.checker.recovery.cases.log_replay import LogPlayer, PlayedLog
+from leasehold.checker.recovery.cases.stored import plain_case, read_case
 from leasehold.checker.recovery.lease.random_runs.plan import RunPlan, plan_of
 from leasehold.spec import System
 from tests.checker.verify.histories import History, history_of, known
@@ -24,8 +25,9 @@ def system_of(plan: RunPlan) -> System:
 
 def play(system: System, case: LogCase) -> PlayedLog:
     """Plays a case as it comes out of its file."""
-    stored = yaml.safe_load(yaml.safe_dump(plain_case(case), sort_keys=False))
-    return LogPlayer(system, read_case(stored, "case.yaml")).play()
+    stored = read_case(yaml.safe_load(yaml.safe_dump(plain_case(case), sort_keys=False)), "case.yaml")
+    assert isinstance(stored, LogCase)
+    return LogPlayer(system, stored).play()
 
 
 @cache

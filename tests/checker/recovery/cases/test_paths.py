@@ -11,15 +11,16 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from leasehold.checker.explore import channels
 from leasehold.checker.explore.labels import Labels
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.result import Path, Sent, Snapshot, Step
-from leasehold.checker.recovery.cases.counterexample import NoSuchStep, followed
-from leasehold.checker.recovery.cases.path_case import CaseError, PathCase, plain_case, read_case, reported_cases
+from leasehold.checker.recovery.cases.path_case import CaseError, NoSuchStep, PathCase, followed, reported_cases
 from leasehold.checker.recovery.cases.properties import Projection, RunProperties
 from leasehold.checker.recovery.cases.steps import StepWriter
+from leasehold.checker.recovery.cases.stored import plain_case, read_case
 from leasehold.checker.recovery.cases.untold import (
     ANY_ORDER,
     APART,
@@ -82,7 +83,8 @@ def test_each_word_of_a_step_is_looked_at(name: str) -> None:
     system, path, chance = load(name, SETTINGS[name]), a_path(name, 3), Random(1)
     case = reported(name, path)
     brief = read_case(plain_case(case.brief(system)), "case.yaml")
-    assert case.path(system) == brief.path(system) == path
+    assert isinstance(brief, PathCase)
+    assert case.run(system).path == brief.run(system).path == path
     altered: dict[str, list[tuple[PathCase, int, Any]]] = {}
     for one in (case, brief) if name == "two_phase_commit" else (case,):
         for at, step in enumerate(one.steps):
@@ -96,17 +98,20 @@ def test_each_word_of_a_step_is_looked_at(name: str) -> None:
             steps = [*one.steps]
             steps[at] = {**steps[at], key: other}
             with pytest.raises(NoSuchStep) as raised:
-                replace(one, steps=steps).path(system)
+                structs.replace(one, steps=steps).run(system)
             assert raised.value.number > at, (key, other)
     for wrong in others(dict(case.initial)) if name == "two_phase_commit" else ():
         if len(wrong) >= len(case.initial):
             with pytest.raises(NoSuchStep) as raised:
-                replace(case, initial=wrong).path(system)
+                structs.replace(case, initial=wrong).run(system)
             assert raised.value.number == 0
 
 
 def test_a_case_in_its_file_has_each_of_its_parts() -> None:
-    case = PathCase("s", {"n": 1}, Budget(crash=1, lose=2), "p", {"m": "x"}, [{"kind": "clock"}], 0)
+    case = PathCase(
+        system="s", settings={"n": 1}, budget=Budget(crash=1, lose=2), property="p", initial={"m": "x"},
+        steps=[{"kind": "clock"}], loop=0,
+    )  # fmt: skip
     assert read_case(plain_case(case), "") == case
     alterations: list[dict[str, Any]] = [
         {"budget": None},
@@ -116,13 +121,14 @@ def test_a_case_in_its_file_has_each_of_its_parts() -> None:
         {"loop": 1},
     ]
     for changes in alterations:
-        other = replace(case, **changes)
+        other = structs.replace(case, **changes)
         assert read_case(plain_case(other), "") == other != case
     whole = plain_case(case)
     bad: list[tuple[str, Any, str]] = [
         ("system", 3, "the key `system` is missing, or no text"), ("property", None, "`property` is missing, or no"),
         ("steps", {}, "the key `steps` is missing, or no list"), ("steps", [{"kind": "x"}, {}], "step 2 has no `kind`"),
-        ("steps", ["x"], "step 1 has no `kind`"), ("steps", [{"kind": 1}], "step 1 has no `kind`"),
+        ("steps", ["x"], "Expected `object`, got `str` - at `\\$.steps.0.`"),
+        ("steps", [{"kind": 1}], "step 1 has no `kind`"),
     ]  # fmt: skip
     for key, wrong, words in bad:
         with pytest.raises(CaseError, match=words):

@@ -12,11 +12,11 @@ from leasehold.checker.explore import Limits, explore
 from leasehold.checker.explore.result import Path as Run
 from leasehold.checker.explore.result import PropertyResult, Snapshot
 from leasehold.checker.mutation.operators import mutations
-from leasehold.checker.recovery.cases.counterexample import NoSuchStep
 from leasehold.checker.recovery.cases.log_case import log_case
 from leasehold.checker.recovery.cases.log_replay import LogPlayer
-from leasehold.checker.recovery.cases.path_case import plain_case, read_case, reported_cases
+from leasehold.checker.recovery.cases.path_case import NoSuchStep, PathCase, reported_cases
 from leasehold.checker.recovery.cases.played import UNPLAYED, PlayedCounterexample, play_counterexample
+from leasehold.checker.recovery.cases.stored import plain_case, read_case
 from leasehold.faults import Budget
 from leasehold.impl.compiler.program import NotRunnable
 from leasehold.impl.events.event import read
@@ -50,7 +50,7 @@ def of_mutants(system: System, step: int, most: int, budget: Budget | None = Non
         if found is None or found.path is None:
             continue
         try:
-            played = play_counterexample(mutant, found.name, found.path, budget)
+            played = play_counterexample(mutant, PathCase.of(mutant, found.name, found.path, budget))
         except NotRunnable:
             continue  # no actor could run what its mistake makes of it
         assert not played.findings, f"{mutation.name}: {found.name}: {played.findings}"
@@ -91,15 +91,16 @@ def test_a_case_is_a_file_that_follows_the_same_path() -> None:
     broken = mutant.applied(system)
     (found,) = [p for p in explore(broken).properties if p.name == "deadlock_free"]
     assert found.path is not None
-    played = play_counterexample(broken, found.name, found.path)
+    played = play_counterexample(broken, PathCase.of(broken, found.name, found.path, None))
     assert played.reproduced
     report = {"properties": [property_json(found)], "constants": {"participants": 2}, "system": system.name}
     (case,) = reported_cases(report, "explored.json")
     brief = read_case(yaml.safe_load(yaml.safe_dump(plain_case(case.brief(broken)))), "case.yaml")
-    assert brief.path(broken) == case.path(broken) == found.path
+    assert isinstance(brief, PathCase)
+    assert brief.run(broken).path == case.run(broken).path == found.path
     assert all(step.keys() <= {"kind", "machine", "event", "sender", "state", "data"} for step in brief.steps)
     with pytest.raises(NoSuchStep) as raised:
-        brief.path(system)
+        brief.run(system)
     assert raised.value.number > 1
 
 
@@ -108,6 +109,6 @@ def test_what_no_actor_plays_is_said_with_the_reason(fault: str) -> None:
     system = load("two_phase_commit", {"participants": 2})
     nothing = Run(Snapshot({}, {}, {}), ())
     budget = Budget(**{fault: "participant" if fault == "byzantine" else 1})
-    played = play_counterexample(system, "agreement", nothing, budget)
+    played = play_counterexample(system, PathCase.of(system, "agreement", nothing, budget))
     assert played.unplayed == UNPLAYED[fault]
     assert not played.reproduced

@@ -12,9 +12,10 @@ from msgspec.structs import replace
 
 from leasehold.checker.history.happened_before import capacities_of
 from leasehold.checker.history.moments import Frontier, Moments
-from leasehold.checker.recovery.cases.log_case import LogCase, UnplayableLog, log_case, plain_case, read_case
+from leasehold.checker.recovery.cases.log_case import LogCase, UnplayableLog, log_case
 from leasehold.checker.recovery.cases.log_replay import LogPlayer
-from leasehold.checker.recovery.cases.stored import StoredCase, settings_of, stored_cases
+from leasehold.checker.recovery.cases.path_case import CaseError
+from leasehold.checker.recovery.cases.stored import StoredCase, plain_case, read_case, settings_of, stored_cases
 from leasehold.impl.events.event import StepEvent
 from leasehold.spec import System
 from tests.checker.conform.walks import ROOT, Log, known, walked
@@ -97,14 +98,16 @@ def _case(key: str, value: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("key", "value"), WRONG)
 def test_a_case_of_another_form_is_refused(key: str, value: Any) -> None:
-    with pytest.raises(UnplayableLog, match=r"case\.yaml: "):
+    with pytest.raises(CaseError, match=r"case\.yaml: "):
         read_case(_case(key, value), "case.yaml")
 
 
 @pytest.mark.parametrize(("key", "value"), UNKNOWN)
 def test_a_case_that_does_not_fit_its_system_is_refused(key: str, value: Any) -> None:
+    case = read_case(_case(key, value), "case.yaml")
+    assert isinstance(case, LogCase)
     with pytest.raises(UnplayableLog):
-        LogPlayer(known("lease").system, read_case(_case(key, value), "case.yaml")).play()
+        LogPlayer(known("lease").system, case).play()
 
 
 @pytest.mark.parametrize(
