@@ -79,6 +79,7 @@ class SimulatedNetwork:
         conditions: the faults of packets otherwise.
         cut: pairs of sender's and receiver's address between which nothing passes.
         in_transit: packets that are held.
+        sent: all packets that were sent while it held, in order.
         delivered: packets that were delivered and acknowledged while it held, in order.
         lost: how many were lost.
         heard: hear each packet that its receiver has taken, or may have committed when it died.
@@ -90,6 +91,7 @@ class SimulatedNetwork:
         self.cut: set[tuple[str, str]] = set()
         self._cuts = LinkCuts()
         self.in_transit: list[Packet] = []
+        self.sent: list[Packet] = []
         self.delivered: list[Packet] = []
         self.lost = 0
         self.heard: list[Callable[[Packet], None]] = []
@@ -130,6 +132,7 @@ class SimulatedNetwork:
         packet = Packet(self._numbers, source, target, incarnation, body, loop.create_future())
         if self.holds:
             self.in_transit.append(packet)
+            self.sent.append(packet)
         elif (source, target) in self.cut:
             self.lost += 1
         else:

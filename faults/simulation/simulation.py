@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from leasehold.faults.simulation.clock import SimulatedClock, TrueTime
 from leasehold.faults.simulation.loop import VirtualLoop
-from leasehold.faults.simulation.network import SCHEME, SimulatedNetwork, SimulatedTransport
+from leasehold.faults.simulation.network import SCHEME, Packet, SimulatedNetwork, SimulatedTransport
 from leasehold.faults.simulation.silent import silent_environment
 from leasehold.faults.simulation.steps import LoggedStepper, LoggedTurn
 from leasehold.impl.actor.actor import Actor
@@ -242,6 +242,14 @@ class Simulation:
             return notice.lease == lease
         held = self.held(lease, notice.machine)
         return held is not None and held.serves == lease
+
+    def deliver(self, packet: Packet, answered: bool = True) -> None:
+        """A packet is delivered now, and its receiver does what follows."""
+        self.loop.call(partial(self.network.deliver, packet, answered))
+
+    def events(self) -> dict[str, list[bytes]]:
+        """Returns, by actor, its chain: the bytes of each event that it has committed."""
+        return {name: [disk.events[at] for at in sorted(disk.events)] for name, disk in self.disks.items()}
 
     def tick(self, settle: float = 0.0) -> None:
         """One tick passes, and then some seconds, in which actors do what follows."""

@@ -25,7 +25,7 @@ from leasehold.checker.recovery.campaign import silent
 from leasehold.checker.recovery.cases.choices import Happening
 from leasehold.checker.recovery.cases.properties import RunProperties
 from leasehold.checker.verify.system import CutsOfSystem
-from leasehold.faults.simulation.network import SCHEME, Packet
+from leasehold.faults.simulation.network import SCHEME
 from leasehold.impl.compiler.program import NotRunnable, compile_system
 from leasehold.spec import System
 from tests.checker.conform.walks import CrashingWalk, Log
@@ -62,7 +62,7 @@ class DisturbedWalk(HeldWalk):
         packets = [p for p in network.in_transit if p.target.removeprefix(SCHEME) in self.sim.actors]
         found = [partial(self._disturb, partial(network.lose, p)) for p in network.in_transit]
         for packet in (*packets, *network.delivered[-3:]):  # out of turn, without an answer, and again
-            found.append(partial(self._disturb, partial(self._deliver, packet)))
+            found.append(partial(self._disturb, partial(self.sim.deliver, packet, answered=False)))
         if network.cut:
             found.append(network.cut.clear)
         elif len(self.sim.roles) > 1:
@@ -72,9 +72,6 @@ class DisturbedWalk(HeldWalk):
     def _disturb(self, fault: Happening) -> None:
         self.faults -= 1
         fault()
-
-    def _deliver(self, packet: Packet) -> None:
-        self.sim.loop.call(partial(self.sim.network.deliver, packet, False))
 
     def _cut_off(self) -> None:
         one, *others = self.chance.sample([SCHEME + name for name in self.sim.roles], len(self.sim.roles))

@@ -8,7 +8,6 @@ allows; those of a plug-in may have real policies, handlers and units.
 from __future__ import annotations
 
 from abc import abstractmethod
-from functools import partial
 
 from leasehold.checker.recovery.campaign import CaseOutcome
 from leasehold.checker.recovery.cases.replay import ReplayDiverged, Replayer, Unplayable
@@ -109,7 +108,7 @@ class CaseRun(SimulatedRun[S]):
     def redeliver(self) -> None:
         """All messages that were delivered before are delivered again, the newest first, unless messages are lost."""
         for packet in () if self.lost else reversed(tuple(self.sim.network.delivered)):
-            self.sim.loop.call(partial(self.sim.network.deliver, packet, False))
+            self.sim.deliver(packet, answered=False)
 
     def _lose_messages(self, step: ScriptStep) -> None:
         assert step.machine is not None

@@ -16,7 +16,7 @@ from leasehold.checker.explore.reference import choose
 from leasehold.checker.recovery.cases.properties import reads_messages
 from leasehold.checker.recovery.cases.replay import Replayer
 from leasehold.checker.recovery.monitor import PropertyMonitor
-from leasehold.faults.simulation.network import SCHEME, Packet
+from leasehold.faults.simulation.network import SCHEME
 from leasehold.impl.actor.session import has_room
 from leasehold.impl.core.work import local
 from leasehold.spec.language.lower import Offer
@@ -75,10 +75,7 @@ class Choices:
             if lane in seen or cut or receiver is None or not receiver.running:
                 continue
             seen.add(lane)
-            yield partial(self._arrive, packet)
-
-    def _arrive(self, packet: Packet) -> None:
-        self.sim.loop.call(partial(self.sim.network.deliver, packet))
+            yield partial(self.sim.deliver, packet)
 
     def _tick(self) -> None:
         """Time passes; what is due is taken in the new time."""

@@ -1,9 +1,9 @@
 """Plays the test case of a log with real actors in simulation, and compares each step with the log.
 
-Theory of operation. The actors begin with the case's records, and say what these say. Nothing happens by itself: the
-network holds packets, policies and handlers decide nothing, and clocks show what the log says. Each step of the case is
-forced: the message of its number is delivered, or the machine is given what it consumed. What the actor commits then
-must be told alike (log_case.py). What an actor does by itself, as at its restart, is compared when its turn comes.
+Theory of operation. The actors begin with the case's records, and say what these say. Clocks show what the log says.
+Each step of the case is forced (player.py): the message of its number is delivered, or the machine is given what it
+consumed. What the actor commits then must be told alike (log_case.py). What an actor does by itself, as at its restart,
+is compared when its turn comes.
 
 What nobody can see in a log is not played: messages that were lost or came twice without a step, and stops between two
 events other than right before a restart. So the outcome says whether the same inputs lead to the same steps.
@@ -21,18 +21,17 @@ from msgspec.structs import asdict
 
 from leasehold.checker.history.fold import MachineOf
 from leasehold.checker.recovery.cases.log_case import LogCase, StepTeller, UnplayableLog
-from leasehold.checker.recovery.cases.replay import ROUNDS, SETTLE
+from leasehold.checker.recovery.cases.player import Player
 from leasehold.faults.simulation.network import Packet
 from leasehold.faults.simulation.simulation import ControlledActor, ControlledStepper, Simulation
 from leasehold.impl.actor.environment import ActorError
-from leasehold.impl.actor.messages import EPOCH, Heard
 from leasehold.impl.actor.ready import Complete, Consume, Decide, Ready, SealEvents, SendMessage
 from leasehold.impl.actor.session import SESSIONS
 from leasehold.impl.actor.table import BELOW, MEMBERSHIP, MachineInstance, RowCodec
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Core
 from leasehold.impl.core.values import ValueFault, named_fields
-from leasehold.impl.core.work import TICK, Record, SendWork, local, message
+from leasehold.impl.core.work import TICK, Record, SendWork, local
 from leasehold.impl.events.event import MachineRecord, RefusedEvent, StepEvent, read
 from leasehold.impl.events.records import record_of
 from leasehold.impl.handlers.handler import Done
@@ -89,7 +88,7 @@ class _ActorGoingOn(ControlledActor):
     stepper_type = _StepperGoingOn
 
 
-class LogPlayer:
+class LogPlayer(Player):
     """Plays one case.
 
     Args:
@@ -102,21 +101,20 @@ class LogPlayer:
     """
 
     def __init__(self, system: System, case: LogCase) -> None:
-        self.case, self.program = case, compile_system(system)
+        self.case, program = case, compile_system(system)
         named = [one.machine for one in case.start] + [one.machine for one in case.in_transit]
         for machine in (*case.players, *named, *(step["machine"] for step in case.steps if "machine" in step)):
-            if self.program.machines.get(machine) is None:
-                raise UnplayableLog(f"{self.program.system} has no machine {machine[:60]}")
-        players = {**self.program.players, **case.players}
-        players |= {machine: self.program.player_of(machine, players) for machine in self.program.machines}
+            if program.machines.get(machine) is None:
+                raise UnplayableLog(f"{program.system} has no machine {machine[:60]}")
+        players = {**program.players, **case.players}
+        players |= {machine: program.player_of(machine, players) for machine in program.machines}
         self._begun = False
-        self.sim = Simulation(self.program, actor=self._actor, players=players)
+        super().__init__(Simulation(program, actor=self._actor, players=players))
         acting = (*(one.actor for one in case.start), *(step["at"].rpartition(":")[0] for step in case.steps))
         for actor in acting:
             if actor not in self.sim.roles:
-                raise UnplayableLog(f"{actor[:60] or 'nobody'} plays no machine of {self.program.system} in this case")
+                raise UnplayableLog(f"{actor[:60] or 'nobody'} plays no machine of {program.system} in this case")
         self.teller = StepTeller(self.program)
-        self._sent: list[Packet] = []
         self._received = {
             (s["lease"], s["received"]["machine"], s["machine"], s["received"]["number"])
             for s in case.steps
@@ -134,9 +132,7 @@ class LogPlayer:
                 if not self._plays(step, played):
                     break
                 played.same += 1
-            played.events = {
-                name: [disk.events[at] for at in sorted(disk.events)] for name, disk in self.sim.disks.items()
-            }  # fmt: skip
+            played.events = self.sim.events()
         finally:
             self.sim.close()
         return played
@@ -185,39 +181,30 @@ class LogPlayer:
 
     def _sessions(self, key: MachineOf) -> dict[str, list[list[Any]]]:
         """Returns, by neighbour, a machine's `fifo` messages that nobody has received, as its actor keeps them."""
-        core, number = self.program.machines[key.machine]
         found: dict[str, list[list[Any]]] = {}
         for one in sorted(self.case.in_transit, key=lambda one: one.number):
-            if MachineOf(one.actor, one.lease, one.machine) == key and self._is_ordered(one.message):
-                to, to_number = self.program.machines[one.to]
-                at = core.position(to.role, to_number, number)
+            if MachineOf(one.actor, one.lease, one.machine) == key and self.program.messages[one.message].ordered:
+                at = self.position(one.machine, one.to)
                 found.setdefault(str(at), []).append([one.number, one.message, one.fields])
         return found
-
-    def _is_ordered(self, message: str) -> bool:
-        """Returns whether the channel of a message is a `fifo`."""
-        return self.program.messages[message].ordered
 
     def _send(self) -> None:
         """Sends the messages that were in transit and that no state says any more, from the actors that sent them."""
         for one in self.case.in_transit:
-            if self._is_ordered(one.message):
+            held, at = self.sim.held(one.lease, one.machine), self.position(one.machine, one.to)
+            if self.program.messages[one.message].ordered or held is None or at is None:
                 continue
-            actor = self.sim.actors[one.actor]
-            held = actor.table.instances.get(RecordKey(one.lease, one.machine))
-            core, number = self.program.machines[one.machine]
-            to, to_number = self.program.machines[one.to]
-            at = core.position(to.role, to_number, number)
-            if held is None or at is None or self._packet_of(one.lease, one.machine, one.to, one.number):
+            if self._packet_of(one.lease, one.machine, one.to, one.number):
                 continue
-            if held.record[core.sent_at][at] != one.number:
+            if held.record[held.core.sent_at][at] != one.number:
                 raise UnplayableLog(
                     f"{one.message} ({one.number}) of {one.machine} in {one.lease} was on its way where "
                     "this begins, and a later message too; begin earlier (--from)"
                 )
             fields = named_fields(self.program.messages[one.message].fields, one.fields)
             piece = SendWork("", one.message, at, partial(_as_it_was, fields))
-            self.sim.loop.call(partial(actor.effects.start, [SendMessage(held.key, piece, one.number, fields)]))
+            effects = self.sim.actors[one.actor].effects
+            self.sim.loop.call(partial(effects.start, [SendMessage(held.key, piece, one.number, fields)]))
 
     # Steps
 
@@ -237,13 +224,11 @@ class LogPlayer:
                 self._force(actor, step)
             except _Impossible as why:
                 played.why = str(why)
-            self.sim.loop.quiesce()
             self._look(actor)
             if not self._done[actor] and actor in self.sim.actors:
                 self.sim.loop.call(partial(self.sim.actors[actor].put, SealEvents("asked")))  # with what was refused
-                self.sim.loop.quiesce()
                 self._look(actor)
-            if self._done[actor] or not (self._acknowledged() or self._said_again()):
+            if self._done[actor] or not self.acknowledged():
                 break
         if self._done[actor]:
             found = self._done[actor].popleft()
@@ -266,20 +251,17 @@ class LogPlayer:
             self._read[actor] = at
             if isinstance(event, StepEvent | RefusedEvent):
                 self._done[actor].append(self.teller.event(event))
-        self._sent += [packet for packet in self.sim.network.in_transit if packet not in self._sent[-50:]]
 
     def _force(self, actor: str, step: Mapping[str, Any]) -> None:
         if actor not in self.sim.actors:
             raise _Impossible(f"{actor} does not run")
         while packet := next(filter(self._begins_nothing, self.sim.network.in_transit), None):
-            self.sim.loop.call(partial(self.sim.network.deliver, packet))
+            self.sim.deliver(packet)
             self._look(actor)
-        received = step.get("received")
-        if received is not None:
-            packet = self._packet(step, received)
-            self.sim.loop.call(partial(self.sim.network.deliver, packet))
-            return
-        self._consume(actor, step)
+        if "received" in step:
+            self.sim.deliver(self._packet(step, step["received"]))
+        else:
+            self._consume(actor, step)
 
     def _begins_nothing(self, packet: Packet) -> bool:
         """Returns whether a message of a session is taken, and no event tells so, as it does not begin its machine.
@@ -288,47 +270,13 @@ class LogPlayer:
         """
         said = packet.envelope
         name, lease, sender = said["receiving_machine"], said["lease"], said["sending_machine"]
-        if not self._is_ordered(said["message"]) or (lease, sender, name, said["number"]) in self._received:
+        if not self.is_ordered(packet) or (lease, sender, name, said["number"]) in self._received:
             return False
         player = self.sim.player[name]
-        if player not in self.sim.actors or RecordKey(lease, name) in self.sim.actors[player].table.instances:
+        if player not in self.sim.actors or self.sim.held(lease, name) or self.position(name, sender) is None:
             return False
         core, number = self.program.machines[name]
-        of, of_number = self.program.machines[sender]
-        at = core.position(of.role, of_number, number)
-        if at is None:
-            return False
-        fields = named_fields(self.program.messages[said["message"]].fields, said.get("fields", {}))
-        event = message(said["message"], fields, at, said["number"])
-        return not core.begins_with(number, event, self.sim.clocks[player].now())
-
-    def _acknowledged(self) -> bool:
-        """Delivers what an actor has said again over `fifo` channels, and its receivers have; whether there was any.
-
-        Their answers tell the actor to go on: a step needs that where an earlier incarnation was answered.
-        """
-        found = [packet for packet in self.sim.network.in_transit if self._is_copy(packet)]
-        for packet in found:
-            self.sim.loop.call(partial(self.sim.network.deliver, packet))
-        return bool(found)
-
-    def _said_again(self) -> bool:
-        """Gives senders time to say again what was not taken when it came first, and was then; likewise."""
-        for n in range(ROUNDS):
-            self.sim.loop.advance(SETTLE * 2**n)
-            if self._acknowledged():
-                return True
-        return False
-
-    def _is_copy(self, packet: Packet) -> bool:
-        said = packet.envelope
-        actor = self.sim.actors.get(self.sim.player[said["receiving_machine"]])
-        held = actor and actor.table.instances.get(RecordKey(said["lease"], said["receiving_machine"]))
-        if not held or not self._is_ordered(said["message"]):
-            return False
-        sender, number = self.program.machines[said["sending_machine"]]
-        at = held.core.position(sender.role, number, held.number)
-        return at is not None and held.record[held.core.received_at][at] >= said["number"]
+        return not core.begins_with(number, self.event(packet), self.sim.clocks[player].now())
 
     def _packet(self, step: Mapping[str, Any], received: Mapping[str, Any]) -> Packet:
         """The message that a step has received."""
@@ -344,18 +292,12 @@ class LogPlayer:
         newer one than it had where the log was written.
         """
         found = []
-        for packet in (*self.sim.network.in_transit, *reversed(self._sent)):
+        for packet in (*self.sim.network.in_transit, *reversed(self.sim.network.sent)):
             said = packet.envelope
             if (said["lease"], said["sending_machine"], said["receiving_machine"], said["number"]) == wanted:
                 found.append(packet)
-        taken = [packet for packet in found if packet.envelope["epoch"] >= self._heard(packet)]
+        taken = [packet for packet in found if not self.is_of_before(packet)]
         return min(taken or found, key=lambda packet: packet.incarnation, default=None)
-
-    def _heard(self, packet: Packet) -> int:
-        """The newest incarnation of a packet's sender that its receiver has heard of."""
-        receiver = self.sim.actors.get(self.sim.player[packet.envelope["receiving_machine"]])
-        kept = None if receiver is None else receiver.table.metadata.get(EPOCH + packet.envelope["sender"])
-        return Heard.of(kept).epoch
 
     def _consume(self, name: str, step: Mapping[str, Any]) -> None:
         """Gives a machine what it consumed; the first event of a machine that is not there begins it."""
@@ -378,8 +320,7 @@ class LogPlayer:
         elif event == "tick":
             put(partial(actor.put, Consume(key, TICK)))
         else:
-            task = next((task for task, events in core.since.items() if event in events), "")
-            epoch = core.began(held.record, task)
+            epoch = self.began(held, event)
             match step.get("cause"):  # what is from outside is held to its contract, as it was then
                 case "client":
                     put(partial(actor.tell, lease, machine, event, fields))
@@ -411,7 +352,6 @@ class LogPlayer:
     def _put(self, name: str, put: Callable[[], Any], refused: bool) -> None:
         """Hands an actor a request."""
         future = self.sim.loop.call(put)
-        self.sim.loop.quiesce()
         error = future.exception() if future.done() and not future.cancelled() else None
         if isinstance(error, ActorError) and not refused:
             raise _Impossible(f"{name} does not take it: {error}")

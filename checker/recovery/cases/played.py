@@ -105,9 +105,7 @@ def play_counterexample(system: System, case: PathCase) -> PlayedCounterexample:
         outcome = run.run()
         for actor in run.sim.actors.values():  # the time of the end, which no step may tell
             run.sim.loop.call(partial(actor.put, SealEvents("asked")))
-        played.events = {
-            actor: [disk.events[at] for at in sorted(disk.events)] for actor, disk in run.sim.disks.items()
-        }  # fmt: skip
+        played.events = run.sim.events()
         machine = path.steps[-1].machine if path.steps else None
         made = machine is not None and run.sim.held(run.lease, machine) is not None
         down = not run.sim.roles.keys() <= run.sim.actors.keys()

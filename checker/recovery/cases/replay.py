@@ -1,8 +1,6 @@
 """Replays a script with real actors: each step at the machine that takes it, and the crash at its point.
 
-Theory of operation. During a replay nothing happens by itself: the network holds packets, the answers of policies,
-handlers and subsidiary machines are held back, and actors are notified of no tick. So a step of the script is a step of
-the actors: a packet is delivered, an event is given to a machine in the epoch of its state, a timer fires.
+Theory of operation. A step of the script is a step of the actors, which is forced on them (player.py).
 
 The crash uses notices (paper, section 4.4), which the actor emits before it acts. At `#before-commit` and
 `#after-commit` the notice of the commit ends the process. At `#after-TASKS` the work that is not among the tasks is
@@ -16,18 +14,17 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+from leasehold.checker.recovery.cases.player import Player
 from leasehold.checker.recovery.cases.steps import Machine, Script, ScriptStep
 from leasehold.faults.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING
 from leasehold.faults.simulation.network import SCHEME, Packet
 from leasehold.faults.simulation.simulation import ControlledActor, Simulation
 from leasehold.impl.actor.environment import ActorError
-from leasehold.impl.actor.messages import EPOCH, Heard
 from leasehold.impl.actor.ready import Consume
 from leasehold.impl.actor.session import ChannelFull, has_room
-from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.core.core import Named
 from leasehold.impl.core.values import ValueFault, named_fields, to_plain
-from leasehold.impl.core.work import TICK, local, message
+from leasehold.impl.core.work import TICK, local
 from leasehold.impl.notices import Consumed, Kind, Notice, SimulatedCrash
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import System
@@ -48,9 +45,6 @@ OF_BEFORE = "was sent before its actor has restarted, and its receiver has heard
 # What no actor receives, as who has sent it is down, and nothing of a session leaves its store until it is back.
 IN_A_STORE = "which is down, and its session says it when it is back"
 
-ROUNDS = 5  # of retransmission, each twice as long as the one before, without which nothing comes of it
-SETTLE = 3.0  # seconds of the first of them
-
 
 class Unplayable(Exception):
     """A script has a step that no actor takes: of a machine that is not there yet, or that another's run begins."""
@@ -60,22 +54,22 @@ class ReplayDiverged(Exception):
     """The real actors did not do what the model did: a fault of either, or of the replay."""
 
 
-class Replayer:
+class Replayer(Player):
     """Replays a script in a simulation, for one lease (or run)."""
 
     def __init__(self, simulation: Simulation, system: System, script: Script, lease: str) -> None:
-        self.sim, self.system, self.script, self.lease = simulation, system, script, lease
+        super().__init__(simulation)
+        self.system, self.script, self.lease = system, script, lease
         self._at = 0  # the step that is replayed
         self.excuses = False  # what the model has and actors have not by design is a reason, and no finding
         self._unsaid: set[tuple[Machine, Machine]] = set()  # who has said nothing to whom as it said all again
-        self.sent: list[Packet] = []  # every packet that was seen under way
 
     # Names
 
     def machine(self, machine: Machine) -> str:
         """The name of a machine of the script in the simulation."""
         role, instance = machine
-        return self.sim.program.roles[role].machine(instance)
+        return self.program.roles[role].machine(instance)
 
     def player(self, machine: Machine) -> str:
         """The actor that plays a machine of the script."""
@@ -93,7 +87,6 @@ class Replayer:
         Raises:
             ReplayDiverged: the actors came to other states than the model.
         """
-        self._see()
         self._at = n
         down = False
         self._note_unsaid(step)
@@ -138,11 +131,6 @@ class Replayer:
             pairs = product(own, self.script.machines)
             self._unsaid |= {(one, to) for one, to in pairs if self._has_said_nothing(one, to)}
 
-    def _see(self) -> None:
-        for packet in self.sim.network.in_transit:
-            if packet not in self.sent[-20:]:
-                self.sent.append(packet)
-
     def _compare(self, step: ScriptStep, n: int, down: bool) -> None:
         """Checks whether the machines that run are where the model has them."""
         for (role, instance), state in zip(self.script.machines, step.control, strict=True):
@@ -150,7 +138,7 @@ class Replayer:
             if self.sim.player[name] not in self.sim.actors:
                 continue
             held = self.sim.held(self.lease, name)
-            found = held.state if held is not None else self.sim.program.roles[role].first_state(instance)
+            found = held.state if held is not None else self.program.roles[role].first_state(instance)
             if found != state:
                 self.excuse(step)
                 raise ReplayDiverged(
@@ -186,8 +174,8 @@ class Replayer:
         if kind in ("deliver", "duplicate"):
             unsaid = kind == "duplicate" and step.sender is not None and (step.sender, step.machine) in self._unsaid
             packet = self._sought(step, kind, unsaid)
-            ordered = self.sim.program.messages[event].ordered
-            while packet is None and self.excuses and ordered and self._acknowledged():
+            ordered = self.program.messages[event].ordered
+            while packet is None and self.excuses and ordered and self.acknowledged():
                 packet = self._sought(step, kind, unsaid)
             if packet is None and step.sender is not None and self._is_in_a_store(event, step.sender):
                 raise Unplayable(f"{event} is in the store of {self.machine(step.sender)}, {IN_A_STORE}")
@@ -195,9 +183,9 @@ class Replayer:
                 raise Unplayable(f"{self.machine(step.sender)} {NEVER_SENT}: {event} to {name}")
             if packet is None:
                 raise ReplayDiverged(f"no {event} of {step.sender} is under way to {step.machine}")
-            if self.excuses and self._is_of_before(packet):
+            if self.excuses and self.is_of_before(packet):
                 raise Unplayable(f"{event} of {self.machine(step.sender or step.machine)} {OF_BEFORE}")
-            self.sim.loop.call(partial(self.sim.network.deliver, packet, answered))
+            self.sim.deliver(packet, answered)
             if self.excuses and step.kind == "deliver":
                 self._make_room(step, packet)
             return
@@ -208,29 +196,10 @@ class Replayer:
     def _sought(self, step: ScriptStep, kind: str, unsaid: bool) -> Packet | None:
         """The message that a step delivers: a new one, or one that was received; both may be alike."""
         assert step.machine is not None
-        self._see()
-        ways = [[*self.sim.network.in_transit], self.sent[::-1]]
+        ways = [self.sim.network.in_transit, self.sim.network.sent[::-1]]
         if self.excuses and (unsaid or self.sim.held(self.lease, self.machine(step.machine)) is not None):
-            ways = [[p for p in way if self._is_new(p) == (kind == "deliver")] for way in ways]
+            ways = [[p for p in way if self.is_new(p) == (kind == "deliver")] for way in ways]
         return self._find(step, ways[0]) or self._find(step, [*ways[0], *ways[1]])
-
-    def _acknowledged(self) -> bool:
-        """Delivers what sessions say again and was received; the answers tell them to go on. Whether there was any."""
-        for n in range(ROUNDS):
-            in_transit = tuple(self.sim.network.in_transit)
-            ordered = (p for p in in_transit if self.sim.program.messages[p.envelope["message"]].ordered)
-            found = [p for p in ordered if self._is_held(p) and not self._is_new(p)]
-            for packet in found:
-                self.sim.loop.call(partial(self.sim.network.deliver, packet))
-                self.sim.loop.quiesce()
-            if found:
-                return True
-            self.sim.loop.advance(SETTLE * 2**n)
-        return False
-
-    def _is_held(self, packet: Packet) -> bool:
-        """Returns whether the machine is there that a message is for."""
-        return self.sim.held(self.lease, packet.envelope["receiving_machine"]) is not None
 
     def _make_room(self, step: ScriptStep, packet: Packet) -> None:
         """Makes room for what follows from a message, by letting what the machine has sent before be acknowledged.
@@ -241,22 +210,18 @@ class Replayer:
         assert step.machine is not None
         name = self.machine(step.machine)
         for _ in range(2):
-            self.sim.loop.quiesce()
             held = self.sim.held(self.lease, name)
-            if held is None or not self._is_new(packet):
+            if held is None or not self.is_new(packet):
                 return
-            of, number = self.sim.program.machines[packet.envelope["sending_machine"]]
-            at = held.core.position(of.role, number, held.number)
-            event = message(step.event, step.fields, -1 if at is None else at, packet.envelope["number"])
-            if has_room(self.sim.program, held, event, self.sim.time.now):
+            if has_room(self.program, held, self.event(packet), self.sim.time.now):
                 return
-            if self._acknowledged():
-                self.sim.loop.call(partial(self.sim.network.deliver, packet))
+            if self.acknowledged():
+                self.sim.deliver(packet)
         raise Unplayable(f"{name} {AWAITS_ROOM} what follows from {step.event}")
 
     def _is_in_a_store(self, message: str, sender: Machine) -> bool:
         """Returns whether a message of a session has not left its sender, which is down."""
-        return self.sim.program.messages[message].ordered and self.player(sender) not in self.sim.actors
+        return self.program.messages[message].ordered and self.player(sender) not in self.sim.actors
 
     def _has_said_nothing(self, sender: Machine, receiver: Machine) -> bool:
         """Returns whether a machine has sent nothing to another one; it has a record where it has sent something."""
@@ -264,18 +229,18 @@ class Replayer:
         held = self.sim.held(self.lease, name)
         if held is None:
             return self.sim.key(self.lease, name) not in self.sim.disks[self.sim.player[name]].records
-        core, number = self.sim.program.machines[name]
+        core, number = self.program.machines[name]
         if core.subsidiary:
             return True
         cells = held.record[core.sent_at]
         by_position = cells.items() if isinstance(cells, dict) else enumerate(cells)
-        return not any(n for at, n in by_position if self.sim.program.neighbour(core, number, at) == to)
+        return not any(n for at, n in by_position if self.program.neighbour(core, number, at) == to)
 
     def _has_moved(self, machine: Machine) -> bool:
         """Returns whether the model has moved a machine from its first state before the step that is replayed."""
         if self._at == 0 or machine not in self.script.machines:
             return False
-        at, first = self.script.machines.index(machine), self.sim.program.roles[machine[0]].first_state(machine[1])
+        at, first = self.script.machines.index(machine), self.program.roles[machine[0]].first_state(machine[1])
         return any(step.control[at] != first for step in self.script.steps[: self._at])
 
     def consume(self, machine: str, event: str, values: tuple[Any, ...]) -> None:
@@ -286,11 +251,11 @@ class Replayer:
             Unplayable: there is none yet, and only the origin of the run may begin one.
         """
         actor = self.sim.actors[self.sim.player[machine]]
-        core, number = self.sim.program.machines[machine]
+        core, number = self.program.machines[machine]
         held = self.sim.held(self.lease, machine)
-        begun = core.subsidiary or self.sim.program.standing or event == "tick"  # otherwise than by an event
+        begun = core.subsidiary or self.program.standing or event == "tick"  # otherwise than by an event
         if held is None and (begun or event not in core.table[core.first_state(number)]):
-            if not self.excuses or (self.sim.program.standing and not core.subsidiary):
+            if not self.excuses or (self.program.standing and not core.subsidiary):
                 raise ReplayDiverged(f"there is no {machine} to take {event}")
             raise Unplayable(f"{machine} {NOT_THERE}, and takes {event} in the script")
         shape = core.events.get(event, ())
@@ -300,7 +265,7 @@ class Replayer:
             plain = {name: to_plain(kind, value) for (name, kind), value in zip(shape, values, strict=True)}
             self._put(actor, partial(actor.begin, self.lease, machine, event, plain, self.sim.player))
             return
-        what = TICK if event == "tick" else local(event, self.fields(shape, values), _state_epoch(held, event))
+        what = TICK if event == "tick" else local(event, self.fields(shape, values), self.began(held, event))
         self._put(actor, partial(actor.put, Consume(held.key, what)))
 
     def may_begin(self, machine: str) -> bool:
@@ -309,7 +274,6 @@ class Replayer:
 
     def _put(self, actor: ControlledActor, put: Callable[[], Any]) -> None:
         future = self.sim.loop.call(put)
-        self.sim.loop.quiesce()
         error = future.exception() if future.done() and not future.cancelled() else None
         if isinstance(error, ChannelFull) and self.excuses and self._has_been_disturbed():
             raise Unplayable(str(error))
@@ -334,25 +298,6 @@ class Replayer:
             found.sort(key=lambda packet: -packet.incarnation)
         return found[0] if found else None
 
-    def _is_new(self, packet: Packet) -> bool:
-        """Returns whether the machine that it is for has received no message of its number or a later one."""
-        said = packet.envelope
-        held = self.sim.held(said["lease"], said["receiving_machine"])
-        if held is None:
-            return True
-        of, number = self.sim.program.machines[said["sending_machine"]]
-        at = held.core.position(of.role, number, held.number)
-        return at is None or held.record[held.core.received_at][at] < said["number"]
-
-    def _is_of_before(self, packet: Packet) -> bool:
-        """Returns whether the receiver has heard of a newer incarnation of the actor that has sent it."""
-        said = packet.envelope
-        receiver = self.sim.actors.get(self.sim.player[said["receiving_machine"]])
-        if receiver is None:
-            return False
-        heard = Heard.of(receiver.table.metadata.get(EPOCH + said["sender"])).epoch
-        return bool(said["epoch"] < (receiver.epoch if receiver.identity.name == said["sender"] else heard))
-
     def _is(
         self, packet: Packet, sender: Machine | None, receiver: Machine, event: str, fields: tuple[Any, ...]
     ) -> bool:
@@ -363,7 +308,7 @@ class Replayer:
             return False
         if sender is not None and said["sending_machine"] != self.machine(sender):
             return False
-        shape = self.sim.program.messages[event].fields
+        shape = self.program.messages[event].fields
         try:
             found = named_fields(shape, said["fields"])
         except ValueFault:
@@ -377,13 +322,12 @@ class Replayer:
         """Takes the step as it would be without the crash; what was not committed comes again, or never was."""
         if step.event and not step.point.partition("@")[0].endswith(f"#{BEFORE}"):
             self._do(step)
-            self.sim.loop.quiesce()
 
     def _crash(self, step: ScriptStep) -> None:
         assert step.machine is not None
         name = self.player(step.machine)
         where = step.point.partition("@")[0].partition("#")[2]
-        newest = max((p.number for p in self.sent), default=0)
+        newest = max((packet.number for packet in self.sim.network.sent), default=0)
         if step.event:
             self._stop_within(step, self.sim.actors[name], where)
         stopped = {name, *map(self.player, step.along)}
@@ -391,7 +335,6 @@ class Replayer:
             self.sim.crash(one)
         if where.startswith(RECOVERING):
             self._stillborn(step)
-        self._see()
         for packet in tuple(self.sim.network.in_transit):
             if packet.source.removeprefix(SCHEME) in stopped and not any(
                 self._is(packet, None, receiver, event, fields) for receiver, event, fields in step.in_transit
@@ -411,7 +354,6 @@ class Replayer:
         elif where != ACKNOWLEDGE:
             actor.notices.subscribe(partial(self._only, step))
         self._do(step, answered=where == BEFORE)  # nobody is told yet that it was taken
-        self.sim.loop.quiesce()
 
     def _subscribe(self, actor: ControlledActor, kind: Kind, error: BaseException) -> None:
         def stop(notice: Notice) -> None:
@@ -447,9 +389,3 @@ class Replayer:
 def _unread(kind: t.Type) -> bool:
     """Returns whether no machine reads a value of a type, so that it may be another one than in the model."""
     return isinstance(kind, t.Opaque) or (isinstance(kind, t.Map) and isinstance(kind.of, t.Opaque))
-
-
-def _state_epoch(held: MachineInstance, event: str) -> int:
-    """The state epoch that an answer names: that at which its task began."""
-    task = next((task for task, events in held.core.since.items() if event in events), "")
-    return held.core.began(held.record, task)

@@ -15,8 +15,9 @@ from functools import partial
 from leasehold.checker.recovery import simulated_run
 from leasehold.checker.recovery.cases.case import CaseRun
 from leasehold.checker.recovery.cases.choices import Choices, Happening
+from leasehold.checker.recovery.cases.player import ROUNDS, SETTLE
 from leasehold.checker.recovery.cases.properties import DEADLOCK, Records, RunMonitor, RunProperties
-from leasehold.checker.recovery.cases.replay import ROUNDS, SETTLE, Replayer
+from leasehold.checker.recovery.cases.replay import Replayer
 from leasehold.checker.recovery.cases.steps import Script, ScriptStep
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.core.core import Program

@@ -104,7 +104,7 @@ class CrashingWalk(WalkRun):
 
     @property
     def log(self) -> Log:
-        return {name: [read(disk.events[at]) for at in sorted(disk.events)] for name, disk in self.sim.disks.items()}
+        return {name: [*map(read, bodies)] for name, bodies in self.sim.events().items()}
 
 
 @cache

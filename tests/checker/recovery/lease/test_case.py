@@ -40,10 +40,12 @@ class Sim:
         )
         self.network = SimpleNamespace(
             in_transit=[], delivered=[], holds=False, lose=lambda p: self.told.append(("lose", p.number)),
-            deliver=lambda p, answered: self.told.append(("deliver", p, answered)),
             release=lambda: self.told.append("release packets"),
         )  # fmt: skip
         self.program = SimpleNamespace(constants={"lazy_close": False})
+
+    def deliver(self, packet: Any, answered: bool = True) -> None:
+        self.told.append(("deliver", packet, answered))
 
     def hold(self) -> None:
         self.told.append("hold")

@@ -1,0 +1,82 @@
+"""Gives real actors in simulation what they are to consume, one thing after the other.
+
+Theory of operation. Nothing happens by itself: the network holds packets, the answers of policies, handlers and
+subsidiary machines are held back, and actors are notified of no tick. So a step is forced: a packet is delivered, an
+event is given to a machine in the epoch of its state, a timer fires. Which steps come, and what they are compared with,
+a subclass says: those of a script of the model (replay.py), or those of a log (log_replay.py).
+
+A sender whose session has no room goes on when it hears that a message was received. So where a step needs it, what was
+received is said again and answered.
+"""
+
+from __future__ import annotations
+
+from leasehold.faults.simulation.network import Packet
+from leasehold.faults.simulation.simulation import Simulation
+from leasehold.impl.actor.messages import EPOCH, Heard
+from leasehold.impl.actor.table import MachineInstance
+from leasehold.impl.core.values import named_fields
+from leasehold.impl.core.work import Event, message
+
+ROUNDS = 5  # of retransmission, each twice as long as the one before, without which nothing comes of it
+SETTLE = 3.0  # seconds of the first of them
+
+
+class Player:
+    """The base of those that force steps on the actors of a simulation."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.sim, self.program = simulation, simulation.program
+
+    def position(self, machine: str, neighbour: str) -> int | None:
+        """The position of a machine among the neighbours of another one; None: it is none of them."""
+        (core, number), (of, of_number) = self.program.machines[machine], self.program.machines[neighbour]
+        return core.position(of.role, of_number, number)
+
+    def event(self, packet: Packet) -> Event:
+        """The event that a packet is to the machine that it is for."""
+        said = packet.envelope
+        at = self.position(said["receiving_machine"], said["sending_machine"])
+        fields = named_fields(self.program.messages[said["message"]].fields, said.get("fields", {}))
+        return message(said["message"], fields, -1 if at is None else at, said["number"])
+
+    def is_ordered(self, packet: Packet) -> bool:
+        """Returns whether a packet's channel is a `fifo`."""
+        return self.program.messages[packet.envelope["message"]].ordered
+
+    def is_new(self, packet: Packet) -> bool:
+        """Returns whether the machine that a packet is for has received no message of its number or a later one."""
+        said = packet.envelope
+        held = self.sim.held(said["lease"], said["receiving_machine"])
+        at = self.position(said["receiving_machine"], said["sending_machine"])
+        return held is None or at is None or bool(held.record[held.core.received_at][at] < said["number"])
+
+    def is_of_before(self, packet: Packet) -> bool:
+        """Returns whether the receiver has heard of a newer incarnation of the actor that has sent a packet."""
+        said = packet.envelope
+        receiver = self.sim.actors.get(self.sim.player[said["receiving_machine"]])
+        if receiver is None:
+            return False
+        heard = Heard.of(receiver.table.metadata.get(EPOCH + said["sender"])).epoch
+        return bool(said["epoch"] < (receiver.epoch if receiver.identity.name == said["sender"] else heard))
+
+    def acknowledged(self) -> bool:
+        """Delivers what sessions say again and was received; returns whether there was any.
+
+        The answers tell the senders to go on. They are given ever more time to say it again.
+        """
+        for n in range(ROUNDS + 1):
+            if n:
+                self.sim.loop.advance(SETTLE * 2 ** (n - 1))
+            copies = [p for p in self.sim.network.in_transit if self.is_ordered(p) and not self.is_new(p)]
+            for packet in copies:
+                self.sim.deliver(packet)
+            if copies:
+                return True
+        return False
+
+    @staticmethod
+    def began(held: MachineInstance, event: str) -> int:
+        """The state epoch that an answer names: that at which its task began."""
+        task = next((task for task, events in held.core.since.items() if event in events), "")
+        return held.core.began(held.record, task)
