@@ -12,8 +12,7 @@ from leasehold.checker.explain.explanation import frontier_of
 from leasehold.checker.history.happened_before import capacities_of
 from leasehold.checker.history.moments import Moments, NoSuchMoment
 from leasehold.checker.recovery.campaign import silent
-from leasehold.checker.recovery.cases.log_case import UnplayableLog, log_case
-from leasehold.checker.recovery.cases.log_replay import PlayedLog
+from leasehold.checker.recovery.cases.log_case import PlayedLog, UnplayableLog, log_case
 from leasehold.checker.recovery.cases.path_case import CaseError
 from leasehold.checker.recovery.cases.played import PlayedCounterexample
 from leasehold.checker.recovery.cases.stored import FILES, Played, StoredCase, settings_of, stored_cases

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.checker.recovery.cases.log_replay import PlayedLog
+from leasehold.checker.recovery.cases.log_case import PlayedLog
 from leasehold.checker.recovery.cases.played import PlayedCounterexample
 from leasehold.cli.replay import LONGEST, _json, _short, _words
 

@@ -20,7 +20,7 @@ from leasehold.checker.explain.explanation import ExplainedLease
 from leasehold.checker.explore.expectations import Difference
 from leasehold.checker.explore.result import Path, PropertyResult, Snapshot, Step
 from leasehold.checker.history.fault import CONTRADICTION, UNDECIDED, CutFault
-from leasehold.checker.recovery.cases.log_replay import PlayedLog
+from leasehold.checker.recovery.cases.log_case import PlayedLog
 from leasehold.checker.recovery.cases.played import PlayedCounterexample
 from leasehold.checker.recovery.cases.stored import wrong
 from leasehold.checker.verify.history import HistoryResult

@@ -18,8 +18,7 @@ from leasehold.checker.history.happened_before import capacities_of
 from leasehold.checker.history.moments import Moments
 from leasehold.checker.recovery.campaign import silent
 from leasehold.checker.recovery.cases.counterexample import LOST_FOR_GOOD, CounterexampleRun, counterexample_of
-from leasehold.checker.recovery.cases.log_case import UnplayableLog, log_case
-from leasehold.checker.recovery.cases.log_replay import LogPlayer
+from leasehold.checker.recovery.cases.log_case import LogPlayer, UnplayableLog, log_case
 from leasehold.checker.recovery.cases.path_case import PathCase
 from leasehold.checker.recovery.cases.played import AT_FIRST, PlayedCounterexample, play_counterexample
 from leasehold.checker.recovery.cases.properties import RunProperties

@@ -10,7 +10,8 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from leasehold.checker.recovery.campaign import CaseOutcome
-from leasehold.checker.recovery.cases.replay import ReplayDiverged, Replayer, Unplayable
+from leasehold.checker.recovery.cases.player import ReplayDiverged
+from leasehold.checker.recovery.cases.replay import Replayer, Unplayable
 from leasehold.checker.recovery.cases.second_crash import SecondCrash
 from leasehold.checker.recovery.cases.steps import ScriptStep
 from leasehold.checker.recovery.monitor import DurabilityMonitor, PropertyMonitor

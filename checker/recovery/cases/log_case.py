@@ -1,4 +1,4 @@
-"""Test cases out of logs: what actors have consumed, in an order that respects causality, and what came of it.
+"""A stretch of a log as a test case: cut out of the log, and played by real actors in simulation.
 
 Theory of operation. A stretch of a log is a consistent cut, and the events that follow up to another one. The records
 of the first cut are what the actors begin with. Of each event that follows, the case has what came to a machine (a
@@ -6,24 +6,44 @@ message by its number, a policy's decision, the end of a call, a client's word, 
 new state, the data that it has changed, its messages and calls, and the steps that it drives. What follows by itself is
 left out: the state epoch, and the numbers that the messages of the step have anyway. So two steps that are told alike
 have left the same record, as long as those before them have.
+
+When it is played, the actors begin with the case's records, and say what these say. Clocks show what the log says. Each
+step is forced (player.py): the message of its number is delivered, or the machine is given what it consumed. What the
+actor commits then must be told alike. What an actor does by itself, as at its restart, is compared when its turn comes.
+
+What nobody can see in a log is not played: messages that were lost or came twice without a step, and stops between two
+events other than right before a restart. So the outcome says whether the same inputs lead to the same steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import field as part
+from functools import partial
 from typing import Any
 
 from msgspec import Struct, convert, field
+from msgspec.structs import asdict
 
 from leasehold.checker.explain.machines import KnownMachine, KnownMachines
 from leasehold.checker.history.fold import MachineOf
 from leasehold.checker.history.happened_before import capacities_of
 from leasehold.checker.history.merge import merged
 from leasehold.checker.history.moments import Frontier, Moments
+from leasehold.checker.recovery.cases.player import Player, ReplayDiverged
+from leasehold.faults.simulation.network import Packet
+from leasehold.faults.simulation.simulation import ControlledActor, ControlledStepper, Simulation
 from leasehold.impl.actor.describe import EventDescriber
-from leasehold.impl.actor.table import BELOW, RowCodec
+from leasehold.impl.actor.environment import ActorError
+from leasehold.impl.actor.ready import Complete, Consume, Decide, Ready, SealEvents, SendMessage
+from leasehold.impl.actor.session import SESSIONS
+from leasehold.impl.actor.table import BELOW, MEMBERSHIP, MachineInstance, RowCodec
 from leasehold.impl.compiler.program import compile_system
-from leasehold.impl.core.core import Program
+from leasehold.impl.core.core import Core, Program
+from leasehold.impl.core.values import ValueFault, named_fields
+from leasehold.impl.core.work import TICK, Record, SendWork, local
 from leasehold.impl.events.event import (
     AnyEvent,
     FoundEvent,
@@ -33,8 +53,15 @@ from leasehold.impl.events.event import (
     RecoveredEvent,
     RefusedEvent,
     StepEvent,
+    read,
 )
+from leasehold.impl.events.records import record_of
+from leasehold.impl.handlers.handler import Done
+from leasehold.impl.policy.policy import Decision
+from leasehold.impl.store.store import RecordKey
 from leasehold.spec import System
+
+TOLD = ("at", "now", "cause")  # what is said of a step, and not compared: where it stands, and who has caused it
 
 
 class UnplayableLog(Exception):
@@ -131,13 +158,13 @@ class LogCase(Struct, tag="log", tag_field="case", frozen=True, kw_only=True, om
 class StepTeller:
     """Tells steps by what they change.
 
-    Attributes:
+    Args:
+        program: that takes them.
         records: the last record of each machine that is known.
     """
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.records: dict[MachineOf, MachineRecord] = {}
+    def __init__(self, program: Program, records: Mapping[MachineOf, MachineRecord]) -> None:
+        self.program, self.records = program, dict(records)
         self._describer = EventDescriber(self.program, RowCodec(self.program).codecs)
 
     def first(self, machine: str) -> MachineRecord:
@@ -223,18 +250,12 @@ def log_case(
                 sent[step.lease, step.machine, one.to, one.number] = InTransit(
                     event.actor, step.lease, step.machine, one.to, one.number, one.message, one.fields
                 )
-    teller = StepTeller(program)
-    start = [_start(key, of) for key, of in sorted(known.machines.items()) if _concerns(key, of.serves, leases)
-             and of.forgotten is None]  # fmt: skip
-    for key, of in known.machines.items():
-        teller.records[key] = of.record
+    teller = StepTeller(program, {key: of.record for key, of in known.machines.items()})
+    concerned = {key: of for key, of in sorted(known.machines.items()) if _concerns(key, of.serves, leases)}
     steps: list[dict[str, Any]] = []
     shared: dict[MachineOf, str] = {}  # the machines of actors that have served other leases meanwhile, and which
-    players: dict[str, set[str]] = {}
+    players = {(key.machine, key.actor) for key in concerned}
     clocks = {actor: of.now for actor, of in known.actors.items()}
-    for key, of in known.machines.items():
-        if _concerns(key, of.serves, leases):
-            players.setdefault(key.machine, set()).add(key.actor)
     for event in _in_order(moments.before(end or moments.all()), system):
         if event.position <= begin[event.actor]:
             continue
@@ -244,8 +265,7 @@ def log_case(
         _check_shared(event, shared, told is not None)
         if told is not None:
             steps.append({"at": f"{event.actor}:{event.position}", "now": event.now, **told})
-            for step in event.steps():
-                players.setdefault(step.machine, set()).add(event.actor)
+            players |= {(step.machine, event.actor) for step in event.steps()}
     received = ((s["lease"], s["received"]["machine"], s["machine"], s["received"]["number"]) for s in steps
                 if "received" in s)  # fmt: skip
     heard = {(key.lease, key.machine): of.record.received for key, of in known.machines.items()}
@@ -256,7 +276,8 @@ def log_case(
     )  # fmt: skip
     in_transit = [sent[key] for key in dict.fromkeys((*received, *waiting)) if key in sent]
     return LogCase(
-        system=words, settings=dict(settings), players=_players(program, players), clocks=clocks, start=start,
+        system=words, settings=dict(settings), players=_players(program, players), clocks=clocks,
+        start=[_start(key, of) for key, of in concerned.items() if of.forgotten is None],
         in_transit=in_transit, steps=steps,
     )  # fmt: skip
 
@@ -348,17 +369,329 @@ def _start(key: MachineOf, of: KnownMachine) -> Start:
     return Start(**key._asdict(), serves=of.serves, peers=of.peers, since_tick=of.since, record=record)
 
 
-def _players(program: Program, found: Mapping[str, set[str]]) -> dict[str, str]:
+def _players(program: Program, found: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Returns, by machine, the actor that plays it: that of the log, in place of the one that the system declares.
 
     Raises:
         UnplayableLog: several do.
     """
-    names: dict[str, set[str]] = {}
-    for machine, host in program.hosts.items():
-        names.setdefault(host, set()).update(found.get(machine, ()))
+    hosts, names = program.hosts, dict[str, set[str]]()
+    for machine, actor in found:
+        if machine in hosts:
+            names.setdefault(hosts[machine], set()).add(actor)
     for host, actors in names.items():
         if len(actors) > 1:
             several = ", ".join(sorted(actors))
             raise UnplayableLog(f"{several} play {host} in different leases; name one of their leases (--lease)")
-    return {machine: next(iter(names[host]), host) for machine, host in program.players.items()}
+    return {machine: next(iter(names.get(host, [host]))) for machine, host in program.players.items()}
+
+
+@dataclass
+class PlayedLog:
+    """The result of playing a log with real actors.
+
+    Attributes:
+        steps: how many steps there are.
+        same: how many of them, from the first on, the actors have taken as the log says.
+        at, tick: of the first difference, the event of the log and its tick; empty where there is none.
+        difference: what differs: by key, what the log says and what the actors do.
+        why: why the actors cannot take the step; empty where they have taken another.
+        events: by actor, its chain: the bytes of each event.
+    """
+
+    steps: int
+    same: int = 0
+    at: str = ""
+    tick: int = 0
+    difference: dict[str, tuple[Any, Any]] = part(default_factory=dict)
+    why: str = ""
+    events: dict[str, list[bytes]] = part(default_factory=dict)
+
+    @property
+    def differs(self) -> bool:
+        return bool(self.at)
+
+
+class _StepperGoingOn(ControlledStepper):
+    """Begins in the midst of a run, in which no actor has restarted: what a state says is under way, and no more."""
+
+    def recover(self, ready: Ready, instance: MachineInstance) -> None:
+        super().start_again(ready, instance)  # it is asked for, as the log has it
+
+    def start_again(self, ready: Ready, instance: MachineInstance) -> None:
+        work = instance.core.work[instance.state](instance.record)
+        self.start(ready, instance, tuple(piece for piece in work if isinstance(piece, SendWork)), again=True)
+        self.sender.resume_sessions(ready, instance)
+
+
+class _ActorGoingOn(ControlledActor):
+    stepper_type = _StepperGoingOn
+
+
+class LogPlayer(Player):
+    """Plays one case.
+
+    Args:
+        system: with the constants of the case.
+        case: which.
+
+    Raises:
+        UnplayableLog: the case does not fit the system.
+        NotRunnable: no actor can play it.
+    """
+
+    def __init__(self, system: System, case: LogCase) -> None:
+        self.case, program = case, compile_system(system)
+        named = [one.machine for one in case.start] + [one.machine for one in case.in_transit]
+        for machine in (*case.players, *named, *(step["machine"] for step in case.steps if "machine" in step)):
+            if program.machines.get(machine) is None:
+                raise UnplayableLog(f"{program.system} has no machine {machine[:60]}")
+        players = {**program.players, **case.players}
+        players |= {machine: program.player_of(machine, players) for machine in program.machines}
+        self._begun = False
+        super().__init__(Simulation(program, actor=self._actor, players=players))
+        acting = (*(one.actor for one in case.start), *(step["at"].rpartition(":")[0] for step in case.steps))
+        for actor in acting:
+            if actor not in self.sim.roles:
+                raise UnplayableLog(f"{actor[:60] or 'nobody'} plays no machine of {program.system} in this case")
+        self.teller = StepTeller(self.program, {})
+        self._received = {
+            (s["lease"], s["received"]["machine"], s["machine"], s["received"]["number"])
+            for s in case.steps
+            if "received" in s
+        }
+        self._read = dict.fromkeys(self.sim.roles, 0)  # by actor, the last event that was looked at
+        self._done: dict[str, deque[dict[str, Any]]] = {name: deque() for name in self.sim.roles}
+
+    def play(self) -> PlayedLog:
+        """Plays it up to the first difference."""
+        played = PlayedLog(len(self.case.steps))
+        try:
+            self._begin()
+            for step in self.case.steps:
+                if not self._plays(step, played):
+                    break
+                played.same += 1
+            played.events = self.sim.events()
+        finally:
+            self.sim.close()
+        return played
+
+    def _actor(self, *given: Any) -> ControlledActor:
+        return (ControlledActor if self._begun else _ActorGoingOn)(*given)
+
+    # The records of the beginning
+
+    def _begin(self) -> None:
+        rows = RowCodec(self.program)
+        for one in self.case.start:
+            key, record = MachineOf(one.actor, one.lease, one.machine), MachineRecord(**asdict(one.record))
+            self.teller.records[key] = record
+            core, number = self.program.machines[key.machine]
+            if self.program.standing and record == self.teller.first(key.machine):
+                continue  # its actor makes it
+            try:
+                tuple_ = record_of(self.program, core, number, record, core.unseen)
+            except ValueFault as fault:
+                raise UnplayableLog(f"{key.machine} of {key.lease} cannot begin with its record: {fault}") from None
+            if core.dynamic_neighbours:
+                raise UnplayableLog(
+                    f"{core.role} talks with any number of machines, whose actors no record tells: play the log from "
+                    "its beginning"
+                )
+            peers = [one.peers.get(name, "") for name in self.program.neighbours(core, number)]
+            metadata: dict[str, Any] = {} if one.since_tick is None else {"since": one.since_tick}
+            if core.of_actor and one.serves:
+                metadata["lease"] = one.serves
+            if not core.subsidiary and (members := self.sim.membership(key.lease)) is not None:
+                metadata[MEMBERSHIP] = members
+            if sessions := self._sessions(key):
+                metadata[SESSIONS] = sessions
+            instance = MachineInstance(RecordKey(key.lease, key.machine), core, tuple_, peers, metadata)
+            self.sim.disks[key.actor].records[instance.key] = rows.write(instance)
+        for name, clock in self.sim.clocks.items():
+            clock.show(self.case.clocks.get(name, 0))
+        self.sim.hold()
+        self.sim.start_all()
+        self.sim.hold()
+        self._send()
+        for name in self.sim.roles:
+            self._look(name)
+        self._begun = True
+
+    def _sessions(self, key: MachineOf) -> dict[str, list[list[Any]]]:
+        """Returns, by neighbour, a machine's `fifo` messages that nobody has received, as its actor keeps them."""
+        found: dict[str, list[list[Any]]] = {}
+        for one in sorted(self.case.in_transit, key=lambda one: one.number):
+            if MachineOf(one.actor, one.lease, one.machine) == key and self.program.messages[one.message].ordered:
+                at = self.position(one.machine, one.to)
+                found.setdefault(str(at), []).append([one.number, one.message, one.fields])
+        return found
+
+    def _send(self) -> None:
+        """Sends the messages that were in transit and that no state says any more, from the actors that sent them."""
+        for one in self.case.in_transit:
+            held, at = self.sim.held(one.lease, one.machine), self.position(one.machine, one.to)
+            if self.program.messages[one.message].ordered or held is None or at is None:
+                continue
+            if self._packet_of(one.lease, one.machine, one.to, one.number):
+                continue
+            if held.record[held.core.sent_at][at] != one.number:
+                raise UnplayableLog(
+                    f"{one.message} ({one.number}) of {one.machine} in {one.lease} was on its way where "
+                    "this begins, and a later message too; begin earlier (--from)"
+                )
+            fields = named_fields(self.program.messages[one.message].fields, one.fields)
+            piece = SendWork("", one.message, at, partial(_as_it_was, fields))
+            effects = self.sim.actors[one.actor].effects
+            self.sim.loop.call(partial(effects.start, [SendMessage(held.key, piece, one.number, fields)]))
+
+    # Steps
+
+    def _plays(self, step: Mapping[str, Any], played: PlayedLog) -> bool:
+        """Plays one step; returns whether it is the same."""
+        actor = step["at"].rpartition(":")[0]
+        self.sim.clocks[actor].show(step["now"])
+        if "restart" in step:
+            if actor in self.sim.actors:
+                self.sim.crash(actor)
+            self.sim.start(actor)
+            self._look(actor)
+            return True
+        while not self._done[actor]:
+            played.why = ""
+            try:
+                self._force(actor, step)
+            except ReplayDiverged as why:
+                played.why = str(why)
+            self._look(actor)
+            if not self._done[actor] and actor in self.sim.actors:
+                self.sim.loop.call(partial(self.sim.actors[actor].put, SealEvents("asked")))  # with what was refused
+                self._look(actor)
+            if self._done[actor] or not self.acknowledged():
+                break
+        if self._done[actor]:
+            found = self._done[actor].popleft()
+            played.difference = {
+                name: (step.get(name), found.get(name))
+                for name in dict.fromkeys([*step, *found])
+                if name not in TOLD and step.get(name) != found.get(name)
+            }
+        elif not played.why:
+            played.why = "no record of the actor has changed"
+        if played.why or played.difference:
+            played.at, played.tick = step["at"], step["now"]
+        return not played.at
+
+    def _look(self, actor: str) -> None:
+        """Reads the events that an actor has committed since the last time."""
+        disk = self.sim.disks[actor]
+        for at in sorted(at for at in disk.events if at > self._read[actor]):
+            event = read(disk.events[at])
+            self._read[actor] = at
+            if isinstance(event, StepEvent | RefusedEvent):
+                self._done[actor].append(self.teller.event(event))
+
+    def _force(self, actor: str, step: Mapping[str, Any]) -> None:
+        if actor not in self.sim.actors:
+            raise ReplayDiverged(f"{actor} does not run")
+        while packet := next(filter(self._begins_nothing, self.sim.network.in_transit), None):
+            self.sim.deliver(packet)
+            self._look(actor)
+        if (received := step.get("received")) is None:
+            self._consume(actor, step)
+            return
+        sender, number = received["machine"], received["number"]
+        packet = self._packet_of(step["lease"], sender, step["machine"], number)
+        if packet is None:
+            raise ReplayDiverged(f"{sender} has not sent its message {number}, {step['event']}")
+        self.sim.deliver(packet)
+
+    def _begins_nothing(self, packet: Packet) -> bool:
+        """Returns whether a message of a session is taken, and no event tells so, as it does not begin its machine.
+
+        The next one comes then, and there is room.
+        """
+        said = packet.envelope
+        name, lease, sender = said["receiving_machine"], said["lease"], said["sending_machine"]
+        if not self.is_ordered(packet) or (lease, sender, name, said["number"]) in self._received:
+            return False
+        player = self.sim.player[name]
+        if player not in self.sim.actors or self.sim.held(lease, name) or self.position(name, sender) is None:
+            return False
+        core, number = self.program.machines[name]
+        return not core.begins_with(number, self.event(packet), self.sim.clocks[player].now())
+
+    def _packet_of(self, *wanted: str | int) -> Packet | None:
+        """The message of a lease, by its sender, receiver and number.
+
+        Of several copies it is one of the oldest incarnation that the receiver does not refuse: so it has heard of no
+        newer one than it had where the log was written.
+        """
+        found = []
+        for packet in (*self.sim.network.in_transit, *reversed(self.sim.network.sent)):
+            said = packet.envelope
+            if (said["lease"], said["sending_machine"], said["receiving_machine"], said["number"]) == wanted:
+                found.append(packet)
+        taken = [packet for packet in found if not self.is_of_before(packet)]
+        return min(taken or found, key=lambda packet: packet.incarnation, default=None)
+
+    def _consume(self, name: str, step: Mapping[str, Any]) -> None:
+        """Gives a machine what it consumed; the first event of a machine that is not there begins it."""
+        actor, event, lease, machine = self.sim.actors[name], step["event"], step["lease"], step["machine"]
+        key, fields, refused = RecordKey(lease, machine), step.get("fields", {}), "refused" in step
+        core, held = self.program.machines[machine][0], actor.table.instances.get(key)
+        put = partial(self._put, name, refused=refused)
+        if held is None and refused and step.get("cause") == "policy":
+            put(partial(actor.put, Decide(Decision(lease, machine, event, fields))))
+        elif event != "tick" and step.get("cause") == "parent" and held is not None:
+            self._drive_again(actor, step)
+        elif held is None and lease == BELOW:
+            put(partial(actor.tell, lease, machine, event, fields))
+        elif held is None:
+            if core.subsidiary or event == "tick":
+                raise ReplayDiverged(f"there is no {machine} of {lease} to take {event}")
+            put(partial(actor.begin, lease, machine, event, fields, self.sim.player))
+        elif event == "tick":
+            put(partial(actor.put, Consume(key, TICK)))
+        else:
+            epoch = self.began(held, event)
+            match step.get("cause"):  # what is from outside is held to its contract, as it was then
+                case "client":
+                    put(partial(actor.tell, lease, machine, event, fields))
+                case "policy":
+                    put(partial(actor.put, Decide(Decision(lease, machine, event, fields, epoch))))
+                case "handler":
+                    done = Done(not refused)
+                    put(partial(actor.put, Complete(key, event, epoch, done, self._values(core, event, fields))))
+                case _:
+                    put(partial(actor.put, Consume(key, local(event, self._values(core, event, fields), epoch))))
+
+    def _values(self, core: Core, event: str, fields: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The fields of a local event."""
+        shape = core.events.get(event)
+        if shape is None:
+            raise ReplayDiverged(f"{core.role} has no event {event}")
+        try:
+            return named_fields(shape, fields)
+        except ValueFault as fault:
+            raise ReplayDiverged(f"{event}: {fault}") from None
+
+    def _drive_again(self, actor: ControlledActor, step: Mapping[str, Any]) -> None:
+        """Has the machines recover that drive one, as an operator may."""
+        lease = step.get("serves") or step["lease"]
+        for key, held in tuple(actor.table.instances.items()):
+            if key.lease == lease and any(below.role == step["machine"].partition("[")[0] for below in held.core.below):
+                self.sim.loop.call(partial(actor.recover, *key))
+
+    def _put(self, name: str, put: Callable[[], Any], refused: bool) -> None:
+        """Hands an actor a request."""
+        future = self.sim.loop.call(put)
+        error = future.exception() if future.done() and not future.cancelled() else None
+        if isinstance(error, ActorError) and not refused:
+            raise ReplayDiverged(f"{name} does not take it: {error}")
+
+
+def _as_it_was(fields: tuple[Any, ...], record: Record) -> tuple[Any, ...]:
+    """The fields of a message that is not made of the record any more."""
+    return fields

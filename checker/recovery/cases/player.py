@@ -3,7 +3,7 @@
 Theory of operation. Nothing happens by itself: the network holds packets, the answers of policies, handlers and
 subsidiary machines are held back, and actors are notified of no tick. So a step is forced: a packet is delivered, an
 event is given to a machine in the epoch of its state, a timer fires. Which steps come, and what they are compared with,
-a subclass says: those of a script of the model (replay.py), or those of a log (log_replay.py).
+a subclass says: those of a script of the model (replay.py), or those of a log (log_case.py).
 
 A sender whose session has no room goes on when it hears that a message was received. So where a step needs it, what was
 received is said again and answered.
@@ -20,6 +20,10 @@ from leasehold.impl.core.work import Event, message
 
 ROUNDS = 5  # of retransmission, each twice as long as the one before, without which nothing comes of it
 SETTLE = 3.0  # seconds of the first of them
+
+
+class ReplayDiverged(Exception):
+    """The real actors did not do what they should: a fault of theirs, of the model, or of the replay."""
 
 
 class Player:

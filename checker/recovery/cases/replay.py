@@ -14,7 +14,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from leasehold.checker.recovery.cases.player import Player
+from leasehold.checker.recovery.cases.player import Player, ReplayDiverged
 from leasehold.checker.recovery.cases.steps import Machine, Script, ScriptStep
 from leasehold.faults.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING
 from leasehold.faults.simulation.network import SCHEME, Packet
@@ -48,10 +48,6 @@ IN_A_STORE = "which is down, and its session says it when it is back"
 
 class Unplayable(Exception):
     """A script has a step that no actor takes: of a machine that is not there yet, or that another's run begins."""
-
-
-class ReplayDiverged(Exception):
-    """The real actors did not do what the model did: a fault of either, or of the replay."""
 
 
 class Replayer(Player):

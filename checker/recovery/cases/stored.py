@@ -17,8 +17,7 @@ import yaml
 from msgspec import ValidationError, convert, to_builtins
 from msgspec.structs import fields, replace
 
-from leasehold.checker.recovery.cases.log_case import LogCase
-from leasehold.checker.recovery.cases.log_replay import LogPlayer, PlayedLog
+from leasehold.checker.recovery.cases.log_case import LogCase, LogPlayer, PlayedLog
 from leasehold.checker.recovery.cases.path_case import CaseError, PathCase, reported_cases
 from leasehold.checker.recovery.cases.played import PlayedCounterexample, play_counterexample
 from leasehold.faults import BudgetError

@@ -12,8 +12,7 @@ from leasehold.checker.explore import Limits, explore
 from leasehold.checker.explore.result import Path as Run
 from leasehold.checker.explore.result import PropertyResult, Snapshot
 from leasehold.checker.mutation.operators import mutations
-from leasehold.checker.recovery.cases.log_case import log_case
-from leasehold.checker.recovery.cases.log_replay import LogPlayer
+from leasehold.checker.recovery.cases.log_case import LogPlayer, log_case
 from leasehold.checker.recovery.cases.path_case import NoSuchStep, PathCase, reported_cases
 from leasehold.checker.recovery.cases.played import UNPLAYED, PlayedCounterexample, play_counterexample
 from leasehold.checker.recovery.cases.stored import plain_case, read_case

@@ -11,8 +11,7 @@ import yaml
 
 from leasehold.checker.history.chains import read_chain
 from leasehold.checker.recovery.campaign import silent
-from leasehold.checker.recovery.cases.log_case import log_case
-from leasehold.checker.recovery.cases.log_replay import LogPlayer
+from leasehold.checker.recovery.cases.log_case import LogPlayer, log_case
 from leasehold.impl.actor.environment import ActorError, Environment
 from leasehold.impl.embedded import EmbeddedSystem
 from leasehold.impl.events.event import RefusedEvent

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from leasehold.checker.recovery.cases.replay import ReplayDiverged, Unplayable
+from leasehold.checker.recovery.cases.player import ReplayDiverged
+from leasehold.checker.recovery.cases.replay import Unplayable
 from leasehold.checker.recovery.cases.steps import ScriptStep
 from leasehold.checker.recovery.lease.case import LeaseReplayer
 from leasehold.impl.compiler.program import compile_system

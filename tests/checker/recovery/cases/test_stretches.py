@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from leasehold.checker.history.happened_before import capacities_of
 from leasehold.checker.history.moments import Frontier, Moments
-from leasehold.checker.recovery.cases.log_case import LogCase, UnplayableLog, log_case
-from leasehold.checker.recovery.cases.log_replay import LogPlayer
+from leasehold.checker.recovery.cases.log_case import LogCase, LogPlayer, UnplayableLog, log_case
 from leasehold.checker.recovery.cases.path_case import CaseError
 from leasehold.checker.recovery.cases.stored import StoredCase, plain_case, read_case, settings_of, stored_cases
 from leasehold.impl.events.event import StepEvent

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from leasehold.checker.recovery.campaign import CaseOutcome
-from leasehold.checker.recovery.cases.replay import ReplayDiverged
+from leasehold.checker.recovery.cases.player import ReplayDiverged
 from leasehold.checker.recovery.lease.case import BYSTANDER, LEASE, LONG, NEXT, SETTLE, LeaseCaseRun
 from leasehold.faults.simulation.loop import Livelock
 from leasehold.impl.actor.environment import ActorError

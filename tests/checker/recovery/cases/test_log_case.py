@@ -9,8 +9,7 @@ import pytest
 import yaml
 
 from leasehold.checker.history.moments import Moments
-from leasehold.checker.recovery.cases.log_case import LogCase, UnplayableLog, log_case
-from leasehold.checker.recovery.cases.log_replay import LogPlayer, PlayedLog
+from leasehold.checker.recovery.cases.log_case import LogCase, LogPlayer, PlayedLog, UnplayableLog, log_case
 from leasehold.checker.recovery.cases.stored import plain_case, read_case
 from leasehold.checker.recovery.lease.random_runs.plan import RunPlan, plan_of
 from leasehold.spec import System
