@@ -36,7 +36,6 @@ from leasehold.checker.recovery.cases.player import Player, ReplayDiverged
 from leasehold.faults.simulation.network import Packet
 from leasehold.faults.simulation.simulation import ControlledActor, ControlledStepper, Simulation
 from leasehold.impl.actor.describe import EventDescriber
-from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.ready import Complete, Consume, Decide, Ready, SealEvents, SendMessage
 from leasehold.impl.actor.session import SESSIONS
 from leasehold.impl.actor.table import BELOW, MEMBERSHIP, MachineInstance, RowCodec
@@ -639,33 +638,28 @@ class LogPlayer(Player):
     def _consume(self, name: str, step: Mapping[str, Any]) -> None:
         """Gives a machine what it consumed; the first event of a machine that is not there begins it."""
         actor, event, lease, machine = self.sim.actors[name], step["event"], step["lease"], step["machine"]
-        key, fields, refused = RecordKey(lease, machine), step.get("fields", {}), "refused" in step
+        key, fields, cause = RecordKey(lease, machine), step.get("fields", {}), step.get("cause")
         core, held = self.program.machines[machine][0], actor.table.instances.get(key)
-        put = partial(self._put, name, refused=refused)
-        if held is None and refused and step.get("cause") == "policy":
-            put(partial(actor.put, Decide(Decision(lease, machine, event, fields))))
-        elif event != "tick" and step.get("cause") == "parent" and held is not None:
+        if held is not None and cause == "parent" and event != "tick":
             self._drive_again(actor, step)
-        elif held is None and lease == BELOW:
-            put(partial(actor.tell, lease, machine, event, fields))
-        elif held is None:
+            return
+        request: Callable[[], Any] = partial(actor.tell, lease, machine, event, fields)
+        epoch = -1 if held is None else self.began(held, event)
+        if cause == "policy" and (held is not None or "refused" in step):
+            request = partial(actor.put, Decide(Decision(lease, machine, event, fields, epoch)))
+        elif held is None and lease != BELOW:
             if core.subsidiary or event == "tick":
                 raise ReplayDiverged(f"there is no {machine} of {lease} to take {event}")
-            put(partial(actor.begin, lease, machine, event, fields, self.sim.player))
-        elif event == "tick":
-            put(partial(actor.put, Consume(key, TICK)))
-        else:
-            epoch = self.began(held, event)
-            match step.get("cause"):  # what is from outside is held to its contract, as it was then
-                case "client":
-                    put(partial(actor.tell, lease, machine, event, fields))
-                case "policy":
-                    put(partial(actor.put, Decide(Decision(lease, machine, event, fields, epoch))))
-                case "handler":
-                    done = Done(not refused)
-                    put(partial(actor.put, Complete(key, event, epoch, done, self._values(core, event, fields))))
-                case _:
-                    put(partial(actor.put, Consume(key, local(event, self._values(core, event, fields), epoch))))
+            request = partial(actor.begin, lease, machine, event, fields, self.sim.player)
+        elif held is not None and event == "tick":
+            request = partial(actor.put, Consume(key, TICK))
+        elif held is not None and cause == "handler":
+            done = Done("refused" not in step)
+            request = partial(actor.put, Complete(key, event, epoch, done, self._values(core, event, fields)))
+        elif held is not None and cause != "client":
+            request = partial(actor.put, Consume(key, local(event, self._values(core, event, fields), epoch)))
+        if (error := self.put(request)) is not None and "refused" not in step:
+            raise ReplayDiverged(f"{name} does not take it: {error}")
 
     def _values(self, core: Core, event: str, fields: Mapping[str, Any]) -> tuple[Any, ...]:
         """The fields of a local event."""
@@ -683,13 +677,6 @@ class LogPlayer(Player):
         for key, held in tuple(actor.table.instances.items()):
             if key.lease == lease and any(below.role == step["machine"].partition("[")[0] for below in held.core.below):
                 self.sim.loop.call(partial(actor.recover, *key))
-
-    def _put(self, name: str, put: Callable[[], Any], refused: bool) -> None:
-        """Hands an actor a request."""
-        future = self.sim.loop.call(put)
-        error = future.exception() if future.done() and not future.cancelled() else None
-        if isinstance(error, ActorError) and not refused:
-            raise ReplayDiverged(f"{name} does not take it: {error}")
 
 
 def _as_it_was(fields: tuple[Any, ...], record: Record) -> tuple[Any, ...]:

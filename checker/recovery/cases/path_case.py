@@ -159,30 +159,30 @@ def followed(
 ) -> tuple[list[tuple[T, State]], int]:  # fmt: skip
     """A way through steps that are told in words, each with the state after it; and how many fit at most.
 
-    Words may fit several steps, as they tell no numbers of messages; so what fits first may lead to where the next does
-    not.
+    Words may fit several steps, as they tell no numbers of messages; so all ways are followed at once.
 
     Args:
         first: the state before them.
         many: how many steps there are.
         fitting: the steps from a state that fit the words of this number, from 0 on.
     """
-    found: list[tuple[T, State]] = []
-    ways, furthest = [fitting(0, first)] if many else [], 0
-    tried: set[tuple[int, State]] = set()
-    while ways and len(found) < many:
-        if (one := next(ways[-1], None)) is not None:
-            if (len(found), one[1]) in tried:
-                continue
-            tried.add((len(found), one[1]))
-            found.append(one)
-            furthest = max(furthest, len(found))
-            if len(found) < many:
-                ways.append(fitting(len(found), one[1]))
-            continue
-        ways.pop()
-        found = found[:-1]
-    return found, furthest
+    layers: list[dict[State, tuple[T, State]]] = []  # by state after each step: the step, and the state before
+    states = [first]
+    for n in range(many):
+        layer: dict[State, tuple[T, State]] = {}
+        for before in states:
+            for step, after in fitting(n, before):
+                layer.setdefault(after, (step, before))
+        if not layer:
+            return [], n
+        layers.append(layer)
+        states = list(layer)
+    state, found = states[0], list[tuple[T, State]]()
+    for layer in reversed(layers):
+        step, before = layer[state]
+        found.append((step, state))
+        state = before
+    return found[::-1], many
 
 
 def _paths(properties: RunProperties) -> Paths:

@@ -11,8 +11,12 @@ received is said again and answered.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from leasehold.faults.simulation.network import Packet
 from leasehold.faults.simulation.simulation import Simulation
+from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.messages import EPOCH, Heard
 from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.core.values import named_fields
@@ -31,6 +35,12 @@ class Player:
 
     def __init__(self, simulation: Simulation) -> None:
         self.sim, self.program = simulation, simulation.program
+
+    def put(self, request: Callable[[], Any]) -> ActorError | None:
+        """Hands an actor a request; returns why it does not take it."""
+        future = self.sim.loop.call(request)
+        error = future.exception() if future.done() and not future.cancelled() else None
+        return error if isinstance(error, ActorError) else None
 
     def position(self, machine: str, neighbour: str) -> int | None:
         """The position of a machine among the neighbours of another one; None: it is none of them."""

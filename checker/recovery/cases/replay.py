@@ -19,7 +19,6 @@ from leasehold.checker.recovery.cases.steps import Machine, Script, ScriptStep
 from leasehold.faults.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING
 from leasehold.faults.simulation.network import SCHEME, Packet
 from leasehold.faults.simulation.simulation import ControlledActor, Simulation
-from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.ready import Consume
 from leasehold.impl.actor.session import ChannelFull, has_room
 from leasehold.impl.core.core import Named
@@ -268,12 +267,11 @@ class Replayer(Player):
         """Returns whether the player of a machine that is not there yet may begin it: the run is its own."""
         return self.sim.player[machine] == self.lease.rpartition(":")[0]
 
-    def _put(self, actor: ControlledActor, put: Callable[[], Any]) -> None:
-        future = self.sim.loop.call(put)
-        error = future.exception() if future.done() and not future.cancelled() else None
+    def _put(self, actor: ControlledActor, request: Callable[[], Any]) -> None:
+        error = self.put(request)
         if isinstance(error, ChannelFull) and self.excuses and self._has_been_disturbed():
             raise Unplayable(str(error))
-        if isinstance(error, ActorError) and actor.running:
+        if error is not None and actor.running:
             raise ReplayDiverged(f"an actor does not take what the model does: {error}")
 
     def _has_been_disturbed(self) -> bool:
