@@ -10,11 +10,11 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from leasehold.checker.explain.drawn import path_of
 from leasehold.checker.explain.explanation import ExplainedLease, Explainer, UnknownLease
 from leasehold.checker.explain.story import StoryEntry, told_by_actors
 from leasehold.checker.explain.views import OtherSystem
 from leasehold.checker.history.moments import NoSuchMoment
+from leasehold.checker.verify.drawn import path_of
 from leasehold.cli.client import everywhere
 from leasehold.cli.common import Exit, json_option, no_such, print_json, say, verb, writing
 from leasehold.cli.leases import explained
@@ -116,7 +116,7 @@ def _of_events(
         no_such(str(unknown), lease, unknown.known, otherwise)
     if draw is not None:
         with writing(draw):
-            draw.write_text(path_svg(path_of(model, told), lease), encoding="utf-8")
+            draw.write_text(path_svg(path_of(model, told.events, told.lease), lease), encoding="utf-8")
     states = [line for machine in told.machines for line in explained(machine, told.abouts)]
     if at is not None:
         states = [_moment(told), *states]

@@ -11,7 +11,7 @@ import numpy as np
 from leasehold.checker.explore.graph.arrays import numbered
 from leasehold.checker.explore.graph.fairness import Group
 from leasehold.checker.explore.labels import KnownLabels
-from leasehold.checker.explore.layout import State
+from leasehold.checker.explore.layout import Layout, State
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.result import Driven, Path, Sent, Snapshot, Step
 from leasehold.checker.explore.step import Action
@@ -204,12 +204,16 @@ class Paths:
         )  # fmt: skip
 
     def snapshot(self, state: State) -> Snapshot:
-        layout = self.world.layout
-        now = state[layout.clock] if layout.clock is not None else None
-        control = layout.control(state)
-        where = ((name, role.states[control[name]]) for role, _, name in layout.machines())
-        titles = {name: at.title for name, at in where if at.remembers}
-        return Snapshot(control, layout.data(state), layout.messages(state), now, titles)
+        return snapshot_of(self.world.layout, state)
+
+
+def snapshot_of(layout: Layout, state: State) -> Snapshot:
+    """A state as a person reads it."""
+    now = state[layout.clock] if layout.clock is not None else None
+    control = layout.control(state)
+    where = ((name, role.states[control[name]]) for role, _, name in layout.machines())
+    titles = {name: at.title for name, at in where if at.remembers}
+    return Snapshot(control, layout.data(state), layout.messages(state), now, titles)
 
 
 def _matched(wanted: Sequence[Set[Group]]) -> list[Group | None]:

@@ -7,25 +7,33 @@ from itertools import islice, pairwise
 from typing import Any
 
 from leasehold.checker.conform.comparison import show_said
-from leasehold.checker.explore.layout import Layout, State
-from leasehold.checker.explore.result import Driven, Path, Sent, Snapshot, Step
+from leasehold.checker.explore.layout import Layout
+from leasehold.checker.explore.paths import snapshot_of
+from leasehold.checker.explore.result import Driven, Path, Sent, Step
+from leasehold.checker.verify.cuts import ConsistentCuts
 from leasehold.checker.verify.run_state import Cut
-from leasehold.spec.language.model import Datum
+from leasehold.checker.verify.system import CutsOfSystem
+from leasehold.impl.events.event import AnyEvent
+from leasehold.spec.language.model import Datum, System
 
 
 def drawn_path(layout: Layout, cuts: Sequence[Cut]) -> Path:
     """The path of a run's first cuts."""
     steps = [_step(layout, cut, before) for before, cut in pairwise(cuts)]
-    return Path(_snapshot(layout, cuts[0].state), tuple(steps))
+    return Path(snapshot_of(layout, cuts[0].state), tuple(steps))
 
 
-def _snapshot(layout: Layout, state: State) -> Snapshot:
-    now = None if layout.clock is None else state[layout.clock]
-    return Snapshot(layout.control(state), layout.data(state), layout.messages(state), now)
+def path_of(system: System, chains: Mapping[str, Sequence[AnyEvent]], lease: str) -> Path:
+    """The path of a lease as all of these events tell it."""
+    cuts = ConsistentCuts(CutsOfSystem(system), chains)
+    for actor, events in chains.items():
+        cuts.add(actor, events)
+    cuts.close()
+    return drawn_path(cuts.known.layout, [cut for cut in cuts.ready() if isinstance(cut, Cut) and cut.run == lease])
 
 
 def _step(layout: Layout, cut: Cut, before: Cut) -> Step:
-    after, step, action = _snapshot(layout, cut.state), cut.step, cut.action
+    after, step, action = snapshot_of(layout, cut.state), cut.step, cut.action
     assert action is not None
     if step is None:
         event = {"clock": f"now {after.now}", "passed": f"{cut.actor}: a machine goes on to another run",
