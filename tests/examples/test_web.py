@@ -18,7 +18,10 @@ from leasehold.impl.lease.fleet import SITE, TENANT, Fleet
 from tests.examples.web import Balancer, Clients, Hands, cluster
 
 MISSING = [name for name in ("nginx", "haproxy") if shutil.which(name) is None]
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"it needs {' and '.join(MISSING)}")
+pytestmark = [
+    pytest.mark.real_time,
+    pytest.mark.skipif(bool(MISSING), reason=f"it needs {' and '.join(MISSING)}"),
+]
 
 
 @pytest.fixture
@@ -40,116 +43,92 @@ async def grown(hands: Hands, *names: str) -> None:
         await hands.guest("join", name)
 
 
-def test_members_come_and_go(balancer: Balancer) -> None:
+async def test_members_come_and_go(balancer: Balancer) -> None:
     hands = Hands(balancer)
+    await grown(hands, "web-0", "web-1")
+    assert balancer.members() == {"web-0", "web-1"}
+    assert "no request was left" in await hands.guest("leave", "web-0")
+    assert balancer.members() == {"web-1"}
+    assert "it is no member" in await hands.guest("leave", "web-0")
+    await hands.unit("teardown", "web-0")
+    assert balancer.processes_of("web-0") == []
+    assert balancer.units() == ["web-1"]
 
-    async def run() -> None:
-        await grown(hands, "web-0", "web-1")
-        assert balancer.members() == {"web-0", "web-1"}
-        assert "no request was left" in await hands.guest("leave", "web-0")
-        assert balancer.members() == {"web-1"}
-        assert "it is no member" in await hands.guest("leave", "web-0")
+
+async def test_every_action_may_be_done_again(balancer: Balancer) -> None:
+    hands = Hands(balancer)
+    for verb in ("setup", "setup", "modify"):
+        await hands.unit(verb, "web-0")
+    before = balancer.processes_of("web-0")
+    for verb in ("join", "join", "modify", "leave", "leave", "join"):
+        await hands.guest(verb, "web-0")
+    assert balancer.members() == {"web-0"}
+    await hands.unit("setup", "web-0")
+    assert balancer.processes_of("web-0") == before
+    for _ in range(2):
+        await hands.guest("leave", "web-0")
         await hands.unit("teardown", "web-0")
-        assert balancer.processes_of("web-0") == []
-        assert balancer.units() == ["web-1"]
-
-    asyncio.run(run())
+    assert balancer.members() == set()
 
 
-def test_every_action_may_be_done_again(balancer: Balancer) -> None:
+async def test_a_unit_that_has_died_comes_back_at_its_address(balancer: Balancer) -> None:
     hands = Hands(balancer)
-
-    async def run() -> None:
-        for verb in ("setup", "setup", "modify"):
-            await hands.unit(verb, "web-0")
-        before = balancer.processes_of("web-0")
-        for verb in ("join", "join", "modify", "leave", "leave", "join"):
-            await hands.guest(verb, "web-0")
-        assert balancer.members() == {"web-0"}
-        await hands.unit("setup", "web-0")
-        assert balancer.processes_of("web-0") == before
-        for _ in range(2):
-            await hands.guest("leave", "web-0")
-            await hands.unit("teardown", "web-0")
-        assert balancer.members() == set()
-
-    asyncio.run(run())
-
-
-def test_a_unit_that_has_died_comes_back_at_its_address(balancer: Balancer) -> None:
-    hands = Hands(balancer)
-
-    async def run() -> None:
-        await grown(hands, "web-0")
-        assert await hands.units.is_up("web-0")
-        before, address = balancer.processes_of("web-0"), hands.told["web-0"]["address"]
-        balancer.kill_unit("web-0")
-        until(lambda: not balancer.processes_of("web-0"))
-        assert await hands.units.is_up("web-0") is False
-        await hands.unit("setup", "web-0")
-        assert await hands.units.is_up("web-0")
-        assert hands.told["web-0"]["address"] == address
-        assert not set(before) & set(balancer.processes_of("web-0"))
-        until(lambda: balancer.members() == {"web-0"})  # HAProxy has seen it
-
-    asyncio.run(run())
+    await grown(hands, "web-0")
+    assert await hands.units.is_up("web-0")
+    before, address = balancer.processes_of("web-0"), hands.told["web-0"]["address"]
+    balancer.kill_unit("web-0")
+    until(lambda: not balancer.processes_of("web-0"))
+    assert await hands.units.is_up("web-0") is False
+    await hands.unit("setup", "web-0")
+    assert await hands.units.is_up("web-0")
+    assert hands.told["web-0"]["address"] == address
+    assert not set(before) & set(balancer.processes_of("web-0"))
+    until(lambda: balancer.members() == {"web-0"})  # HAProxy has seen it
 
 
 @pytest.mark.long
-def test_of_a_unit_that_hangs_it_is_not_known_whether_it_is_up(balancer: Balancer) -> None:
+async def test_of_a_unit_that_hangs_it_is_not_known_whether_it_is_up(balancer: Balancer) -> None:
     """An operator says what that means (`hung_is_missed`, `failed_is_missed`); a setup ends it, and begins anew."""
     hands = Hands(balancer)
-
-    async def run() -> None:
-        await hands.unit("setup", "web-0")
-        before = balancer.processes_of("web-0")
-        for seen in before:
-            processes.send(seen, signal.SIGSTOP)
-        with pytest.raises(HandlerError, match="probe ended with exit code 4; it said: timed out"):
-            await hands.units.is_up("web-0")
-        await hands.unit("setup", "web-0")
-        assert await hands.units.is_up("web-0")
-        assert not set(before) & set(balancer.processes_of("web-0"))
-
-    asyncio.run(run())
+    await hands.unit("setup", "web-0")
+    before = balancer.processes_of("web-0")
+    for seen in before:
+        processes.send(seen, signal.SIGSTOP)
+    with pytest.raises(HandlerError, match="probe ended with exit code 4; it said: timed out"):
+        await hands.units.is_up("web-0")
+    await hands.unit("setup", "web-0")
+    assert await hands.units.is_up("web-0")
+    assert not set(before) & set(balancer.processes_of("web-0"))
 
 
-def test_what_haproxy_forgets_is_back_when_it_starts_and_when_a_member_joins_again(balancer: Balancer) -> None:
+async def test_what_haproxy_forgets_is_back_when_it_starts_and_when_a_member_joins_again(balancer: Balancer) -> None:
     hands = Hands(balancer)
-
-    async def run() -> None:
-        await grown(hands, "web-0", "web-1")
-        balancer.kill()
-        assert "will start without it" in await hands.guest("leave", "web-1")
-        balancer.start()
-        until(lambda: balancer.members() == {"web-0"})
-        balancer.kill()
-        shutil.rmtree(balancer.folder / "members")
-        balancer.start()
-        await hands.guest("modify", "web-0")
-        await hands.guest("join", "web-1")
-        assert balancer.members() == {"web-0", "web-1"}
-        for name in ("web-0", "web-1"):  # also one that HAProxy has had from its start
-            assert "no request was left" in await hands.guest("leave", name)
-        assert balancer.members() == set()
-
-    asyncio.run(run())
+    await grown(hands, "web-0", "web-1")
+    balancer.kill()
+    assert "will start without it" in await hands.guest("leave", "web-1")
+    balancer.start()
+    until(lambda: balancer.members() == {"web-0"})
+    balancer.kill()
+    shutil.rmtree(balancer.folder / "members")
+    balancer.start()
+    await hands.guest("modify", "web-0")
+    await hands.guest("join", "web-1")
+    assert balancer.members() == {"web-0", "web-1"}
+    for name in ("web-0", "web-1"):  # also one that HAProxy has had from its start
+        assert "no request was left" in await hands.guest("leave", name)
+    assert balancer.members() == set()
 
 
-def test_a_member_at_another_address_is_asked_there(balancer: Balancer) -> None:
+async def test_a_member_at_another_address_is_asked_there(balancer: Balancer) -> None:
     hands = Hands(balancer)
-
-    async def run() -> None:
-        await grown(hands, "web-0")
-        before = hands.told["web-0"]["address"]
-        await hands.unit("teardown", "web-0")  # its holder was not told
-        while hands.told["web-0"]["address"] == before:
-            await hands.unit("teardown", "web-0")
-            await hands.unit("setup", "web-0")
-        await hands.guest("join", "web-0")
-        assert balancer.members() == {"web-0"}
-
-    asyncio.run(run())
+    await grown(hands, "web-0")
+    before = hands.told["web-0"]["address"]
+    await hands.unit("teardown", "web-0")  # its holder was not told
+    while hands.told["web-0"]["address"] == before:
+        await hands.unit("teardown", "web-0")
+        await hands.unit("setup", "web-0")
+    await hands.guest("join", "web-0")
+    assert balancer.members() == {"web-0"}
 
 
 def shrunk(balancer: Balancer, drain_seconds: float, order: tuple[str, str]) -> Clients:

@@ -12,7 +12,6 @@ from leasehold.impl.clock import STANDS_STILL, HandClock, RealClock
 from leasehold.impl.core.codec import RecordError
 from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import SITE
-from tests.impl.virtual import virtual
 
 
 def test_a_clock_that_was_ahead_is_followed_when_it_is_corrected(
@@ -35,27 +34,24 @@ def test_a_clock_that_was_ahead_is_followed_when_it_is_corrected(
 
 
 @pytest.mark.parametrize("back", [0.0, 20.0, 3_600.0])
-def test_ticks_come_in_time_whatever_becomes_of_the_calendar(back: float, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_ticks_come_in_time_whatever_becomes_of_the_calendar(
+    back: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Set back between two ticks, and put right again a few seconds later: no tick of true time is missed then."""
     ahead, heard = 0.0, list[tuple[float, int]]()
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(clock.time, "time", lambda: 1_000_000 + ahead + loop.time())
 
-    async def story() -> None:
-        nonlocal ahead
-        loop = asyncio.get_running_loop()
-        monkeypatch.setattr(clock.time, "time", lambda: 1_000_000 + ahead + loop.time())
+    async def hear(now: int) -> None:
+        heard.append((loop.time(), now))
 
-        async def hear(now: int) -> None:
-            heard.append((loop.time(), now))
-
-        ticking = loop.create_task(RealClock(1.0).run(hear))
-        await asyncio.sleep(3.5)
-        ahead -= back
-        await asyncio.sleep(2.75)
-        ahead += back
-        await asyncio.sleep(4.25)
-        ticking.cancel()
-
-    virtual(story())
+    ticking = loop.create_task(RealClock(1.0).run(hear))
+    await asyncio.sleep(3.5)
+    ahead -= back
+    await asyncio.sleep(2.75)
+    ahead += back
+    await asyncio.sleep(4.25)
+    ticking.cancel()
     came = {number: min(at for at, now in heard if now >= 1_000_000 + number) for number in range(11)}
     wrong = range(4, 8) if back else ()
     assert {n: at for n, at in came.items() if n not in wrong} == {

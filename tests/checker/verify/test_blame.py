@@ -344,36 +344,28 @@ async def heat(cluster: SystemCluster) -> None:
     await cluster.settle()
 
 
-def test_an_actor_that_was_down_when_its_timer_was_due_is_to_blame(tmp_path: Path) -> None:
+async def test_an_actor_that_was_down_when_its_timer_was_due_is_to_blame(tmp_path: Path) -> None:
     program = program_of(tmp_path, KETTLE)
     known = CutsOfSystem(load(tmp_path), program)
-
-    async def story() -> History:
-        async with SystemCluster(program) as c:
-            await heat(c)
-            await c.kill("kettle")
-            await c.advance(4)
-            await c.start("kettle")
-            await c.advance()
-            return {name: [read(body) for body in disk.events.values()] for name, disk in c.disks.items()}
-
-    history = virtual(story())
+    async with SystemCluster(program) as c:
+        await heat(c)
+        await c.kill("kettle")
+        await c.advance(4)
+        await c.start("kettle")
+        await c.advance()
+        history = {name: [read(body) for body in disk.events.values()] for name, disk in c.disks.items()}
     found = {violation.property: blame for violation, blame in blamed(known, history)}
     assert found["it_cools"].culprit == "infrastructure"
     assert "a timer of kettle is due at tick 4, and kettle was down then" in found["it_cools"].reason
     assert found["the_first_cook_heats"].culprit == "specification"  # whether the actor is down has no part in it
 
 
-def test_what_machines_hear_is_drawn_as_the_language_writes_it(tmp_path: Path) -> None:
+async def test_what_machines_hear_is_drawn_as_the_language_writes_it(tmp_path: Path) -> None:
     program = program_of(tmp_path, KETTLE)
     known = CutsOfSystem(load(tmp_path), program)
-
-    async def story() -> History:
-        async with SystemCluster(program) as c:
-            await heat(c)
-            return {name: [read(body) for body in disk.events.values()] for name, disk in c.disks.items()}
-
-    history = virtual(story())
+    async with SystemCluster(program) as c:
+        await heat(c)
+        history = {name: [read(body) for body in disk.events.values()] for name, disk in c.disks.items()}
     verification = HistoryVerification(known, history)
     for actor, events in history.items():
         verification.add(actor, events)

@@ -19,7 +19,6 @@ from leasehold.impl.core.core import Core
 from leasehold.impl.core.work import CallWork
 from leasehold.impl.handlers.handler import Done, HandlerAction, HandlerError, NotBegun
 from leasehold.impl.store.store import RecordKey
-from tests.impl.virtual import virtual
 from tests.systems import load
 
 PROGRAM = compile_system(load("lease"))
@@ -542,37 +541,33 @@ async def test_who_waits_for_a_handler_takes_no_place_of_the_others() -> None:
 
 @pytest.mark.parametrize("parallel", [1, 2, 3])
 @pytest.mark.parametrize("given_up", ["replaced", "not kept", "forgotten"])
-def test_who_is_given_up_in_the_line_of_all_leaves_the_place_of_its_handler(parallel: int, given_up: str) -> None:
+async def test_who_is_given_up_in_the_line_of_all_leaves_the_place_of_its_handler(parallel: int, given_up: str) -> None:
     """As many are under way of a handler afterwards as it lets in, also where it happened more often than that."""
-
-    async def story() -> None:
-        narrow, wide = Site(well), Site(well)
-        narrow.parallel = parallel  # type: ignore[attr-defined]
-        calls = HandlerCalls(
-            lambda role, target: narrow if target == "handler.setup" else wide, wide._answered,
-            RetryPolicy(1, 10.0, 60.0, 4),
-        )  # fmt: skip
-        for number in range(4):  # they have all places, for 5 seconds
-            calls.begin(lease(f"tenant:{number}"), JOIN, action(number, "join"))
-        for number in range(parallel):
-            calls.begin(unit(number), SETUP, action(number))
-        await asyncio.sleep(1)
-        for number in range(parallel):
-            if given_up == "replaced":
-                calls.begin(unit(number), SETUP, action(10 + number))
-            elif given_up == "not kept":
-                calls.keep(unit(number).key, frozenset())
-            else:
-                calls.forget(unit(number).key)
-        await asyncio.sleep(30)
-        assert (calls.under_way(), calls.waiting) == (0, 0)
-        for number in range(20, 20 + 2 * parallel):
-            calls.begin(unit(number), SETUP, action(number))
-        await asyncio.sleep(1)
-        assert (calls.under_way(), calls.waiting) == (2 * parallel, parallel)
-        await asyncio.sleep(30)
-        begun = [number for _, what, number in narrow.said if what == "begins"]
-        assert begun[-2 * parallel :] == list(range(20, 20 + 2 * parallel))
-        assert calls.under_way() == 0
-
-    virtual(story())
+    narrow, wide = Site(well), Site(well)
+    narrow.parallel = parallel  # type: ignore[attr-defined]
+    calls = HandlerCalls(
+        lambda role, target: narrow if target == "handler.setup" else wide, wide._answered,
+        RetryPolicy(1, 10.0, 60.0, 4),
+    )  # fmt: skip
+    for number in range(4):  # they have all places, for 5 seconds
+        calls.begin(lease(f"tenant:{number}"), JOIN, action(number, "join"))
+    for number in range(parallel):
+        calls.begin(unit(number), SETUP, action(number))
+    await asyncio.sleep(1)
+    for number in range(parallel):
+        if given_up == "replaced":
+            calls.begin(unit(number), SETUP, action(10 + number))
+        elif given_up == "not kept":
+            calls.keep(unit(number).key, frozenset())
+        else:
+            calls.forget(unit(number).key)
+    await asyncio.sleep(30)
+    assert (calls.under_way(), calls.waiting) == (0, 0)
+    for number in range(20, 20 + 2 * parallel):
+        calls.begin(unit(number), SETUP, action(number))
+    await asyncio.sleep(1)
+    assert (calls.under_way(), calls.waiting) == (2 * parallel, parallel)
+    await asyncio.sleep(30)
+    begun = [number for _, what, number in narrow.said if what == "begins"]
+    assert begun[-2 * parallel :] == list(range(20, 20 + 2 * parallel))
+    assert calls.under_way() == 0

@@ -216,17 +216,14 @@ def test_a_late_answer_is_dropped_and_the_next_one_counts() -> None:
     real(story)
 
 
-def test_a_process_ends_although_a_policy_never_does() -> None:
+@pytest.mark.real_time
+async def test_a_process_ends_although_a_policy_never_does() -> None:
     """Abandoned threads are daemons: `stop` waits for no policy, nor does the end of the process."""
-
-    async def story() -> float:
-        async with Site(lambda question: threading.Event().wait(), ["tenant:1"]) as c:
-            await demanded(c, "tenant:1")
-            await until(lambda: "tenant:1" in c.asked)
-            began = time.monotonic()
-        return time.monotonic() - began
-
-    assert asyncio.run(story()) < 2.0
+    async with Site(lambda question: threading.Event().wait(), ["tenant:1"]) as c:
+        await demanded(c, "tenant:1")
+        await until(lambda: "tenant:1" in c.asked)
+        began = time.monotonic()
+    assert time.monotonic() - began < 2.0
     assert all(thread.daemon for thread in threading.enumerate() if thread.name.startswith("policy-"))
 
 

@@ -348,7 +348,7 @@ def test_pages_are_said_to_who_lacks_them_and_then_the_message() -> None:
     assert 1 < line.most <= pages.NAMED
 
 
-def test_one_message_s_values_are_said_at_a_time() -> None:
+async def test_one_message_s_values_are_said_at_a_time() -> None:
     """The next one asks once more what is lacked: it may be less by then."""
     kept = KeptPages()
 
@@ -361,17 +361,14 @@ def test_one_message_s_values_are_said_at_a_time() -> None:
             return kept_values.lacks(more)
         return Reply(Delivery.TAKEN)
 
-    async def run() -> None:
-        line = Answers(answer)
-        sender = ValueSender(line, "alice")
-        first = await line.send("there", MESSAGE)
-        assert first.answer is Delivery.LACKS
-        each = (sender.send("there", MESSAGE, OWN, first, lambda: True) for _ in range(5))
-        assert set(await asyncio.gather(*each)) == {Reply(Delivery.TAKEN)}
-        assert len(line.frames) == 1 + len(OWN) + 5
-        assert not sender._turns
-
-    virtual(run())
+    line = Answers(answer)
+    sender = ValueSender(line, "alice")
+    first = await line.send("there", MESSAGE)
+    assert first.answer is Delivery.LACKS
+    each = (sender.send("there", MESSAGE, OWN, first, lambda: True) for _ in range(5))
+    assert set(await asyncio.gather(*each)) == {Reply(Delivery.TAKEN)}
+    assert len(line.frames) == 1 + len(OWN) + 5
+    assert not sender._turns
 
 
 def test_a_message_that_is_not_to_be_sent_any_more_is_given_up_between_rounds() -> None:

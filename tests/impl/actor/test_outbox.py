@@ -199,20 +199,17 @@ def test_who_is_not_trusted_says_so_once_and_tries_again_after_the_longest_pause
     told(story, Line(UNTRUSTED), heard)
 
 
-def test_a_peer_without_an_address_is_looked_for_again() -> None:
-    async def run() -> None:
-        line, known = Line(TAKEN), [""]
-        outbox = Outbox(line, lambda peer: known[0], lambda *_: None, lambda *_: None, BACKOFF, random.Random(0))
-        pending = message(last=True)
-        outbox.post(pending)
-        await asyncio.sleep(5)
-        assert (line.sent, pending.reason) == ([], "no address")
-        known[0] = "here"
-        await asyncio.sleep(10)
-        assert [address for _, address, _ in line.sent] == ["here"]
-        assert not outbox
-
-    virtual(run())
+async def test_a_peer_without_an_address_is_looked_for_again() -> None:
+    line, known = Line(TAKEN), [""]
+    outbox = Outbox(line, lambda peer: known[0], lambda *_: None, lambda *_: None, BACKOFF, random.Random(0))
+    pending = message(last=True)
+    outbox.post(pending)
+    await asyncio.sleep(5)
+    assert (line.sent, pending.reason) == ([], "no address")
+    known[0] = "here"
+    await asyncio.sleep(10)
+    assert [address for _, address, _ in line.sent] == ["here"]
+    assert not outbox
 
 
 @pytest.mark.parametrize(
@@ -313,27 +310,24 @@ def test_nothing_is_said_after_the_end() -> None:
     told(story, Line(BUSY, seconds=2.0))
 
 
-def test_an_end_waits_until_nothing_is_being_sent() -> None:
-    async def run() -> None:
-        ended: list[str] = []
+async def test_an_end_waits_until_nothing_is_being_sent() -> None:
+    ended: list[str] = []
 
-        class Slow(Line):
-            async def send(self, address: str, frame: bytes) -> Reply:
-                try:
-                    await asyncio.sleep(100)
-                except asyncio.CancelledError:
-                    await asyncio.sleep(1)
-                    ended.append("sent")
-                    raise
-                return TAKEN
+    class Slow(Line):
+        async def send(self, address: str, frame: bytes) -> Reply:
+            try:
+                await asyncio.sleep(100)
+            except asyncio.CancelledError:
+                await asyncio.sleep(1)
+                ended.append("sent")
+                raise
+            return TAKEN
 
-        outbox = Outbox(Slow(TAKEN), lambda peer: "there", lambda *_: None, lambda *_: None, BACKOFF, random.Random(0))
-        outbox.post(message())
-        await asyncio.sleep(1)
-        await outbox.close()
-        assert ended == ["sent"]
-
-    virtual(run())
+    outbox = Outbox(Slow(TAKEN), lambda peer: "there", lambda *_: None, lambda *_: None, BACKOFF, random.Random(0))
+    outbox.post(message())
+    await asyncio.sleep(1)
+    await outbox.close()
+    assert ended == ["sent"]
 
 
 def test_a_peer_that_is_there_again_hears_at_once_what_waits_for_it() -> None:

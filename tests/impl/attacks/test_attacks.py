@@ -67,7 +67,7 @@ async def test_the_genuine_message_is_taken_at_that_moment(message: str) -> None
         assert s.snapshot() != before
 
 
-def test_a_ticket_is_redeemed_by_one_machine_of_the_site() -> None:
+async def test_a_ticket_is_redeemed_by_one_machine_of_the_site() -> None:
     """A machine has one name, and a role as many as the specification says: each would redeem the ticket once."""
 
     async def story(s: Scene) -> None:
@@ -77,11 +77,8 @@ def test_a_ticket_is_redeemed_by_one_machine_of_the_site() -> None:
             assert reply == Reply(Delivery.REFUSED, f"this actor has no machine {name}", "alice")
         assert [key.machine for key in s.receiver.table.instances if key.lease == "alice:1"] == ["authority"]
 
-    async def run() -> None:
-        async with scene("redeem") as s:
-            await story(s)
-
-    virtual(run())
+    async with scene("redeem") as s:
+        await story(s)
 
 
 @pytest.mark.parametrize("message", MESSAGES)

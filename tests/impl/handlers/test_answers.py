@@ -191,37 +191,34 @@ def test_the_null_handler_does_every_action_well_and_knows_nothing() -> None:
 # The simulated world
 
 
-def test_the_world_is_heard_from_each_beginning_to_its_end() -> None:
+@pytest.mark.real_time
+async def test_the_world_is_heard_from_each_beginning_to_its_end() -> None:
     """With the task and the incarnation that began it, and how it ended; a stale one never begins."""
-
-    async def run() -> None:
-        world = SimulatedUnits(
-            fails=lambda action, chance: action.number == 2, delay=lambda action, chance: 5 if action.number == 3 else 0
-        )
-        heard = list[tuple[str, int, str]]()
-        world.heard.append(lambda action, became: heard.append((action.unit, action.number, became)))
-        await world.act(FULL)
-        with pytest.raises(HandlerError, match=r"^setup of u-2 failed, as the simulation wanted$"):
-            await world.act(replace(FULL, unit="u-2", number=2))
-        waiting = asyncio.ensure_future(world.act(replace(FULL, unit="u-3", number=3)))
-        await asyncio.sleep(0)
-        assert world.units["u-3"].busy
-        waiting.cancel()
-        await asyncio.gather(waiting, return_exceptions=True)
-        with pytest.raises(Stale, match="action 6 on u-1 is older than action 7, which it has seen"):
-            await world.act(replace(FULL, number=6))
-        await world.act(replace(FULL, incarnation=6))
-        assert heard == [
-            ("u-1", 7, "begun"), ("u-1", 7, "done"), ("u-2", 2, "begun"), ("u-2", 2, "failed"), ("u-3", 3, "begun"),
-            ("u-3", 3, "cancelled"), ("u-1", 7, "begun"), ("u-1", 7, "done"),
-        ]  # fmt: skip
-        assert world.units["u-1"].tasks == [(FULL.task, 5), (FULL.task, 6)]
-        assert world.units["u-1"].history == [("setup", 7, "done"), ("setup", 6, "stale"), ("setup", 7, "done")]
-        assert not any(unit.busy for unit in world.units.values())
-        world.lose("nobody")
-        assert world.on() == {"u-1"}
-
-    asyncio.run(run())
+    world = SimulatedUnits(
+        fails=lambda action, chance: action.number == 2, delay=lambda action, chance: 5 if action.number == 3 else 0
+    )
+    heard = list[tuple[str, int, str]]()
+    world.heard.append(lambda action, became: heard.append((action.unit, action.number, became)))
+    await world.act(FULL)
+    with pytest.raises(HandlerError, match=r"^setup of u-2 failed, as the simulation wanted$"):
+        await world.act(replace(FULL, unit="u-2", number=2))
+    waiting = asyncio.ensure_future(world.act(replace(FULL, unit="u-3", number=3)))
+    await asyncio.sleep(0)
+    assert world.units["u-3"].busy
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    with pytest.raises(Stale, match="action 6 on u-1 is older than action 7, which it has seen"):
+        await world.act(replace(FULL, number=6))
+    await world.act(replace(FULL, incarnation=6))
+    assert heard == [
+        ("u-1", 7, "begun"), ("u-1", 7, "done"), ("u-2", 2, "begun"), ("u-2", 2, "failed"), ("u-3", 3, "begun"),
+        ("u-3", 3, "cancelled"), ("u-1", 7, "begun"), ("u-1", 7, "done"),
+    ]  # fmt: skip
+    assert world.units["u-1"].tasks == [(FULL.task, 5), (FULL.task, 6)]
+    assert world.units["u-1"].history == [("setup", 7, "done"), ("setup", 6, "stale"), ("setup", 7, "done")]
+    assert not any(unit.busy for unit in world.units.values())
+    world.lose("nobody")
+    assert world.on() == {"u-1"}
 
 
 # Commands
@@ -334,8 +331,9 @@ def test_of_much_output_the_last_part_is_kept(most: int, monkeypatch: pytest.Mon
     assert (code, output, errors) == (0, whole[-most:], b"1\n2\n3\n"[-most:])
 
 
+@pytest.mark.real_time
 @pytest.mark.parametrize("spare", [True, False], ids=["watched", "asked again and again"])
-def test_a_program_s_end_is_waited_for_beside_all_else(spare: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_program_s_end_is_waited_for_beside_all_else(spare: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where it has closed its output long before, and where there is no descriptor to watch it by."""
     if not spare:
 
@@ -350,16 +348,13 @@ def test_a_program_s_end_is_waited_for_beside_all_else(spare: bool, monkeypatch:
             ticks.append(asyncio.get_running_loop().time())
             await asyncio.sleep(0.01)
 
-    async def run() -> int:
-        ticking = asyncio.ensure_future(tick())
-        with ThreadPoolExecutor(1) as threads:
-            command_ = ["/bin/sh", "-c", "exec >&- 2>&-; sleep 0.3; exit 4"]
-            code, output, errors = await run_program(command_, b"", dict(os.environ), (), threads)
-        ticking.cancel()
-        assert (output, errors) == (b"", b"")
-        return code
-
-    assert asyncio.run(run()) == 4
+    ticking = asyncio.ensure_future(tick())
+    with ThreadPoolExecutor(1) as threads:
+        command_ = ["/bin/sh", "-c", "exec >&- 2>&-; sleep 0.3; exit 4"]
+        code, output, errors = await run_program(command_, b"", dict(os.environ), (), threads)
+    ticking.cancel()
+    assert (output, errors) == (b"", b"")
+    assert code == 4
     assert len([at for at in ticks if at > ticks[-1] - 0.25]) > 5  # all else has gone on until the end
     assert ticks[-1] - ticks[0] >= 0.29
     assert os.listdir("/proc/self/fd") == before

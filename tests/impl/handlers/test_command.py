@@ -217,19 +217,16 @@ def test_a_probe(tmp_path: Path) -> None:
     assert asyncio.run(CommandHandler(setup="true").probe("u-0")) is None
 
 
-def test_what_is_cancelled_is_killed_with_its_children(tmp_path: Path) -> None:
+@pytest.mark.real_time
+async def test_what_is_cancelled_is_killed_with_its_children(tmp_path: Path) -> None:
     """The actor gives an action up at its limit by cancelling it (paper, Table 1, invariant 9)."""
     script = f"trap '' TERM; sleep 600 & echo $! >{tmp_path}/child; echo $$ >{tmp_path}/shell; wait"
-
-    async def run() -> None:
-        task = asyncio.create_task(CommandHandler(setup=["sh", "-c", script]).act(action()))
-        while not (tmp_path / "shell").exists():
-            await asyncio.sleep(0.005)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(run())
+    task = asyncio.create_task(CommandHandler(setup=["sh", "-c", script]).act(action()))
+    while not (tmp_path / "shell").exists():
+        await asyncio.sleep(0.005)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
     assert gone(pid_in(tmp_path / "shell"))
     until(lambda: gone(pid_in(tmp_path / "child")))
 

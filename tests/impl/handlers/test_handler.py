@@ -85,18 +85,16 @@ def test_an_action_is_on_its_unit_or_else_on_its_lease() -> None:
     assert HandlerAction("join", "l", "", 1, {}).on == "l"
 
 
-def test_an_end_is_waited_for_however_often_the_wait_is_cancelled() -> None:
-    async def run() -> None:
-        end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        waiting = asyncio.create_task(ended(end))
-        for _ in range(3):
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
-            waiting.cancel()
+@pytest.mark.real_time
+async def test_an_end_is_waited_for_however_often_the_wait_is_cancelled() -> None:
+    end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    waiting = asyncio.create_task(ended(end))
+    for _ in range(3):
         await asyncio.sleep(0)
-        assert not waiting.done()
-        end.set_result(None)
-        await waiting
-        await ended(end)
-
-    asyncio.run(run())
+        await asyncio.sleep(0)
+        waiting.cancel()
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    end.set_result(None)
+    await waiting
+    await ended(end)

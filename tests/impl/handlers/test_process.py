@@ -26,6 +26,8 @@ from leasehold.impl.handlers.place import TOKEN, Cancelled, UnitDirectory
 from leasehold.impl.handlers.process import POINTS, STARTER, ProcessHandler
 from tests.impl.scarce import ERRORS, fails_with, few_descriptors
 
+pytestmark = pytest.mark.real_time
+
 SETUP_POINTS = [p for p in POINTS if p in ("guarded", "wanted", "locked", "started", "kept")]
 TEARDOWN_POINTS = ["guarded", "wanted", "asked", "cleared", "removed"]
 STARTER_POINTS = ["session", "wanted", "born"]
@@ -480,34 +482,27 @@ def test_a_teardown_that_is_cancelled(base: Path, point: str, then: str) -> None
     assert len(carrying(base)) == (then == "setup")
 
 
-def test_two_incarnations_at_once_exclude_each_other(base: Path) -> None:
+async def test_two_incarnations_at_once_exclude_each_other(base: Path) -> None:
     """Paper, section 5.2: instances of a handler at the same time, to bring out concurrency bugs."""
-
-    async def run() -> None:
-        handlers = [ProcessHandler(base, grace=0.2) for _ in range(3)]
-        verbs = ["setup", "teardown", "setup", "setup", "teardown", "setup"]
-        acts = [handlers[i % 3].act(action(verb, i + 1)) for i, verb in enumerate(verbs)]
-        ended = await asyncio.gather(*acts, return_exceptions=True)
-        assert all(isinstance(e, Stale) or e.well for e in ended), ended  # type: ignore[union-attr]
-        assert ended[-1].well  # type: ignore[union-attr]
-        for handler in handlers:
-            await handler.close()
-
-    asyncio.run(run())
+    handlers = [ProcessHandler(base, grace=0.2) for _ in range(3)]
+    verbs = ["setup", "teardown", "setup", "setup", "teardown", "setup"]
+    acts = [handlers[i % 3].act(action(verb, i + 1)) for i, verb in enumerate(verbs)]
+    ended = await asyncio.gather(*acts, return_exceptions=True)
+    assert all(isinstance(e, Stale) or e.well for e in ended), ended  # type: ignore[union-attr]
+    assert ended[-1].well  # type: ignore[union-attr]
+    for handler in handlers:
+        await handler.close()
     assert len(carrying(base)) == 1
 
 
-def test_many_units_at_once(base: Path) -> None:
-    async def run() -> None:
-        handler = ProcessHandler(base, grace=0.2)
-        units = [f"u-{i}" for i in range(12)]
-        up = await asyncio.gather(*(handler.act(action("setup", 1, unit=u)) for u in units))
-        assert len({d.facts["pid"] for d in up}) == 12
-        await asyncio.gather(*(handler.act(action("teardown", 2, unit=u)) for u in units))
-        assert [await handler.probe(u) for u in units] == [None] * 12
-        await handler.close()
-
-    asyncio.run(run())
+async def test_many_units_at_once(base: Path) -> None:
+    handler = ProcessHandler(base, grace=0.2)
+    units = [f"u-{i}" for i in range(12)]
+    up = await asyncio.gather(*(handler.act(action("setup", 1, unit=u)) for u in units))
+    assert len({d.facts["pid"] for d in up}) == 12
+    await asyncio.gather(*(handler.act(action("teardown", 2, unit=u)) for u in units))
+    assert [await handler.probe(u) for u in units] == [None] * 12
+    await handler.close()
 
 
 def test_a_command_that_is_not_there_or_ends_at_once(base: Path) -> None:
@@ -888,7 +883,6 @@ def test_whether_a_unit_is_up_is_whether_its_first_process_runs(base: Path) -> N
         is_up("../u-0")
 
 
-@pytest.mark.real_time
 async def test_whether_a_unit_is_up_is_said_while_all_threads_act(base: Path) -> None:
     handler = ProcessHandler(base, parallel=1)
     await handler.act(action("setup", 1))
@@ -938,7 +932,6 @@ def test_a_unit_has_the_limit_of_descriptors_of_before(base: Path) -> None:
     assert line.split()[3:5] == [str(soft), str(hard)]
 
 
-@pytest.mark.real_time
 async def test_a_unit_cannot_fill_its_site_s_disk(base: Path) -> None:
     """Its files have a size at most, and its log is cut while it writes on."""
     script = "import sys, time; print('y' * 99, flush=True); [print(n, 'x' * 1000) for n in range(2000)]; print('last')"
@@ -967,7 +960,6 @@ def test_a_unit_is_not_set_up_where_its_disk_has_only_the_reserve_left(base: Pat
     assert done.well
 
 
-@pytest.mark.real_time
 async def test_what_is_left_of_a_unit_is_named(base: Path) -> None:
     handler = ProcessHandler(base, grace=0.2)
     assert await handler.left_of("u-0") == ""

@@ -10,7 +10,6 @@ import pytest
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.handlers.handler import Done, HandlerAction
 from leasehold.impl.lease.cluster import Cluster
-from tests.impl.virtual import virtual
 
 
 class Guests:
@@ -32,48 +31,41 @@ class Guests:
 
 @pytest.mark.parametrize("away", [False, True])
 @pytest.mark.parametrize("times", [1, 2])
-def test_a_guest_joins_anew_after_its_unit_was_set_up_again(away: bool, times: int) -> None:
-    async def run() -> None:
-        guests = Guests()
-        async with Cluster(units=3, guest=guests, settings={"repair_limit": 2}) as cluster:
-            lease = await cluster.lease(2, until=1000, term=500)
-            assert sorted(guests.asked) == [("join", "unit-0"), ("join", "unit-1")]
-            guests.asked.clear()
-            if away:
-                await cluster.kill("tenant")
-            for _ in range(times):
-                await cluster.site.tell(BELOW, "unit[0]", "lost")
-                await cluster.settle()
-            if away:
-                await cluster.start("tenant")
-                await asyncio.sleep(60)
-                await cluster.settle()
-            expected = [("join", "unit-0")] if away else [("leave", "unit-0"), ("join", "unit-0")] * times
-            assert guests.asked == expected
-            assert cluster.state(lease) == ("active", "ticketed", "active")
-
-    virtual(run())
+async def test_a_guest_joins_anew_after_its_unit_was_set_up_again(away: bool, times: int) -> None:
+    guests = Guests()
+    async with Cluster(units=3, guest=guests, settings={"repair_limit": 2}) as cluster:
+        lease = await cluster.lease(2, until=1000, term=500)
+        assert sorted(guests.asked) == [("join", "unit-0"), ("join", "unit-1")]
+        guests.asked.clear()
+        if away:
+            await cluster.kill("tenant")
+        for _ in range(times):
+            await cluster.site.tell(BELOW, "unit[0]", "lost")
+            await cluster.settle()
+        if away:
+            await cluster.start("tenant")
+            await asyncio.sleep(60)
+            await cluster.settle()
+        expected = [("join", "unit-0")] if away else [("leave", "unit-0"), ("join", "unit-0")] * times
+        assert guests.asked == expected
+        assert cluster.state(lease) == ("active", "ticketed", "active")
 
 
 @pytest.mark.parametrize("away", [False, True])
-def test_a_guest_joins_anew_on_a_unit_that_was_taken_in_its_own_place(away: bool) -> None:
+async def test_a_guest_joins_anew_on_a_unit_that_was_taken_in_its_own_place(away: bool) -> None:
     """The site has no other unit, so it tears the lost one down and sets it up as if it were another."""
-
-    async def run() -> None:
-        guests = Guests()
-        settings = {"repair_limit": 0, "replace_limit": 1}
-        async with Cluster(units=2, guest=guests, settings=settings) as cluster:
-            lease = await cluster.lease(2, until=1000, term=500)
-            guests.asked.clear()
-            if away:
-                await cluster.kill("tenant")
-            await cluster.site.tell(BELOW, "unit[0]", "lost")
+    guests = Guests()
+    settings = {"repair_limit": 0, "replace_limit": 1}
+    async with Cluster(units=2, guest=guests, settings=settings) as cluster:
+        lease = await cluster.lease(2, until=1000, term=500)
+        guests.asked.clear()
+        if away:
+            await cluster.kill("tenant")
+        await cluster.site.tell(BELOW, "unit[0]", "lost")
+        await cluster.settle()
+        if away:
+            await cluster.start("tenant")
+            await asyncio.sleep(60)
             await cluster.settle()
-            if away:
-                await cluster.start("tenant")
-                await asyncio.sleep(60)
-                await cluster.settle()
-            assert guests.asked == [("join", "unit-0")]
-            assert cluster.state(lease) == ("active", "ticketed", "active")
-
-    virtual(run())
+        assert guests.asked == [("join", "unit-0")]
+        assert cluster.state(lease) == ("active", "ticketed", "active")

@@ -14,7 +14,6 @@ from leasehold.impl.lease.broker import FirstComeFirstServed
 from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import ROLES
 from leasehold.impl.policy.policy import Decision, Question
-from tests.impl.virtual import virtual
 
 
 class Noting(FirstComeFirstServed):
@@ -51,31 +50,28 @@ class NotingCluster(Cluster):
         return made
 
 
-def test_each_actor_keeps_local_properties_that_its_handlers_see_and_no_other_actor() -> None:
-    async def run() -> None:
-        site, guest = Watched(), Watched()
-        async with NotingCluster(units=1, handler=site, guest=guest) as cluster:
-            team = {"team": "blue"}
-            await cluster.tenant.command("service_manager", "demand", "tenant:1", 1, 30, 10, local=team)
-            await cluster.settle()
-            assert cluster.state("tenant:1") == ("active", "ticketed", "active")
-            for name in ROLES:
-                await cluster.kill(name)
-                await cluster.start(name)
-            await cluster.advance(12)
-            assert cluster.state("tenant:1") == ("active", "ticketed", "active")
-            kept = {}
-            for machine in ("service_manager", "broker", "authority"):
-                held = cluster.held("tenant:1", machine)
-                assert held is not None
-                kept[machine] = held.core.view(held.record)
-            assert {machine: data["local"] for machine, data in kept.items()} == {
-                "service_manager": team, "broker": {"account": "physics"}, "authority": {"rack": 7}
-            }  # fmt: skip
-            assert {action.lease_data["local"]["rack"] for action in site.actions} == {7}
-            assert {action.lease_data["local"]["team"] for action in guest.actions} == {"blue"}
-            for machine, data in kept.items():
-                others = [other["local"] for name, other in kept.items() if name != machine]
-                assert not any(value in others for value in data.values())
-
-    virtual(run())
+async def test_each_actor_keeps_local_properties_that_its_handlers_see_and_no_other_actor() -> None:
+    site, guest = Watched(), Watched()
+    async with NotingCluster(units=1, handler=site, guest=guest) as cluster:
+        team = {"team": "blue"}
+        await cluster.tenant.command("service_manager", "demand", "tenant:1", 1, 30, 10, local=team)
+        await cluster.settle()
+        assert cluster.state("tenant:1") == ("active", "ticketed", "active")
+        for name in ROLES:
+            await cluster.kill(name)
+            await cluster.start(name)
+        await cluster.advance(12)
+        assert cluster.state("tenant:1") == ("active", "ticketed", "active")
+        kept = {}
+        for machine in ("service_manager", "broker", "authority"):
+            held = cluster.held("tenant:1", machine)
+            assert held is not None
+            kept[machine] = held.core.view(held.record)
+        assert {machine: data["local"] for machine, data in kept.items()} == {
+            "service_manager": team, "broker": {"account": "physics"}, "authority": {"rack": 7}
+        }  # fmt: skip
+        assert {action.lease_data["local"]["rack"] for action in site.actions} == {7}
+        assert {action.lease_data["local"]["team"] for action in guest.actions} == {"blue"}
+        for machine, data in kept.items():
+            others = [other["local"] for name, other in kept.items() if name != machine]
+            assert not any(value in others for value in data.values())

@@ -7,27 +7,23 @@ from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
 from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import SITE
 from tests.impl.lease.test_reasons import at_holder
-from tests.impl.virtual import virtual
 
 UNITS = 200
 EVENTS = 8  # at a site for each unit that is lost, set up again and said to be up
 
 
-def test_units_that_are_lost_at_once_cost_their_site_so_many_events_each_and_no_more() -> None:
-    async def run() -> None:
-        async with Cluster(units=UNITS) as cluster:
-            lease = await cluster.lease(UNITS, until=1_000, term=1_000)
-            assert cluster.state(lease)[2] == "active"
-            before = sum(cluster.site.counts[kind] for kind in ("taken", "ignored", "refused"))
-            for n in range(UNITS):
-                await cluster.site.tell("-", f"unit[{n}]", "lost", {})
-            await cluster.advance(20)
-            told = at_holder(cluster, lease)
-            assert (told["lease_lost"], len(told["lease_renewed"])) == (frozenset(), UNITS)
-            events = sum(cluster.site.counts[kind] for kind in ("taken", "ignored", "refused")) - before
-            assert events <= EVENTS * UNITS
-
-    virtual(run())
+async def test_units_that_are_lost_at_once_cost_their_site_so_many_events_each_and_no_more() -> None:
+    async with Cluster(units=UNITS) as cluster:
+        lease = await cluster.lease(UNITS, until=1_000, term=1_000)
+        assert cluster.state(lease)[2] == "active"
+        before = sum(cluster.site.counts[kind] for kind in ("taken", "ignored", "refused"))
+        for n in range(UNITS):
+            await cluster.site.tell("-", f"unit[{n}]", "lost", {})
+        await cluster.advance(20)
+        told = at_holder(cluster, lease)
+        assert (told["lease_lost"], len(told["lease_renewed"])) == (frozenset(), UNITS)
+        events = sum(cluster.site.counts[kind] for kind in ("taken", "ignored", "refused")) - before
+        assert events <= EVENTS * UNITS
 
 
 class Seen(SimulatedHandler):
@@ -45,21 +41,18 @@ class Seen(SimulatedHandler):
         return [action for action in self.actions if (action.verb, action.unit) == (verb, unit)]
 
 
-def test_a_unit_that_is_lost_after_a_restart_is_set_up_for_its_lease_and_its_holder_is_told() -> None:
-    async def run() -> None:
-        handler = Seen()
-        async with Cluster(units=2, handler=handler) as cluster:
-            lease = await cluster.lease(2, until=1_000, term=1_000)
-            [first] = handler.of("setup", "unit-1")
-            await cluster.kill(SITE)
-            await cluster.start(SITE)
-            await cluster.settle()
-            await cluster.site.tell("-", "unit[1]", "lost", {})
-            await cluster.advance(3)
-            told = at_holder(cluster, lease)
-            assert (told["lease_lost"], told["lease_renewed"]) == (frozenset(), {1})
-            [_, again] = handler.of("setup", "unit-1")
-            assert (again.lease, again.lease_data["properties"]) == (lease, first.lease_data["properties"])
-            assert first.lease_data["properties"]
-
-    virtual(run())
+async def test_a_unit_that_is_lost_after_a_restart_is_set_up_for_its_lease_and_its_holder_is_told() -> None:
+    handler = Seen()
+    async with Cluster(units=2, handler=handler) as cluster:
+        lease = await cluster.lease(2, until=1_000, term=1_000)
+        [first] = handler.of("setup", "unit-1")
+        await cluster.kill(SITE)
+        await cluster.start(SITE)
+        await cluster.settle()
+        await cluster.site.tell("-", "unit[1]", "lost", {})
+        await cluster.advance(3)
+        told = at_holder(cluster, lease)
+        assert (told["lease_lost"], told["lease_renewed"]) == (frozenset(), {1})
+        [_, again] = handler.of("setup", "unit-1")
+        assert (again.lease, again.lease_data["properties"]) == (lease, first.lease_data["properties"])
+        assert first.lease_data["properties"]

@@ -14,7 +14,6 @@ from leasehold.impl.lease.broker import FirstComeFirstServed
 from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.policy.policy import Decision, Question
 from tests.impl.lease.test_reasons import at_holder
-from tests.impl.virtual import virtual
 
 
 class OtherTerms(FirstComeFirstServed):
@@ -45,80 +44,61 @@ class Deferring(Cluster):
 LEAVE_TIME = 2  # ticks at the end of a term in which guests leave
 
 
-def test_a_term_is_moved_and_cut_and_its_holder_keeps_to_it() -> None:
-    async def run() -> None:
-        why = {"later": 3, "longer": -2, "reason": "the units are cleaned first"}
-        async with Deferring(allocate=why) as cluster:
-            lease = await cluster.lease(1, until=9, term=9)
-            told = at_holder(cluster, lease)
-            assert (told["ticket_start"], told["ticket_end"]) == (3, 7 + LEAVE_TIME)
-            assert told["ticket_reason"] == "the units are cleaned first"
-            assert cluster.state(lease)[0] == "ticketed"
-            await cluster.advance(3)
-            assert cluster.state(lease)[0] == "active"
-
-    virtual(run())
+async def test_a_term_is_moved_and_cut_and_its_holder_keeps_to_it() -> None:
+    why = {"later": 3, "longer": -2, "reason": "the units are cleaned first"}
+    async with Deferring(allocate=why) as cluster:
+        lease = await cluster.lease(1, until=9, term=9)
+        told = at_holder(cluster, lease)
+        assert (told["ticket_start"], told["ticket_end"]) == (3, 7 + LEAVE_TIME)
+        assert told["ticket_reason"] == "the units are cleaned first"
+        assert cluster.state(lease)[0] == "ticketed"
+        await cluster.advance(3)
+        assert cluster.state(lease)[0] == "active"
 
 
 @pytest.mark.parametrize("longer", [-2, 0, 3])
-def test_a_lease_is_renewed_before_the_end_that_was_granted(longer: int) -> None:
+async def test_a_lease_is_renewed_before_the_end_that_was_granted(longer: int) -> None:
     """Whatever end was asked for, and again for each term."""
-
-    async def run() -> None:
-        terms = {"longer": longer}
-        async with Deferring(allocate=terms, extend=terms) as cluster:
-            lease = await cluster.lease(1, until=60, term=5)
-            ends = set()
-            for _ in range(24):
-                assert cluster.state(lease)[0] == "active", cluster.clock.now()
-                ends.add(at_holder(cluster, lease)["lease_end"])
-                await cluster.advance(1)
-            assert len(ends) >= 4
-            assert min(ends) == 5 + longer + LEAVE_TIME
-
-    virtual(run())
+    terms = {"longer": longer}
+    async with Deferring(allocate=terms, extend=terms) as cluster:
+        lease = await cluster.lease(1, until=60, term=5)
+        ends = set()
+        for _ in range(24):
+            assert cluster.state(lease)[0] == "active", cluster.clock.now()
+            ends.add(at_holder(cluster, lease)["lease_end"])
+            await cluster.advance(1)
+        assert len(ends) >= 4
+        assert min(ends) == 5 + longer + LEAVE_TIME
 
 
-def test_an_extension_is_longer_than_was_asked_for() -> None:
-    async def run() -> None:
-        async with Deferring(extend={"longer": 5}) as cluster:
-            lease = await cluster.lease(1, until=30, term=10)
-            await cluster.advance(8)
-            assert at_holder(cluster, lease)["lease_end"] == 25 + LEAVE_TIME
-            assert cluster.state(lease) == ("active", "ticketed", "active")
-
-    virtual(run())
+async def test_an_extension_is_longer_than_was_asked_for() -> None:
+    async with Deferring(extend={"longer": 5}) as cluster:
+        lease = await cluster.lease(1, until=30, term=10)
+        await cluster.advance(8)
+        assert at_holder(cluster, lease)["lease_end"] == 25 + LEAVE_TIME
+        assert cluster.state(lease) == ("active", "ticketed", "active")
 
 
 @pytest.mark.parametrize("terms", [{"later": 12}, {"longer": -12}, {"later": 6, "longer": -6}, {"longer": LARGEST}])
-def test_a_term_that_is_none_is_refused(terms: dict[str, Any]) -> None:
-    async def run() -> None:
-        async with Deferring(allocate=terms) as cluster:
-            lease = await cluster.lease(1, until=10, term=10)
-            assert cluster.state(lease)[:2] == ("ticketing", "ticketing")
-            assert cluster.broker.counts["policy errors"] == 1
-
-    virtual(run())
+async def test_a_term_that_is_none_is_refused(terms: dict[str, Any]) -> None:
+    async with Deferring(allocate=terms) as cluster:
+        lease = await cluster.lease(1, until=10, term=10)
+        assert cluster.state(lease)[:2] == ("ticketing", "ticketing")
+        assert cluster.broker.counts["policy errors"] == 1
 
 
 @pytest.mark.parametrize("terms", [{"later": 1}, {"longer": -10}])
-def test_an_extension_to_no_longer_term_is_refused(terms: dict[str, Any]) -> None:
-    async def run() -> None:
-        async with Deferring(extend=terms) as cluster:
-            lease = await cluster.lease(1, until=30, term=10)
-            await cluster.advance(8)
-            assert cluster.state(lease)[1] == "extending"
-            assert cluster.broker.counts["policy errors"] == 1
-
-    virtual(run())
+async def test_an_extension_to_no_longer_term_is_refused(terms: dict[str, Any]) -> None:
+    async with Deferring(extend=terms) as cluster:
+        lease = await cluster.lease(1, until=30, term=10)
+        await cluster.advance(8)
+        assert cluster.state(lease)[1] == "extending"
+        assert cluster.broker.counts["policy errors"] == 1
 
 
 @pytest.mark.parametrize("terms", [{"later": 1}, {"longer": 1}, {"longer": -1}])
-def test_another_term_is_refused_where_the_settings_say_so(terms: dict[str, Any]) -> None:
-    async def run() -> None:
-        async with Deferring(other_terms=False, allocate=terms) as cluster:
-            lease = await cluster.lease(1, until=10, term=10)
-            assert cluster.state(lease)[:2] == ("ticketing", "ticketing")
-            assert cluster.broker.counts["policy errors"] == 1
-
-    virtual(run())
+async def test_another_term_is_refused_where_the_settings_say_so(terms: dict[str, Any]) -> None:
+    async with Deferring(other_terms=False, allocate=terms) as cluster:
+        lease = await cluster.lease(1, until=10, term=10)
+        assert cluster.state(lease)[:2] == ("ticketing", "ticketing")
+        assert cluster.broker.counts["policy errors"] == 1

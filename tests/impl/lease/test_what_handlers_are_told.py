@@ -18,7 +18,6 @@ from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import SITE, TENANT
 from leasehold.impl.store.store import RecordKey
 from tests.impl.lease.test_reasons import at_holder
-from tests.impl.virtual import virtual
 
 LIES = {"name": "another", "site": "elsewhere", "fence": 1}
 
@@ -62,42 +61,37 @@ class Told(SimulatedHandler):
 
 
 @pytest.mark.parametrize("restarts", [(), (SITE,), (TENANT,), (SITE, TENANT)], ids=" and ".join)
-def test_handlers_are_told_what_the_records_say_and_a_holder_what_handlers_say(restarts: tuple[str, ...]) -> None:
-    async def run() -> None:
-        told = Told()
-        settings = {"repair_limit": 1, "replace_limit": 1}
-        async with Cluster(units=4, handler=told, guest=told, settings=settings) as c:
-            told.cluster = c
+async def test_handlers_are_told_what_the_records_say_and_a_holder_what_handlers_say(restarts: tuple[str, ...]) -> None:
+    told = Told()
+    settings = {"repair_limit": 1, "replace_limit": 1}
+    async with Cluster(units=4, handler=told, guest=told, settings=settings) as c:
+        told.cluster = c
 
-            async def then() -> None:
-                for name in restarts:
-                    await c.kill(name)
-                    await c.start(name)
-                await c.settle()
-                for lease in ("tenant:1", "tenant:2"):
-                    data = at_holder(c, lease)
-                    assert c.state(lease)[0] == "active"
-                    said = {n: told.said[f"unit-{n}"] for n in sorted(data["lease_units"])}
-                    assert {n: data["unit_properties"][n] for n in said} == said
+        async def then() -> None:
+            for name in restarts:
+                await c.kill(name)
+                await c.start(name)
+            await c.settle()
+            for lease in ("tenant:1", "tenant:2"):
+                data = at_holder(c, lease)
+                assert c.state(lease)[0] == "active"
+                said = {n: told.said[f"unit-{n}"] for n in sorted(data["lease_units"])}
+                assert {n: data["unit_properties"][n] for n in said} == said
 
-            first, second = await c.lease(2, until=200, term=20), await c.lease(1, until=200, term=20)
+        first, second = await c.lease(2, until=200, term=20), await c.lease(1, until=200, term=20)
+        await then()
+        for _ in range(2):  # it is set up again, and then replaced
+            await c.site.tell("-", "unit[1]", "lost", {})
+            await c.advance(1)
             await then()
-            for _ in range(2):  # it is set up again, and then replaced
-                await c.site.tell("-", "unit[1]", "lost", {})
-                await c.advance(1)
-                await then()
-            assert at_holder(c, first)["lease_units"] == {0, 3}
-            await c.tenant.command("service_manager", "flex", first, 1, soon=True, victims=[0])
-            await c.advance(2)
-            await then()
-            assert at_holder(c, first)["lease_units"] == {3}
-            await c.tenant.command(
-                "service_manager", "flex", second, 3, soon=True
-            )  # also what the first has given back
-            await c.advance(2)
-            await then()
-            assert at_holder(c, second)["lease_units"] == {0, 1, 2}
-            assert told.wrong == []
-            assert told.verbs == {"setup", "modify", "teardown", "join", "leave"}
-
-    virtual(run())
+        assert at_holder(c, first)["lease_units"] == {0, 3}
+        await c.tenant.command("service_manager", "flex", first, 1, soon=True, victims=[0])
+        await c.advance(2)
+        await then()
+        assert at_holder(c, first)["lease_units"] == {3}
+        await c.tenant.command("service_manager", "flex", second, 3, soon=True)  # also what the first has given back
+        await c.advance(2)
+        await then()
+        assert at_holder(c, second)["lease_units"] == {0, 1, 2}
+        assert told.wrong == []
+        assert told.verbs == {"setup", "modify", "teardown", "join", "leave"}

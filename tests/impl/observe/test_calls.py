@@ -243,39 +243,36 @@ def test_a_notice_is_about_a_lease_or_that_which_drove_its_unit_last(play: Any) 
     play(story)
 
 
-def test_a_call_that_a_state_gives_up_is_counted_and_its_span_ends(tmp_path: Path) -> None:
+@pytest.mark.real_time
+async def test_a_call_that_a_state_gives_up_is_counted_and_its_span_ends(tmp_path: Path) -> None:
     """As metrics and traces hear of it; the root of a lease's trace is told once."""
     program, exporter = program_of(tmp_path, BENCH), InMemorySpanExporter()
-
-    async def run() -> None:
-        handlers = dict.fromkeys(("saw", "sweep", "hone"), GatedHandler())
-        actor = alone(program, "worker", MemoryStore(Disk()), handlers, HandClock())
-        metrics, traces = Metrics(actor, Watchdog(actor)), Traces(actor, exporter)
-        await actor.start()
-        await actor.begin("own:1", "worker", "begin", {}, {})
-        for _ in range(20):
-            await asyncio.sleep(0)
-        await actor.tell("own:1", "worker", "rest")
-        text = metrics.render().decode()
-        for result, count in (("given_up", 1), ("well", 0), ("failed", 0), ("unawaited", 0)):
-            assert f'leasehold_handler_calls_total{{result="{result}",verb="saw"}} {count}.0' in text
-        assert 'leasehold_handler_calls_total{result="unawaited",verb="sweep"} 1.0' in text
-        assert traces.flush()
-        spans = exporter.get_finished_spans()
-        saws = [span for span in spans if span.name == "handler.saw"]
-        assert [dict(span.attributes or {})["leasehold.result"] for span in saws] == ["given_up"]
-        roots = [dict(span.attributes or {})["leasehold.lease"] for span in spans if span.name == "lease"]
-        assert roots == ["own:1"]
-        asked = list[int]()
-        traces._provider.force_flush = lambda millis: not asked.append(millis)  # type: ignore[assignment, func-returns-value, method-assign]
-        assert traces.flush()
-        assert traces.flush(0.25)
-        assert asked == [5000, 250]
-        metrics.close()
-        traces.close()
-        await actor.stop()
-
-    asyncio.run(run())
+    handlers = dict.fromkeys(("saw", "sweep", "hone"), GatedHandler())
+    actor = alone(program, "worker", MemoryStore(Disk()), handlers, HandClock())
+    metrics, traces = Metrics(actor, Watchdog(actor)), Traces(actor, exporter)
+    await actor.start()
+    await actor.begin("own:1", "worker", "begin", {}, {})
+    for _ in range(20):
+        await asyncio.sleep(0)
+    await actor.tell("own:1", "worker", "rest")
+    text = metrics.render().decode()
+    for result, count in (("given_up", 1), ("well", 0), ("failed", 0), ("unawaited", 0)):
+        assert f'leasehold_handler_calls_total{{result="{result}",verb="saw"}} {count}.0' in text
+    assert 'leasehold_handler_calls_total{result="unawaited",verb="sweep"} 1.0' in text
+    assert traces.flush()
+    spans = exporter.get_finished_spans()
+    saws = [span for span in spans if span.name == "handler.saw"]
+    assert [dict(span.attributes or {})["leasehold.result"] for span in saws] == ["given_up"]
+    roots = [dict(span.attributes or {})["leasehold.lease"] for span in spans if span.name == "lease"]
+    assert roots == ["own:1"]
+    asked = list[int]()
+    traces._provider.force_flush = lambda millis: not asked.append(millis)  # type: ignore[assignment, func-returns-value, method-assign]
+    assert traces.flush()
+    assert traces.flush(0.25)
+    assert asked == [5000, 250]
+    metrics.close()
+    traces.close()
+    await actor.stop()
 
 
 @pytest.mark.parametrize(("told", "role", "found"), [

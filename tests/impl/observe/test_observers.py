@@ -76,20 +76,18 @@ def test_each_level_has_its_colour_on_a_terminal(level: int, name: str, colour: 
     assert TextLines("site").format(record(level)) == f"{time_} {name} site said"
 
 
+@pytest.mark.real_time
 @pytest.mark.parametrize(("actor", "digest", "shown"), [
     ("", "", "told"), ("site", "", "site"), ("site", "0123456789abcdef", "site@0123456789ab"), ("", "0123", "told"),
 ])  # fmt: skip
-def test_a_line_of_text_names_its_actor(actor: str, digest: str, shown: str) -> None:
+async def test_a_line_of_text_names_its_actor(actor: str, digest: str, shown: str) -> None:
     """That of the task, else that of the process, else that of the record; its digest is cut."""
     lines = TextLines(actor, digest)
     assert lines.format(record(actor="told")).split(" ", 1)[1] == f"info    {shown} said"
     assert TextLines().format(record()).split(" ", 1)[1] == "info    said"
-
-    async def story() -> str:
-        act_as("broker", "f" * 64)
-        return lines.format(record(actor="told"))
-
-    assert asyncio.run(story()).split(" ", 1)[1] == f"info    broker@{'f' * 12} said"
+    act_as("broker", "f" * 64)
+    result = lines.format(record(actor="told"))
+    assert result.split(" ", 1)[1] == f"info    broker@{'f' * 12} said"
 
 
 # The log of a process

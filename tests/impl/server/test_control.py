@@ -60,26 +60,23 @@ async def test_what_a_client_begins_is_named_after_the_actor(tmp_path: Path, lea
             assert (await ask("post", "demand", units=1, until=50, term=10))["lease"] == "tenant:1"
 
 
-def test_the_scalpel_recovers_every_machine_of_a_lease(tmp_path: Path) -> None:
+@pytest.mark.real_time
+async def test_the_scalpel_recovers_every_machine_of_a_lease(tmp_path: Path) -> None:
     program = program_of(tmp_path, PAIR)
     recovered: list[tuple[str, str]] = []
-
-    async def story() -> None:
-        actor = alone(program, "early", MemoryStore(Disk()), {}, HandClock(), "late")
-        await actor.start()
-        for machine in ("early", "late[0]", "late[1]"):
-            await actor.begin("own:1", machine, "go", {}, {})
-        await actor.begin("own:2", "early", "go", {}, {})
-        recover = actor.recover
-        actor.recover = lambda *key: recovered.append(key) or recover(*key)  # type: ignore[method-assign, func-returns-value]
-        async with listening(actor, load(tmp_path), tmp_path / "a.sock") as ask:
-            found = await ask("post", "leases", "own:1", "recover")
-            assert sorted(found["recovered"]) == ["early", "late[0]", "late[1]"]
-            with pytest.raises(ClientError, match="there is no lease or run own:3 here"):
-                await ask("post", "leases", "own:3", "recover")
-        await actor.stop()
-
-    asyncio.run(story())
+    actor = alone(program, "early", MemoryStore(Disk()), {}, HandClock(), "late")
+    await actor.start()
+    for machine in ("early", "late[0]", "late[1]"):
+        await actor.begin("own:1", machine, "go", {}, {})
+    await actor.begin("own:2", "early", "go", {}, {})
+    recover = actor.recover
+    actor.recover = lambda *key: recovered.append(key) or recover(*key)  # type: ignore[method-assign, func-returns-value]
+    async with listening(actor, load(tmp_path), tmp_path / "a.sock") as ask:
+        found = await ask("post", "leases", "own:1", "recover")
+        assert sorted(found["recovered"]) == ["early", "late[0]", "late[1]"]
+        with pytest.raises(ClientError, match="there is no lease or run own:3 here"):
+            await ask("post", "leases", "own:3", "recover")
+    await actor.stop()
     assert sorted(recovered) == [("own:1", machine) for machine in ("early", "late[0]", "late[1]")]
 
 

@@ -235,15 +235,13 @@ def test_a_source_that_is_not_there_is_said(tmp_path: Path) -> None:
         open_source(str(tmp_path / "no.sock"))
 
 
-def test_one_of_several_actors_is_named(tmp_path: Path) -> None:
-    async def run() -> None:
-        one, two = tmp_path / "site.sock", tmp_path / "broker.sock"
-        async with Cluster() as c, listening(c.site, c.system, one), listening(c.broker, c.system, two):
-            with pytest.raises(Unreachable, match="has the sockets of broker, site; name one"):
-                open_source(str(tmp_path))
-            assert open_source(str(tmp_path), "broker").live
-
-    asyncio.run(run())
+@pytest.mark.real_time
+async def test_one_of_several_actors_is_named(tmp_path: Path) -> None:
+    one, two = tmp_path / "site.sock", tmp_path / "broker.sock"
+    async with Cluster() as c, listening(c.site, c.system, one), listening(c.broker, c.system, two):
+        with pytest.raises(Unreachable, match="has the sockets of broker, site; name one"):
+            open_source(str(tmp_path))
+        assert open_source(str(tmp_path), "broker").live
 
 
 def test_the_client_takes_what_is_no_json(tmp_path: Path) -> None:

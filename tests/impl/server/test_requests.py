@@ -27,6 +27,8 @@ from leasehold.impl.store.store import RecordKey
 from tests.impl.server.test_control import listening
 from tests.systems import load
 
+pytestmark = pytest.mark.real_time
+
 Ask = Callable[[str, str, Any], Awaitable[tuple[int, Any]]]
 VALUES: dict[str, Any] = {
     "units": 2, "until": 50, "term": 10, "start": 3, "type": "node", "properties": {"a": 1}, "configuration": {"b": 2},
@@ -191,48 +193,44 @@ def test_what_begins_is_carried_to_the_actor_with_the_peers_that_it_knows(tmp_pa
     heard(story, tmp_path)
 
 
-def test_an_event_is_told_to_the_machine_that_takes_it(tmp_path: Path) -> None:
+async def test_an_event_is_told_to_the_machine_that_takes_it(tmp_path: Path) -> None:
     """The one that is named, or that of the lease which has such an event; a unit only where it is named."""
+    async with Cluster(2) as c, listening(c.tenant, c.system, tmp_path / "a.sock"):
+        lease = await c.lease(1, until=50)
+        calls = list[Any]()
 
-    async def run() -> None:
-        async with Cluster(2) as c, listening(c.tenant, c.system, tmp_path / "a.sock"):
-            lease = await c.lease(1, until=50)
-            calls = list[Any]()
+        async def noted(*given: Any) -> Outcome:
+            calls.append(given)
+            return Outcome("taken", "close", "a/b#c", reason="why")
 
-            async def noted(*given: Any) -> Outcome:
-                calls.append(given)
-                return Outcome("taken", "close", "a/b#c", reason="why")
+        c.tenant.tell = noted  # type: ignore[method-assign, assignment]
 
-            c.tenant.tell = noted  # type: ignore[method-assign, assignment]
+        async def ask(place: str, **body: Any) -> tuple[int, Any]:
+            return await asyncio.to_thread(raw, tmp_path / "a.sock", "POST", place, body)
 
-            async def ask(place: str, **body: Any) -> tuple[int, Any]:
-                return await asyncio.to_thread(raw, tmp_path / "a.sock", "POST", place, body)
-
-            tell = f"/leases/{lease}/tell"
-            said = {"machine": "service_manager", "kind": "taken", "transition": "a/b#c", "reason": "why"}
-            assert await ask(tell, event="close") == (200, said)
-            assert calls.pop() == (lease, "service_manager", "close", {})
-            assert await ask(tell, event="close", machine="service_manager", fields={"d": 4}) == (200, said)
-            assert calls.pop() == (lease, "service_manager", "close", {"d": 4})
-            assert await ask(tell, event="left", machine="guest[0]") == (200, {**said, "machine": "guest[0]"})
-            assert calls.pop() == (lease, "guest[0]", "left", {})
-            for place, body, words in (
-                (tell, {"event": "clse"}, f"no machine of {lease} here takes 'clse'; did you mean close? (service_man"),
-                (tell, {"event": "broken"}, f"no machine of {lease} here takes 'broken'"),
-                (tell, {"event": "close", "machine": "guest[0]"}, f"no machine of {lease} here takes 'close'"),
-                (
-                    tell,
-                    {"event": "close", "machine": "gest[0]"},
-                    f"{lease} has no machine 'gest[0]' here; did you",
-                ),
-                ("/leases/tenant:9/tell", {"event": "close"}, "there is no lease or run tenant:9 here"),
-                ("/leases/-/tell", {"event": "close"}, "there is no lease or run - here"),
-            ):
-                status, answer = await ask(place, **body)
-                assert (status, answer["error"][: len(words)]) == (404, words)
-            assert calls == []
-
-    asyncio.run(run())
+        tell = f"/leases/{lease}/tell"
+        said = {"machine": "service_manager", "kind": "taken", "transition": "a/b#c", "reason": "why"}
+        assert await ask(tell, event="close") == (200, said)
+        assert calls.pop() == (lease, "service_manager", "close", {})
+        assert await ask(tell, event="close", machine="service_manager", fields={"d": 4}) == (200, said)
+        assert calls.pop() == (lease, "service_manager", "close", {"d": 4})
+        assert await ask(tell, event="left", machine="guest[0]") == (200, {**said, "machine": "guest[0]"})
+        assert calls.pop() == (lease, "guest[0]", "left", {})
+        for place, body, words in (
+            (tell, {"event": "clse"}, f"no machine of {lease} here takes 'clse'; did you mean close? (service_man"),
+            (tell, {"event": "broken"}, f"no machine of {lease} here takes 'broken'"),
+            (tell, {"event": "close", "machine": "guest[0]"}, f"no machine of {lease} here takes 'close'"),
+            (
+                tell,
+                {"event": "close", "machine": "gest[0]"},
+                f"{lease} has no machine 'gest[0]' here; did you",
+            ),
+            ("/leases/tenant:9/tell", {"event": "close"}, "there is no lease or run tenant:9 here"),
+            ("/leases/-/tell", {"event": "close"}, "there is no lease or run - here"),
+        ):
+            status, answer = await ask(place, **body)
+            assert (status, answer["error"][: len(words)]) == (404, words)
+        assert calls == []
 
 
 @pytest.mark.parametrize(("raised", "status", "words"), [
@@ -278,184 +276,166 @@ def test_while_the_disk_is_full_what_grows_is_refused_and_nothing_else(place: st
     heard(story, tmp_path)
 
 
-def test_while_the_store_is_broken_only_the_actor_and_its_metrics_are_told(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with Cluster(2) as c:
-            socket = ControlSocket(c.site, Views(c.site, c.system, History(), 1.0), lambda: (b"m 1\n", "text/plain"))
-            await socket.start(tmp_path / "a.sock")
+async def test_while_the_store_is_broken_only_the_actor_and_its_metrics_are_told(tmp_path: Path) -> None:
+    async with Cluster(2) as c:
+        socket = ControlSocket(c.site, Views(c.site, c.system, History(), 1.0), lambda: (b"m 1\n", "text/plain"))
+        await socket.start(tmp_path / "a.sock")
 
-            async def ask(place: str) -> tuple[int, Any]:
-                return await asyncio.to_thread(raw, tmp_path / "a.sock", "GET", place, None)
+        async def ask(place: str) -> tuple[int, Any]:
+            return await asyncio.to_thread(raw, tmp_path / "a.sock", "GET", place, None)
 
-            places = ("/about", "/metrics", "/leases", "/units", "/states", "/events", "/events/state")
-            assert [(await ask(place))[0] for place in places] == [200] * 7
-            c.site.running = False
-            assert [(await ask(place))[0] for place in places] == [200, 200, 503, 503, 503, 503, 503]
-            assert (await ask("/metrics"))[1] == b"m 1\n"
-            c.site.running = True
-            await socket.close()
-            await socket.close()
-            assert not (tmp_path / "a.sock").exists()
-            bare = ControlSocket(c.site, Views(c.site, c.system, History(), 1.0))
-            await bare.start(tmp_path / "a.sock")
-            assert await ask("/metrics") == (404, {"error": "this actor has no metrics"})
-            await bare.close()
-
-    asyncio.run(run())
+        places = ("/about", "/metrics", "/leases", "/units", "/states", "/events", "/events/state")
+        assert [(await ask(place))[0] for place in places] == [200] * 7
+        c.site.running = False
+        assert [(await ask(place))[0] for place in places] == [200, 200, 503, 503, 503, 503, 503]
+        assert (await ask("/metrics"))[1] == b"m 1\n"
+        c.site.running = True
+        await socket.close()
+        await socket.close()
+        assert not (tmp_path / "a.sock").exists()
+        bare = ControlSocket(c.site, Views(c.site, c.system, History(), 1.0))
+        await bare.start(tmp_path / "a.sock")
+        assert await ask("/metrics") == (404, {"error": "this actor has no metrics"})
+        await bare.close()
 
 
 # What is told
 
 
-def test_an_actor_tells_of_itself_as_it_is(tmp_path: Path) -> None:
+async def test_an_actor_tells_of_itself_as_it_is(tmp_path: Path) -> None:
     """Each value next to the part of the actor that it is of."""
-
-    async def run() -> None:
-        async with Cluster(2) as c, listening(c.site, c.system, tmp_path / "a.sock") as ask:
-            await c.lease(1, until=50)
-            await c.advance(3)
-            for actor in c.actors.values():
-                views = Views(actor, c.system, History(), 2.5)
-                told = views.about()
-                roles = {"tenant": ["service_manager"], "broker": ["broker"], "site": ["authority"]}
-                assert told == {
-                    "name": actor.identity.name, "roles": roles[actor.identity.name], "system": "lease",
-                    "spec_digest": c.program.digest, "agreement": actor.codec.agreement,
-                    "constants": dict(c.program.constants), "address": actor.codec.address, "epoch": 1,
-                    "running": True, "low": "", "now": 3, "tick_seconds": 2.5,
-                    "machines": len(actor.table.instances), "units": 2 if actor is c.site else 0,
-                    "messages_waiting": len(actor.outbox),
-                    "messages_on_their_way": dict(actor.outbox.on_their_way()),
-                    "handlers_at_work": actor.calls.under_way(), "counts": dict(actor.counts),
-                    "takes_demands": actor is c.tenant,
-                }  # fmt: skip
-                assert told["machines"] > 0
-            assert (await ask("get", "about"))["name"] == "site"
-            assert await ask("get", "states") == {"authority": {"active": 1}, "unit": {"active": 1}}
-
-    asyncio.run(run())
+    async with Cluster(2) as c, listening(c.site, c.system, tmp_path / "a.sock") as ask:
+        await c.lease(1, until=50)
+        await c.advance(3)
+        for actor in c.actors.values():
+            views = Views(actor, c.system, History(), 2.5)
+            told = views.about()
+            roles = {"tenant": ["service_manager"], "broker": ["broker"], "site": ["authority"]}
+            assert told == {
+                "name": actor.identity.name, "roles": roles[actor.identity.name], "system": "lease",
+                "spec_digest": c.program.digest, "agreement": actor.codec.agreement,
+                "constants": dict(c.program.constants), "address": actor.codec.address, "epoch": 1,
+                "running": True, "low": "", "now": 3, "tick_seconds": 2.5,
+                "machines": len(actor.table.instances), "units": 2 if actor is c.site else 0,
+                "messages_waiting": len(actor.outbox),
+                "messages_on_their_way": dict(actor.outbox.on_their_way()),
+                "handlers_at_work": actor.calls.under_way(), "counts": dict(actor.counts),
+                "takes_demands": actor is c.tenant,
+            }  # fmt: skip
+            assert told["machines"] > 0
+        assert (await ask("get", "about"))["name"] == "site"
+        assert await ask("get", "states") == {"authority": {"active": 1}, "unit": {"active": 1}}
 
 
-def test_a_machine_in_short_is_its_record(tmp_path: Path) -> None:
+async def test_a_machine_in_short_is_its_record(tmp_path: Path) -> None:
     """Each field of each machine of several leases, next to its record; and what is wanted and has not begun."""
-
-    async def run() -> None:
-        async with Cluster(2) as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
-            for units, until in ((1, 50), (1, 4)):
-                await c.lease(units, until=until)
-            await c.advance(8)
-            del c.tenant.environment.peers["broker"]  # type: ignore[attr-defined]
-            await c.tenant.command("service_manager", "demand", "tenant:5", 1, 90, 10)
-            await c.settle()
-            rows = await ask("get", "leases")
-            assert [(row["lease"], row["machine"], row["state"]) for row in rows] == [
-                ("tenant:1", "service_manager", "active"), ("tenant:2", "service_manager", "closed"),
-                ("tenant:5", "", "not begun"),
-            ]  # fmt: skip
-            assert rows[2] == {
-                "lease": "tenant:5", "actor": "tenant", "machine": "", "state": "not begun", "since": None,
-                "over": False, "asks": [], "data": {}, "times": [],
-            }  # fmt: skip
-            assert [row["over"] for row in rows] == [False, True, False]
-            for row in rows[:2]:
-                held = c.tenant.table.instances[RecordKey(row["lease"], row["machine"])]
-                core = held.core
-                own = {
-                    f.name: to_plain(f.type, held.record[at])
-                    for at, f in enumerate(core.fields, core.data_at)
-                    if not c.system.roles[core.role].data[f.name].captured
-                }
-                assert row["data"] == own
-                assert row["since"] == held.metadata["since"]
-                assert row["actor"] == "tenant"
-                assert row["times"] == [f.name for f in core.fields if str(f.type) == "time"]
-            words = "nobody was named to play broker for tenant:5; `leasehold close tenant:5` withdraws it"
-            with pytest.raises(NotFound, match=f"tenant:5 has not begun: {words}"):
-                await ask("get", "leases", "tenant:5")
-            with pytest.raises(NotFound, match="there is no lease or run tenant:6 here"):
-                await ask("get", "leases", "tenant:6")
-            c.tenant.upcalls.unbegun = lambda: {"tenant:6": ""}  # type: ignore[method-assign]
-            with pytest.raises(NotFound, match="tenant:6 has not begun; `leasehold close tenant:6` withdraws it"):
-                await ask("get", "leases", "tenant:6")
-
-    asyncio.run(run())
+    async with Cluster(2) as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
+        for units, until in ((1, 50), (1, 4)):
+            await c.lease(units, until=until)
+        await c.advance(8)
+        del c.tenant.environment.peers["broker"]  # type: ignore[attr-defined]
+        await c.tenant.command("service_manager", "demand", "tenant:5", 1, 90, 10)
+        await c.settle()
+        rows = await ask("get", "leases")
+        assert [(row["lease"], row["machine"], row["state"]) for row in rows] == [
+            ("tenant:1", "service_manager", "active"), ("tenant:2", "service_manager", "closed"),
+            ("tenant:5", "", "not begun"),
+        ]  # fmt: skip
+        assert rows[2] == {
+            "lease": "tenant:5", "actor": "tenant", "machine": "", "state": "not begun", "since": None,
+            "over": False, "asks": [], "data": {}, "times": [],
+        }  # fmt: skip
+        assert [row["over"] for row in rows] == [False, True, False]
+        for row in rows[:2]:
+            held = c.tenant.table.instances[RecordKey(row["lease"], row["machine"])]
+            core = held.core
+            own = {
+                f.name: to_plain(f.type, held.record[at])
+                for at, f in enumerate(core.fields, core.data_at)
+                if not c.system.roles[core.role].data[f.name].captured
+            }
+            assert row["data"] == own
+            assert row["since"] == held.metadata["since"]
+            assert row["actor"] == "tenant"
+            assert row["times"] == [f.name for f in core.fields if str(f.type) == "time"]
+        words = "nobody was named to play broker for tenant:5; `leasehold close tenant:5` withdraws it"
+        with pytest.raises(NotFound, match=f"tenant:5 has not begun: {words}"):
+            await ask("get", "leases", "tenant:5")
+        with pytest.raises(NotFound, match="there is no lease or run tenant:6 here"):
+            await ask("get", "leases", "tenant:6")
+        c.tenant.upcalls.unbegun = lambda: {"tenant:6": ""}  # type: ignore[method-assign]
+        with pytest.raises(NotFound, match="tenant:6 has not begun; `leasehold close tenant:6` withdraws it"):
+            await ask("get", "leases", "tenant:6")
 
 
-def test_a_lease_is_told_with_its_units_its_peers_and_its_ways_out(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with Cluster(2) as c, listening(c.site, c.system, tmp_path / "a.sock") as ask:
-            lease = await c.lease(2, until=50)
-            (told,) = await ask("get", "leases", lease)
-            assert (told["machine"], told["state"], told["peers"]) == (
-                "authority",
-                "active",
-                {"service_manager": "tenant"},
-            )
-            assert told["doc"] == c.system.roles["authority"].states["active"].doc.strip()
-            assert (told["wish"], told["undecided"], told["refused"], told["handlers"]) == (None, None, None, [])
-            assert [(u["unit"], u["state"], u["left"], u["handlers"]) for u in told["units"]] == [
-                ("unit-0", "active", None, []), ("unit-1", "active", None, [])
-            ]  # fmt: skip
-            facts = [await c.handler.probe(name) for name in ("unit-0", "unit-1")]
-            assert [unit["facts"] for unit in told["units"]] == facts
-            assert all(unit["since"] == 0 for unit in told["units"])
-            assert all(unit["doc"] == c.system.roles["unit"].states["active"].doc.strip() for unit in told["units"])
-            assert told["messages"] == []
-            short = {"lease", "actor", "machine", "state", "since", "over", "asks", "data", "times"}
-            assert {*told} == short | {
-                "doc", "shown", "peers", "wish", "undecided", "units", "messages", "refused", "handlers", "leaves",
-                "history",
-            }  # fmt: skip
-            assert all(
-                {*unit} == {"unit", "state", "since", "facts", "handlers", "doc", "left", "leaves", "history"}
-                for unit in told["units"]
-            )
-            ways = [[(way["event"], way["cause"]) for way in unit["leaves"]] for unit in told["units"]]
-            assert ways == [[("modify", "parent"), ("lost", "client"), ("teardown", "parent")]] * 2
-            assert {*told["shown"]} == {*told["data"]}
-            assert told["shown"]["end"] == str(told["data"]["end"])
-            (row, *_) = await ask("get", "units")
-            assert {*row} == short | {"unit", "doc", "shown", "facts", "left", "history"}
-            assert (row["lease"], row["facts"], row["shown"]["quarantined"]) == (lease, {"on": True}, "false")
-            left = {way["event"]: (way["from"], way["cause"]) for way in told["leaves"]}
-            assert left["tick"] == ("the clock", "timer")
-            assert left["close"] == ("service_manager", "message")
-            (wanted,) = Views(c.tenant, c.system, History(), 1.0).lease(lease)
-            assert (wanted["wish"]["units"], wanted["wish"]["until"]) == (2, 50)
-            assert wanted["peers"] == {"broker": "broker", "authority": "site"}
-            assert [unit["unit"] for unit in wanted["units"]] == ["guest[0]", "guest[1]"]
-
-    asyncio.run(run())
+async def test_a_lease_is_told_with_its_units_its_peers_and_its_ways_out(tmp_path: Path) -> None:
+    async with Cluster(2) as c, listening(c.site, c.system, tmp_path / "a.sock") as ask:
+        lease = await c.lease(2, until=50)
+        (told,) = await ask("get", "leases", lease)
+        assert (told["machine"], told["state"], told["peers"]) == (
+            "authority",
+            "active",
+            {"service_manager": "tenant"},
+        )
+        assert told["doc"] == c.system.roles["authority"].states["active"].doc.strip()
+        assert (told["wish"], told["undecided"], told["refused"], told["handlers"]) == (None, None, None, [])
+        assert [(u["unit"], u["state"], u["left"], u["handlers"]) for u in told["units"]] == [
+            ("unit-0", "active", None, []), ("unit-1", "active", None, [])
+        ]  # fmt: skip
+        facts = [await c.handler.probe(name) for name in ("unit-0", "unit-1")]
+        assert [unit["facts"] for unit in told["units"]] == facts
+        assert all(unit["since"] == 0 for unit in told["units"])
+        assert all(unit["doc"] == c.system.roles["unit"].states["active"].doc.strip() for unit in told["units"])
+        assert told["messages"] == []
+        short = {"lease", "actor", "machine", "state", "since", "over", "asks", "data", "times"}
+        assert {*told} == short | {
+            "doc", "shown", "peers", "wish", "undecided", "units", "messages", "refused", "handlers", "leaves",
+            "history",
+        }  # fmt: skip
+        assert all(
+            {*unit} == {"unit", "state", "since", "facts", "handlers", "doc", "left", "leaves", "history"}
+            for unit in told["units"]
+        )
+        ways = [[(way["event"], way["cause"]) for way in unit["leaves"]] for unit in told["units"]]
+        assert ways == [[("modify", "parent"), ("lost", "client"), ("teardown", "parent")]] * 2
+        assert {*told["shown"]} == {*told["data"]}
+        assert told["shown"]["end"] == str(told["data"]["end"])
+        (row, *_) = await ask("get", "units")
+        assert {*row} == short | {"unit", "doc", "shown", "facts", "left", "history"}
+        assert (row["lease"], row["facts"], row["shown"]["quarantined"]) == (lease, {"on": True}, "false")
+        left = {way["event"]: (way["from"], way["cause"]) for way in told["leaves"]}
+        assert left["tick"] == ("the clock", "timer")
+        assert left["close"] == ("service_manager", "message")
+        (wanted,) = Views(c.tenant, c.system, History(), 1.0).lease(lease)
+        assert (wanted["wish"]["units"], wanted["wish"]["until"]) == (2, 50)
+        assert wanted["peers"] == {"broker": "broker", "authority": "site"}
+        assert [unit["unit"] for unit in wanted["units"]] == ["guest[0]", "guest[1]"]
 
 
-def test_a_message_that_is_under_way_is_told_as_it_is(tmp_path: Path) -> None:
+async def test_a_message_that_is_under_way_is_told_as_it_is(tmp_path: Path) -> None:
     """One that nobody takes, next to the outbox that has it; and one for which nobody is known."""
-
-    async def run() -> None:
-        async with Cluster(2) as c:
-            await c.kill("broker")
-            lease = await c.lease(1, until=50)
-            views = Views(c.tenant, c.system, History(), 1.0)
-            (told,) = views.lease(lease)
-            (pending,) = c.tenant.outbox.of(RecordKey(lease, "service_manager"))
-            (message,) = told["messages"]
-            again = message.pop("again_seconds")
-            assert message == {
-                "message": "ticket", "number": 1, "to": "broker", "times": pending.times, "taken": False,
-                "reason": pending.reason,
-            }  # fmt: skip
-            assert pending.times > 0
-            assert (again is None) == (pending.again is None)
-            assert again is None or 0 <= again < 60
-            held = c.tenant.table.instances[RecordKey(lease, "service_manager")]
-            position: Any = held.core.position("broker", 0, 0)
-            c.tenant.table.unaddressed[held.key] = {position}
-            assert views.lease(lease)[0]["messages"][1:] == [{
-                "message": "ticket", "number": 1, "to": "", "times": 0, "taken": False,
-                "reason": "nobody is known to play broker", "again_seconds": None,
-            }]  # fmt: skip
-
-    asyncio.run(run())
+    async with Cluster(2) as c:
+        await c.kill("broker")
+        lease = await c.lease(1, until=50)
+        views = Views(c.tenant, c.system, History(), 1.0)
+        (told,) = views.lease(lease)
+        (pending,) = c.tenant.outbox.of(RecordKey(lease, "service_manager"))
+        (message,) = told["messages"]
+        again = message.pop("again_seconds")
+        assert message == {
+            "message": "ticket", "number": 1, "to": "broker", "times": pending.times, "taken": False,
+            "reason": pending.reason,
+        }  # fmt: skip
+        assert pending.times > 0
+        assert (again is None) == (pending.again is None)
+        assert again is None or 0 <= again < 60
+        held = c.tenant.table.instances[RecordKey(lease, "service_manager")]
+        position: Any = held.core.position("broker", 0, 0)
+        c.tenant.table.unaddressed[held.key] = {position}
+        assert views.lease(lease)[0]["messages"][1:] == [{
+            "message": "ticket", "number": 1, "to": "", "times": 0, "taken": False,
+            "reason": "nobody is known to play broker", "again_seconds": None,
+        }]  # fmt: skip
 
 
 WAYS: dict[tuple[str, str], list[tuple[str, str, list[str], str, str, int | None]]] = {
@@ -512,72 +492,59 @@ def test_the_ways_out_of_a_state_are_those_of_the_specification(role: str, state
     assert found == WAYS[role, state]
 
 
-def test_a_unit_is_known_by_its_name_its_machine_and_its_number(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with Cluster(2) as c:
-            views = Views(c.site, c.system, History(), 1.0)
-            machines = [RecordKey("-", f"unit[{n}]") for n in range(2)]
-            assert views.unit_names == {f"unit-{n}": key for n, key in enumerate(machines)}
-            for n, key in enumerate(machines):
-                assert views.unit(f"unit-{n}") == views.unit(f"unit[{n}]") == views.unit(str(n)) == key
-            for name in ("", "2", "unit", "unit[2]", "unit-2", "[0]", "0]", "unit[0"):
-                assert views.unit(name) is None
-            assert Views(c.tenant, c.system, History(), 1.0).unit_names == {}
-
-    asyncio.run(run())
+async def test_a_unit_is_known_by_its_name_its_machine_and_its_number(tmp_path: Path) -> None:
+    async with Cluster(2) as c:
+        views = Views(c.site, c.system, History(), 1.0)
+        machines = [RecordKey("-", f"unit[{n}]") for n in range(2)]
+        assert views.unit_names == {f"unit-{n}": key for n, key in enumerate(machines)}
+        for n, key in enumerate(machines):
+            assert views.unit(f"unit-{n}") == views.unit(f"unit[{n}]") == views.unit(str(n)) == key
+        for name in ("", "2", "unit", "unit[2]", "unit-2", "[0]", "0]", "unit[0"):
+            assert views.unit(name) is None
+        assert Views(c.tenant, c.system, History(), 1.0).unit_names == {}
 
 
-def test_a_unit_s_facts_are_those_of_its_handler_or_else_those_that_were_kept(
+async def test_a_unit_s_facts_are_those_of_its_handler_or_else_those_that_were_kept(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A handler that fails or knows nothing of it costs nothing."""
+    async with Cluster(2) as c, listening(c.site, c.system, tmp_path / "a.sock") as ask:
+        lease, kept = await c.lease(1, until=50), {"on": True}
 
-    async def run() -> None:
-        async with Cluster(2) as c, listening(c.site, c.system, tmp_path / "a.sock") as ask:
-            lease, kept = await c.lease(1, until=50), {"on": True}
+        async def facts() -> Any:
+            return (await ask("get", "leases", lease))[0]["units"][0]["facts"]
 
-            async def facts() -> Any:
-                return (await ask("get", "leases", lease))[0]["units"][0]["facts"]
+        for found in ({"a": 1}, {}, None, OSError("no such bus"), TimeoutError()):
 
-            for found in ({"a": 1}, {}, None, OSError("no such bus"), TimeoutError()):
+            async def probe(unit: str, found: Any = found) -> Any:
+                assert unit == "unit-0"
+                if isinstance(found, Exception):
+                    raise found
+                return found
 
-                async def probe(unit: str, found: Any = found) -> Any:
-                    assert unit == "unit-0"
-                    if isinstance(found, Exception):
-                        raise found
-                    return found
-
-                c.handler.probe = probe
-                assert await facts() == (found if isinstance(found, dict) else kept)
-            said = [record.getMessage() for record in caplog.records if "probed" in record.getMessage()]
-            assert said == [
-                "unit unit-0 cannot be probed: no such bus", "unit unit-0 cannot be probed: TimeoutError"
-            ]  # fmt: skip
-
-    asyncio.run(run())
+            c.handler.probe = probe
+            assert await facts() == (found if isinstance(found, dict) else kept)
+        said = [record.getMessage() for record in caplog.records if "probed" in record.getMessage()]
+        assert said == [
+            "unit unit-0 cannot be probed: no such bus", "unit unit-0 cannot be probed: TimeoutError"
+        ]  # fmt: skip
 
 
 # The client
 
 
-def test_a_client_asks_for_each_name_as_it_is(tmp_path: Path) -> None:
+async def test_a_client_asks_for_each_name_as_it_is(tmp_path: Path) -> None:
     """Slashes, spaces and letters of any kind in a name of a place; nothing that was not given is sent."""
-
-    async def run() -> None:
-        async with Cluster(2) as c, listening(c.tenant, c.system, tmp_path / "a.sock"):
-            asked = Client(tmp_path / "a.sock")
-            for name in ("tenant:9", "a b", "é", "a?b", "a#b", "%41"):
-                with pytest.raises(NotFound) as caught:
-                    await asyncio.to_thread(asked.get, "leases", name)
-                assert str(caught.value) == f"there is no lease or run {name} here"
-            with pytest.raises(ClientError, match="`units` is missing") as refused:
-                await asyncio.to_thread(lambda: asked.post("demand", units=None, until=5, term=1))
-            assert type(refused.value) is ClientError
-            lease = (await asyncio.to_thread(lambda: asked.post("demand", units=1, until=50, term=10, type=None)))[
-                "lease"
-            ]
-            assert lease == "tenant:1"
-            assert await asyncio.to_thread(lambda: asked.read("events", after="0", limit="1")) != b""
-            assert await asyncio.to_thread(asked.read, "about") == b""  # that is JSON
-
-    asyncio.run(run())
+    async with Cluster(2) as c, listening(c.tenant, c.system, tmp_path / "a.sock"):
+        asked = Client(tmp_path / "a.sock")
+        for name in ("tenant:9", "a b", "é", "a?b", "a#b", "%41"):
+            with pytest.raises(NotFound) as caught:
+                await asyncio.to_thread(asked.get, "leases", name)
+            assert str(caught.value) == f"there is no lease or run {name} here"
+        with pytest.raises(ClientError, match="`units` is missing") as refused:
+            await asyncio.to_thread(lambda: asked.post("demand", units=None, until=5, term=1))
+        assert type(refused.value) is ClientError
+        lease = (await asyncio.to_thread(lambda: asked.post("demand", units=1, until=50, term=10, type=None)))["lease"]
+        assert lease == "tenant:1"
+        assert await asyncio.to_thread(lambda: asked.read("events", after="0", limit="1")) != b""
+        assert await asyncio.to_thread(asked.read, "about") == b""  # that is JSON

@@ -239,16 +239,13 @@ async def test_a_client_that_lacks_descriptors_does_not_blame_the_actor(tmp_path
         assert "is it running?" not in await asyncio.to_thread(ask)
 
 
-def test_a_body_that_does_not_come_keeps_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.real_time
+async def test_a_body_that_does_not_come_keeps_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("leasehold.impl.server.control.LIMITS", replace(LIMITS, body_seconds=0.2))
-
-    async def story() -> bytes:
-        async with ports(tmp_path) as (path, _):
-            reader, writer = await asyncio.open_unix_connection(path)
-            writer.write(b"POST /demand HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{")
-            async with asyncio.timeout(10):
-                found = await reader.readline()
-            writer.close()
-            return found
-
-    assert b" 408 " in asyncio.run(story())
+    async with ports(tmp_path) as (path, _):
+        reader, writer = await asyncio.open_unix_connection(path)
+        writer.write(b"POST /demand HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{")
+        async with asyncio.timeout(10):
+            found = await reader.readline()
+        writer.close()
+    assert b" 408 " in found

@@ -27,6 +27,8 @@ from leasehold.impl.store.store import (
     check_batch,
 )
 
+pytestmark = pytest.mark.real_time
+
 ONE, TWO = RecordKey("tenant:1", "authority"), RecordKey("tenant:1", "participant[2]")
 SHARED = pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
 DURABLE = pytest.mark.parametrize("place", ["sqlite", "postgresql", "mariadb"], indirect=True)
@@ -46,65 +48,52 @@ async def everything(store: Store) -> list[tuple[RecordKey, bytes]]:
     return [item async for item in store.records()]
 
 
-def test_what_was_committed_is_there_after_reopening(place: Any) -> None:
-    async def run() -> None:
-        async with opened(place) as store:
-            assert await everything(store) == []
-            assert await store.metadata() == {}
-            await store.commit(Batch(puts={TWO: b"2", ONE: b"\0\xff'\\"}, metadata={"clock": b"17"}))
-            assert await everything(store) == [(ONE, b"\0\xff'\\"), (TWO, b"2")]
-        async with opened(place) as store:
-            assert await everything(store) == [(ONE, b"\0\xff'\\"), (TWO, b"2")]
-            assert await store.metadata() == {"clock": b"17"}
-            assert all(isinstance(key, RecordKey) for key, _ in await everything(store))
-
-    asyncio.run(run())
+async def test_what_was_committed_is_there_after_reopening(place: Any) -> None:
+    async with opened(place) as store:
+        assert await everything(store) == []
+        assert await store.metadata() == {}
+        await store.commit(Batch(puts={TWO: b"2", ONE: b"\0\xff'\\"}, metadata={"clock": b"17"}))
+        assert await everything(store) == [(ONE, b"\0\xff'\\"), (TWO, b"2")]
+    async with opened(place) as store:
+        assert await everything(store) == [(ONE, b"\0\xff'\\"), (TWO, b"2")]
+        assert await store.metadata() == {"clock": b"17"}
+        assert all(isinstance(key, RecordKey) for key, _ in await everything(store))
 
 
 @DURABLE
 @pytest.mark.parametrize("read", ["_page", "_metadata"])
-def test_what_was_changed_under_it_is_refused(place: Any, read: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_was_changed_under_it_is_refused(place: Any, read: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bit that is not as it was written; the last one of a value, which no driver looks at."""
+    async with opened(place) as store:
+        await store.commit(Batch(puts={ONE: b"1"}, metadata={"clock": b"17"}))
+        kept = getattr(store, read)
 
-    async def run() -> None:
-        async with opened(place) as store:
-            await store.commit(Batch(puts={ONE: b"1"}, metadata={"clock": b"17"}))
-            kept = getattr(store, read)
+        async def damaged(*arguments: Any) -> list[tuple[Any, ...]]:
+            return [(*key, bytes([*value[:-1], value[-1] ^ 1])) for *key, value in await kept(*arguments)]
 
-            async def damaged(*arguments: Any) -> list[tuple[Any, ...]]:
-                return [(*key, bytes([*value[:-1], value[-1] ^ 1])) for *key, value in await kept(*arguments)]
-
-            monkeypatch.setattr(store, read, damaged)
-            with pytest.raises(StoreError, match="is damaged"):
-                await (everything(store) if read == "_page" else store.metadata())
-
-    asyncio.run(run())
+        monkeypatch.setattr(store, read, damaged)
+        with pytest.raises(StoreError, match="is damaged"):
+            await (everything(store) if read == "_page" else store.metadata())
 
 
-def test_a_later_commit_overwrites_and_drops(place: Any) -> None:
-    async def run() -> None:
-        async with opened(place) as store:
-            await store.commit(Batch(puts={ONE: b"old", TWO: b"2"}, metadata={"a": b"1", "b": b"1"}))
-            await store.commit(
-                Batch(puts={ONE: b""}, drops=[TWO, RecordKey("never", "there")], metadata={"a": b"", "c": b"3"})
-            )
-            assert await everything(store) == [(ONE, b"")]  # an empty record is a record
-            assert await store.metadata() == {"b": b"1", "c": b"3"}  # an empty word is none
-            await store.commit(Batch(drops={ONE}, metadata={"b": b"", "c": b"", "d": b""}))
-            assert await everything(store) == []
-            assert await store.metadata() == {}
-
-    asyncio.run(run())
+async def test_a_later_commit_overwrites_and_drops(place: Any) -> None:
+    async with opened(place) as store:
+        await store.commit(Batch(puts={ONE: b"old", TWO: b"2"}, metadata={"a": b"1", "b": b"1"}))
+        await store.commit(
+            Batch(puts={ONE: b""}, drops=[TWO, RecordKey("never", "there")], metadata={"a": b"", "c": b"3"})
+        )
+        assert await everything(store) == [(ONE, b"")]  # an empty record is a record
+        assert await store.metadata() == {"b": b"1", "c": b"3"}  # an empty word is none
+        await store.commit(Batch(drops={ONE}, metadata={"b": b"", "c": b"", "d": b""}))
+        assert await everything(store) == []
+        assert await store.metadata() == {}
 
 
-def test_an_empty_batch_changes_nothing(place: Any) -> None:
-    async def run() -> None:
-        async with opened(place) as store:
-            await store.commit(Batch(puts={ONE: b"1"}))
-            await store.commit(Batch())
-            assert await everything(store) == [(ONE, b"1")]
-
-    asyncio.run(run())
+async def test_an_empty_batch_changes_nothing(place: Any) -> None:
+    async with opened(place) as store:
+        await store.commit(Batch(puts={ONE: b"1"}))
+        await store.commit(Batch())
+        assert await everything(store) == [(ONE, b"1")]
 
 
 WEIRD = [
@@ -134,21 +123,17 @@ WEIRD = [
 ]
 
 
-def test_any_text_without_nul_is_a_key_and_order_is_that_of_characters(place: Any) -> None:
+async def test_any_text_without_nul_is_a_key_and_order_is_that_of_characters(place: Any) -> None:
     keys = [RecordKey(lease, machine) for lease in WEIRD for machine in WEIRD] + [
         RecordKey("é" * (LEASE_BYTES // 2), "authority")
     ]
-
-    async def run() -> None:
-        async with opened(place) as store:
-            await store.commit(Batch(puts={key: repr(key).encode() for key in keys}))
-            assert await everything(store) == [(key, repr(key).encode()) for key in sorted(keys)]
-            words = {word: word.encode() for word in WEIRD if word}
-            await store.commit(Batch(metadata=words, drops=keys[::2]))
-            assert await store.metadata() == words
-            assert [key for key, _ in await everything(store)] == sorted(keys[1::2])
-
-    asyncio.run(run())
+    async with opened(place) as store:
+        await store.commit(Batch(puts={key: repr(key).encode() for key in keys}))
+        assert await everything(store) == [(key, repr(key).encode()) for key in sorted(keys)]
+        words = {word: word.encode() for word in WEIRD if word}
+        await store.commit(Batch(metadata=words, drops=keys[::2]))
+        assert await store.metadata() == words
+        assert [key for key, _ in await everything(store)] == sorted(keys[1::2])
 
 
 @pytest.mark.parametrize(
@@ -168,18 +153,15 @@ def test_any_text_without_nul_is_a_key_and_order_is_that_of_characters(place: An
     ],
     ids=lambda value: value[:30] if isinstance(value, str) else "",
 )
-def test_what_fits_no_store_is_refused_and_breaks_nothing(place: Any, batch: Batch, complaint: str) -> None:
-    async def run() -> None:
-        async with opened(place) as store:
-            await store.commit(Batch(puts={ONE: b"0", TWO: b"0"}))
-            with pytest.raises(Unfit) as caught:
-                await store.commit(Batch({TWO: b"9", **batch.puts}, batch.drops, {"w": b"9", **batch.metadata}))
-            assert complaint in caught.value.reason
-            assert caught.value.remedy
-            assert await everything(store) == [(ONE, b"0"), (TWO, b"0")]
-            assert await store.metadata() == {}
-
-    asyncio.run(run())
+async def test_what_fits_no_store_is_refused_and_breaks_nothing(place: Any, batch: Batch, complaint: str) -> None:
+    async with opened(place) as store:
+        await store.commit(Batch(puts={ONE: b"0", TWO: b"0"}))
+        with pytest.raises(Unfit) as caught:
+            await store.commit(Batch({TWO: b"9", **batch.puts}, batch.drops, {"w": b"9", **batch.metadata}))
+        assert complaint in caught.value.reason
+        assert caught.value.remedy
+        assert await everything(store) == [(ONE, b"0"), (TWO, b"0")]
+        assert await store.metadata() == {}
 
 
 TEXTS: list[tuple[Any, str]] = [
@@ -245,429 +227,348 @@ def test_an_actor_needs_a_name_that_can_be_kept(place: Any, owner: str) -> None:
         asyncio.run(place.store().open(owner))
 
 
-def test_values_of_several_megabytes(place: Any) -> None:
+async def test_values_of_several_megabytes(place: Any) -> None:
     large = bytes(range(256)) * (VALUE_BYTES // 256)
-
-    async def run() -> None:
-        async with opened(place) as store:
-            await store.commit(Batch(puts={ONE: large, TWO: large[::-1]}, metadata={"large": large}))
-        async with opened(place) as store:
-            assert await everything(store) == [(ONE, large), (TWO, large[::-1])]
-            assert await store.metadata() == {"large": large}
-
-    asyncio.run(run())
+    async with opened(place) as store:
+        await store.commit(Batch(puts={ONE: large, TWO: large[::-1]}, metadata={"large": large}))
+    async with opened(place) as store:
+        assert await everything(store) == [(ONE, large), (TWO, large[::-1])]
+        assert await store.metadata() == {"large": large}
 
 
-def test_many_records_in_one_batch_and_reading_them(place: Any) -> None:
+async def test_many_records_in_one_batch_and_reading_them(place: Any) -> None:
     """More than one page of a reader, and more than one statement of a writer."""
     records = {RecordKey(f"tenant:{n}", "authority"): b"%d" % n * 100 for n in range(3500)}
-
-    async def run() -> None:
-        async with opened(place) as store:
-            await store.commit(Batch(puts=records))
-            assert await everything(store) == sorted(records.items())
-            await store.commit(Batch(drops=list(records)[500:]))  # what is left is one page exactly, and half of one
-            assert await everything(store) == sorted(list(records.items())[:500])
-            await store.commit(Batch(puts=dict(list(records.items())[:1000])))
-            assert await everything(store) == sorted(list(records.items())[:1000])
-
-    asyncio.run(run())
+    async with opened(place) as store:
+        await store.commit(Batch(puts=records))
+        assert await everything(store) == sorted(records.items())
+        await store.commit(Batch(drops=list(records)[500:]))  # what is left is one page exactly, and half of one
+        assert await everything(store) == sorted(list(records.items())[:500])
+        await store.commit(Batch(puts=dict(list(records.items())[:1000])))
+        assert await everything(store) == sorted(list(records.items())[:1000])
 
 
-def test_a_reader_may_stop_half_way_and_commits_may_come_in_between(place: Any) -> None:
+async def test_a_reader_may_stop_half_way_and_commits_may_come_in_between(place: Any) -> None:
     records = {RecordKey(f"tenant:{n:04}", "authority"): b"1" for n in range(2500)}
     last = max(records)
-
-    async def run() -> None:
-        async with opened(place) as store:
-            await store.commit(Batch(puts=records))
-            async for _ in store.records():
-                break
-            seen = {}
-            async for key, body in store.records():
-                if not seen:
-                    await store.commit(Batch(puts={last: b"2"}, drops=[min(records)]))
-                seen[key] = body
-            assert seen == {**records, last: b"2"}
-            assert await everything(store) == sorted({**records, last: b"2"}.items())[1:]
-
-    asyncio.run(run())
+    async with opened(place) as store:
+        await store.commit(Batch(puts=records))
+        async for _ in store.records():
+            break
+        seen = {}
+        async for key, body in store.records():
+            if not seen:
+                await store.commit(Batch(puts={last: b"2"}, drops=[min(records)]))
+            seen[key] = body
+        assert seen == {**records, last: b"2"}
+        assert await everything(store) == sorted({**records, last: b"2"}.items())[1:]
 
 
-def test_tasks_of_one_actor_take_turns(place: Any) -> None:
-    async def run() -> None:
-        async with opened(place) as store:
-            commits = [store.commit(Batch(puts={RecordKey(f"tenant:{n}", "m"): b"%d" % n})) for n in range(20)]
-            await asyncio.gather(*commits, store.metadata(), everything(store))
-            assert len(await everything(store)) == 20
-
-    asyncio.run(run())
+async def test_tasks_of_one_actor_take_turns(place: Any) -> None:
+    async with opened(place) as store:
+        commits = [store.commit(Batch(puts={RecordKey(f"tenant:{n}", "m"): b"%d" % n})) for n in range(20)]
+        await asyncio.gather(*commits, store.metadata(), everything(store))
+        assert len(await everything(store)) == 20
 
 
-def test_epochs_rise_with_each_opening(place: Any) -> None:
-    async def run() -> None:
-        store = place.store()
-        epochs = [await store.open("site"), await store.open("site")]  # opening an open store gives it up first
-        await store.close()
-        epochs.append(await store.open("site"))
-        await store.close()
-        other = place.store()
-        epochs.append(await other.open("site"))
-        await other.close()
-        assert epochs == sorted(set(epochs))
-        assert epochs[0] > 0
-
-    asyncio.run(run())
+async def test_epochs_rise_with_each_opening(place: Any) -> None:
+    store = place.store()
+    epochs = [await store.open("site"), await store.open("site")]  # opening an open store gives it up first
+    await store.close()
+    epochs.append(await store.open("site"))
+    await store.close()
+    other = place.store()
+    epochs.append(await other.open("site"))
+    await other.close()
+    assert epochs == sorted(set(epochs))
+    assert epochs[0] > 0
 
 
-def test_a_second_owner_is_kept_out_while_the_first_lives(place: Any) -> None:
-    async def run() -> None:
-        async with opened(place) as first:
-            second = place.store(patience=0)
-            with pytest.raises(Busy, match="in use by another copy of the actor 'site'") as caught:
-                await second.open("site")
-            assert caught.value.remedy.startswith("stop that copy" if place.durable else "stop the other copy")
-            await second.close()
-            await first.commit(Batch(puts={ONE: b"1"}))
-            with pytest.raises(Busy):  # who was kept out has not opened the door by going
-                await second.open("site")
-        await second.open("site")
-        assert await everything(second) == [(ONE, b"1")]
+async def test_a_second_owner_is_kept_out_while_the_first_lives(place: Any) -> None:
+    async with opened(place) as first:
+        second = place.store(patience=0)
+        with pytest.raises(Busy, match="in use by another copy of the actor 'site'") as caught:
+            await second.open("site")
+        assert caught.value.remedy.startswith("stop that copy" if place.durable else "stop the other copy")
         await second.close()
+        await first.commit(Batch(puts={ONE: b"1"}))
+        with pytest.raises(Busy):  # who was kept out has not opened the door by going
+            await second.open("site")
+    await second.open("site")
+    assert await everything(second) == [(ONE, b"1")]
+    await second.close()
 
-    asyncio.run(run())
 
-
-def test_who_lost_the_store_to_a_newer_owner_changes_nothing(place: Any) -> None:
+async def test_who_lost_the_store_to_a_newer_owner_changes_nothing(place: Any) -> None:
     """Where the lock was lost with its owner alive, the epoch holds."""
-
-    async def run() -> None:
-        async with opened(place) as old:
-            await old.commit(Batch(puts={ONE: b"old"}, metadata={"w": b"old"}))
-            await place.lose_lock(old)
-            async with opened(place) as new:
-                await new.commit(Batch(puts={TWO: b"new"}))
-                late = Batch(puts={ONE: b"late"}, drops=[TWO], metadata={"w": b"late"})
-                for _ in range(2):  # and it stays so
-                    with pytest.raises(Fenced, match="newer owner, of epoch") as caught:
-                        await old.commit(late)
-                    assert caught.value.remedy == "stop this copy of the actor"
-                for attempt in (old.metadata(), everything(old)):
-                    with pytest.raises(Fenced):
-                        await attempt
-                await new.commit(Batch())
-                assert await everything(new) == [(ONE, b"old"), (TWO, b"new")]
-                assert await new.metadata() == {"w": b"old"}
-
-    asyncio.run(run())
+    async with opened(place) as old:
+        await old.commit(Batch(puts={ONE: b"old"}, metadata={"w": b"old"}))
+        await place.lose_lock(old)
+        async with opened(place) as new:
+            await new.commit(Batch(puts={TWO: b"new"}))
+            late = Batch(puts={ONE: b"late"}, drops=[TWO], metadata={"w": b"late"})
+            for _ in range(2):  # and it stays so
+                with pytest.raises(Fenced, match="newer owner, of epoch") as caught:
+                    await old.commit(late)
+                assert caught.value.remedy == "stop this copy of the actor"
+            for attempt in (old.metadata(), everything(old)):
+                with pytest.raises(Fenced):
+                    await attempt
+            await new.commit(Batch())
+            assert await everything(new) == [(ONE, b"old"), (TWO, b"new")]
+            assert await new.metadata() == {"w": b"old"}
 
 
 @SHARED
-def test_an_actor_that_is_no_longer_in_the_database_is_fenced(place: Any) -> None:
+async def test_an_actor_that_is_no_longer_in_the_database_is_fenced(place: Any) -> None:
     """Somebody has removed it: what it would write would be nobody's."""
+    async with opened(place) as store:
+        await store.commit(Batch(puts={ONE: b"1"}))
+        await place.ask("DELETE FROM leasehold_actor")
+        with pytest.raises(Fenced, match=r"is no longer ours \(epoch 1\): its actor is no longer in it"):
+            await store.commit(Batch(puts={TWO: b"2"}))
+        with pytest.raises(Fenced):
+            await store.commit(Batch())
 
-    async def run() -> None:
-        async with opened(place) as store:
-            await store.commit(Batch(puts={ONE: b"1"}))
-            await place.ask("DELETE FROM leasehold_actor")
-            with pytest.raises(Fenced, match=r"is no longer ours \(epoch 1\): its actor is no longer in it"):
-                await store.commit(Batch(puts={TWO: b"2"}))
+
+async def test_even_an_empty_batch_tells_who_was_fenced(place: Any) -> None:
+    async with opened(place) as old:
+        await place.lose_lock(old)
+        async with opened(place):
             with pytest.raises(Fenced):
-                await store.commit(Batch())
-
-    asyncio.run(run())
+                await old.commit(Batch())
 
 
-def test_even_an_empty_batch_tells_who_was_fenced(place: Any) -> None:
-    async def run() -> None:
-        async with opened(place) as old:
-            await place.lose_lock(old)
-            async with opened(place):
-                with pytest.raises(Fenced):
-                    await old.commit(Batch())
-
-    asyncio.run(run())
-
-
-def test_after_an_error_the_store_is_broken_until_it_is_opened_again(place: Any) -> None:
+async def test_after_an_error_the_store_is_broken_until_it_is_opened_again(place: Any) -> None:
     """The failed batch is whole or not there; what was acknowledged before is there."""
     failing = {RecordKey(f"tenant:{n}", "m"): b"x" * 5000 for n in range(50)}
-
-    async def run() -> None:
-        async with opened(place) as store:
-            await store.commit(Batch(puts={ONE: b"1"}, metadata={"w": b"1"}))
-            with await place.fail(store):
-                with pytest.raises(StoreError) as caught:
-                    await store.commit(Batch(puts=failing, drops=[ONE], metadata={"w": b"2"}))
-                assert type(caught.value) is Transient
-                assert caught.value.remedy
-            for attempt in (store.commit(Batch()), store.metadata(), everything(store)):
-                with pytest.raises(Broken, match="broken since an earlier error") as broken:
-                    await attempt
-                assert caught.value.reason in broken.value.reason
-            await store.open("site")
-            assert await everything(store) == [(ONE, b"1")]
-            assert await store.metadata() == {"w": b"1"}
-            await store.commit(Batch(puts=failing))
-            assert len(await everything(store)) == 51
-
-    asyncio.run(run())
+    async with opened(place) as store:
+        await store.commit(Batch(puts={ONE: b"1"}, metadata={"w": b"1"}))
+        with await place.fail(store):
+            with pytest.raises(StoreError) as caught:
+                await store.commit(Batch(puts=failing, drops=[ONE], metadata={"w": b"2"}))
+            assert type(caught.value) is Transient
+            assert caught.value.remedy
+        for attempt in (store.commit(Batch()), store.metadata(), everything(store)):
+            with pytest.raises(Broken, match="broken since an earlier error") as broken:
+                await attempt
+            assert caught.value.reason in broken.value.reason
+        await store.open("site")
+        assert await everything(store) == [(ONE, b"1")]
+        assert await store.metadata() == {"w": b"1"}
+        await store.commit(Batch(puts=failing))
+        assert len(await everything(store)) == 51
 
 
 @SHARED
-def test_a_cancelled_commit_breaks_the_store(place: Any) -> None:
+async def test_a_cancelled_commit_breaks_the_store(place: Any) -> None:
     """Nobody knows how far it came; so it must not go on as if nothing had been. (The others never wait half way.)"""
-
-    async def run() -> None:
-        async with opened(place) as store:
-            commit = asyncio.ensure_future(store.commit(Batch(puts={ONE: b"1"})))
-            while not store._turn.locked():
-                await asyncio.sleep(0)
-            commit.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await commit
-            with pytest.raises(Broken):
-                await store.commit(Batch())
-            await store.open("site")
-            assert await everything(store) in ([], [(ONE, b"1")])
-
-    asyncio.run(run())
-
-
-def test_a_store_that_is_not_open_refuses_everything_and_closes_twice(place: Any) -> None:
-    async def run() -> None:
-        store = place.store()
-        await store.close()
+    async with opened(place) as store:
+        commit = asyncio.ensure_future(store.commit(Batch(puts={ONE: b"1"})))
+        while not store._turn.locked():
+            await asyncio.sleep(0)
+        commit.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await commit
+        with pytest.raises(Broken):
+            await store.commit(Batch())
         await store.open("site")
-        await store.close()
-        await store.close()
-        for attempt in (store.commit(Batch()), store.metadata(), everything(store)):
-            with pytest.raises(StoreError, match="is not open; open it first"):
-                await attempt
-
-    asyncio.run(run())
+        assert await everything(store) in ([], [(ONE, b"1")])
 
 
-@DURABLE
-def test_a_store_of_a_newer_version_is_refused_and_stays_as_it_was(place: Any) -> None:
-    async def run() -> None:
-        async with opened(place) as store:
-            await store.commit(Batch(puts={ONE: b"1"}))
-        await place.make_newer()
-        for _ in range(2):
-            with pytest.raises(StoreError, match=r"newer Leasehold.*version 99.*run the newer Leasehold"):
-                await store.open("site")
-        await store.close()
-
-    asyncio.run(run())
+async def test_a_store_that_is_not_open_refuses_everything_and_closes_twice(place: Any) -> None:
+    store = place.store()
+    await store.close()
+    await store.open("site")
+    await store.close()
+    await store.close()
+    for attempt in (store.commit(Batch()), store.metadata(), everything(store)):
+        with pytest.raises(StoreError, match="is not open; open it first"):
+            await attempt
 
 
 @DURABLE
-def test_the_layout_s_version_is_what_it_was_and_the_next_one_is_refused(place: Any) -> None:
+async def test_a_store_of_a_newer_version_is_refused_and_stays_as_it_was(place: Any) -> None:
+    async with opened(place) as store:
+        await store.commit(Batch(puts={ONE: b"1"}))
+    await place.make_newer()
+    for _ in range(2):
+        with pytest.raises(StoreError, match=r"newer Leasehold.*version 99.*run the newer Leasehold"):
+            await store.open("site")
+    await store.close()
+
+
+@DURABLE
+async def test_the_layout_s_version_is_what_it_was_and_the_next_one_is_refused(place: Any) -> None:
     """A store goes on under a newer Leasehold, and under this one if its layout is of this version."""
     version = 3 if place.kind == "sqlite" else 2
-
-    async def run() -> None:
-        async with opened(place) as store:
-            await store.commit(Batch(puts={ONE: b"1"}))
-        await place.make_newer(version + 1)
-        with pytest.raises(StoreError, match=f"its layout is version {version + 1}, and this one knows {version}"):
-            await place.store().open("site")
-        await place.make_newer(version)
-        async with opened(place) as store:
-            assert await everything(store) == [(ONE, b"1")]
-
-    asyncio.run(run())
+    async with opened(place) as store:
+        await store.commit(Batch(puts={ONE: b"1"}))
+    await place.make_newer(version + 1)
+    with pytest.raises(StoreError, match=f"its layout is version {version + 1}, and this one knows {version}"):
+        await place.store().open("site")
+    await place.make_newer(version)
+    async with opened(place) as store:
+        assert await everything(store) == [(ONE, b"1")]
 
 
 @SHARED
 @pytest.mark.parametrize("page", [1, 1000])
-def test_actors_who_share_a_database_do_not_see_each_other(
+async def test_actors_who_share_a_database_do_not_see_each_other(
     place: Any, page: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever page of its records one reads."""
     for module in (owned, postgresql, mariadb):
         monkeypatch.setattr(module, "PAGE", page)
 
-    async def run() -> None:
-        async with opened(place, "broker") as broker, opened(place, "site") as site:
-            await asyncio.gather(
-                broker.commit(Batch(puts={ONE: b"broker"}, metadata={"w": b"broker"})),
-                site.commit(Batch(puts={ONE: b"site", TWO: b"site"}, metadata={"w": b"site"})),
-            )
-            assert await everything(broker) == [(ONE, b"broker")]
-            assert await everything(site) == [(ONE, b"site"), (TWO, b"site")]
-            await broker.commit(Batch(drops=[ONE, TWO]))
-            await site.commit(Batch(drops=[ONE]))
-            assert await everything(broker) == []
-            assert await everything(site) == [(TWO, b"site")]
-            await broker.commit(Batch(puts={ONE: b"broker"}))
-            assert await broker.metadata() == {"w": b"broker"}
-
-    asyncio.run(run())
+    async with opened(place, "broker") as broker, opened(place, "site") as site:
+        await asyncio.gather(
+            broker.commit(Batch(puts={ONE: b"broker"}, metadata={"w": b"broker"})),
+            site.commit(Batch(puts={ONE: b"site", TWO: b"site"}, metadata={"w": b"site"})),
+        )
+        assert await everything(broker) == [(ONE, b"broker")]
+        assert await everything(site) == [(ONE, b"site"), (TWO, b"site")]
+        await broker.commit(Batch(drops=[ONE, TWO]))
+        await site.commit(Batch(drops=[ONE]))
+        assert await everything(broker) == []
+        assert await everything(site) == [(TWO, b"site")]
+        await broker.commit(Batch(puts={ONE: b"broker"}))
+        assert await broker.metadata() == {"w": b"broker"}
 
 
 @SHARED
-def test_many_actors_may_begin_in_an_empty_database_at_once(place: Any) -> None:
-    async def run() -> None:
-        stores = [place.store() for _ in range(5)]
-        try:
-            epochs = await asyncio.gather(*(store.open(f"site {n}") for n, store in enumerate(stores)))
-            assert epochs == [1] * 5
-        finally:
-            for store in stores:
-                await store.close()
-
-    asyncio.run(run())
+async def test_many_actors_may_begin_in_an_empty_database_at_once(place: Any) -> None:
+    stores = [place.store() for _ in range(5)]
+    try:
+        epochs = await asyncio.gather(*(store.open(f"site {n}") for n, store in enumerate(stores)))
+        assert epochs == [1] * 5
+    finally:
+        for store in stores:
+            await store.close()
 
 
 @pytest.mark.parametrize("place", ["memory", "sqlite"], indirect=True)
-def test_a_store_of_another_actor_is_refused(place: Any) -> None:
-    async def run() -> None:
-        async with opened(place, "broker") as store:
-            await store.commit(Batch(puts={ONE: b"1"}))
-        with pytest.raises(StoreError, match="belongs to the actor 'broker', not to 'brokr'"):
-            await store.open("brokr")
-        assert await store.open("broker") == 2
-        await store.close()
-
-    asyncio.run(run())
+async def test_a_store_of_another_actor_is_refused(place: Any) -> None:
+    async with opened(place, "broker") as store:
+        await store.commit(Batch(puts={ONE: b"1"}))
+    with pytest.raises(StoreError, match="belongs to the actor 'broker', not to 'brokr'"):
+        await store.open("brokr")
+    assert await store.open("broker") == 2
+    await store.close()
 
 
 @DURABLE
-def test_who_has_records_in_a_store_is_seen_without_opening_it(place: Any) -> None:
+async def test_who_has_records_in_a_store_is_seen_without_opening_it(place: Any) -> None:
     """Whether its owner lives or not; looking changes nothing, and keeps nobody out."""
-
-    async def run() -> None:
-        looker = place.store(patience=0)
-        names = ["broker", "site"] if place.shared else ["site"]
-        for name in reversed(names):
-            async with opened(place, name) as store:
-                await store.commit(Batch(puts={ONE: b"1"}))
-                assert await looker.owners() == names[names.index(name) :]
-                await store.commit(Batch(puts={ONE: b"2"}))  # it is still its owner
-        assert await looker.owners() == names
-        with pytest.raises(StoreError, match="is not open"):
-            await looker.metadata()
-        assert await looker.open("site") == 2
-        assert await looker.owners() == names  # what was open is given up
-        with pytest.raises(StoreError, match="is not open"):
-            await looker.metadata()
-        heir = place.store(patience=0)
-        assert await heir.open("site") == 3
-        assert await everything(heir) == [(ONE, b"2")]
-        await heir.close()
-
-    asyncio.run(run())
+    looker = place.store(patience=0)
+    names = ["broker", "site"] if place.shared else ["site"]
+    for name in reversed(names):
+        async with opened(place, name) as store:
+            await store.commit(Batch(puts={ONE: b"1"}))
+            assert await looker.owners() == names[names.index(name) :]
+            await store.commit(Batch(puts={ONE: b"2"}))  # it is still its owner
+    assert await looker.owners() == names
+    with pytest.raises(StoreError, match="is not open"):
+        await looker.metadata()
+    assert await looker.open("site") == 2
+    assert await looker.owners() == names  # what was open is given up
+    with pytest.raises(StoreError, match="is not open"):
+        await looker.metadata()
+    heir = place.store(patience=0)
+    assert await heir.open("site") == 3
+    assert await everything(heir) == [(ONE, b"2")]
+    await heir.close()
 
 
 @SHARED
-def test_nobody_has_records_in_an_empty_database(place: Any) -> None:
+async def test_nobody_has_records_in_an_empty_database(place: Any) -> None:
     """And it stays empty."""
-
-    async def run() -> None:
-        assert await place.store().owners() == []
-        query = {
-            "postgresql": f"SELECT tablename FROM pg_tables WHERE schemaname = '{getattr(place, 'schema', '')}'",
-            "mariadb": "SHOW TABLES",
-        }
-        assert not await place.ask(query[place.kind])
-
-    asyncio.run(run())
+    assert await place.store().owners() == []
+    query = {
+        "postgresql": f"SELECT tablename FROM pg_tables WHERE schemaname = '{getattr(place, 'schema', '')}'",
+        "mariadb": "SHOW TABLES",
+    }
+    assert not await place.ask(query[place.kind])
 
 
-def test_an_opening_that_fails_half_way_leaves_nothing_open(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_opening_that_fails_half_way_leaves_nothing_open(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever ends it: an error, or a task that was cancelled. The next one need not wait for it."""
     store = place.store(patience=0)
     taken = store._take
+    for error in (StoreError("it failed"), RuntimeError("odd"), asyncio.CancelledError(), KeyboardInterrupt()):
 
-    async def run() -> None:
-        for error in (StoreError("it failed"), RuntimeError("odd"), asyncio.CancelledError(), KeyboardInterrupt()):
+        async def fails(owner: str, error: BaseException = error) -> int:
+            await taken(owner)
+            raise error
 
-            async def fails(owner: str, error: BaseException = error) -> int:
-                await taken(owner)
-                raise error
-
-            monkeypatch.setattr(store, "_take", fails)
-            with pytest.raises(type(error)):
-                await store.open("site")
-            with pytest.raises(StoreError, match="is not open; open it first"):
-                await store.metadata()
-            heir = place.store()
-            await heir.open("site")
-            await heir.close()
-        monkeypatch.setattr(store, "_take", taken)
-        assert await store.open("site") == 9
-        await store.commit(Batch(puts={ONE: b"1"}))
-        await store.close()
-
-    asyncio.run(run())
+        monkeypatch.setattr(store, "_take", fails)
+        with pytest.raises(type(error)):
+            await store.open("site")
+        with pytest.raises(StoreError, match="is not open; open it first"):
+            await store.metadata()
+        heir = place.store()
+        await heir.open("site")
+        await heir.close()
+    monkeypatch.setattr(store, "_take", taken)
+    assert await store.open("site") == 9
+    await store.commit(Batch(puts={ONE: b"1"}))
+    await store.close()
 
 
 @SHARED
-def test_a_store_that_is_closed_is_free_at_once(place: Any) -> None:
+async def test_a_store_that_is_closed_is_free_at_once(place: Any) -> None:
     """Its next owner waits for no server that has still to notice."""
-
-    async def run() -> None:
-        for epoch in range(1, 6):
-            store = place.store(patience=0)
-            assert await store.open("site") == epoch
-            await store.close()
-
-    asyncio.run(run())
+    for epoch in range(1, 6):
+        store = place.store(patience=0)
+        assert await store.open("site") == epoch
+        await store.close()
 
 
 @pytest.mark.parametrize("place", ["mariadb"], indirect=True)
-def test_the_lock_of_an_owner_is_given_up_before_its_connection(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_lock_of_an_owner_is_given_up_before_its_connection(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The server ends a closed connection in its own time, and its locks with it."""
+    store = place.store()
+    await store.open("site")
+    free: list[Any] = []
+    end = store._connection.ensure_closed
 
-    async def run() -> None:
-        store = place.store()
-        await store.open("site")
-        free: list[Any] = []
-        end = store._connection.ensure_closed
+    async def closed() -> None:
+        free.extend(await place.ask(f"SELECT IS_FREE_LOCK('{store._lock}')"))
+        await end()
 
-        async def closed() -> None:
-            free.extend(await place.ask(f"SELECT IS_FREE_LOCK('{store._lock}')"))
-            await end()
-
-        monkeypatch.setattr(store._connection, "ensure_closed", closed)
-        assert await place.ask(f"SELECT IS_FREE_LOCK('{store._lock}')") == ((0,),)
-        await store.close()
-        assert free == [(1,)]
-
-    asyncio.run(run())
+    monkeypatch.setattr(store._connection, "ensure_closed", closed)
+    assert await place.ask(f"SELECT IS_FREE_LOCK('{store._lock}')") == ((0,),)
+    await store.close()
+    assert free == [(1,)]
 
 
 @DURABLE
-def test_a_value_in_the_place_of_another_is_refused(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_value_in_the_place_of_another_is_refused(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of another lease, of another machine of the same lease, or of another word: each fits its own key alone."""
+    other = RecordKey("tenant:2", "authority")
+    async with opened(place) as store:
+        for keys in ((ONE, TWO), (ONE, other)):
+            puts = {key: repr(key).encode() for key in keys}
+            await store.open("site")
+            await store.commit(Batch(puts, [k for k in (TWO, other) if k not in keys], {"a": b"1", "b": b"2"}))
+            assert await everything(store) == sorted(puts.items())
+            for read in ("_page", "_metadata"):
+                kept = getattr(store, read)
 
-    async def run() -> None:
-        other = RecordKey("tenant:2", "authority")
-        async with opened(place) as store:
-            for keys in ((ONE, TWO), (ONE, other)):
-                puts = {key: repr(key).encode() for key in keys}
+                async def exchanged(*arguments: Any, kept: Any = kept) -> list[tuple[Any, ...]]:
+                    one, two = await kept(*arguments)
+                    return [(*one[:-1], two[-1]), (*two[:-1], one[-1])]
+
+                with monkeypatch.context() as patch:
+                    patch.setattr(store, read, exchanged)
+                    with pytest.raises(StoreError, match=r"is damaged: .* does not fit its checksum; put a whole"):
+                        await (everything(store) if read == "_page" else store.metadata())
                 await store.open("site")
-                await store.commit(Batch(puts, [k for k in (TWO, other) if k not in keys], {"a": b"1", "b": b"2"}))
-                assert await everything(store) == sorted(puts.items())
-                for read in ("_page", "_metadata"):
-                    kept = getattr(store, read)
-
-                    async def exchanged(*arguments: Any, kept: Any = kept) -> list[tuple[Any, ...]]:
-                        one, two = await kept(*arguments)
-                        return [(*one[:-1], two[-1]), (*two[:-1], one[-1])]
-
-                    with monkeypatch.context() as patch:
-                        patch.setattr(store, read, exchanged)
-                        with pytest.raises(StoreError, match=r"is damaged: .* does not fit its checksum; put a whole"):
-                            await (everything(store) if read == "_page" else store.metadata())
-                    await store.open("site")
-
-    asyncio.run(run())
 
 
-def test_all_calls_take_turns_with_one_another(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_calls_take_turns_with_one_another(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """One connection does one thing at a time; so opening and closing wait for what is under way, too."""
     under_way: list[str] = []
     together: list[list[str]] = []
@@ -687,67 +588,56 @@ def test_all_calls_take_turns_with_one_another(place: Any, monkeypatch: pytest.M
 
         monkeypatch.setattr(store, name, alone)
 
-    async def run() -> None:
-        store = place.store()
-        for name in ("_take", "_page", "_metadata", "_commit", "_drop", "_owners"):
-            watched(store, name)
-        await store.open("site")
-        calls = [store.commit(Batch(puts={ONE: b"1"})), everything(store), store.metadata(), store.open("site")]
-        calls += [store.commit(Batch(puts={TWO: b"2"})), store.metadata(), everything(store), store.close()]
-        await asyncio.gather(*calls, *([store.owners()] if place.durable else []))
-        assert [names for names in together if len(names) > 1] == []
-        assert {names[0] for names in together} >= {"_take", "_page", "_metadata", "_commit", "_drop"}
-
-    asyncio.run(run())
+    store = place.store()
+    for name in ("_take", "_page", "_metadata", "_commit", "_drop", "_owners"):
+        watched(store, name)
+    await store.open("site")
+    calls = [store.commit(Batch(puts={ONE: b"1"})), everything(store), store.metadata(), store.open("site")]
+    calls += [store.commit(Batch(puts={TWO: b"2"})), store.metadata(), everything(store), store.close()]
+    await asyncio.gather(*calls, *([store.owners()] if place.durable else []))
+    assert [names for names in together if len(names) > 1] == []
+    assert {names[0] for names in together} >= {"_take", "_page", "_metadata", "_commit", "_drop"}
 
 
 def _files() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-def test_nothing_stays_open_behind_a_store(place: Any) -> None:
+async def test_nothing_stays_open_behind_a_store(place: Any) -> None:
     """An actor opens its store again and again while that fails: each time a file less would be the end of it."""
-
-    async def run() -> None:
-        store, second = place.store(patience=5), place.store(patience=0)  # a server ends connections in its own time
+    store, second = place.store(patience=5), place.store(patience=0)  # a server ends connections in its own time
+    await store.open("site")
+    await store.close()
+    before = _files()
+    for _ in range(5):
         await store.open("site")
+        await store.commit(Batch(puts={ONE: b"1"}))
+        with pytest.raises(Busy):
+            await second.open("site")
+        await store.open("site")
+        with await place.fail(store), pytest.raises(StoreError):
+            await store.commit(Batch(puts={ONE: b"x" * 100_000}))
+        if place.durable:
+            await store.owners()
         await store.close()
-        before = _files()
-        for _ in range(5):
-            await store.open("site")
-            await store.commit(Batch(puts={ONE: b"1"}))
-            with pytest.raises(Busy):
-                await second.open("site")
-            await store.open("site")
-            with await place.fail(store), pytest.raises(StoreError):
-                await store.commit(Batch(puts={ONE: b"x" * 100_000}))
-            if place.durable:
-                await store.owners()
-            await store.close()
-        for _ in range(100):  # connections end in their own time
-            if _files() == before:
-                return
-            await asyncio.sleep(0.01)
-        assert _files() == before
-
-    asyncio.run(run())
+    for _ in range(100):  # connections end in their own time
+        if _files() == before:
+            return
+        await asyncio.sleep(0.01)
+    assert _files() == before
 
 
 @pytest.mark.parametrize("place", ["memory"], indirect=True)
-def test_a_disk_in_memory_is_full_when_more_is_kept_than_it_holds(place: Any) -> None:
+async def test_a_disk_in_memory_is_full_when_more_is_kept_than_it_holds(place: Any) -> None:
     """Of what a commit leaves there, every byte of records and words counts, and no other."""
-
-    async def run() -> None:
-        place.disk.capacity = 10
+    place.disk.capacity = 10
+    async with opened(place) as store:
+        await store.commit(Batch(puts={ONE: b"12345"}, metadata={"w": b"12345"}))
+        await store.commit(Batch(puts={ONE: b"54321"}))  # in place of what was there
+        await store.commit(Batch(puts={TWO: b"1234567890"}, drops=[ONE], metadata={"w": b""}))
+        assert await everything(store) == [(TWO, b"1234567890")]
+    for more in (Batch(puts={ONE: b"1"}), Batch(metadata={"w": b"1"}), Batch(puts={TWO: b"12345678901"})):
         async with opened(place) as store:
-            await store.commit(Batch(puts={ONE: b"12345"}, metadata={"w": b"12345"}))
-            await store.commit(Batch(puts={ONE: b"54321"}))  # in place of what was there
-            await store.commit(Batch(puts={TWO: b"1234567890"}, drops=[ONE], metadata={"w": b""}))
-            assert await everything(store) == [(TWO, b"1234567890")]
-        for more in (Batch(puts={ONE: b"1"}), Batch(metadata={"w": b"1"}), Batch(puts={TWO: b"12345678901"})):
-            async with opened(place) as store:
-                with pytest.raises(Transient, match="the disk is full; raise its capacity"):
-                    await store.commit(more)
-                assert (place.disk.records, place.disk.metadata) == ({TWO: b"1234567890"}, {})
-
-    asyncio.run(run())
+            with pytest.raises(Transient, match="the disk is full; raise its capacity"):
+                await store.commit(more)
+            assert (place.disk.records, place.disk.metadata) == ({TWO: b"1234567890"}, {})

@@ -38,6 +38,8 @@ from leasehold.impl.store.store import (
 )
 from leasehold.impl.store.url import store_from_url
 
+pytestmark = pytest.mark.real_time
+
 KEY = RecordKey("tenant:1", "authority")
 
 
@@ -50,98 +52,82 @@ def pages_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "PAGE", 3)
 
 
-def test_every_number_of_records_is_read_page_by_page(place: Any, pages_of_three: None) -> None:
+async def test_every_number_of_records_is_read_page_by_page(place: Any, pages_of_three: None) -> None:
     """Zero to seven records in pages of three: of one lease, of several, and with the same machine names."""
     keys = [RecordKey(lease, machine) for lease in ("a", "b", "c") for machine in ("m", "n", "o")]
-
-    async def run() -> None:
-        opened = place.store()
-        await opened.open("site")
-        for count in range(8):
-            puts = {key: b"%d" % at for at, key in enumerate(keys[:count])}
-            await opened.commit(Batch(puts=puts))
-            assert [item async for item in opened.records()] == sorted(puts.items())
-        await opened.close()
-
-    asyncio.run(run())
+    opened = place.store()
+    await opened.open("site")
+    for count in range(8):
+        puts = {key: b"%d" % at for at, key in enumerate(keys[:count])}
+        await opened.commit(Batch(puts=puts))
+        assert [item async for item in opened.records()] == sorted(puts.items())
+    await opened.close()
 
 
 @pytest.mark.parametrize("first", [1, 4])
-def test_every_position_and_limit_of_events(place: Any, first: int, pages_of_three: None) -> None:
+async def test_every_position_and_limit_of_events(place: Any, first: int, pages_of_three: None) -> None:
     """Events up to the ninth, all or from the fourth on, read after each position with each limit."""
     bodies = {at: b"%d" % at for at in range(1, 10)}
-
-    async def run() -> None:
-        opened = place.store()
-        await opened.open("site")
-        await opened.commit(Batch(events=[*bodies.values()]))
-        if first > 1:
-            await opened.commit(Batch(prune_events_to=first - 1))
-        assert await opened.event_range() == EventRange(first, 9)
-        assert len(await opened.event_range()) == 10 - first
-        for after, limit in product(range(11), (None, *range(8))):
-            expected = [(at, bodies[at]) for at in range(max(after + 1, first), 10)][:limit]
-            assert [item async for item in opened.events(after, limit)] == expected, (after, limit)
-        await opened.close()
-
-    asyncio.run(run())
+    opened = place.store()
+    await opened.open("site")
+    await opened.commit(Batch(events=[*bodies.values()]))
+    if first > 1:
+        await opened.commit(Batch(prune_events_to=first - 1))
+    assert await opened.event_range() == EventRange(first, 9)
+    assert len(await opened.event_range()) == 10 - first
+    for after, limit in product(range(11), (None, *range(8))):
+        expected = [(at, bodies[at]) for at in range(max(after + 1, first), 10)][:limit]
+        assert [item async for item in opened.events(after, limit)] == expected, (after, limit)
+    await opened.close()
 
 
 @pytest.mark.parametrize("last", range(4))
 @pytest.mark.parametrize("new", range(3))
-def test_every_event_but_the_newest_may_be_dropped(last: int, new: int) -> None:
+async def test_every_event_but_the_newest_may_be_dropped(last: int, new: int) -> None:
     """Positions that are not there yet may not, nor the last that is there after the commit."""
-
-    async def run() -> None:
-        for until in range(-1, last + new + 2):
-            opened = MemoryStore()
-            await opened.open("site")
-            if last:
-                await opened.commit(Batch(events=[b"x"] * last))
-            batch = Batch(events=[b"y"] * new, prune_events_to=until)
-            if until == 0 or (0 < until <= last and until < last + new):
+    for until in range(-1, last + new + 2):
+        opened = MemoryStore()
+        await opened.open("site")
+        if last:
+            await opened.commit(Batch(events=[b"x"] * last))
+        batch = Batch(events=[b"y"] * new, prune_events_to=until)
+        if until == 0 or (0 < until <= last and until < last + new):
+            await opened.commit(batch)
+            at = [position async for position, _ in opened.events()]
+            assert at == [*range(until + 1, last + new + 1)]
+        else:
+            with pytest.raises(Unfit, match=f"events up to {until} cannot be dropped, as {last} is the newest one"):
                 await opened.commit(batch)
-                at = [position async for position, _ in opened.events()]
-                assert at == [*range(until + 1, last + new + 1)]
-            else:
-                with pytest.raises(Unfit, match=f"events up to {until} cannot be dropped, as {last} is the newest one"):
-                    await opened.commit(batch)
-                assert [position async for position, _ in opened.events()] == [*range(1, last + 1)]
-
-    asyncio.run(run())
+            assert [position async for position, _ in opened.events()] == [*range(1, last + 1)]
 
 
-def test_a_store_that_is_looked_at_changes_nothing_and_is_given_up(place: Any) -> None:
+async def test_a_store_that_is_looked_at_changes_nothing_and_is_given_up(place: Any) -> None:
     """Looking at an actor reads all that it has; a commit fails, and so does every call after closing."""
-
-    async def run() -> None:
-        owner = place.store()
-        await owner.open("site")
-        await owner.commit(Batch({KEY: b"1"}, metadata={"w": b"2"}, events=[b"3"]))
-        looker = place.store(patience=0)
-        for _ in range(2):
-            await looker.look("site")
-            assert [item async for item in looker.records()] == [(KEY, b"1")]
-            assert await looker.metadata() == {"w": b"2"}
-            assert [item async for item in looker.events()] == [(1, b"3")]
-        with pytest.raises(StoreError):
-            await looker.commit(Batch({KEY: b"late"}))
-        with pytest.raises(StoreError):  # whatever that was, it has broken the looker alone
-            await looker.metadata()
+    owner = place.store()
+    await owner.open("site")
+    await owner.commit(Batch({KEY: b"1"}, metadata={"w": b"2"}, events=[b"3"]))
+    looker = place.store(patience=0)
+    for _ in range(2):
         await looker.look("site")
-        await looker.close()
-        for call in (looker.metadata(), looker.event_range(), looker.commit(Batch())):
-            with pytest.raises(StoreError, match="is not open; open it first"):
-                await call
-        for name in ("sit", "site "):
-            with pytest.raises(StoreError, match=f"'{name}'"):
-                await looker.look(name)
-            with pytest.raises(StoreError, match="is not open"):
-                await looker.metadata()
-        await owner.commit(Batch({KEY: b"4"}))
-        await owner.close()
-
-    asyncio.run(run())
+        assert [item async for item in looker.records()] == [(KEY, b"1")]
+        assert await looker.metadata() == {"w": b"2"}
+        assert [item async for item in looker.events()] == [(1, b"3")]
+    with pytest.raises(StoreError):
+        await looker.commit(Batch({KEY: b"late"}))
+    with pytest.raises(StoreError):  # whatever that was, it has broken the looker alone
+        await looker.metadata()
+    await looker.look("site")
+    await looker.close()
+    for call in (looker.metadata(), looker.event_range(), looker.commit(Batch())):
+        with pytest.raises(StoreError, match="is not open; open it first"):
+            await call
+    for name in ("sit", "site "):
+        with pytest.raises(StoreError, match=f"'{name}'"):
+            await looker.look(name)
+        with pytest.raises(StoreError, match="is not open"):
+            await looker.metadata()
+    await owner.commit(Batch({KEY: b"4"}))
+    await owner.close()
 
 
 @pytest.mark.parametrize(
@@ -153,63 +139,55 @@ def test_a_store_that_is_looked_at_changes_nothing_and_is_given_up(place: Any) -
         (asyncio.CancelledError(), Broken, r"memory: a call ended with CancelledError\(\); open it again"),
     ],
 )
-def test_a_store_says_why_it_is_broken(error: BaseException, kind: type[StoreError], words: str) -> None:
+async def test_a_store_says_why_it_is_broken(error: BaseException, kind: type[StoreError], words: str) -> None:
     """Again and again, with a new error each time; an argument that does not fit breaks nothing."""
+    opened = MemoryStore()
+    await opened.open("site")
 
-    async def run() -> None:
-        opened = MemoryStore()
-        await opened.open("site")
+    async def fails() -> Any:
+        raise error
 
-        async def fails() -> Any:
-            raise error
-
-        opened._metadata = fails  # type: ignore[method-assign]
-        with pytest.raises(type(error)):
-            await opened.metadata()
-        assert opened.disk.owner is None
-        raised = []
-        for _ in range(2):
-            with pytest.raises(kind, match=words.replace("('odd')", r"\('odd'\)")) as caught:
-                await opened.commit(Batch())
-            assert type(caught.value) is kind
-            raised.append(caught.value)
-        assert raised[0] is not raised[1]
-
-    asyncio.run(run())
+    opened._metadata = fails  # type: ignore[method-assign]
+    with pytest.raises(type(error)):
+        await opened.metadata()
+    assert opened.disk.owner is None
+    raised = []
+    for _ in range(2):
+        with pytest.raises(kind, match=words.replace("('odd')", r"\('odd'\)")) as caught:
+            await opened.commit(Batch())
+        assert type(caught.value) is kind
+        raised.append(caught.value)
+    assert raised[0] is not raised[1]
 
 
 @pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
-def test_an_owner_that_goes_gives_up_its_lock_before_its_connection_ends(place: Any) -> None:
+async def test_an_owner_that_goes_gives_up_its_lock_before_its_connection_ends(place: Any) -> None:
     """Its own lock alone; until then nobody else can have it."""
+    owner, other = place.store(), place.store()
+    await owner.open("site")
+    await other.open("broker")
 
-    async def run() -> None:
-        owner, other = place.store(), place.store()
-        await owner.open("site")
-        await other.open("broker")
+    async def free(lock: Any) -> bool:
+        if place.kind == "postgresql":
+            return bool((await place.ask(f"SELECT pg_try_advisory_lock({lock})"))[0][0])
+        return bool((await place.ask(f"SELECT IS_FREE_LOCK('{lock}')"))[0][0])
 
-        async def free(lock: Any) -> bool:
-            if place.kind == "postgresql":
-                return bool((await place.ask(f"SELECT pg_try_advisory_lock({lock})"))[0][0])
-            return bool((await place.ask(f"SELECT IS_FREE_LOCK('{lock}')"))[0][0])
+    connection = owner._connection
+    ends, order = owner._drop, list[bool]()
 
-        connection = owner._connection
-        ends, order = owner._drop, list[bool]()
+    async def drops() -> None:
+        order.append(await free(owner._lock))
+        order.append(await free(other._lock))
+        await ends()
 
-        async def drops() -> None:
-            order.append(await free(owner._lock))
-            order.append(await free(other._lock))
-            await ends()
-
-        assert owner._lock != other._lock
-        assert not await free(owner._lock)
-        owner._drop = drops  # type: ignore[method-assign]
-        await owner.close()
-        assert (order[:2], owner._connection) == ([True, False], None)
-        assert connection is not None
-        await other.commit(Batch({KEY: b"1"}))
-        await other.close()
-
-    asyncio.run(run())
+    assert owner._lock != other._lock
+    assert not await free(owner._lock)
+    owner._drop = drops  # type: ignore[method-assign]
+    await owner.close()
+    assert (order[:2], owner._connection) == ([True, False], None)
+    assert connection is not None
+    await other.commit(Batch({KEY: b"1"}))
+    await other.close()
 
 
 @pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
@@ -372,104 +350,92 @@ def test_a_mark_that_cannot_be_read_or_written_is_an_error(tmp_path: Path) -> No
 @pytest.mark.parametrize(("epoch", "commits", "older"), [
     (0, 9, True), (1, 1, True), (1, 2, False), (1, 3, False), (2, 0, False)
 ])  # fmt: skip
-def test_a_store_is_older_than_its_mark_by_epoch_and_then_by_commits(
+async def test_a_store_is_older_than_its_mark_by_epoch_and_then_by_commits(
     tmp_path: Path, epoch: int, commits: int, older: bool
 ) -> None:
     path = tmp_path / "site.db"
-
-    async def run() -> None:
-        opened = SqliteStore(path)
-        await opened.open("site")
-        await opened.close()
-        with closing(sqlite3.connect(path)) as connection:
-            connection.execute("UPDATE actor SET epoch = ?, commits = ?", (epoch, commits))
-            connection.commit()
-        mark = HighWaterMark(Path(f"{path}.mark"))
-        mark.write(CommitPosition(1, 2))
-        mark.close()
-        if older:
-            with pytest.raises(store.Older, match=f"it is at epoch {epoch}, commit {commits}, and had come to epoch 1"):
-                await opened.open("site")
-            assert mark.read() == (1, 2)
-        else:
-            assert await opened.open("site") == epoch + 1
-            assert mark.read() == (epoch + 1, commits)
-            await opened.commit(Batch())
-            assert mark.read() == (epoch + 1, commits + 1)
-        await opened.close()
-
-    asyncio.run(run())
+    opened = SqliteStore(path)
+    await opened.open("site")
+    await opened.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE actor SET epoch = ?, commits = ?", (epoch, commits))
+        connection.commit()
+    mark = HighWaterMark(Path(f"{path}.mark"))
+    mark.write(CommitPosition(1, 2))
+    mark.close()
+    if older:
+        with pytest.raises(store.Older, match=f"it is at epoch {epoch}, commit {commits}, and had come to epoch 1"):
+            await opened.open("site")
+        assert mark.read() == (1, 2)
+    else:
+        assert await opened.open("site") == epoch + 1
+        assert mark.read() == (epoch + 1, commits)
+        await opened.commit(Batch())
+        assert mark.read() == (epoch + 1, commits + 1)
+    await opened.close()
 
 
 # A store in memory
 
 
-def test_each_byte_that_a_commit_leaves_counts_on_a_disk_in_memory() -> None:
+async def test_each_byte_that_a_commit_leaves_counts_on_a_disk_in_memory() -> None:
     """Random commits on a disk that is just large enough, and one byte smaller."""
     chance, refused = random.Random(3), 0
     keys, names = [RecordKey("a", f"m{n}") for n in range(4)], ["u", "v", "w"]
-
-    async def run() -> None:
-        nonlocal refused
-        disk = Disk()
-        opened = MemoryStore(disk)
-        await opened.open("site")
-        records, words, events = dict[RecordKey, bytes](), dict[str, bytes](), dict[int, bytes]()
-        last = 0
-        for _ in range(300):
-            bodies: Iterator[bytes] = iter(lambda: b"x" * chance.randrange(5), None)
-            puts = dict(zip(chance.sample(keys, chance.randrange(3)), bodies, strict=False))
-            drops = [key for key in chance.sample(keys, 2) if key not in puts]
-            said = dict(zip(chance.sample(names, chance.randrange(3)), bodies, strict=False))
-            more = [next(bodies) for _ in range(chance.randrange(3))]
-            until = chance.randrange(last) if last else 0
-            records = {key: body for key, body in {**records, **puts}.items() if key not in drops}
-            words = {name: body for name, body in {**words, **said}.items() if body}
-            events = {**events, **dict(enumerate(more, last + 1))}
-            events = {at: body for at, body in events.items() if at > until}
-            last += len(more)
-            size = sum(map(len, (*records.values(), *words.values(), *events.values())))
-            batch = Batch(puts, drops, said, more, until)
-            if size:
-                disk.capacity = size - 1
-                before = [item async for item in opened.events()]
-                with pytest.raises(Transient, match="memory: the disk is full; raise its capacity"):
-                    await opened.commit(batch)
-                await opened.open("site")
-                assert [item async for item in opened.events()] == before
-                refused += 1
-            disk.capacity = size
-            await opened.commit(batch)
-            assert [item async for item in opened.records()] == sorted(records.items())
-            assert await opened.metadata() == words
-            assert [item async for item in opened.events()] == sorted(events.items())
-
-    asyncio.run(run())
+    disk = Disk()
+    opened = MemoryStore(disk)
+    await opened.open("site")
+    records, words, events = dict[RecordKey, bytes](), dict[str, bytes](), dict[int, bytes]()
+    last = 0
+    for _ in range(300):
+        bodies: Iterator[bytes] = iter(lambda: b"x" * chance.randrange(5), None)
+        puts = dict(zip(chance.sample(keys, chance.randrange(3)), bodies, strict=False))
+        drops = [key for key in chance.sample(keys, 2) if key not in puts]
+        said = dict(zip(chance.sample(names, chance.randrange(3)), bodies, strict=False))
+        more = [next(bodies) for _ in range(chance.randrange(3))]
+        until = chance.randrange(last) if last else 0
+        records = {key: body for key, body in {**records, **puts}.items() if key not in drops}
+        words = {name: body for name, body in {**words, **said}.items() if body}
+        events = {**events, **dict(enumerate(more, last + 1))}
+        events = {at: body for at, body in events.items() if at > until}
+        last += len(more)
+        size = sum(map(len, (*records.values(), *words.values(), *events.values())))
+        batch = Batch(puts, drops, said, more, until)
+        if size:
+            disk.capacity = size - 1
+            before = [item async for item in opened.events()]
+            with pytest.raises(Transient, match="memory: the disk is full; raise its capacity"):
+                await opened.commit(batch)
+            await opened.open("site")
+            assert [item async for item in opened.events()] == before
+            refused += 1
+        disk.capacity = size
+        await opened.commit(batch)
+        assert [item async for item in opened.records()] == sorted(records.items())
+        assert await opened.metadata() == words
+        assert [item async for item in opened.events()] == sorted(events.items())
     assert refused > 100
 
 
-def test_a_disk_in_memory_is_of_one_actor_and_one_owner() -> None:
-    async def run() -> None:
-        disk = Disk()
-        first, second = MemoryStore(disk), MemoryStore(disk)
-        assert not first.durable
-        assert await first.open("site") == 1
-        with pytest.raises(store.Busy, match="stop the other copy"):
-            await second.open("site")
-        await second.close()
-        assert disk.owner is first  # who does not own it gives nothing up
-        disk.crash()
-        assert await second.open("site") == 2
-        with pytest.raises(Fenced, match=r"is no longer ours \(epoch 1\): it has a newer owner, of epoch 2"):
-            await first.commit(Batch({KEY: b"late"}))
-        await first.close()
-        assert (disk.owner, disk.records) == (second, {})
-        await second.close()
-        assert (disk.owner, disk.actor, disk.epoch) == (None, "site", 2)
-        assert await MemoryStore(disk).open("site") == 3
-        assert MemoryStore().disk is not MemoryStore().disk
-
-    asyncio.run(run())
+async def test_a_disk_in_memory_is_of_one_actor_and_one_owner() -> None:
+    disk = Disk()
+    first, second = MemoryStore(disk), MemoryStore(disk)
+    assert not first.durable
+    assert await first.open("site") == 1
+    with pytest.raises(store.Busy, match="stop the other copy"):
+        await second.open("site")
+    await second.close()
+    assert disk.owner is first  # who does not own it gives nothing up
+    disk.crash()
+    assert await second.open("site") == 2
+    with pytest.raises(Fenced, match=r"is no longer ours \(epoch 1\): it has a newer owner, of epoch 2"):
+        await first.commit(Batch({KEY: b"late"}))
+    await first.close()
+    assert (disk.owner, disk.records) == (second, {})
+    await second.close()
+    assert (disk.owner, disk.actor, disk.epoch) == (None, "site", 2)
+    assert await MemoryStore(disk).open("site") == 3
+    assert MemoryStore().disk is not MemoryStore().disk
 
 
 # A store in a file
@@ -544,7 +510,7 @@ def test_who_reads_the_log_holds_it_up_but_for_a_while(
         assert sqlite._WAIT_SECONDS < sum(slept) <= sqlite._WAIT_SECONDS + 0.1
 
 
-def test_a_file_is_opened_for_durable_commits_of_its_own(tmp_path: Path) -> None:
+async def test_a_file_is_opened_for_durable_commits_of_its_own(tmp_path: Path) -> None:
     """The settings of the connection and of the file; SQLite waits for no lock by itself, which would stop the loop."""
     asked: list[tuple[str, dict[str, Any]]] = []
 
@@ -552,78 +518,65 @@ def test_a_file_is_opened_for_durable_commits_of_its_own(tmp_path: Path) -> None
         asked.append((place, options))
         return sqlite3.connect(place, **options)
 
-    async def run() -> None:
-        opened = SqliteStore(tmp_path / "site.db", connect)
-        await opened.open("site")
-        own = opened._open_connection()
-        ask = lambda name: own.execute(f"PRAGMA {name}").fetchone()[0]  # noqa: E731
-        assert (ask("journal_mode"), ask("synchronous"), ask("busy_timeout")) == ("wal", 2, 0)
-        assert (ask("application_id"), ask("user_version")) == (0x4C454153, sqlite.VERSION)
-        held = DiskReserve(Path(f"{opened.path}.reserve")).held
-        assert ask("wal_autocheckpoint") == (held or reserve.BYTES) // 2 // ask("page_size") > 0
-        assert not own.in_transaction
-        await opened.close()
-
-    asyncio.run(run())
+    opened = SqliteStore(tmp_path / "site.db", connect)
+    await opened.open("site")
+    own = opened._open_connection()
+    ask = lambda name: own.execute(f"PRAGMA {name}").fetchone()[0]  # noqa: E731
+    assert (ask("journal_mode"), ask("synchronous"), ask("busy_timeout")) == ("wal", 2, 0)
+    assert (ask("application_id"), ask("user_version")) == (0x4C454153, sqlite.VERSION)
+    held = DiskReserve(Path(f"{opened.path}.reserve")).held
+    assert ask("wal_autocheckpoint") == (held or reserve.BYTES) // 2 // ask("page_size") > 0
+    assert not own.in_transaction
+    await opened.close()
     ((place, options),) = asked
     assert place == f"{(tmp_path / 'site.db').as_uri()}?mode=rw"
     assert options == {"uri": True, "timeout": 0, "isolation_level": None}
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
-def test_only_a_file_of_this_layout_is_looked_at(tmp_path: Path, version: int) -> None:
+async def test_only_a_file_of_this_layout_is_looked_at(tmp_path: Path, version: int) -> None:
     """Older ones have no events, and a newer one has nobody knows which; looking makes them no newer."""
     path = tmp_path / "site.db"
-
-    async def run() -> None:
-        if version:
-            opened = SqliteStore(path)
-            await opened.open("site")
-            await opened.commit(Batch(events=[b"1"]))
-            await opened.close()
-            with closing(sqlite3.connect(path)) as connection:
-                connection.execute(f"PRAGMA user_version = {version}")
-        else:
-            path.touch()
-        before = path.read_bytes()
-        looker = SqliteStore(path)
-        words = {
-            0: "has nothing of an actor 'site'", 1: "an older Leasehold, and has no events",
-            2: "an older Leasehold, and has no events", 4: "newer Leasehold: its layout is version 4",
-        }  # fmt: skip
-        if version in words:
-            with pytest.raises(StoreError, match=words[version]):
-                await looker.look("site")
-        else:
+    if version:
+        opened = SqliteStore(path)
+        await opened.open("site")
+        await opened.commit(Batch(events=[b"1"]))
+        await opened.close()
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute(f"PRAGMA user_version = {version}")
+    else:
+        path.touch()
+    before = path.read_bytes()
+    looker = SqliteStore(path)
+    words = {
+        0: "has nothing of an actor 'site'", 1: "an older Leasehold, and has no events",
+        2: "an older Leasehold, and has no events", 4: "newer Leasehold: its layout is version 4",
+    }  # fmt: skip
+    if version in words:
+        with pytest.raises(StoreError, match=words[version]):
             await looker.look("site")
-            assert [item async for item in looker.events()] == [(1, b"1")]
-        await looker.close()
-        assert path.read_bytes() == before
-        assert {one.name for one in tmp_path.iterdir()} <= {
-            f"site.db{end}" for end in ("", ".lock", ".mark", ".reserve")
-        }
-
-    asyncio.run(run())
+    else:
+        await looker.look("site")
+        assert [item async for item in looker.events()] == [(1, b"1")]
+    await looker.close()
+    assert path.read_bytes() == before
+    assert {one.name for one in tmp_path.iterdir()} <= {f"site.db{end}" for end in ("", ".lock", ".mark", ".reserve")}
 
 
-def test_a_file_gives_back_all_that_it_has_opened(tmp_path: Path) -> None:
+async def test_a_file_gives_back_all_that_it_has_opened(tmp_path: Path) -> None:
     """After looking, asking for owners, opening, and after each of these has failed."""
     path = tmp_path / "site.db"
-
-    async def run() -> None:
-        opened, other = SqliteStore(path), SqliteStore(path)
-        await opened.open("site")
-        await opened.close()
-        before = os.listdir("/proc/self/fd")
-        for call in (other.look("site"), other.owners(), other.open("site"), other.owners()):
-            await call
-        await other.close()
-        for fails in (other.look("nobody"), other.open("nobody"), SqliteStore(tmp_path / "no.db").look("site")):
-            with pytest.raises(StoreError):
-                await fails
-        assert os.listdir("/proc/self/fd") == before
-
-    asyncio.run(run())
+    opened, other = SqliteStore(path), SqliteStore(path)
+    await opened.open("site")
+    await opened.close()
+    before = os.listdir("/proc/self/fd")
+    for call in (other.look("site"), other.owners(), other.open("site"), other.owners()):
+        await call
+    await other.close()
+    for fails in (other.look("nobody"), other.open("nobody"), SqliteStore(tmp_path / "no.db").look("site")):
+        with pytest.raises(StoreError):
+            await fails
+    assert os.listdir("/proc/self/fd") == before
 
 
 # The reserve of a disk

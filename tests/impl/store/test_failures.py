@@ -26,6 +26,8 @@ from leasehold.checker.recovery.processes.proxy import MUTE, TcpProxy
 from leasehold.impl.store.sqlite import SqliteStore
 from leasehold.impl.store.store import Batch, Broken, Busy, Fenced, Older, RecordKey, StoreError
 
+pytestmark = pytest.mark.real_time
+
 SURVIVOR = [sys.executable, str(Path(__file__).with_name("survivor.py"))]
 SQLITE = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 SHARED = pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
@@ -241,29 +243,25 @@ def test_owner_that_is_another_process(place: Any) -> None:
 
 
 @SHARED
-def test_a_busy_store_names_the_connection_to_end(place: Any) -> None:
+async def test_a_busy_store_names_the_connection_to_end(place: Any) -> None:
     """An owner on a machine that vanished holds its lock until the server notices: its operator can be faster."""
-
-    async def run() -> None:
-        lost, heir = place.store(), place.store(patience=0)
+    lost, heir = place.store(), place.store(patience=0)
+    await lost.open("site")
+    with pytest.raises(Busy) as caught:
+        await heir.open("site")
+    command = caught.value.remedy.partition("if it is gone, ")[2]
+    assert command.startswith(("SELECT pg_terminate_backend(", "KILL CONNECTION "))
+    await place.ask(command)
+    heir.patience = 5.0
+    assert await heir.open("site") == 2
+    with pytest.raises(StoreError, match="the connection to the database was lost"):
+        await lost.commit(Batch())
+    lost.patience = 0
+    with pytest.raises(Busy):
         await lost.open("site")
-        with pytest.raises(Busy) as caught:
-            await heir.open("site")
-        command = caught.value.remedy.partition("if it is gone, ")[2]
-        assert command.startswith(("SELECT pg_terminate_backend(", "KILL CONNECTION "))
-        await place.ask(command)
-        heir.patience = 5.0
-        assert await heir.open("site") == 2
-        with pytest.raises(StoreError, match="the connection to the database was lost"):
-            await lost.commit(Batch())
-        lost.patience = 0
-        with pytest.raises(Busy):
-            await lost.open("site")
-        await heir.commit(Batch())
-        await lost.close()
-        await heir.close()
-
-    asyncio.run(run())
+    await heir.commit(Batch())
+    await lost.close()
+    await heir.close()
 
 
 @contextlib.asynccontextmanager
@@ -302,94 +300,84 @@ async def cutter(port: int, requests: float, replies: float) -> AsyncIterator[tu
     ("requests", "replies"),
     [(0, 1e9), (1, 1e9), (80, 1e9), (1000, 1e9), (100_000, 1e9), (3_000_000, 1e9), (1e9, 0), (1e9, 1), (1e9, 15)],
 )
-def test_wire_that_breaks_in_the_middle_of_a_commit(place: Any, requests: float, replies: float) -> None:
+async def test_wire_that_breaks_in_the_middle_of_a_commit(place: Any, requests: float, replies: float) -> None:
     """The commit is there whole or not at all, whether its request was cut or its answer."""
     old = {RecordKey(f"tenant:{n}", "m"): b"old" for n in range(100)}
     new = dict.fromkeys(old, b"new" * 10_000)  # three packets and more
     server = 5432 if place.kind == "postgresql" else 3306
-
-    async def run() -> None:
-        async with cutter(server, requests, replies) as (port, cut):
-            store = place.store(port=port)
-            await store.open("site")
-            await store.commit(Batch(puts=old))
-            cut()
-            with pytest.raises(StoreError, match="the connection to the database was lost"):
-                await store.commit(Batch(puts=new))
-            with pytest.raises(Broken):
-                await store.commit(Batch())
-            heir = place.store(patience=5.0)
-            await heir.open("site")
-            found = {key: body async for key, body in heir.records()}
-            assert found in (old, new)
-            if requests < 1e9:
-                assert found == old
-            await heir.close()
-            await store.close()
-
-    asyncio.run(run())
+    async with cutter(server, requests, replies) as (port, cut):
+        store = place.store(port=port)
+        await store.open("site")
+        await store.commit(Batch(puts=old))
+        cut()
+        with pytest.raises(StoreError, match="the connection to the database was lost"):
+            await store.commit(Batch(puts=new))
+        with pytest.raises(Broken):
+            await store.commit(Batch())
+        heir = place.store(patience=5.0)
+        await heir.open("site")
+        found = {key: body async for key, body in heir.records()}
+        assert found in (old, new)
+        if requests < 1e9:
+            assert found == old
+        await heir.close()
+        await store.close()
 
 
 @SHARED
-def test_a_server_that_hangs_in_the_middle_of_a_commit_is_taken_for_lost(
+async def test_a_server_that_hangs_in_the_middle_of_a_commit_is_taken_for_lost(
     place: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
     """It takes the request, and says nothing more."""
     monkeypatch.setattr("leasehold.impl.store.mariadb._ANSWER_SECONDS", 1.0)
     monkeypatch.setattr("leasehold.impl.store.answered.AsyncAnsweredConnection.answer_seconds", 1.0)
     key = RecordKey("tenant:1", "m")
-
-    async def run() -> None:
-        proxy = TcpProxy(5432 if place.kind == "postgresql" else 3306)
-        store = place.store(port=proxy.port)
-        await store.open("site")
-        await store.commit(Batch(puts={key: b"old"}))
-        proxy.turn(MUTE)
-        with pytest.raises(StoreError, match=r"the connection to the database was lost \(.*no answer within 1 seconds"):
-            await asyncio.wait_for(store.commit(Batch(puts={key: b"new"})), 20)
-        with pytest.raises(Broken):
-            await store.commit(Batch())
-        proxy.close()
-        heir = place.store(patience=5.0)
-        await heir.open("site")
-        assert {body async for _, body in heir.records()} <= {b"old", b"new"}
-        await heir.close()
-        await store.close()
-
-    asyncio.run(run())
+    proxy = TcpProxy(5432 if place.kind == "postgresql" else 3306)
+    store = place.store(port=proxy.port)
+    await store.open("site")
+    await store.commit(Batch(puts={key: b"old"}))
+    proxy.turn(MUTE)
+    with pytest.raises(StoreError, match=r"the connection to the database was lost \(.*no answer within 1 seconds"):
+        await asyncio.wait_for(store.commit(Batch(puts={key: b"new"})), 20)
+    with pytest.raises(Broken):
+        await store.commit(Batch())
+    proxy.close()
+    heir = place.store(patience=5.0)
+    await heir.open("site")
+    assert {body async for _, body in heir.records()} <= {b"old", b"new"}
+    await heir.close()
+    await store.close()
 
 
 @SHARED
-def test_no_commit_of_an_old_owner_comes_after_the_new_one_opened(place: Any) -> None:
+async def test_no_commit_of_an_old_owner_comes_after_the_new_one_opened(place: Any) -> None:
     """A commit of the old owner is under way while the new one opens: that waits for it, so what it reads is final."""
     key = RecordKey("tenant:1", "m")
-
-    async def run() -> None:
-        old, new = place.store(), place.store()
-        await old.open("site")
-        await old.commit(Batch(puts={key: b"1"}))
-        await place.lose_lock(old)
-        async with place.row_held():  # so that the commit stops half way, after it has seen that it is still the owner
-            commit = asyncio.ensure_future(old.commit(Batch(puts={key: b"2"})))
-            while not await place.waiting():
-                await asyncio.sleep(0)
-            opening = asyncio.ensure_future(new.open("site"))
-            while await place.waiting() < 2 and not opening.done():
-                await asyncio.sleep(0)
-            assert not opening.done()
-        await asyncio.gather(commit, opening)
-        assert [item async for item in new.records()] == [(key, b"2")]
-        with pytest.raises(Fenced):
-            await old.commit(Batch(puts={key: b"3"}))
-        assert [item async for item in new.records()] == [(key, b"2")]
-        await old.close()
-        await new.close()
-
-    asyncio.run(run())
+    old, new = place.store(), place.store()
+    await old.open("site")
+    await old.commit(Batch(puts={key: b"1"}))
+    await place.lose_lock(old)
+    async with place.row_held():  # so that the commit stops half way, after it has seen that it is still the owner
+        commit = asyncio.ensure_future(old.commit(Batch(puts={key: b"2"})))
+        while not await place.waiting():
+            await asyncio.sleep(0)
+        opening = asyncio.ensure_future(new.open("site"))
+        while await place.waiting() < 2 and not opening.done():
+            await asyncio.sleep(0)
+        assert not opening.done()
+    await asyncio.gather(commit, opening)
+    assert [item async for item in new.records()] == [(key, b"2")]
+    with pytest.raises(Fenced):
+        await old.commit(Batch(puts={key: b"3"}))
+    assert [item async for item in new.records()] == [(key, b"2")]
+    await old.close()
+    await new.close()
 
 
 @pytest.mark.parametrize("place", ["mariadb"], indirect=True)
-def test_nobody_raises_the_epoch_while_an_opening_reads_its_own(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nobody_raises_the_epoch_while_an_opening_reads_its_own(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two owners of one epoch, of whom one has lost its lock, could not be told apart."""
     store = place.store()
     ask, told = store._ask, list[str]()
@@ -401,36 +389,28 @@ def test_nobody_raises_the_epoch_while_an_opening_reads_its_own(place: Any, monk
             told.append(query)
         return await ask(query)
 
-    async def run() -> None:
-        for epoch in (1, 2):
-            assert await store.open("site") == epoch
-            await store.close()
-            monkeypatch.setattr(store, "_ask", asked)
-        assert len(told) == 1
-
-    asyncio.run(run())
+    for epoch in (1, 2):
+        assert await store.open("site") == epoch
+        await store.close()
+        monkeypatch.setattr(store, "_ask", asked)
+    assert len(told) == 1
 
 
 @SQLITE
 @pytest.mark.parametrize("replaced", [False, True])
-def test_file_that_is_removed_or_replaced_under_a_running_actor(place: Any, replaced: bool) -> None:
+async def test_file_that_is_removed_or_replaced_under_a_running_actor(place: Any, replaced: bool) -> None:
     """What is written to a removed file is gone with it; so nothing is acknowledged there."""
-
-    async def run() -> None:
-        store: SqliteStore = place.store()
-        await store.open("site")
-        await store.commit(Batch(puts={RecordKey("a", "m"): b"1"}))
-        away = place.path.rename(place.path.with_suffix(".away"))
-        if replaced:
-            shutil.copy(away, place.path)
-        with pytest.raises(StoreError, match="removed or replaced while it was in use; put the file back"):
-            await store.commit(Batch())
-        await store.close()
-
-    asyncio.run(run())
+    store: SqliteStore = place.store()
+    await store.open("site")
+    await store.commit(Batch(puts={RecordKey("a", "m"): b"1"}))
+    away = place.path.rename(place.path.with_suffix(".away"))
+    if replaced:
+        shutil.copy(away, place.path)
+    with pytest.raises(StoreError, match="removed or replaced while it was in use; put the file back"):
+        await store.commit(Batch())
+    await store.close()
 
 
-@pytest.mark.real_time
 async def test_a_file_that_was_removed_while_it_was_in_use_is_not_made_anew(tmp_path: Path) -> None:
     """An actor that went on with an empty store would have forgotten what it lent, and to whom."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import sqlite3
@@ -18,6 +17,8 @@ from hypothesis import strategies as st
 from leasehold.impl.store.integrity import CommitPosition, HighWaterMark, sealed, unsealed
 from leasehold.impl.store.sqlite import SqliteStore
 from leasehold.impl.store.store import Batch, Older, RecordKey, StoreError
+
+pytestmark = pytest.mark.real_time
 
 KEY = RecordKey("tenant:1", "broker")
 
@@ -67,26 +68,20 @@ async def killed(store: SqliteStore) -> None:
         os.replace(f"{path}{end}.kept", f"{path}{end}")
 
 
-def test_a_damaged_record_or_word_is_refused(tmp_path: Path) -> None:
+async def test_a_damaged_record_or_word_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "site.db"
-
-    async def run() -> None:
-        await (await filled(path)).close()
-        for table, read in (("record", lambda s: anext(s.records())), ("word", lambda s: s.metadata())):
-            with closing(sqlite3.connect(path)) as connection:
-                (value,) = connection.execute(f"SELECT body FROM {table}").fetchone()
-                wrong = bytes([*value[:-1], value[-1] ^ 1])
-                connection.execute(f"UPDATE {table} SET body = ?", (wrong,))
-                connection.commit()
-            store = SqliteStore(path)
-            await store.open("site")
-            with pytest.raises(
-                StoreError, match=f"is damaged: '{'tenant:1, broker' if table == 'record' else 'pruned'}"
-            ):
-                await read(store)
-            await store.close()
-
-    asyncio.run(run())
+    await (await filled(path)).close()
+    for table, read in (("record", lambda s: anext(s.records())), ("word", lambda s: s.metadata())):
+        with closing(sqlite3.connect(path)) as connection:
+            (value,) = connection.execute(f"SELECT body FROM {table}").fetchone()
+            wrong = bytes([*value[:-1], value[-1] ^ 1])
+            connection.execute(f"UPDATE {table} SET body = ?", (wrong,))
+            connection.commit()
+        store = SqliteStore(path)
+        await store.open("site")
+        with pytest.raises(StoreError, match=f"is damaged: '{'tenant:1, broker' if table == 'record' else 'pruned'}"):
+            await read(store)
+        await store.close()
 
 
 def cut_log(path: Path) -> None:
@@ -116,49 +111,39 @@ def empty(path: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", [cut_log, flip_log, remove_log, remove, empty], ids=lambda harm: harm.__name__)
-def test_a_store_that_has_forgotten_commits_is_refused(tmp_path: Path, harm: Callable[[Path], Any]) -> None:
+async def test_a_store_that_has_forgotten_commits_is_refused(tmp_path: Path, harm: Callable[[Path], Any]) -> None:
     path = tmp_path / "site.db"
-
-    async def run() -> None:
-        await killed(await filled(path))
-        harm(path)
-        for _ in range(2):  # what was refused stays so
-            with pytest.raises(Older, match=rf"site.db is .*epoch 1, commit 3; .* remove {path}.mark"):
-                await SqliteStore(path).open("site")
-        os.unlink(f"{path}.mark")  # as the message says
-        store = SqliteStore(path)
-        await store.open("site")
-        await store.close()
-
-    asyncio.run(run())
-
-
-def test_an_older_copy_is_refused_and_the_newest_is_taken(tmp_path: Path) -> None:
-    path, copy, newest = tmp_path / "site.db", tmp_path / "copy.db", tmp_path / "newest.db"
-
-    async def run() -> None:
-        await (await filled(path)).close()
-        shutil.copy(path, copy)
-        store = SqliteStore(path)
-        await store.open("site")
-        await store.commit(Batch({KEY: b"newer"}))
-        await store.close()
-        shutil.copy(path, newest)
-        shutil.copy(copy, path)
-        with pytest.raises(
-            Older, match=r"is an older copy: it is at epoch 1, commit 3, and had come to epoch 2, commit 4"
-        ):
+    await killed(await filled(path))
+    harm(path)
+    for _ in range(2):  # what was refused stays so
+        with pytest.raises(Older, match=rf"site.db is .*epoch 1, commit 3; .* remove {path}.mark"):
             await SqliteStore(path).open("site")
-        shutil.copy(newest, path)
-        store = SqliteStore(path)
-        assert await store.open("site") == 3
-        assert [row async for row in store.records()] == [(KEY, b"newer")]
-        await store.close()
-
-    asyncio.run(run())
+    os.unlink(f"{path}.mark")  # as the message says
+    store = SqliteStore(path)
+    await store.open("site")
+    await store.close()
 
 
-def test_every_commit_is_synced_whatever_the_library_does_by_itself(tmp_path: Path) -> None:
+async def test_an_older_copy_is_refused_and_the_newest_is_taken(tmp_path: Path) -> None:
+    path, copy, newest = tmp_path / "site.db", tmp_path / "copy.db", tmp_path / "newest.db"
+    await (await filled(path)).close()
+    shutil.copy(path, copy)
+    store = SqliteStore(path)
+    await store.open("site")
+    await store.commit(Batch({KEY: b"newer"}))
+    await store.close()
+    shutil.copy(path, newest)
+    shutil.copy(copy, path)
+    with pytest.raises(Older, match=r"is an older copy: it is at epoch 1, commit 3, and had come to epoch 2, commit 4"):
+        await SqliteStore(path).open("site")
+    shutil.copy(newest, path)
+    store = SqliteStore(path)
+    assert await store.open("site") == 3
+    assert [row async for row in store.records()] == [(KEY, b"newer")]
+    await store.close()
+
+
+async def test_every_commit_is_synced_whatever_the_library_does_by_itself(tmp_path: Path) -> None:
     """SQLite can be built so that a connection begins without syncs."""
 
     def careless(*place: Any, **options: Any) -> sqlite3.Connection:
@@ -166,49 +151,38 @@ def test_every_commit_is_synced_whatever_the_library_does_by_itself(tmp_path: Pa
         connection.execute("PRAGMA synchronous = OFF")
         return connection
 
-    async def run() -> None:
-        store = SqliteStore(tmp_path / "store.db", connect=careless)
-        await store.open("actor")
-        assert store._open_connection().execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
-        await store.close()
-
-    asyncio.run(run())
+    store = SqliteStore(tmp_path / "store.db", connect=careless)
+    await store.open("actor")
+    assert store._open_connection().execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+    await store.close()
 
 
-def test_a_store_of_the_first_layout_goes_on(tmp_path: Path) -> None:
+async def test_a_store_of_the_first_layout_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "site.db"
-
-    async def run() -> None:
-        await (await filled(path)).close()
-        os.unlink(f"{path}.mark")
-        with closing(sqlite3.connect(path)) as connection:
-            connection.execute("ALTER TABLE actor DROP COLUMN commits")
-            connection.execute("UPDATE record SET body = ?", (b"plain",))
-            connection.execute("PRAGMA user_version = 1")
-            connection.commit()
-        store = SqliteStore(path)
-        assert await store.open("site") == 2
-        assert [row async for row in store.records()] == [(KEY, b"plain")]
-        await store.commit(Batch({KEY: b"sealed"}))
-        await store.close()
-        assert HighWaterMark(Path(f"{path}.mark")).read() == CommitPosition(2, 1)
-
-    asyncio.run(run())
+    await (await filled(path)).close()
+    os.unlink(f"{path}.mark")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("ALTER TABLE actor DROP COLUMN commits")
+        connection.execute("UPDATE record SET body = ?", (b"plain",))
+        connection.execute("PRAGMA user_version = 1")
+        connection.commit()
+    store = SqliteStore(path)
+    assert await store.open("site") == 2
+    assert [row async for row in store.records()] == [(KEY, b"plain")]
+    await store.commit(Batch({KEY: b"sealed"}))
+    await store.close()
+    assert HighWaterMark(Path(f"{path}.mark")).read() == CommitPosition(2, 1)
 
 
-def test_a_mark_that_was_removed_is_written_anew_at_the_next_opening(tmp_path: Path) -> None:
+async def test_a_mark_that_was_removed_is_written_anew_at_the_next_opening(tmp_path: Path) -> None:
     """As an operator does who is told to."""
-
-    async def run() -> None:
-        store = await filled(tmp_path / "site.db")
-        await store.close()
-        mark = HighWaterMark(Path(f"{store.path}.mark"))
-        mark.path.unlink()
-        await store.open("site")
-        await store.close()
-        assert mark.read() == CommitPosition(2, 3)
-
-    asyncio.run(run())
+    store = await filled(tmp_path / "site.db")
+    await store.close()
+    mark = HighWaterMark(Path(f"{store.path}.mark"))
+    mark.path.unlink()
+    await store.open("site")
+    await store.close()
+    assert mark.read() == CommitPosition(2, 3)
 
 
 @pytest.mark.parametrize("content", [b"", b"epoch 1", b"\0" * 90, b"\xff" * 90])

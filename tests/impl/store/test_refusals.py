@@ -23,6 +23,8 @@ from leasehold.impl.store.postgresql import _SETUP_LOCK, PostgresqlStore
 from leasehold.impl.store.sqlite import SqliteStore
 from leasehold.impl.store.store import Batch, Busy, RecordKey, StoreError, Transient
 
+pytestmark = pytest.mark.real_time
+
 POSTGRESQL = pytest.mark.parametrize("place", ["postgresql"], indirect=True)
 MARIADB = pytest.mark.parametrize("place", ["mariadb"], indirect=True)
 
@@ -38,23 +40,18 @@ def refusal(store: Any) -> str:
     return asyncio.run(run())
 
 
-def test_a_new_file_can_be_read_by_its_owner_alone(tmp_path: Path) -> None:
-    async def run() -> None:
-        before = os.umask(0)
-        try:
-            store = SqliteStore(tmp_path / "site.db")
-            await store.open("site")
-            await store.commit(Batch(puts={RecordKey("a", "m"): b"1"}))
-        finally:
-            os.umask(before)
-        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
-        assert modes == {f"site.db{end}": 0o600 for end in ("", "-wal", "-shm", ".lock", ".mark", ".reserve")}
-        await store.close()
-        assert {path.name for path in tmp_path.iterdir()} == {
-            f"site.db{end}" for end in ("", ".lock", ".mark", ".reserve")
-        }
-
-    asyncio.run(run())
+async def test_a_new_file_can_be_read_by_its_owner_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        store = SqliteStore(tmp_path / "site.db")
+        await store.open("site")
+        await store.commit(Batch(puts={RecordKey("a", "m"): b"1"}))
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes == {f"site.db{end}": 0o600 for end in ("", "-wal", "-shm", ".lock", ".mark", ".reserve")}
+    await store.close()
+    assert {path.name for path in tmp_path.iterdir()} == {f"site.db{end}" for end in ("", ".lock", ".mark", ".reserve")}
 
 
 def test_a_file_whose_folder_is_missing(tmp_path: Path) -> None:
@@ -110,20 +107,16 @@ def test_a_file_whose_pages_were_overwritten(tmp_path: Path) -> None:
         asyncio.run(read())
 
 
-def test_another_program_that_writes_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_another_program_that_writes_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("leasehold.impl.store.sqlite._WAIT_SECONDS", 0.01)
-
-    async def run() -> None:
-        store = SqliteStore(tmp_path / "site.db")
-        await store.open("site")
-        with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
-            with pytest.raises(StoreError, match=r"another program holds a lock on it .*; stop that program"):
-                await store.commit(Batch())
-        assert await store.open("site") == 2
-        await store.close()
-
-    asyncio.run(run())
+    store = SqliteStore(tmp_path / "site.db")
+    await store.open("site")
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match=r"another program holds a lock on it .*; stop that program"):
+            await store.commit(Batch())
+    assert await store.open("site") == 2
+    await store.close()
 
 
 def test_a_lock_is_free_again_when_given_up_and_its_file_stays(tmp_path: Path) -> None:
@@ -139,15 +132,12 @@ def test_a_lock_is_free_again_when_given_up_and_its_file_stays(tmp_path: Path) -
     assert path.exists()
 
 
-def test_who_holds_the_lock_is_told(tmp_path: Path) -> None:
-    async def run() -> None:
-        holder = SqliteStore(tmp_path / "site.db")
-        await holder.open("site")
-        with pytest.raises(StoreError, match=rf"in use by another copy .* \(process {os.getpid()}\); stop that copy"):
-            await SqliteStore(tmp_path / "site.db").open("site")
-        await holder.close()
-
-    asyncio.run(run())
+async def test_who_holds_the_lock_is_told(tmp_path: Path) -> None:
+    holder = SqliteStore(tmp_path / "site.db")
+    await holder.open("site")
+    with pytest.raises(StoreError, match=rf"in use by another copy .* \(process {os.getpid()}\); stop that copy"):
+        await SqliteStore(tmp_path / "site.db").open("site")
+    await holder.close()
 
 
 def test_a_lock_file_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
@@ -187,27 +177,21 @@ def test_postgresql_without_a_schema(place: Any) -> None:
 
 
 @POSTGRESQL
-def test_postgresql_is_durable_even_where_the_session_begins_otherwise(place: Any) -> None:
-    async def run() -> None:
-        store = PostgresqlStore(place.url.replace("options=", "options=-csynchronous_commit%3Doff%20"))
-        await store.open("site")
-        assert await store._row("SHOW synchronous_commit") == ("on",)
-        await store.close()
-
-    asyncio.run(run())
+async def test_postgresql_is_durable_even_where_the_session_begins_otherwise(place: Any) -> None:
+    store = PostgresqlStore(place.url.replace("options=", "options=-csynchronous_commit%3Doff%20"))
+    await store.open("site")
+    assert await store._row("SHOW synchronous_commit") == ("on",)
+    await store.close()
 
 
 @POSTGRESQL
-def test_postgresql_whose_tables_were_dropped(place: Any) -> None:
-    async def run() -> None:
-        store = place.store()
-        await store.open("site")
-        await place.ask("DROP TABLE leasehold_record")
-        with pytest.raises(StoreError, match=r"its tables are not those of Leasehold .*; use a database of its own"):
-            await store.commit(Batch())
-        await store.close()
-
-    asyncio.run(run())
+async def test_postgresql_whose_tables_were_dropped(place: Any) -> None:
+    store = place.store()
+    await store.open("site")
+    await place.ask("DROP TABLE leasehold_record")
+    with pytest.raises(StoreError, match=r"its tables are not those of Leasehold .*; use a database of its own"):
+        await store.commit(Batch())
+    await store.close()
 
 
 @MARIADB
@@ -222,34 +206,27 @@ def test_mariadb_that_is_not_there(place: Any) -> None:
 
 
 @MARIADB
-def test_mariadb_whose_tables_were_dropped(place: Any) -> None:
-    async def run() -> None:
-        store = place.store()
-        await store.open("site")
-        await place.ask("DROP TABLE leasehold_record")
-        with pytest.raises(StoreError, match="its tables are not those of Leasehold"):
-            await store.commit(Batch(puts={RecordKey("a", "m"): b"1"}))
-        await store.close()
-
-    asyncio.run(run())
+async def test_mariadb_whose_tables_were_dropped(place: Any) -> None:
+    store = place.store()
+    await store.open("site")
+    await place.ask("DROP TABLE leasehold_record")
+    with pytest.raises(StoreError, match="its tables are not those of Leasehold"):
+        await store.commit(Batch(puts={RecordKey("a", "m"): b"1"}))
+    await store.close()
 
 
 @MARIADB
-def test_mariadb_goes_on_where_creating_the_tables_stopped(place: Any) -> None:
+async def test_mariadb_goes_on_where_creating_the_tables_stopped(place: Any) -> None:
     """Each CREATE commits by itself, so a crash may leave some tables."""
-
-    async def run() -> None:
-        store = place.store()
-        await store.open("site")
-        await store.close()
-        await place.ask("DROP TABLE leasehold_word")
-        await place.ask("DELETE FROM leasehold_schema")
-        assert await store.open("site") == 2
-        await store.commit(Batch(metadata={"w": b"1"}))
-        assert await store.metadata() == {"w": b"1"}
-        await store.close()
-
-    asyncio.run(run())
+    store = place.store()
+    await store.open("site")
+    await store.close()
+    await place.ask("DROP TABLE leasehold_word")
+    await place.ask("DELETE FROM leasehold_schema")
+    assert await store.open("site") == 2
+    await store.commit(Batch(metadata={"w": b"1"}))
+    assert await store.metadata() == {"w": b"1"}
+    await store.close()
 
 
 @pytest.mark.long
@@ -319,123 +296,99 @@ async def _opens(store: Any) -> int:
 
 @POSTGRESQL
 @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
-def test_postgresql_is_spoken_to_in_utf8_whatever_is_said_outside(
+async def test_postgresql_is_spoken_to_in_utf8_whatever_is_said_outside(
     place: Any, encoding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The environment of the actor's user may name another encoding, in which not every key can be written."""
     monkeypatch.setenv("PGCLIENTENCODING", encoding)
-
-    async def run() -> None:
-        store = place.store()
-        await store.open("日本")
-        await store.commit(Batch(puts={RecordKey("日本:1", "m"): b"1"}, metadata={"語": b"2"}))
-        assert [key async for key, _ in store.records()] == [RecordKey("日本:1", "m")]
-        assert await store.metadata() == {"語": b"2"}
-        assert await store.owners() == ["日本"]
-
-    asyncio.run(run())
+    store = place.store()
+    await store.open("日本")
+    await store.commit(Batch(puts={RecordKey("日本:1", "m"): b"1"}, metadata={"語": b"2"}))
+    assert [key async for key, _ in store.records()] == [RecordKey("日本:1", "m")]
+    assert await store.metadata() == {"語": b"2"}
+    assert await store.owners() == ["日本"]
 
 
 @POSTGRESQL
-def test_the_session_of_postgresql(place: Any) -> None:
+async def test_the_session_of_postgresql(place: Any) -> None:
     """What bounds the wait for a lock, and for a connection of which the other end is gone."""
-
-    async def run() -> None:
-        store = place.store()
-        await store.open("site")
-        for name, value in (
-            ("lock_timeout", "10s"), ("tcp_keepalives_idle", "10"), ("tcp_keepalives_interval", "5"),
-            ("tcp_keepalives_count", "3"), ("synchronous_commit", "on"),
-        ):  # fmt: skip
-            assert await store._row(f"SHOW {name}") == (value,)
-        await store.close()
-
-    asyncio.run(run())
+    store = place.store()
+    await store.open("site")
+    for name, value in (
+        ("lock_timeout", "10s"), ("tcp_keepalives_idle", "10"), ("tcp_keepalives_interval", "5"),
+        ("tcp_keepalives_count", "3"), ("synchronous_commit", "on"),
+    ):  # fmt: skip
+        assert await store._row(f"SHOW {name}") == (value,)
+    await store.close()
 
 
 @POSTGRESQL
-def test_a_connection_of_postgresql_of_which_the_other_end_is_gone_is_noticed(place: Any) -> None:
+async def test_a_connection_of_postgresql_of_which_the_other_end_is_gone_is_noticed(place: Any) -> None:
     """Within half a minute, whether anything is under way on it or not."""
-
-    async def run() -> None:
-        store = place.store()
-        await store.open("site")
-        with socket.socket(fileno=os.dup(store._connection.fileno())) as end:
-            options = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
-            idle, interval, count = (end.getsockopt(socket.IPPROTO_TCP, option) for option in options)
-            assert idle + interval * count <= 30
-            assert end.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-            assert end.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) <= 30_000
-        await store.close()
-
-    asyncio.run(run())
+    store = place.store()
+    await store.open("site")
+    with socket.socket(fileno=os.dup(store._connection.fileno())) as end:
+        options = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        idle, interval, count = (end.getsockopt(socket.IPPROTO_TCP, option) for option in options)
+        assert idle + interval * count <= 30
+        assert end.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert end.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) <= 30_000
+    await store.close()
 
 
 @MARIADB
-def test_the_session_of_mariadb(place: Any) -> None:
+async def test_the_session_of_mariadb(place: Any) -> None:
     """It may be idle for long, waits for a row but briefly, and locks no gap between the rows of two actors."""
-
-    async def run() -> None:
-        store = place.store()
-        await store.open("site")
-        names = "@@wait_timeout, @@innodb_lock_wait_timeout, @@transaction_isolation, @@autocommit"
-        if "MariaDB" in (await store._ask("SELECT VERSION()"))[0][0]:
-            names = names.replace("transaction_isolation", "tx_isolation")
-        assert await store._ask(f"SELECT {names}") == [(31536000, 10, "READ-COMMITTED", 1)]
-        ((mode,),) = await store._ask("SELECT @@sql_mode")
-        assert "STRICT_ALL_TABLES" in mode
-        await store.close()
-
-    asyncio.run(run())
+    store = place.store()
+    await store.open("site")
+    names = "@@wait_timeout, @@innodb_lock_wait_timeout, @@transaction_isolation, @@autocommit"
+    if "MariaDB" in (await store._ask("SELECT VERSION()"))[0][0]:
+        names = names.replace("transaction_isolation", "tx_isolation")
+    assert await store._ask(f"SELECT {names}") == [(31536000, 10, "READ-COMMITTED", 1)]
+    ((mode,),) = await store._ask("SELECT @@sql_mode")
+    assert "STRICT_ALL_TABLES" in mode
+    await store.close()
 
 
 @pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
-def test_who_held_the_store_may_have_gone_when_that_is_asked(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_held_the_store_may_have_gone_when_that_is_asked(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then nobody is named, and no command is given that would end another's connection."""
+    holder, second = place.store(), place.store(patience=0)
+    await holder.open("site")
+    name = "_ask" if place.kind == "mariadb" else "_row"
+    ask = getattr(second, name)
 
-    async def run() -> None:
-        holder, second = place.store(), place.store(patience=0)
-        await holder.open("site")
-        name = "_ask" if place.kind == "mariadb" else "_row"
-        ask = getattr(second, name)
+    async def asked(query: str, *values: object) -> Any:
+        if "IS_USED_LOCK" in query:
+            return [(None,)]
+        return () if "pg_locks" in query else await ask(query, *values)
 
-        async def asked(query: str, *values: object) -> Any:
-            if "IS_USED_LOCK" in query:
-                return [(None,)]
-            return () if "pg_locks" in query else await ask(query, *values)
-
-        monkeypatch.setattr(second, name, asked)
-        with pytest.raises(Busy) as busy:
-            await second.open("site")
-        assert busy.value.reason.endswith("is in use by another copy of the actor 'site'")
-        assert busy.value.remedy == "stop that copy"
-        await holder.close()
-
-    asyncio.run(run())
+    monkeypatch.setattr(second, name, asked)
+    with pytest.raises(Busy) as busy:
+        await second.open("site")
+    assert busy.value.reason.endswith("is in use by another copy of the actor 'site'")
+    assert busy.value.remedy == "stop that copy"
+    await holder.close()
 
 
 @pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
-def test_who_creates_the_tables_is_waited_for(place: Any) -> None:
+async def test_who_creates_the_tables_is_waited_for(place: Any) -> None:
     """Two actors that did it at once would fail, or see tables of which the other had made but some."""
-
-    async def run() -> None:
-        store, maker = place.store(), place.store()
-        if place.kind == "postgresql":
-            maker._connection = await psycopg.AsyncConnection.connect(place.url, autocommit=True)
-            await maker._row("SELECT pg_advisory_lock(%s)", _SETUP_LOCK)
-        else:
-            await maker._connect()
-            await maker._ask(f"SELECT GET_LOCK('leasehold/setup/{_digest(place.database)}', 10)")
-        opening = asyncio.ensure_future(store.open("site"))
-        for _ in range(20):
-            await asyncio.sleep(0.005)
-        assert not opening.done()
-        assert await place.store().owners() == []
-        await maker._drop()
-        assert await opening == 1
-        await store.close()
-
-    asyncio.run(run())
+    store, maker = place.store(), place.store()
+    if place.kind == "postgresql":
+        maker._connection = await psycopg.AsyncConnection.connect(place.url, autocommit=True)
+        await maker._row("SELECT pg_advisory_lock(%s)", _SETUP_LOCK)
+    else:
+        await maker._connect()
+        await maker._ask(f"SELECT GET_LOCK('leasehold/setup/{_digest(place.database)}', 10)")
+    opening = asyncio.ensure_future(store.open("site"))
+    for _ in range(20):
+        await asyncio.sleep(0.005)
+    assert not opening.done()
+    assert await place.store().owners() == []
+    await maker._drop()
+    assert await opening == 1
+    await store.close()
 
 
 @POSTGRESQL
@@ -449,44 +402,36 @@ def test_postgresql_whose_table_of_versions_is_empty(place: Any) -> None:
 
 
 @pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
-def test_how_long_an_earlier_owner_is_waited_for_is_no_limit_of_commits(place: Any) -> None:
+async def test_how_long_an_earlier_owner_is_waited_for_is_no_limit_of_commits(place: Any) -> None:
     """A row that a dump or another's statement holds for longer is waited for; the store does not fail."""
-
-    async def run() -> None:
-        store = place.store(patience=0.1)
-        await store.open("site")
-        await store.commit(Batch(puts={RecordKey("a", "m"): b"1"}))
-        async with place.row_held():
-            committed = asyncio.ensure_future(store.commit(Batch(puts={RecordKey("a", "m"): b"2"})))
-            await asyncio.sleep(1)
-            assert not committed.done()
-        await committed
-        assert [body async for _, body in store.records()] == [b"2"]
-        await store.close()
-
-    asyncio.run(run())
+    store = place.store(patience=0.1)
+    await store.open("site")
+    await store.commit(Batch(puts={RecordKey("a", "m"): b"1"}))
+    async with place.row_held():
+        committed = asyncio.ensure_future(store.commit(Batch(puts={RecordKey("a", "m"): b"2"})))
+        await asyncio.sleep(1)
+        assert not committed.done()
+    await committed
+    assert [body async for _, body in store.records()] == [b"2"]
+    await store.close()
 
 
 @MARIADB
-def test_mariadb_that_does_not_answer_is_taken_for_lost(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_mariadb_that_does_not_answer_is_taken_for_lost(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver waits for ever where the other end is gone without a word."""
-
-    async def run() -> None:
-        store = place.store()
-        await store.open("site")
-        await store.commit(Batch(puts={RecordKey("a", "m"): b"1"}))
-        monkeypatch.setattr("leasehold.impl.store.mariadb._ANSWER_SECONDS", 0.1)
-        async with place.row_held():
-            with pytest.raises(Transient, match=r"connection to the database was lost \(no answer within 0 seconds\)"):
-                await store.commit(Batch(puts={RecordKey("a", "m"): b"2"}))
-        monkeypatch.undo()
-        heir = place.store()
-        assert await heir.open("site") == 2
-        assert [body async for _, body in heir.records()] in ([b"1"], [b"2"])
-        await heir.close()
-        await store.close()
-
-    asyncio.run(run())
+    store = place.store()
+    await store.open("site")
+    await store.commit(Batch(puts={RecordKey("a", "m"): b"1"}))
+    monkeypatch.setattr("leasehold.impl.store.mariadb._ANSWER_SECONDS", 0.1)
+    async with place.row_held():
+        with pytest.raises(Transient, match=r"connection to the database was lost \(no answer within 0 seconds\)"):
+            await store.commit(Batch(puts={RecordKey("a", "m"): b"2"}))
+    monkeypatch.undo()
+    heir = place.store()
+    assert await heir.open("site") == 2
+    assert [body async for _, body in heir.records()] in ([b"1"], [b"2"])
+    await heir.close()
+    await store.close()
 
 
 def test_a_file_beside_which_no_log_can_be_is_refused(tmp_path: Path) -> None:
@@ -499,17 +444,13 @@ def test_a_file_beside_which_no_log_can_be_is_refused(tmp_path: Path) -> None:
     assert "SQLite cannot write a log beside it (it keeps the mode 'delete'); move it" in message
 
 
-def test_the_lock_file_says_which_process_holds_it_and_nothing_else(tmp_path: Path) -> None:
+async def test_the_lock_file_says_which_process_holds_it_and_nothing_else(tmp_path: Path) -> None:
     """Also where a process with a longer number held it before."""
     (tmp_path / "site.db.lock").write_text("12345678901234567890\n" * 3)
     store = SqliteStore(tmp_path / "site.db")
-
-    async def run() -> None:
-        await store.open("site")
-        assert (tmp_path / "site.db.lock").read_text() == f"{os.getpid()}\n"
-        await store.close()
-
-    asyncio.run(run())
+    await store.open("site")
+    assert (tmp_path / "site.db.lock").read_text() == f"{os.getpid()}\n"
+    await store.close()
 
 
 @pytest.mark.parametrize(
@@ -525,20 +466,16 @@ def test_whose_records_a_file_has_is_asked_of_what_is_no_store(tmp_path: Path, m
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_whose_records_a_file_has_is_seen_beside_a_log_too(tmp_path: Path) -> None:
+async def test_whose_records_a_file_has_is_seen_beside_a_log_too(tmp_path: Path) -> None:
     """One that was closed well gets no log by being looked at; that of one that was killed is read, and stays."""
-
-    async def run() -> None:
-        store = SqliteStore(tmp_path / "site.db")
-        await store.open("site")
-        shutil.copy(store.path, tmp_path / "copy.db")
-        shutil.copy(f"{store.path}-wal", tmp_path / "copy.db-wal")
-        await store.close()
-        before = {path.name for path in tmp_path.iterdir()}
-        assert await SqliteStore(tmp_path / "copy.db").owners() == ["site"]
-        assert await store.owners() == ["site"]
-        assert {path.name for path in tmp_path.iterdir() if "-shm" not in path.name} == before
-        with pytest.raises(StoreError, match="memory keeps nothing between two runs"):
-            await MemoryStore().owners()
-
-    asyncio.run(run())
+    store = SqliteStore(tmp_path / "site.db")
+    await store.open("site")
+    shutil.copy(store.path, tmp_path / "copy.db")
+    shutil.copy(f"{store.path}-wal", tmp_path / "copy.db-wal")
+    await store.close()
+    before = {path.name for path in tmp_path.iterdir()}
+    assert await SqliteStore(tmp_path / "copy.db").owners() == ["site"]
+    assert await store.owners() == ["site"]
+    assert {path.name for path in tmp_path.iterdir() if "-shm" not in path.name} == before
+    with pytest.raises(StoreError, match="memory keeps nothing between two runs"):
+        await MemoryStore().owners()

@@ -15,6 +15,8 @@ import pytest
 from leasehold.impl.store.owned import OwnedStore
 from leasehold.impl.store.store import Batch, Busy, RecordKey, StoreError
 
+pytestmark = pytest.mark.real_time
+
 KEY = RecordKey("tenant:1", "m")
 FAILURES: tuple[Callable[[], BaseException], ...] = (
     lambda: StoreError("an injected failure", "none is needed"),
@@ -68,75 +70,57 @@ async def check_second_opener(place: Any, broken: OwnedStore) -> None:
 
 
 @pytest.mark.parametrize("step", [*CALLS])
-def test_a_second_opener_gets_in_after_a_call_that_failed(place: Any, step: str) -> None:
-    async def run() -> None:
-        for failure in FAILURES:
-            store = place.store()
-            await store.open("site")
-            await store.commit(Batch(puts={KEY: b"old"}, events=[b"old"]))
-            failing(store, step, failure)
-            with pytest.raises((StoreError, OSError, RuntimeError, asyncio.CancelledError)):
-                await CALLS[step](store)
-            await check_second_opener(place, store)
-
-    asyncio.run(run())
+async def test_a_second_opener_gets_in_after_a_call_that_failed(place: Any, step: str) -> None:
+    for failure in FAILURES:
+        store = place.store()
+        await store.open("site")
+        await store.commit(Batch(puts={KEY: b"old"}, events=[b"old"]))
+        failing(store, step, failure)
+        with pytest.raises((StoreError, OSError, RuntimeError, asyncio.CancelledError)):
+            await CALLS[step](store)
+        await check_second_opener(place, store)
 
 
 @pytest.mark.parametrize("step", OPENING)
-def test_a_second_opener_gets_in_after_an_opening_that_failed(place: Any, step: str) -> None:
-    async def run() -> None:
-        for failure in FAILURES:
-            store = place.store()
-            failing(store, step, failure)
-            with pytest.raises((StoreError, OSError, RuntimeError, asyncio.CancelledError)):
-                await store.open("site")
-            await check_second_opener(place, store)
-
-    asyncio.run(run())
+async def test_a_second_opener_gets_in_after_an_opening_that_failed(place: Any, step: str) -> None:
+    for failure in FAILURES:
+        store = place.store()
+        failing(store, step, failure)
+        with pytest.raises((StoreError, OSError, RuntimeError, asyncio.CancelledError)):
+            await store.open("site")
+        await check_second_opener(place, store)
 
 
-def test_a_second_opener_gets_in_after_a_commit_that_the_store_itself_fails(place: Any) -> None:
+async def test_a_second_opener_gets_in_after_a_commit_that_the_store_itself_fails(place: Any) -> None:
     """A full disk, or a connection that the server has ended."""
+    store = place.store()
+    await store.open("site")
+    await store.commit(Batch(puts={KEY: b"old"}))
+    with await place.fail(store), pytest.raises(StoreError):
+        await store.commit(Batch(puts={KEY: b"x" * 100_000}))
+    await check_second_opener(place, store)
 
-    async def run() -> None:
+
+async def test_a_second_opener_gets_in_after_a_commit_that_was_cancelled(place: Any) -> None:
+    """At each await of the commit."""
+    for turns in range(1, 4):
         store = place.store()
         await store.open("site")
-        await store.commit(Batch(puts={KEY: b"old"}))
-        with await place.fail(store), pytest.raises(StoreError):
-            await store.commit(Batch(puts={KEY: b"x" * 100_000}))
-        await check_second_opener(place, store)
-
-    asyncio.run(run())
-
-
-def test_a_second_opener_gets_in_after_a_commit_that_was_cancelled(place: Any) -> None:
-    """At each await of the commit."""
-
-    async def run() -> None:
-        for turns in range(1, 4):
-            store = place.store()
-            await store.open("site")
-            commit = asyncio.ensure_future(store.commit(Batch(puts={KEY: b"x"})))
-            for _ in range(turns):
-                await asyncio.sleep(0)
-            if commit.cancel():
-                with pytest.raises(asyncio.CancelledError):
-                    await commit
-                await check_second_opener(place, store)
-            else:  # it was done before
-                await store.close()
-
-    asyncio.run(run())
+        commit = asyncio.ensure_future(store.commit(Batch(puts={KEY: b"x"})))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        if commit.cancel():
+            with pytest.raises(asyncio.CancelledError):
+                await commit
+            await check_second_opener(place, store)
+        else:  # it was done before
+            await store.close()
 
 
-def test_a_second_opener_gets_in_after_a_look_that_failed(place: Any) -> None:
+async def test_a_second_opener_gets_in_after_a_look_that_failed(place: Any) -> None:
     """Looking takes no lock, and keeps none."""
-
-    async def run() -> None:
-        store = place.store()
-        failing(store, "_look", FAILURES[0])
-        with pytest.raises(StoreError):
-            await store.look("site")
-        await check_second_opener(place, store)
-
-    asyncio.run(run())
+    store = place.store()
+    failing(store, "_look", FAILURES[0])
+    with pytest.raises(StoreError):
+        await store.look("site")
+    await check_second_opener(place, store)

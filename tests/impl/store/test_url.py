@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from pathlib import Path
 from typing import Any
@@ -117,11 +116,9 @@ def test_a_driver_that_is_not_installed(kind: str, driver: str, monkeypatch: pyt
     assert caught.value.remedy == f"pip install 'leasehold[{kind}]'"
 
 
+@pytest.mark.real_time
 @pytest.mark.parametrize("place", ["sqlite", "postgresql", "mariadb"], indirect=True)
-def test_a_store_from_a_url_works(place: Any) -> None:
-    async def run() -> None:
-        store = store_from_url(place.url.replace("%25", "%"))
-        assert await store.open("site") == 1
-        await store.close()
-
-    asyncio.run(run())
+async def test_a_store_from_a_url_works(place: Any) -> None:
+    store = store_from_url(place.url.replace("%25", "%"))
+    assert await store.open("site") == 1
+    await store.close()

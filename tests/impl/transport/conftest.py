@@ -1,6 +1,7 @@
 """Places at which transports of each kind can be started, gone from, and come back to."""
 
 import asyncio
+import contextlib
 import os
 import socket
 import uuid
@@ -55,22 +56,19 @@ class World:
             self.ports[name] = int(address.rpartition(":")[2])
         return made, address
 
-    def run_all(self, coroutine):
-        """Runs a test's conversation, and ends all transports of it."""
-
-        async def bounded():
-            try:
-                async with asyncio.timeout(60):
-                    await coroutine
-            finally:
-                for made in self.open:
-                    await made.close()
-            left = [t for t in asyncio.all_tasks() if t is not asyncio.current_task()]
-            if left:  # what a connection still does in the turn of its close
-                await asyncio.wait(left, timeout=5)
-            assert not [t for t in left if not t.done()], "nothing goes on after a close"
-
-        asyncio.run(bounded())
+    @contextlib.asynccontextmanager
+    async def closing(self):
+        """Bounds a test's conversation, and ends all transports of it."""
+        try:
+            async with asyncio.timeout(60):
+                yield
+        finally:
+            for made in self.open:
+                await made.close()
+        left = [t for t in asyncio.all_tasks() if t is not asyncio.current_task()]
+        if left:  # what a connection still does in the turn of its close
+            await asyncio.wait(left, timeout=5)
+        assert not [t for t in left if not t.done()], "nothing goes on after a close"
 
 
 @pytest.fixture(params=["memory", "http", "nats"])

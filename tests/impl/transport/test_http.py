@@ -25,6 +25,8 @@ from leasehold.impl.transport.open import open_transport
 from leasehold.impl.transport.transport import Delivery, Reply, TransportError
 from tests.impl.transport.conftest import GatedReceiver
 
+pytestmark = pytest.mark.real_time
+
 QUICK = replace(LIMITS, header_seconds=0.2, body_seconds=0.2, close_seconds=0.5, parcel=1000, body=4000)
 
 
@@ -83,8 +85,8 @@ CLOSE = b"Connection: close\r\n"
         pytest.param(post(gzip.compress(GOOD), extra=CLOSE + b"Content-Encoding: gzip\r\n"), 400, id="compressed"),
     ],
 )
-def test_a_bad_request_has_a_clean_answer_and_changes_nothing(http_world, receiver, request_bytes, status):
-    async def talk():
+async def test_a_bad_request_has_a_clean_answer_and_changes_nothing(http_world, receiver, request_bytes, status):
+    async with http_world.closing():
         _, address = await http_world.start("there", receiver, replace(QUICK, body_seconds=0.5))
         answer = await say(address, request_bytes)
         assert answer.split(b" ")[1:2] == [str(status).encode()], answer[:200]
@@ -93,25 +95,20 @@ def test_a_bad_request_has_a_clean_answer_and_changes_nothing(http_world, receiv
         here, _ = await http_world.start("here", receiver)
         assert (await here.send(address, b"x")).answer is Delivery.TAKEN, "and the server goes on"
 
-    http_world.run_all(talk())
-
 
 @pytest.mark.parametrize(
     "content", [b"", b"P", b"POST /parcels HTTP/1.1\r\nHost: h\r\nA"], ids=["nothing", "a letter", "half"]
 )
-def test_a_connection_that_asks_nothing_is_closed(http_world, receiver, content):
-    async def talk():
+async def test_a_connection_that_asks_nothing_is_closed(http_world, receiver, content):
+    async with http_world.closing():
         _, address = await http_world.start("there", receiver, QUICK)
         assert await say(address, content) == b""
         assert receiver.got == []
 
-    http_world.run_all(talk())
 
-
-def test_a_request_in_drops_is_closed_however_steadily_they_come(http_world, receiver):
+async def test_a_request_in_drops_is_closed_however_steadily_they_come(http_world, receiver):
     """Slow loris: each drop comes in time, the whole never does."""
-
-    async def talk():
+    async with http_world.closing():
         _, address = await http_world.start("there", receiver, QUICK)
         host, port = address.removeprefix("http://").split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
@@ -126,8 +123,6 @@ def test_a_request_in_drops_is_closed_however_steadily_they_come(http_world, rec
         assert answer.exception() is not None or answer.result() == b""
         assert receiver.got == []
         writer.close()
-
-    http_world.run_all(talk())
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -183,10 +178,9 @@ def signed(frame):
     return Reply(Delivery.TAKEN if frame == b"good" else Delivery.REFUSED, "forged", proven)
 
 
-def test_with_more_connections_than_one_address_may_have_the_oldest_stranger_goes(http_world, receiver, caplog):
+async def test_with_more_connections_than_one_address_may_have_the_oldest_stranger_goes(http_world, receiver, caplog):
     receiver.answer = signed
-
-    async def talk():
+    async with http_world.closing():
         _, address = await http_world.start("there", receiver, replace(LIMITS, connections=3))
         tenants, strangers = [await Held.to(address)], []
         assert b" 200 " in await tenants[0].ask(post(GOOD))
@@ -202,15 +196,14 @@ def test_with_more_connections_than_one_address_may_have_the_oldest_stranger_goe
         for tenant in tenants:
             assert b" 200 " in await tenant.ask(post(GOOD)), "and those before it go on"
         await Held.close_all(tenants + strangers)
-
-    http_world.run_all(talk())
     assert "closed a connection" in caplog.text
 
 
-def test_an_address_that_is_refused_too_often_waits_and_keeps_nobody_away_who_proves_something(http_world, receiver):
+async def test_an_address_that_is_refused_too_often_waits_and_keeps_nobody_away_who_proves_something(
+    http_world, receiver
+):
     receiver.answer = signed
-
-    async def talk():
+    async with http_world.closing():
         limits = replace(QUICK, refusals=3, refusals_per_second=0.001)
         _, address = await http_world.start("there", receiver, limits)
         before = await Held.to(address)
@@ -236,84 +229,69 @@ def test_an_address_that_is_refused_too_often_waits_and_keeps_nobody_away_who_pr
             assert b" 429 " in await held.ask(post(GOOD)), "its own refusals are its own, over all its connections"
         await Held.close_all([before, after, again, stranger])
 
-    http_world.run_all(talk())
 
-
-def test_health_and_the_actors_own_routes_share_the_port(receiver):
+async def test_health_and_the_actors_own_routes_share_the_port(receiver):
     async def hello(request):
         return web.json_response({"hello": request.match_info["name"]})
 
-    async def talk():
-        transport = HttpTransport(routes=[web.get("/hello/{name}", hello)])
-        address = await transport.start(receiver)
-        async with aiohttp.ClientSession() as session:
-            async with session.get(f"{address}/health") as response:
-                assert (response.status, await response.json()) == (200, {"status": "ok"})
-            async with session.get(f"{address}/hello/you") as response:
-                assert await response.json() == {"hello": "you"}
-        await transport.close()
-
-    asyncio.run(talk())
+    transport = HttpTransport(routes=[web.get("/hello/{name}", hello)])
+    address = await transport.start(receiver)
+    async with aiohttp.ClientSession() as session:
+        async with session.get(f"{address}/health") as response:
+            assert (response.status, await response.json()) == (200, {"status": "ok"})
+        async with session.get(f"{address}/hello/you") as response:
+            assert await response.json() == {"hello": "you"}
+    await transport.close()
 
 
-def test_frames_that_wait_share_requests():
+async def test_frames_that_wait_share_requests():
     batches = []
+    gate = asyncio.Event()
 
-    async def talk():
-        gate = asyncio.Event()
+    async def post_them(frames):
+        batches.append(len(frames))
+        await gate.wait()
+        return [Reply(Delivery.TAKEN)] * len(frames)
 
-        async def post_them(frames):
-            batches.append(len(frames))
-            await gate.wait()
-            return [Reply(Delivery.TAKEN)] * len(frames)
-
-        lane = SendQueue(post_them, replace(LIMITS, in_flight=2, batch=100))
-        sends = [asyncio.create_task(lane.send(b"x"))]
-        while not batches:
-            await asyncio.sleep(0)
-        sends += [asyncio.create_task(lane.send(b"x")) for _ in range(350)]
-        while len(batches) < 2:
-            await asyncio.sleep(0)
-        assert batches == [1, 100], "a lone frame does not wait; no more than two requests are under way"
-        gate.set()
-        await asyncio.gather(*sends)
-        assert lane.idle
-
-    asyncio.run(talk())
+    lane = SendQueue(post_them, replace(LIMITS, in_flight=2, batch=100))
+    sends = [asyncio.create_task(lane.send(b"x"))]
+    while not batches:
+        await asyncio.sleep(0)
+    sends += [asyncio.create_task(lane.send(b"x")) for _ in range(350)]
+    while len(batches) < 2:
+        await asyncio.sleep(0)
+    assert batches == [1, 100], "a lone frame does not wait; no more than two requests are under way"
+    gate.set()
+    await asyncio.gather(*sends)
+    assert lane.idle
     assert batches == [1, 100, 100, 100, 50]
 
 
-def test_a_request_carries_no_more_bytes_than_its_limit():
+async def test_a_request_carries_no_more_bytes_than_its_limit():
     sizes = []
 
-    async def talk():
-        async def post_them(frames):
-            sizes.append(len(framing.pack(frames)))
-            return [Reply(Delivery.TAKEN)] * len(frames)
+    async def post_them(frames):
+        sizes.append(len(framing.pack(frames)))
+        return [Reply(Delivery.TAKEN)] * len(frames)
 
-        lane = SendQueue(post_them, replace(LIMITS, parcel=1000, body=2500, in_flight=1))
-        await asyncio.gather(*(lane.send(b"x" * 1000) for _ in range(7)))
-
-    asyncio.run(talk())
+    lane = SendQueue(post_them, replace(LIMITS, parcel=1000, body=2500, in_flight=1))
+    await asyncio.gather(*(lane.send(b"x" * 1000) for _ in range(7)))
     assert sizes == [2008, 2008, 2008, 1004]
 
 
-def test_more_than_may_wait_is_busy_here():
-    async def talk():
-        gate = asyncio.Event()
+async def test_more_than_may_wait_is_busy_here():
+    gate = asyncio.Event()
 
-        async def post_them(frames):
-            await gate.wait()
-            return [Reply(Delivery.TAKEN)] * len(frames)
+    async def post_them(frames):
+        await gate.wait()
+        return [Reply(Delivery.TAKEN)] * len(frames)
 
-        lane = SendQueue(post_them, replace(LIMITS, waiting=5, batch=1, in_flight=1))
-        sends = [asyncio.create_task(lane.send(b"x")) for _ in range(8)]
-        done, _ = await asyncio.wait(sends, return_when=asyncio.FIRST_COMPLETED)
-        assert [t.result().answer for t in done] == [Delivery.BUSY] * 3
-        gate.set()
-        assert [(await t).answer for t in sends].count(Delivery.TAKEN) == 5
-
-    asyncio.run(talk())
+    lane = SendQueue(post_them, replace(LIMITS, waiting=5, batch=1, in_flight=1))
+    sends = [asyncio.create_task(lane.send(b"x")) for _ in range(8)]
+    done, _ = await asyncio.wait(sends, return_when=asyncio.FIRST_COMPLETED)
+    assert [t.result().answer for t in done] == [Delivery.BUSY] * 3
+    gate.set()
+    assert [(await t).answer for t in sends].count(Delivery.TAKEN) == 5
 
 
 @pytest.mark.parametrize(
@@ -332,7 +310,7 @@ def test_more_than_may_wait_is_busy_here():
         (503, b"", Delivery.BUSY),
     ],
 )
-def test_whatever_a_server_answers_is_a_reply(receiver, status, body, answer):
+async def test_whatever_a_server_answers_is_a_reply(receiver, status, body, answer):
     """The other end may be anything: here a server that says what it is told to."""
 
     async def parrot(request):
@@ -341,21 +319,18 @@ def test_whatever_a_server_answers_is_a_reply(receiver, status, body, answer):
     async def elsewhere(request):
         return web.Response(body=b'[["taken",""]]')
 
-    async def talk():
-        app = web.Application()
-        app.router.add_post("/parcels", parrot)
-        app.router.add_route("*", "/elsewhere", elsewhere)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        here = HttpTransport()
-        reply = await here.send(f"http://127.0.0.1:{runner.addresses[0][1]}", b"x")
-        assert reply.answer is answer
-        await here.close()
-        await runner.cleanup()
-
-    asyncio.run(talk())
+    app = web.Application()
+    app.router.add_post("/parcels", parrot)
+    app.router.add_route("*", "/elsewhere", elsewhere)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    here = HttpTransport()
+    reply = await here.send(f"http://127.0.0.1:{runner.addresses[0][1]}", b"x")
+    assert reply.answer is answer
+    await here.close()
+    await runner.cleanup()
 
 
 @pytest.mark.parametrize(
@@ -370,30 +345,27 @@ def test_whatever_a_server_answers_is_a_reply(receiver, status, body, answer):
     ],
     ids=["as large as one may be", "larger", "another status", "compressed", "no text", "another place"],
 )
-def test_an_answer_is_believed_only_if_it_has_the_right_form(status, body, headers, answer):
+async def test_an_answer_is_believed_only_if_it_has_the_right_form(status, body, headers, answer):
     """What is small must not become large here, either."""
 
     async def parrot(request):
         return web.Response(status=status, body=body, headers=headers)
 
-    async def talk():
-        app = web.Application()
-        app.router.add_post("/parcels", parrot)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        here = HttpTransport()
-        assert (await here.send(f"http://127.0.0.1:{runner.addresses[0][1]}", b"x")).answer is answer
-        await here.close()
-        await runner.cleanup()
-
-    asyncio.run(talk())
+    app = web.Application()
+    app.router.add_post("/parcels", parrot)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    here = HttpTransport()
+    assert (await here.send(f"http://127.0.0.1:{runner.addresses[0][1]}", b"x")).answer is answer
+    await here.close()
+    await runner.cleanup()
 
 
-def test_frames_that_are_too_many_for_the_other_side_are_said_one_by_one(http_world):
+async def test_frames_that_are_too_many_for_the_other_side_are_said_one_by_one(http_world):
     """Each has its own answer, in the order of the frames."""
+    async with http_world.closing():
 
-    async def talk():
         async def receive(frame):
             return Reply(Delivery.REFUSED, frame.decode())
 
@@ -403,23 +375,18 @@ def test_frames_that_are_too_many_for_the_other_side_are_said_one_by_one(http_wo
         replies = await asyncio.gather(*(here.send(address, frame.encode()) for frame in frames))
         assert [reply.reason for reply in replies] == [frame[:500] for frame in frames]
 
-    http_world.run_all(talk())
 
+async def test_a_server_that_never_answers_is_unreachable_in_time():
+    async def silent(reader, writer):
+        await reader.read()
+        writer.close()
 
-def test_a_server_that_never_answers_is_unreachable_in_time():
-    async def talk():
-        async def silent(reader, writer):
-            await reader.read()
-            writer.close()
-
-        server = await asyncio.start_server(silent, "127.0.0.1", 0)
-        here = HttpTransport(limits=replace(LIMITS, send_seconds=0.2))
-        port = server.sockets[0].getsockname()[1]
-        assert (await here.send(f"http://127.0.0.1:{port}", b"x")).answer is Delivery.UNREACHABLE
-        await here.close()
-        server.close()
-
-    asyncio.run(talk())
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    here = HttpTransport(limits=replace(LIMITS, send_seconds=0.2))
+    port = server.sockets[0].getsockname()[1]
+    assert (await here.send(f"http://127.0.0.1:{port}", b"x")).answer is Delivery.UNREACHABLE
+    await here.close()
+    server.close()
 
 
 @pytest.mark.parametrize(
@@ -433,43 +400,33 @@ def test_a_server_that_never_answers_is_unreachable_in_time():
         ({"host": "::"}, "needs `advertise`"),
     ],
 )
-def test_where_nothing_can_listen_the_start_says_why(receiver, settings_, words):
-    async def talk():
-        with pytest.raises(TransportError, match=words):
-            await HttpTransport(**settings_).start(receiver)
-
-    asyncio.run(talk())
+async def test_where_nothing_can_listen_the_start_says_why(receiver, settings_, words):
+    with pytest.raises(TransportError, match=words):
+        await HttpTransport(**settings_).start(receiver)
 
 
-def test_what_is_advertised_is_the_address(receiver):
-    async def talk():
-        transport = HttpTransport("0.0.0.0", advertise="http://site.example:8470/")
-        assert await transport.start(receiver) == "http://site.example:8470"
-        await transport.close()
-
-    asyncio.run(talk())
+async def test_what_is_advertised_is_the_address(receiver):
+    transport = HttpTransport("0.0.0.0", advertise="http://site.example:8470/")
+    assert await transport.start(receiver) == "http://site.example:8470"
+    await transport.close()
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", ""])
-def test_it_listens_at_its_own_address_and_at_no_other(receiver, host):
+async def test_it_listens_at_its_own_address_and_at_no_other(receiver, host):
     """What is bound to the address of this machine alone must not be reached from others; an empty one is all."""
-
-    async def talk():
-        (port,) = free_ports(1)
-        transport = HttpTransport(host, port, advertise="" if host else "http://any")
-        address = await transport.start(receiver)
-        here = f"http://[::1]:{port}" if host == "::1" else f"http://127.0.0.1:{port}"
-        assert address == (here if host else "http://any")
-        assert (await transport.send(here, b"x")).answer is Delivery.TAKEN
-        other = await transport.send(f"http://127.0.0.2:{port}", b"y")
-        assert other.answer is (Delivery.UNREACHABLE if host else Delivery.TAKEN)
-        await transport.close()
-
-    asyncio.run(talk())
+    (port,) = free_ports(1)
+    transport = HttpTransport(host, port, advertise="" if host else "http://any")
+    address = await transport.start(receiver)
+    here = f"http://[::1]:{port}" if host == "::1" else f"http://127.0.0.1:{port}"
+    assert address == (here if host else "http://any")
+    assert (await transport.send(here, b"x")).answer is Delivery.TAKEN
+    other = await transport.send(f"http://127.0.0.2:{port}", b"y")
+    assert other.answer is (Delivery.UNREACHABLE if host else Delivery.TAKEN)
+    await transport.close()
 
 
-def test_a_start_that_failed_may_be_tried_again(http_world, receiver):
-    async def talk():
+async def test_a_start_that_failed_may_be_tried_again(http_world, receiver):
+    async with http_world.closing():
         first, address = await http_world.start("there", receiver)
         second = http_world.make("there")
         with pytest.raises(TransportError, match=r"is in use; .* choose another port"):
@@ -479,11 +436,9 @@ def test_a_start_that_failed_may_be_tried_again(http_world, receiver):
         assert await second.start(receiver) == address
         assert (await second.send(address, b"x")).answer is Delivery.TAKEN
 
-    http_world.run_all(talk())
 
-
-def test_an_address_that_never_answers_holds_up_no_other(http_world, receiver):
-    async def talk():
+async def test_an_address_that_never_answers_holds_up_no_other(http_world, receiver):
+    async with http_world.closing():
         held = []
 
         async def silent(reader, writer):
@@ -505,14 +460,11 @@ def test_an_address_that_never_answers_holds_up_no_other(http_world, receiver):
         for writer in held:
             writer.close()
 
-    http_world.run_all(talk())
 
-
-def test_addresses_that_once_were_are_forgotten_and_those_in_use_are_not(http_world, receiver, monkeypatch):
+async def test_addresses_that_once_were_are_forgotten_and_those_in_use_are_not(http_world, receiver, monkeypatch):
     assert http._MOST_LANES == 1000
     monkeypatch.setattr(http, "_MOST_LANES", 3)
-
-    async def talk():
+    async with http_world.closing():
         receive = GatedReceiver(receiver)
         _, address = await http_world.start("there", receive)
         here, _ = await http_world.start("here", receive)
@@ -525,32 +477,25 @@ def test_addresses_that_once_were_are_forgotten_and_those_in_use_are_not(http_wo
         receive.gate.set()
         assert (await waiting).answer is Delivery.TAKEN
 
-    http_world.run_all(talk())
 
-
-def test_a_handshake_that_never_ends_is_given_up_in_time(tmp_path, receiver):
+async def test_a_handshake_that_never_ends_is_given_up_in_time(tmp_path, receiver):
     certificate, key = certify(tmp_path)
     limits = {"header_seconds": 0.2, "close_seconds": 0.5}
-
-    async def talk():
-        there = open_transport(
-            {"listen": "https://127.0.0.1:0", "limits": limits, "tls": {"certificate": certificate, "key": key}}
-        )
-        address = await there.start(receiver)
-        host, port = address.removeprefix("https://").split(":")
-        reader, writer = await asyncio.open_connection(host, int(port))
-        async with asyncio.timeout(5):
-            assert await reader.read() == b""
-        writer.close()
-        await there.close()
-
-    asyncio.run(talk())
+    there = open_transport(
+        {"listen": "https://127.0.0.1:0", "limits": limits, "tls": {"certificate": certificate, "key": key}}
+    )
+    address = await there.start(receiver)
+    host, port = address.removeprefix("https://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    async with asyncio.timeout(5):
+        assert await reader.read() == b""
+    writer.close()
+    await there.close()
 
 
-def test_a_body_as_large_as_the_limit_is_taken_and_one_byte_more_refused(http_world, receiver):
+async def test_a_body_as_large_as_the_limit_is_taken_and_one_byte_more_refused(http_world, receiver):
     """Also where its length is not said before."""
-
-    async def talk():
+    async with http_world.closing():
         _, address = await http_world.start("there", receiver, QUICK)
         for size, status in ((996, 200), (997, 413)):
             body = framing.pack([b"x" * 996] * 3 + [b"x" * size])
@@ -561,13 +506,10 @@ def test_a_body_as_large_as_the_limit_is_taken_and_one_byte_more_refused(http_wo
                 assert (await say(address, request)).split(b" ")[1] == str(status).encode()
         assert len(receiver.got) == 8
 
-    http_world.run_all(talk())
 
-
-def test_a_wait_of_less_than_a_second_is_a_wait(http_world, receiver):
+async def test_a_wait_of_less_than_a_second_is_a_wait(http_world, receiver):
     receiver.answer = Reply(Delivery.REFUSED, "forged")
-
-    async def talk():
+    async with http_world.closing():
         there, address = await http_world.start("there", receiver, replace(QUICK, refusals=1, refusals_per_second=2))
         there._reception._clock = lambda: 0.0  # which stands still
         held = await Held.to(address)
@@ -579,13 +521,10 @@ def test_a_wait_of_less_than_a_second_is_a_wait(http_world, receiver):
         assert len(receiver.got) == 1
         await Held.close_all([held])
 
-    http_world.run_all(talk())
 
-
-def test_a_request_of_a_connection_that_has_just_been_given_up_is_answered(http_world, receiver):
+async def test_a_request_of_a_connection_that_has_just_been_given_up_is_answered(http_world, receiver):
     """Its refusals are still its address's."""
-
-    async def talk():
+    async with http_world.closing():
         there, address = await http_world.start(
             "there", receiver, replace(QUICK, refusals=1, refusals_per_second=0.001)
         )
@@ -598,36 +537,28 @@ def test_a_request_of_a_connection_that_has_just_been_given_up_is_answered(http_
         assert there._reception._refusals.wait("127.0.0.1", 0) > 0
         await Held.close_all([held])
 
-    http_world.run_all(talk())
 
-
-def test_what_the_framework_says_of_spoilt_requests_does_not_fill_the_log(http_world, receiver, caplog):
-    async def talk():
+async def test_what_the_framework_says_of_spoilt_requests_does_not_fill_the_log(http_world, receiver, caplog):
+    async with http_world.closing():
         _, address = await http_world.start("there", receiver, replace(QUICK, refusals=1000))
         for _ in range(60):
             await say(address, b"\x00\x01\r\n\r\n")
-
-    http_world.run_all(talk())
     said = [record for record in caplog.records if record.name.startswith("leasehold.impl.transport.http")]
     assert len(said) < 40
 
 
-def test_https_carries_frames_and_a_stranger_to_the_authority_is_not_believed(tmp_path, receiver):
+async def test_https_carries_frames_and_a_stranger_to_the_authority_is_not_believed(tmp_path, receiver):
     certificate, key = certify(tmp_path)
     tls = {"certificate": certificate, "key": key, "authority": certificate}
-
-    async def talk():
-        there = open_transport({"listen": "https://127.0.0.1:0", "tls": tls})
-        address = await there.start(receiver)
-        assert address.startswith("https://")
-        assert (await there.send(address, b"x")).answer is Delivery.TAKEN
-        stranger = HttpTransport()  # judges as the system does, which does not know this authority
-        assert (await stranger.send(address, b"y")).answer is Delivery.UNREACHABLE
-        assert (await stranger.send(address.replace("https", "http"), b"z")).answer is Delivery.UNREACHABLE
-        await stranger.close()
-        await there.close()
-
-    asyncio.run(talk())
+    there = open_transport({"listen": "https://127.0.0.1:0", "tls": tls})
+    address = await there.start(receiver)
+    assert address.startswith("https://")
+    assert (await there.send(address, b"x")).answer is Delivery.TAKEN
+    stranger = HttpTransport()  # judges as the system does, which does not know this authority
+    assert (await stranger.send(address, b"y")).answer is Delivery.UNREACHABLE
+    assert (await stranger.send(address.replace("https", "http"), b"z")).answer is Delivery.UNREACHABLE
+    await stranger.close()
+    await there.close()
     assert receiver.got == [b"x"]
 
 
@@ -650,20 +581,17 @@ def certify(folder):
     return str(folder / "c.pem"), str(folder / "k.pem")
 
 
-def test_a_reply_is_json(http_world, receiver):
-    async def talk():
+async def test_a_reply_is_json(http_world, receiver):
+    async with http_world.closing():
         _, address = await http_world.start("there", receiver)
         answer = await say(address, post(framing.pack([b"a", b"b"]), extra=CLOSE))
         assert json.loads(answer.partition(b"\r\n\r\n")[2]) == [["taken", ""], ["taken", ""]]
         assert receiver.got == [b"a", b"b"]
 
-    http_world.run_all(talk())
 
-
-def test_a_request_that_is_refused_ends_its_connection(http_world, receiver):
+async def test_a_request_that_is_refused_ends_its_connection(http_world, receiver):
     """Nothing that a stranger sends after it is read as a request; a health check and frames leave it open."""
-
-    async def talk():
+    async with http_world.closing():
         _, address = await http_world.start("there", receiver)
         held = await Held.to(address)
         assert b" 200 " in await held.ask(HEALTH)
@@ -676,11 +604,9 @@ def test_a_request_that_is_refused_ends_its_connection(http_world, receiver):
         await Held.close_all([held])
         assert receiver.got == [b"good"]
 
-    http_world.run_all(talk())
 
-
-def test_a_close_ends_connections_and_takes_no_new_ones_meanwhile(http_world, receiver):
-    async def talk():
+async def test_a_close_ends_connections_and_takes_no_new_ones_meanwhile(http_world, receiver):
+    async with http_world.closing():
         receive = GatedReceiver(receiver)
         there, address = await http_world.start("there", receive)
         idle = await Held.to(address)
@@ -703,10 +629,8 @@ def test_a_close_ends_connections_and_takes_no_new_ones_meanwhile(http_world, re
         assert (there._server, there._session, there._reception, there._lanes) == (None, None, None, {})
         await Held.close_all([idle])
 
-    http_world.run_all(talk())
 
-
-def test_a_sender_keeps_one_connection_and_no_cookie_and_names_its_content(receiver):
+async def test_a_sender_keeps_one_connection_and_no_cookie_and_names_its_content(receiver):
     """One connection serves requests to one address that follow each other; what the other end sets is not kept."""
     seen, sessions = [], set()
 
@@ -716,32 +640,28 @@ def test_a_sender_keeps_one_connection_and_no_cookie_and_names_its_content(recei
         response.set_cookie("who", "you")
         return response
 
-    async def talk():
-        app = web.Application()
-        app.router.add_post("/deep/parcels", parrot)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        here = HttpTransport()
-        for _ in range(3):
-            assert await here.send(f"http://127.0.0.1:{runner.addresses[0][1]}/deep/", b"x") == Reply(Delivery.TAKEN)
-            sessions.add(here._session)
-        assert here._session.connector.limit == 0
-        assert here._session.connector.limit_per_host == LIMITS.in_flight
-        assert here._session.timeout.total == LIMITS.send_seconds
-        await here.close()
-        await runner.cleanup()
-
-    asyncio.run(talk())
+    app = web.Application()
+    app.router.add_post("/deep/parcels", parrot)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    here = HttpTransport()
+    for _ in range(3):
+        assert await here.send(f"http://127.0.0.1:{runner.addresses[0][1]}/deep/", b"x") == Reply(Delivery.TAKEN)
+        sessions.add(here._session)
+    assert here._session.connector.limit == 0
+    assert here._session.connector.limit_per_host == LIMITS.in_flight
+    assert here._session.timeout.total == LIMITS.send_seconds
+    await here.close()
+    await runner.cleanup()
     assert {one[:3] for one in seen} == {("/deep/parcels", "application/octet-stream", None)}
     assert (len(seen), len({one[3] for one in seen}), len(sessions)) == (3, 1, 1)
 
 
-def test_addresses_are_remembered_below_the_limit(http_world, monkeypatch):
+async def test_addresses_are_remembered_below_the_limit(http_world, monkeypatch):
     """One that is idle is dropped only to make room for another."""
     monkeypatch.setattr(http, "_MOST_LANES", 3)
-
-    async def talk():
+    async with http_world.closing():
         here = http_world.make("here")
         for n in range(3):
             await here.send(f"http://127.0.0.1:1/{n}", b"x")
@@ -753,5 +673,3 @@ def test_addresses_are_remembered_below_the_limit(http_world, monkeypatch):
         await asyncio.sleep(0.01)  # until the last one is idle as well
         await here.send("http://127.0.0.1:1/3", b"x")
         assert list(here._lanes) == ["http://127.0.0.1:1/3"]
-
-    http_world.run_all(talk())

@@ -9,7 +9,6 @@ from leasehold.impl.transport.limits import LIMITS
 from leasehold.impl.transport.memory import FrameOutcome, MemoryTransport, Network
 from leasehold.impl.transport.reception import Reception
 from leasehold.impl.transport.transport import Delivery, Reply, TransportError
-from tests.impl.virtual import virtual
 from tests.weather import Weather
 
 
@@ -77,32 +76,30 @@ def test_the_hand_knows_who_sends_to_whom():
     assert seen == {("memory:here", "memory:there")}
 
 
-def test_who_leaves_takes_nobody_elses_place_and_a_network_is_busy_while_copies_are_under_way():
+@pytest.mark.real_time
+async def test_who_leaves_takes_nobody_elses_place_and_a_network_is_busy_while_copies_are_under_way():
     async def receive(frame):
         return Reply(Delivery.TAKEN)
 
-    async def talk():
-        network = Network(lambda source, target, frame: FrameOutcome((0, 30)))
-        here, there = MemoryTransport(network, "here"), MemoryTransport(network, "there")
-        await here.start(receive)
-        address = await there.start(receive)
-        with pytest.raises(TransportError, match="in use"):
-            await (second := MemoryTransport(network, "there")).start(receive)
-        await second.close()
-        network.leave(address, Reception(receive, LIMITS))
-        assert not network.busy
-        assert (await here.send(address, b"x")).answer is Delivery.TAKEN
-        assert network.busy
-        await network.settle()
-        assert not network.busy
-        await there.close()
-        assert (await here.send(address, b"x")).answer is Delivery.UNREACHABLE
-        await here.close()
-
-    asyncio.run(talk())
+    network = Network(lambda source, target, frame: FrameOutcome((0, 30)))
+    here, there = MemoryTransport(network, "here"), MemoryTransport(network, "there")
+    await here.start(receive)
+    address = await there.start(receive)
+    with pytest.raises(TransportError, match="in use"):
+        await (second := MemoryTransport(network, "there")).start(receive)
+    await second.close()
+    network.leave(address, Reception(receive, LIMITS))
+    assert not network.busy
+    assert (await here.send(address, b"x")).answer is Delivery.TAKEN
+    assert network.busy
+    await network.settle()
+    assert not network.busy
+    await there.close()
+    assert (await here.send(address, b"x")).answer is Delivery.UNREACHABLE
+    await here.close()
 
 
-def test_a_send_ends_at_its_limit_and_the_frame_is_still_carried():
+async def test_a_send_ends_at_its_limit_and_the_frame_is_still_carried():
     """The answer takes longer than the sender waits: nobody knows, so it is sent again; it is not lost by that."""
     got = []
 
@@ -111,47 +108,42 @@ def test_a_send_ends_at_its_limit_and_the_frame_is_still_carried():
         got.append(frame)
         return Reply(Delivery.TAKEN)
 
-    async def talk():
-        network = Network(limits=replace(LIMITS, send_seconds=15, answer_seconds=100))
-        here, there = MemoryTransport(network, "here"), MemoryTransport(network, "there")
-        await here.start(receive)
-        address = await there.start(receive)
-        began = asyncio.get_running_loop().time()
-        assert (await here.send(address, b"x")).answer is Delivery.UNREACHABLE
-        assert asyncio.get_running_loop().time() - began == pytest.approx(15)
-        assert got == []
-        await asyncio.sleep(6)
-        assert got == [b"x"]
-        await here.close()
-        await there.close()
-
-    virtual(talk())
+    network = Network(limits=replace(LIMITS, send_seconds=15, answer_seconds=100))
+    here, there = MemoryTransport(network, "here"), MemoryTransport(network, "there")
+    await here.start(receive)
+    address = await there.start(receive)
+    began = asyncio.get_running_loop().time()
+    assert (await here.send(address, b"x")).answer is Delivery.UNREACHABLE
+    assert asyncio.get_running_loop().time() - began == pytest.approx(15)
+    assert got == []
+    await asyncio.sleep(6)
+    assert got == [b"x"]
+    await here.close()
+    await there.close()
 
 
-def test_a_sender_that_gives_up_stops_no_frame_on_its_way():
+@pytest.mark.real_time
+async def test_a_sender_that_gives_up_stops_no_frame_on_its_way():
     got = []
 
     async def receive(frame):
         got.append(frame)
         return Reply(Delivery.TAKEN)
 
-    async def talk():
-        network = Network(lambda source, target, frame: FrameOutcome((30, 40)))
-        here, there = MemoryTransport(network, "here"), MemoryTransport(network, "there")
-        await here.start(receive)
-        address = await there.start(receive)
-        send = asyncio.create_task(here.send(address, b"x"))
-        for _ in range(5):
-            await asyncio.sleep(0)
-        send.cancel()
-        await asyncio.wait([send])
-        assert got == []
-        await network.settle()
-        assert got == [b"x", b"x"]
-        await here.close()
-        await there.close()
-
-    asyncio.run(talk())
+    network = Network(lambda source, target, frame: FrameOutcome((30, 40)))
+    here, there = MemoryTransport(network, "here"), MemoryTransport(network, "there")
+    await here.start(receive)
+    address = await there.start(receive)
+    send = asyncio.create_task(here.send(address, b"x"))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    send.cancel()
+    await asyncio.wait([send])
+    assert got == []
+    await network.settle()
+    assert got == [b"x", b"x"]
+    await here.close()
+    await there.close()
 
 
 def test_the_same_seed_does_the_same_harm():
@@ -171,19 +163,17 @@ class Crash(BaseException):
     """A simulated crash, which is no Exception."""
 
 
-def test_a_crash_of_the_receiver_is_told_to_the_loop_and_not_to_the_sender():
+@pytest.mark.real_time
+async def test_a_crash_of_the_receiver_is_told_to_the_loop_and_not_to_the_sender():
     told = []
 
     async def receive(frame):
         raise Crash
 
-    async def talk():
-        asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context["exception"]))
-        network = Network()
-        here, there = MemoryTransport(network, "here"), MemoryTransport(network, "there")
-        address = await there.start(receive)
-        assert (await here.send(address, b"x")).answer is Delivery.UNREACHABLE
-        await there.close()
-
-    asyncio.run(talk())
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context["exception"]))
+    network = Network()
+    here, there = MemoryTransport(network, "here"), MemoryTransport(network, "there")
+    address = await there.start(receive)
+    assert (await here.send(address, b"x")).answer is Delivery.UNREACHABLE
+    await there.close()
     assert [type(e) for e in told] == [Crash]
