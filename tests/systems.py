@@ -1,4 +1,7 @@
-"""Shipped systems and those of tests/truth, each loaded once for a choice of constants: they are immutable."""
+"""Systems of tests: those that stand in folders, and variants of them that a test writes.
+
+Shipped systems and those of tests/truth are loaded once for a choice of constants: they are immutable.
+"""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -10,8 +13,9 @@ from leasehold.checker.recovery.cases.campaign import scripts_of
 from leasehold.checker.recovery.cases.steps import Script
 from leasehold.spec import SHIPPED, System
 
-TRUTH = Path(__file__).parent / "truth"
-CONSTRUCTS = Path(__file__).parent / "constructs"
+TESTS = Path(__file__).parent
+TRUTH = TESTS / "truth"
+CONSTRUCTS = TESTS / "constructs"
 Settings: TypeAlias = Mapping[str, str | int | bool]
 _loaded: dict[tuple[object, str, str], System] = {}
 
@@ -24,6 +28,25 @@ def load(name_or_folder: str | Path, settings: Settings | None = None) -> System
 def load_for_run(name_or_folder: str | Path, settings: Settings | None = None) -> System:
     """As `leasehold.spec.load_for_run`; a folder that a test may write to is read again."""
     return _once(spec.load_for_run, name_or_folder, settings)
+
+
+def files_of(folder: str) -> dict[str, str]:
+    """Returns the texts of a system by the names of its files; its folder is named from this one."""
+    root = TESTS / folder
+    return {str(path.relative_to(root)): path.read_text(encoding="utf-8") for path in sorted(root.rglob("*.yaml"))}
+
+
+def write(folder: Path, files: Mapping[str, str]) -> Path:
+    """Writes a system's files, and returns its folder."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def written(folder: Path, files: Mapping[str, str], settings: Settings | None = None) -> System:
+    """Returns the system of these files, which are written to a folder that is not read again."""
+    return load(write(folder, files), settings)
 
 
 def _once(loading: Callable[..., System], name_or_folder: str | Path, settings: Settings | None) -> System:

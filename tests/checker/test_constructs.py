@@ -16,14 +16,13 @@ from leasehold.checker.explore.symmetry import symmetry_of
 from leasehold.checker.export import export_system
 from leasehold.checker.prove import prove
 from leasehold.spec import System, load
-from tests.checker.explore.by_chance import written
 from tests.checker.explore.test_engines import assert_alike
 from tests.checker.explore.test_symmetry import held_against_all_states
 from tests.checker.export.test_promela import check, errors, stored
 from tests.checker.export.test_tla import assert_same
 from tests.checker.export.tlc import verdicts
 from tests.impl.compiler.twin import walk
-from tests.systems import CONSTRUCTS
+from tests.systems import CONSTRUCTS, files_of, written
 
 SYSTEMS = sorted(path.name for path in CONSTRUCTS.iterdir())
 RUN = ("begins", "captures", "circle", "maps", "passes")
@@ -70,15 +69,7 @@ def test_what_holds_is_proved_for_any_number(system: System) -> None:
     assert {v.name for v in proof.verdicts if v.verdict == "proved"} - {*system.lemmas} == claimed - violated(system)
 
 
-OVERFLOW = {
-    "system.yaml": "system: overflow\nroles: {hub: {}}\ntypes: {slot: {count: 2}}\nenvironment: {more: {to: hub}}\n",
-    "roles/hub.yaml": "role: hub\ndata:\n  n: {type: 'map[slot, int]', min: 0, max: 2}\n"
-    "  d: {type: 'option[int]', max: 2}\n"
-    "events: {more: {fields: {at: slot}}}\nstates:\n  s:\n    initial: true\n    on:\n      more:\n        to: s\n"
-    "        when: GUARD\n        set: {n: 'n | {event.at: n[event.at] + 1}', d: 'min(n[slot[0]] + 1, 2)'}\n"
-    "    ignore: {more: full}\n",
-    "invariants.yaml": "properties:\n  few: {always: 'hub.n[slot[0]] <= 2'}\n",
-}
+OVERFLOW = files_of("checker/systems/overflow")
 
 
 @pytest.mark.parametrize("within", [True, False])

@@ -16,17 +16,11 @@ from typing import Any
 import pytest
 
 from leasehold.cli.main import VERBS, main
+from tests.systems import files_of, write
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
-LIGHT = {
-    "system.yaml": "system: light\nroles: {light: {}}\nenvironment: {press: {to: light}}\n",
-    "roles/light.yaml": (
-        "role: light\nevents: {press: Somebody presses the button.}\n"
-        "states:\n  dark: {initial: true, on: {press: {to: bright}}}\n  bright: {on: {press: {to: dark}}}\n"
-    ),
-    "invariants.yaml": "properties: {can_be_bright: {sometimes: light.state == bright}}\n",
-}
+LIGHT = files_of("cli/systems/light")
 
 
 _processes = multiprocessing.get_context("forkserver")
@@ -77,13 +71,6 @@ def run(tmp_path: Path) -> Run:
 def light(tmp_path: Path) -> Path:
     """A folder with a small system that holds, `light` in the folder that `run` runs in."""
     return write(tmp_path / "light", LIGHT)
-
-
-def write(folder: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    return folder
 
 
 def hear_ctrl_c() -> None:

@@ -12,54 +12,13 @@ from leasehold.checker.explore.result import Path as EvidencePath
 from leasehold.checker.explore.result import Snapshot, Step
 from leasehold.cli import tables
 from leasehold.cli.common import console
-from tests.cli.conftest import LIGHT, Run, as_json, write
+from tests.cli.conftest import LIGHT, Run, as_json
+from tests.systems import files_of, write
 
 SMALL = ("two_phase_commit", "--set", "participants=1")
 CASE = ("--case", "asking/voting", "--point", "crash:participant/voting#after-commit")
-# Over a plain queue, without sequence numbers: what comes again is taken for new.
-ASKED = {
-    "system.yaml": (
-        "system: asked\nroles: {asker: {}, teller: {}}\n"
-        "channels:\n  there: {from: asker, to: teller, kind: bag}\n"
-        "environment: {begin: {to: asker, fair: true}}\n"
-        "faults: {budget: 'crash=1,duplicate=1', check: crash=1}\n"
-    ),
-    "messages.yaml": "messages: {asked: {from: asker, to: teller}}\n",
-    "invariants.yaml": "properties: {once: {always: teller.state != twice}}\nends: {done: teller.state != idle}\n",
-    "roles/asker.yaml": (
-        "role: asker\nevents: {begin: it begins}\n"
-        "states:\n  idle: {initial: true, on: {begin: {to: asking}}}\n"
-        "  asking: {tasks: [ask], ignore: {begin: it has begun}}\n"
-        "tasks: {ask: {send: asked, to: teller}}\n"
-    ),
-    "roles/teller.yaml": (
-        "role: teller\nstates:\n  idle: {initial: true, on: {asked: {to: once}}}\n"
-        "  once: {on: {asked: {to: twice}}}\n  twice: {ignore: {asked: enough}}\n"
-    ),
-}
-# A question and its answer; the answer would be ignored before the question, but nobody gives it then.
-SHY = {
-    "system.yaml": (
-        "system: shy\nroles: {asker: {}, teller: {}}\n"
-        "channels:\n  there: {from: asker, to: teller, kind: mailbox}\n"
-        "  back: {from: teller, to: asker, kind: mailbox}\n"
-        "environment: {begin: {to: asker, fair: true}}\n"
-        "faults: {check: crash=1}\n"
-    ),
-    "messages.yaml": "messages: {asked: {from: asker, to: teller}, told: {from: teller, to: asker, answer: true}}\n",
-    "invariants.yaml": "properties: {comes_to_an_end: {sometimes: asker.state == done}}\n",
-    "roles/asker.yaml": (
-        "role: asker\nevents: {begin: it begins}\n"
-        "states:\n  idle: {initial: true, on: {begin: {to: asking}}, ignore: {told: nothing was asked}}\n"
-        "  asking: {tasks: [ask], on: {told: {to: done}}, ignore: {begin: it has begun}}\n"
-        "  done: {ignore: {begin: it is done, told: it is known}}\n"
-        "tasks: {ask: {send: asked, to: teller}}\n"
-    ),
-    "roles/teller.yaml": (
-        "role: teller\nstates:\n  idle: {initial: true, on: {asked: {to: telling}}}\n"
-        "  telling: {tasks: [tell], ignore: {asked: it is answered}}\ntasks: {tell: {send: told, to: asker}}\n"
-    ),
-}
+ASKED = files_of("cli/systems/asked")
+SHY = files_of("cli/systems/shy")
 
 
 @pytest.mark.long

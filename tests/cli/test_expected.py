@@ -12,7 +12,8 @@ from leasehold.checker.explore.expectations import counts
 from leasehold.cli.expected import CannotRenew, difference, renewed
 from leasehold.spec.language.expectation import Expectation
 from leasehold.spec.language.load import load
-from tests.cli.conftest import LIGHT, write
+from tests.cli.conftest import LIGHT
+from tests.systems import write
 
 SETTINGS: tuple[Mapping[str, int], ...] = ({}, {"most": 2}, {"most": 2, "least": 0})
 

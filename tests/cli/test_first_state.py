@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import LIGHT, Run, write
+from tests.cli.conftest import LIGHT, Run
+from tests.systems import write
 
 NEVER = "initially: light.pressed > bound\nconstants: {bound: {type: int, value: 2}}\n"
 FILES = {

@@ -21,8 +21,7 @@ from leasehold.impl.migrate.mapping import Problem
 from leasehold.impl.migrate.migration import MigrationError, Summary
 from leasehold.impl.migrate.schema import RecordSchema
 from leasehold.impl.store.url import store_from_url
-from tests.cli.conftest import write
-from tests.systems import load
+from tests.systems import files_of, load, write
 
 AFTER = RecordSchema.of(compile_system(load("two_phase_commit", {"participants": 3})))
 BEFORE = structs.replace(AFTER, digest="ab" * 32, constants={**AFTER.constants, "participants": 2})
@@ -94,20 +93,7 @@ def migrated(*words: str) -> Result:
     return CliRunner().invoke(migrate, list(words))
 
 
-COUNTER = {
-    "system.yaml": """system: counter
-constants: {most: {type: int, value: 2}}
-roles: {a: {}}
-environment: {go: {to: a}}
-""",
-    "roles/a.yaml": """role: a
-data: {n: {type: int, max: 9}}
-events: {go: it goes on}
-states:
-  idle: {initial: true, on: {go: {to: busy, set: {n: n + 1}}}}
-  busy: {on: {go: {to: idle, when: n < most}}, ignore: {go: it is enough}}
-""",
-}  # fmt: skip
+COUNTER = files_of("cli/systems/counter")
 
 
 def test_records_are_mapped_once_and_not_by_a_dry_run(tmp_path: Path) -> None:

@@ -6,21 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Run, as_json, interrupted, write
+from tests.cli.conftest import Run, as_json, interrupted
 from tests.cli.test_json import _same, reference
+from tests.systems import files_of, write
 
-# Pressed when it shines it is dark; nothing says that it obeys the button at all.
-LAMP = {
-    "system.yaml": "system: lamp\nroles: {lamp: {}}\nenvironment: {press: {to: lamp}}\n",
-    "roles/lamp.yaml": (
-        "role: lamp\nevents: {press: Somebody presses the button.}\n"
-        "states:\n  dark: {initial: true, on: {press: {to: bright}}}\n  bright: {on: {press: {to: dark}}}\n"
-    ),
-    "invariants.yaml": (
-        "properties:\n  goes_dark: {when: took(lamp.press) and old(lamp.state) == bright, step: lamp.state == dark}\n"
-    ),
-    "mutation.yaml": "battery: [{}]\n",
-}
+LAMP = files_of("cli/systems/lamp")
 SURVIVOR = "ignore_event lamp/bright#press"
 
 

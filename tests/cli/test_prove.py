@@ -18,18 +18,10 @@ from leasehold.checker.prove import ANY, stopped_by_signals
 from leasehold.checker.prove.decide.cti import counterexample_to_induction
 from leasehold.checker.prove.decide.induction import induct
 from leasehold.spec import load, shipped_folder
-from tests.cli.conftest import Run, as_json, descendants, is_alive, write
+from tests.cli.conftest import Run, as_json, descendants, is_alive
+from tests.systems import files_of, write
 
-MIRROR = {
-    "system.yaml": "system: mirror\nroles: {mirror: {}}\nenvironment: {look: {to: mirror}}\n",
-    "roles/mirror.yaml": (
-        "role: mirror\ndata:\n"
-        "  seen: {type: int, min: 0, explore: [0, 1]}\n  there: {type: int, min: 0, explore: [0, 1]}\n"
-        "events: {look: Somebody looks.}\n"
-        "states:\n  hanging: {initial: true, on: {look: {to: hanging, set: {seen: there}}}}\n"
-    ),
-    "invariants.yaml": "properties: {it_hangs: {always: mirror.state == hanging}}\n",
-}
+MIRROR = files_of("cli/systems/mirror")
 
 
 @pytest.fixture
@@ -175,38 +167,7 @@ def test_a_kept_proof_is_shown(run: Run, mirror: Path) -> None:
     assert as_json(run("prove", "mirror", "--json"))["kept"] is None
 
 
-PIPES = {
-    "system.yaml": """
-system: pipes
-constants:
-  most: {type: int, value: 3, min: 1}
-  writers: {type: int, value: 2, min: 1}
-  eager: {type: bool, value: true}
-roles:
-  writer: {instances: writers}
-  reader: {}
-channels: {pipe: {from: writer, to: reader, kind: fifo}}
-environment:
-  write: {to: writer, when: "eager and any(reachable(reader, w) for w in writer)"}
-clock: {horizon: 3}
-""",
-    "messages.yaml": "messages: {word: {from: writer, to: reader}}\n",
-    "roles/writer.yaml": """
-role: writer
-tasks: {word: {send: word}}
-events: {write: Somebody writes.}
-states:
-  idle: {initial: true, on: {write: {to: writing}}}
-  writing: {tasks: [word], ignore: {write: it writes}}
-""",
-    "roles/reader.yaml": """
-role: reader
-data: {words: {type: int, min: 0, max: most}}
-states:
-  reading: {initial: true, on: {word: {to: reading, when: words < most, set: {words: words + 1}}}, ignore: {word: full}}
-""",
-    "invariants.yaml": "properties: {few: {always: reader.words <= most}}\n",
-}
+PIPES = files_of("cli/systems/pipes")
 
 
 @pytest.mark.long
@@ -275,27 +236,7 @@ def test_the_limit_of_a_query_is_a_reason(run: Run, mirror: Path) -> None:
     assert all(reason.startswith("time: ") for reason in over.undecided.values())
 
 
-GUARDED = {
-    "system.yaml": "system: guarded\nconstants: {guarded: {type: bool, value: 'true'}}\nroles: {a: {instances: 2}}\n"
-    "environment: {take: {to: a}, give: {to: a}}\nshared: {free: {type: bool, initial: true}}\n",
-    "roles/a.yaml": """
-role: a
-events: {take: {}, give: {}}
-states:
-  out:
-    initial: true
-    on: {take: {to: holding, when: shared.free or not guarded, set: {shared.free: false}}}
-    ignore: {take: taken, give: it has none}
-  holding:
-    on: {give: {to: out, set: {shared.free: true}}}
-    ignore: {take: it has it}
-""",
-    "invariants.yaml": """
-properties:
-  one: {always: count(p.state == holding for p in a) <= 1}
-  taken: {when: any(p.state == holding for p in a), always: not shared.free or not guarded}
-""",
-}
+GUARDED = files_of("cli/systems/guarded")
 
 
 @pytest.mark.long

@@ -13,6 +13,7 @@ from leasehold.cli.explain import explain
 from leasehold.cli.explore import explore
 from leasehold.cli.replay import replay
 from leasehold.spec.language.load import shipped_folder
+from tests.systems import TESTS
 
 pytest_plugins = ["pytester"]
 
@@ -139,21 +140,7 @@ def test_a_stretch_without_a_step_is_2(folder: Path, tmp_path: Path) -> None:
 
 def test_a_counterexample_whose_time_runs_out_is_reproduced(tmp_path: Path) -> None:
     """Its machines may go on at its end: what has come too late has."""
-    folder = tmp_path / "kettle"
-    for file, text in {
-        "system.yaml": "system: kettle\nroles: {kettle: {}, lid: {}}\nactors: {stove: [kettle]}\nclock: {horizon: 4}\n"
-        "environment: {heat: {to: kettle}}\n",
-        "roles/kettle.yaml": "role: kettle\ndata: {until: time}\nevents: {heat: It is lit.}\nstates:\n"
-        "  cold: {initial: true, on: {heat: {to: hot, set: {until: now + 2}}}}\n"
-        "  hot: {tasks: [rattle], on: {tick: {to: done, when: now >= until}}, ignore: {heat: it is}}\n"
-        "  done: {ignore: {heat: it was}}\ntasks: {rattle: {drive: lid, event: rattle}}\n",
-        "roles/lid.yaml": "role: lid\nsubsidiary: kettle\nbelongs_to: run\nevents: {rattle: It is hot.}\nstates:\n"
-        "  still: {initial: true, on: {rattle: {to: loud}}}\n  loud: {ignore: {rattle: it does}}\n",
-        "invariants.yaml": "properties:\n"
-        "  it_cools: {when: kettle.state == hot, leads_to: kettle.state == done, within: 1}\n",
-    }.items():
-        (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        (folder / file).write_text(text)
+    folder = TESTS / "cli/systems/kettle"
     explored = CliRunner().invoke(explore, [str(folder), "--json"])
     (tmp_path / "explored.json").write_text(explored.stdout)
     played = CliRunner().invoke(replay, [str(tmp_path / "explored.json"), "--system", str(folder)])

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from tests.cli.conftest import Run, as_json, write
+from tests.cli.conftest import Run, as_json
 from tests.spec.language.check.test_unbounded import FREE, files
+from tests.systems import write
 
 
 def test_each_verb_names_them(run: Run, tmp_path: Path) -> None:

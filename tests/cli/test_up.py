@@ -21,6 +21,7 @@ from leasehold.impl.fleet import FleetError, SystemFleet
 from leasehold.impl.identity import trust_file
 from leasehold.impl.server.config import read_config
 from leasehold.spec import load
+from tests.systems import TESTS, files_of, write
 
 SYSTEMS = Path(__file__).parents[2] / "spec/systems"
 
@@ -163,17 +164,7 @@ def test_questions_with_one_answer_are_answered_and_others_are_asked(tmp_path: P
 
 
 def test_a_policy_gives_the_only_answer(tmp_path: Path) -> None:
-    (tmp_path / "system/roles").mkdir(parents=True)
-    for name, text in {
-        "system.yaml": "system: bell\nstanding: true\nroles: {bell: {}}\nenvironment: {press: {to: bell}}\n",
-        "messages.yaml": "messages: {}\n",
-        "roles/bell.yaml": "role: bell\nevents: {press: Somebody is there., ring: It rings.}\nstates:\n"
-        "  silent: {initial: true, on: {press: {to: pressed}}}\n  pressed: {tasks: [when], on: {ring: {to: ringing}},"
-        " ignore: {press: it was}}\n  ringing: {ignore: {press: it rings}}\n"
-        "tasks: {when: {call: policy.when, answers: [ring]}}\n",
-    }.items():
-        (tmp_path / "system" / name).write_text(text)
-    with SystemFleet(str(tmp_path / "system"), tmp_path / "running", tick_seconds=0.2) as fleet:
+    with SystemFleet(str(TESTS / "cli/systems/bell"), tmp_path / "running", tick_seconds=0.2) as fleet:
         fleet.client("bell").post("leases", "bell:1", "tell", event="press")
         for _ in range(100):
             if (state := fleet.client("bell").get("leases")[0]["state"]) == "ringing":
@@ -229,35 +220,12 @@ def test_a_chaos_run_needs_crash() -> None:
     assert "--seconds and --seed go with --crash" in done.output
 
 
-ONE_STATE = {
-    "system.yaml": "system: shop\nstanding: true\nroles: {till: {}}\nenvironment: {arrive: {to: till}}\n",
-    "roles/till.yaml": """
-role: till
-data: {waiting: {type: int, min: 0, max: 2}}
-events:
-  arrive: Somebody comes.
-  serve: {fields: {how_many: {type: int, min: 1, max: 2}}}
-states:
-  open:
-    initial: true
-    tasks: [choose]
-    on:
-      arrive: {to: open, when: waiting < 2, set: {waiting: waiting + 1}}
-      serve: {to: open, when: event.how_many <= waiting, set: {waiting: waiting - event.how_many}}
-    refuse: {arrive: the shop is full}
-    ignore: {serve: not so many wait}
-tasks:
-  choose: {call: policy.choose, answers: [serve], when: waiting > 0}
-""",
-}
+ONE_STATE = files_of("cli/systems/one_state")
 
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    for name, text in ONE_STATE.items():
-        (tmp_path / "shop" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "shop" / name).write_text(text)
-    return tmp_path / "shop"
+    return write(tmp_path / "shop", ONE_STATE)
 
 
 def test_a_machine_of_one_state_is_asked_told_and_explained(shop: Path, tmp_path: Path) -> None:

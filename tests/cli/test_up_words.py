@@ -14,37 +14,9 @@ import pytest
 from leasehold.checker.recovery.fleet.chaos_run import ChaosResult
 from leasehold.cli import up
 from leasehold.impl.fleet import OpenQuestion, SystemFleet
+from tests.systems import files_of
 
-SYSTEM = {
-    "system.yaml": """
-system: shop
-STANDING
-roles: {clerk: {instances: 2}, boss: {}}
-actors: {counter: [clerk]}
-channels: {there: {from: clerk, to: boss, kind: mailbox}, back: {from: boss, to: clerk, kind: mailbox}}
-environment: {ask: {to: clerk}, buy: {to: clerk}, open: {to: boss}}
-""",
-    "messages.yaml": "messages: {tell: {from: clerk, to: boss}, said: {from: boss, to: clerk, answer: true}}\n",
-    "roles/clerk.yaml": """
-role: clerk
-events:
-  ask: {doc: Somebody asks., fields: {n: {type: int, min: 0, max: 3, explore: [0, 1]}, kind: bool}}
-  buy: Somebody buys.
-states:
-  idle: {initial: true, on: {ask: {to: busy}}, ignore: {said: it has not asked}, refuse: {buy: nobody has asked}}
-  busy: {tasks: [tell], on: {said: {to: idle}, buy: {to: idle}}, ignore: {ask: it is busy}}
-tasks: {tell: {send: tell, to: boss}}
-""",
-    "roles/boss.yaml": """
-role: boss
-events: {open: It is opened., judged: It is judged.}
-states:
-  closed: {initial: true, on: {open: {to: asked}}, ignore: {tell: it is closed}}
-  asked: {tasks: [judge], on: {judged: {to: over}}, ignore: {open: it is open, tell: it is busy}}
-  over: {tasks: [said], ignore: {open: it is open, tell: it has said it}}
-tasks: {said: {send: said, to: clerk}, judge: {call: policy.judge, answers: [judged]}}
-""",
-}
+SYSTEM = files_of("cli/systems/shop")
 
 
 def shop(folder: Path, standing: bool = False) -> SystemFleet:

@@ -13,7 +13,8 @@ import pytest
 from leasehold.cli.common import console
 from leasehold.cli.main import VERBS, cli
 from tests.checker.explore.test_bounds import files as counts
-from tests.cli.conftest import LIGHT, Run, interrupted, write
+from tests.cli.conftest import LIGHT, Run, interrupted
+from tests.systems import write
 
 ONE_UNIT = ("--set", "max_units=1", "--set", "last_end=2")
 TAKING_SYSTEM = ("check", "crash", "explore", "lint", "report")

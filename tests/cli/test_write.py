@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import LIGHT, Run, as_json, write
+from tests.cli.conftest import LIGHT, Run, as_json
+from tests.systems import files_of, write
 
 BEFORE = """\
 # What is known of the light.
@@ -120,14 +121,7 @@ def test_what_was_cut_short_says_nothing_of_the_whole(
 
 def test_what_was_cut_short_stands_beside_what_was_not(run: Run, tmp_path: Path) -> None:
     """Of several settings only those that were searched whole are renewed."""
-    folder = write(tmp_path / "count", {
-        "system.yaml": "system: count\nroles: {one: {}}\nenvironment: {more: {to: one}}\n"
-        "constants: {most: {type: int, value: 1}}\n",
-        "roles/one.yaml": "role: one\ndata: {n: {type: int, min: 0, max: 9}}\nevents: {more: One more.}\nstates:\n"
-        "  on: {initial: true, on: {more: {to: on, when: n < most, set: {n: n + 1}}}, ignore: {more: it is enough}}\n",
-        "invariants.yaml": "properties: {few: {always: one.n < 9}}\n",
-        "expected.yaml": "runs:\n  small:\n    distinct: 7\n  large:\n    set: {most: 5}\n    distinct: 7\n",
-    })  # fmt: skip
+    folder = write(tmp_path / "count", files_of("cli/systems/count"))
     run("check", "count", "--all", "--write", "--max-states", "4")
     text = (folder / "expected.yaml").read_text()
     assert "  small:\n    distinct: 2\n" in text

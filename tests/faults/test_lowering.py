@@ -11,7 +11,7 @@ import pytest
 from leasehold.faults import Budget, BudgetError
 from leasehold.faults.lowering import DOWN, EVERYTHING, GONE, KINDS, UP, cuts, lower_with_faults
 from leasehold.spec.language.lower import FaultCell, Relation, Variable
-from tests.systems import TRUTH, load
+from tests.systems import TRUTH, files_of, load, write
 
 ACTORS = ("service_manager", "broker", "site")
 
@@ -182,18 +182,19 @@ def test_who_lies_is_the_first_that_plays_the_role() -> None:
 @pytest.mark.parametrize(("field", "ends"), [("{type: int, min: 1, max: 3}", True), ("bool", True), ("int", False)])
 def test_a_field_without_an_end_of_values_cannot_be_lied_about(tmp_path: Path, field: str, ends: bool) -> None:
     """Its actor sends any value that it can sign."""
-    for name, text in {
-        "system.yaml": "system: s\nroles: {one: {}, other: {}}\nenvironment: {go: {to: one}}\n"
-        "channels: {words: {from: one, to: other, kind: mailbox}}\n",
-        "messages.yaml": f"messages: {{word: {{from: one, to: other, fields: {{v: {field}}}}}}}\n",
-        "roles/one.yaml": "role: one\nevents: {go: It begins.}\nstates:\n"
-        "  quiet: {initial: true, on: {go: {to: loud}}}\n  loud: {tasks: [say], ignore: {go: it is}}\n"
-        f"tasks: {{say: {{send: word, to: other, with: {{v: {'true' if field == 'bool' else 2}}}}}}}\n",
-        "roles/other.yaml": f"role: other\ndata: {{x: {field}}}\nstates:\n"
-        "  there: {initial: true, on: {word: {to: there, set: {x: msg.v}}}}\n",
-    }.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
+    write(
+        tmp_path,
+        {
+            "system.yaml": "system: s\nroles: {one: {}, other: {}}\nenvironment: {go: {to: one}}\n"
+            "channels: {words: {from: one, to: other, kind: mailbox}}\n",
+            "messages.yaml": f"messages: {{word: {{from: one, to: other, fields: {{v: {field}}}}}}}\n",
+            "roles/one.yaml": "role: one\nevents: {go: It begins.}\nstates:\n"
+            "  quiet: {initial: true, on: {go: {to: loud}}}\n  loud: {tasks: [say], ignore: {go: it is}}\n"
+            f"tasks: {{say: {{send: word, to: other, with: {{v: {'true' if field == 'bool' else 2}}}}}}}\n",
+            "roles/other.yaml": f"role: other\ndata: {{x: {field}}}\nstates:\n"
+            "  there: {initial: true, on: {word: {to: there, set: {x: msg.v}}}}\n",
+        },
+    )
     system = load(tmp_path)
     assert lower_with_faults(system, Budget(byzantine="other")).byzantine is not None, "it says nothing"
     if ends:
@@ -223,11 +224,7 @@ def test_who_forgets_is_down_and_as_at_first(tmp_path: Path) -> None:
     ]  # fmt: skip
     for change in lowered("halt=1,partition=1,skew=1").changes:
         assert (change.resets, change.on_channels) == (False, "")
-    files = {
-        "system.yaml": "system: s\nroles: {one: {}}\nenvironment: {go: {to: one}}\n",
-        "roles/one.yaml": "role: one\ndata: {x: bool}\nevents: {go: It goes on.}\n"
-        "states: {there: {initial: true, on: {go: {to: there, set: {x: true}}}}}\n",
-    }
+    files = files_of("faults/systems/amnesia")
     ways = {
         "": ("", ""), "begins with any value": ("x: bool", "x: {type: bool, initial: any}"),
         "the first states have `initially`": ("one}}\n", "one}}\ninitially: not one.x\n"),

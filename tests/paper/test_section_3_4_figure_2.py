@@ -10,7 +10,7 @@ import pytest
 from leasehold.checker.explore import explore
 from leasehold.faults import Budget
 from leasehold.spec import System
-from tests.systems import load
+from tests.systems import written
 
 SYSTEM = "system: figure_2\nroles: {m: {}}\nenvironment: {sigma: {to: m}}\n"
 MACHINE = """
@@ -30,10 +30,7 @@ CLAIM = "properties: {t_ends: {when: m.state == x_j__t, leads_to: m.state != x_j
 
 @pytest.fixture
 def machine(tmp_path: Path) -> System:
-    (tmp_path / "roles").mkdir()
-    for name, text in {"system.yaml": SYSTEM, "roles/m.yaml": MACHINE, "invariants.yaml": CLAIM}.items():
-        (tmp_path / name).write_text(text)
-    return load(tmp_path)
+    return written(tmp_path, {"system.yaml": SYSTEM, "roles/m.yaml": MACHINE, "invariants.yaml": CLAIM})
 
 
 def test_a_task_goes_on_in_a_state_that_remembers_it(machine: System) -> None:

@@ -15,27 +15,10 @@ from leasehold.impl.core.values import ValueFault, from_plain
 from leasehold.reports.trace import trace_text
 from leasehold.reports.write import write_report
 from leasehold.spec.language.types import Enum, Option
-from tests.checker.explore.by_chance import written
+from tests.systems import files_of, written
 
 COLOUR = Enum("colour", ("red", "green"))
-FILES = {
-    "system.yaml": "system: options\nroles: {one: {}, two: {}}\ntypes: {colour: {members: [red, green]}}\n"
-    "channels: {c: {from: one, to: two, kind: mailbox}}\nenvironment: {paint: {to: one}}\n",
-    "messages.yaml": "messages: {word: {from: one, to: two, fields: {c: 'option[colour]'}}}\n",
-    "roles/one.yaml": """role: one
-data: {c: 'option[colour]', n: 'option[option[colour]]', m: 'map[colour, option[colour]]', who: 'option[two]'}
-events: {paint: {fields: {c: 'option[colour]'}}}
-states:
-  a: {initial: true, on: {paint: {to: b, when: c == none, set: {c: event.c, n: none}}}, ignore: {paint: it is}}
-  b: {tasks: [say], ignore: {paint: it is done}}
-tasks: {say: {send: word, to: two, with: {c: c}}}
-""",
-    "roles/two.yaml": "role: two\ndata: {c: 'option[colour]'}\nstates:\n"
-    "  a: {initial: true, on: {word: {to: b, set: {c: msg.c}}}}\n  b: {ignore: {word: it is known}}\n",
-    "invariants.yaml": "properties:\n"
-    "  heard: {always: 'two.state == a or two.c != none', doc: It is heard.}\n"
-    "  comes: {when: one.c == none, leads_to: two.c != none}\n  seen: {sometimes: 'get(two.c, red) == green'}\n",
-}
+FILES = files_of("reports/systems/options")
 
 
 def test_reports_have_no_other_word(tmp_path: Path) -> None:

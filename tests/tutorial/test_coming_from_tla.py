@@ -9,7 +9,7 @@ import pytest
 from leasehold.checker.explore import explore
 from leasehold.checker.explore.graph.fairness import Fairness
 from leasehold.spec import System
-from tests.checker.explore.by_chance import written
+from tests.systems import written
 
 ROLE = """role: m
 data: {n: {type: int, min: 0, max: 3}, s: "set[p]", f: "map[p, int]"}

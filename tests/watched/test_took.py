@@ -12,22 +12,13 @@ import pytest
 from leasehold.checker.explore import explore
 from leasehold.checker.prove import prove
 from leasehold.faults import Budget
-from leasehold.spec import System, load
+from leasehold.spec import System
 from tests.checker.verify.databases import database
+from tests.systems import files_of, written
 from tests.watched.drawn import Drawn
 from tests.watched.readings import compared
 
-FILES = {
-    "system.yaml": "system: talk\nroles: {a: {}, b: {}}\nenvironment: {go: {to: a}}\n"
-    "channels: {there: {from: a, to: b, kind: mailbox}, back: {from: b, to: a, kind: mailbox}}\n",
-    "messages.yaml": "messages: {ask: {from: a, to: b}, tell: {from: b, to: a, answer: true}}\n",
-    "roles/a.yaml": "role: a\nevents: {go: It begins.}\nstates:\n"
-    "  idle: {initial: true, on: {go: {to: asking}}, ignore: {tell: it has not asked}}\n"
-    "  asking: {tasks: [ask], on: {tell: {to: done}}, ignore: {go: it has begun}}\n"
-    "  done: {ignore: {go: it has begun, tell: it knows}}\ntasks: {ask: {send: ask, to: b}}\n",
-    "roles/b.yaml": "role: b\nstates:\n  idle: {initial: true, on: {ask: {to: told}}}\n"
-    "  told: {tasks: [tell], ignore: {ask: it has told}}\ntasks: {tell: {send: tell, to: a}}\n",
-}
+FILES = files_of("watched/systems/talk")
 EVENTS = "took(a.go) or took(a.tell)"
 # By name: the claim, and whether it holds under crashes.
 CLAIMS = {
@@ -43,10 +34,7 @@ CLAIMS = {
 @pytest.fixture
 def talk(tmp_path: Path) -> System:
     claims = "".join(f'  {name}: {{step: "{claim}"}}\n' for name, (claim, _) in CLAIMS.items())
-    for name, text in {**FILES, "invariants.yaml": f"properties:\n{claims}"}.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    return load(tmp_path)
+    return written(tmp_path, {**FILES, "invariants.yaml": f"properties:\n{claims}"})
 
 
 @pytest.mark.parametrize("faults", ["crash=2", "power_cut=1", "halt=1"])

@@ -23,8 +23,7 @@ from leasehold.faults import Budget, crash_points
 from leasehold.faults.budget import deepening
 from leasehold.spec import SHIPPED, System
 from tests.checker.explore.test_faulty import ASKER
-from tests.cli.conftest import write
-from tests.systems import load
+from tests.systems import files_of, load, write
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 
@@ -577,24 +576,7 @@ def test_a_property_that_fails_anyhow_is_not_broken_by_faults(conversation: Path
     assert (report.broken, dict(report.weakest), report.holds) == ((), {}, True)
 
 
-WALK = {
-    "system.yaml": """system: walk
-roles: {a: {}, b: {}}
-environment:
-  fall: {to: b, when: not running(a)}
-  turn: {to: b}
-  heal: {to: b, fair: true}
-""",
-    "invariants.yaml": "properties: {}\n",
-    "roles/a.yaml": "role: a\nstates: {on: {initial: true}}\n",
-    "roles/b.yaml": """role: b
-events: {fall: It falls., turn: It turns., heal: It is healed.}
-states:
-  idle: {initial: true, on: {fall: {to: left}}, ignore: {turn: it stands, heal: it is well}}
-  left: {on: {turn: {to: right}, heal: {to: idle}}, ignore: {fall: it lies}}
-  right: {on: {turn: {to: left}, heal: {to: idle}}, ignore: {fall: it lies}}
-""",
-}
+WALK = files_of("checker/crash/systems/walk")
 
 
 def test_the_longest_way_through_states_that_repeat_ends_in_the_first_state_of_all(tmp_path: Path) -> None:

@@ -8,14 +8,7 @@ from itertools import combinations
 from pathlib import Path
 
 from leasehold.spec import SpecError, System
-from tests.systems import load
-
-
-def written(folder: Path, files: Mapping[str, str]) -> System:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    return load(folder)
+from tests.systems import written
 
 
 def sharing(files: Mapping[str, str], rng: random.Random) -> dict[str, str]:

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 from leasehold.spec import System
-from tests.checker.explore.by_chance import written
+from tests.systems import written
 
 STATES = ("s0", "s1", "s2")
 FAIRNESS = ("false", "true", "true", "strong")

@@ -14,29 +14,10 @@ from leasehold.faults import Budget
 from leasehold.reports.crash_words import stabilises_words
 from leasehold.spec import SpecError
 from leasehold.spec.language.expression import negation
-from tests.checker.explore.by_chance import written
 from tests.checker.explore.test_engines import assert_alike
+from tests.systems import files_of, written
 
-COUNTS = {
-    "system.yaml": "system: counts\nroles: {a: {}, b: {}}\nchannels: {c: {from: a, to: b, kind: bag}}\n"
-    "environment: {go: {to: a, fair: FAIR}}\nLIMIT\n",
-    "messages.yaml": "messages: {m: {from: a, to: b, fields: {k: {type: int, min: 0}}}}\n",
-    "roles/a.yaml": "role: a\ndata: {k: {type: int, min: 0}}\nevents: {go: next}\nstates:\n"
-    "  s: {initial: true, on: {go: {to: t, set: {k: 1}}}}\n"
-    "  t: {tasks: [say], on: {go: {to: t, when: GUARD, set: {k: k + 1}}}, ignore: {go: it is enough}}\n"
-    "tasks: {say: {send: m, to: b, with: {k: k}}}\n",
-    "roles/b.yaml": "role: b\ndata: {got: {type: int, min: 0}}\n"
-    'states: {s: {initial: true, on: {m: {to: s, set: {got: "max(got, msg.k)"}}}}}\n',
-    "invariants.yaml": """properties:
-  once: {when: a.k == 1, leads_to: b.got >= 1}
-  beyond: {when: a.k == 2, leads_to: a.k == 3}
-  never: {when: a.k == 2, leads_to: b.got == 7}
-  falls: {always_eventually: a.k == 0}
-  rests: {eventually_always: a.k == 2}
-  soon: {always_possible: a.k == 3}
-  back: {when: a.k == 1, always_possible: a.k == 2}
-""",
-}
+COUNTS = files_of("checker/explore/systems/counts")
 
 
 def files(fair: str, limit: str, guard: str) -> dict[str, str]:

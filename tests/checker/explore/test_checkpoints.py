@@ -25,12 +25,11 @@ from leasehold.checker.explore.step import Action
 from leasehold.faults import Budget
 from leasehold.faults.catalogue import budgeted
 from leasehold.spec import System
-from tests.checker.explore.by_chance import written
 from tests.checker.explore.test_engines import TINY, TRUTH, assert_found_alike, library_loaded_anew
 from tests.cli.conftest import Run, interrupted, run
 from tests.mutants.deviations import deviating
 from tests.mutants.mutant import mutants
-from tests.systems import load
+from tests.systems import files_of, load, written
 
 __all__ = ["run"]
 
@@ -254,48 +253,8 @@ def test_on_disk(tmp_path: Path) -> None:
 
 # What a checkpoint is known by, and what is in it
 
-VALVE = {
-    "system.yaml": "system: valve\nroles: {valve: {instances: 2}}\nconstants: {most: {type: int, value: 2, min: 1}}\n"
-    "environment: {turn: {to: valve}, set: {to: valve}}\n"
-    "constraint: 'valve[0].level + valve[1].level <= most + 1'\n"
-    "initially: 'valve[1].level >= 1 or valve[0].level == 0'\n",
-    "roles/valve.yaml": """
-role: valve
-data: {level: {type: int, min: 0, max: 4, explore: [0, most], initial: any}, turned: {type: int, min: 0, max: 3}}
-events: {turn: {fields: {by: {type: int, min: 0, max: 1}}}, set: Somebody sets it.}
-states:
-  shut: {initial: true, on: {turn: {to: open, set: {level: level + event.by}}}, ignore: {set: it is shut}}
-  open:
-    on:
-      turn: {to: shut, when: turned < 3, set: {turned: turned + 1}}
-      set: {to: open, when: level > 0, set: {level: level - 1}}
-    refuse: {turn: it is worn, set: it is empty}
-""",
-    "invariants.yaml": """
-properties:
-  fresh: {always: "valve[0].turned < 3"}
-  kept: {when: "valve[0].turned == 1", always: "valve[0].level <= most"}
-  falls: {when: "took(valve[1].set)", step: "valve[1].level < old(valve[1].level)"}
-  rises: {step: "valve[0].level <= old(valve[0].level)"}
-  worn: {sometimes: "valve[1].turned == 3"}
-  shuts: {when: "valve[0].state == open", leads_to: "valve[0].state == shut"}
-  never: {when: "valve[0].level == 4", always: false}
-ends: {worn: "valve[0].turned == 3 and valve[1].turned == 3", full: "valve[0].level == 4"}
-""",
-}
-GROWING = {  # it has values that are not known ahead, and a value leaves its range late, where no crash was before
-    "system.yaml": "system: growing\nroles: {one: {}, other: {}}\n"
-    "channels: {c: {from: one, to: other, kind: mailbox}}\n"
-    "environment: {go: {to: one}}\n",
-    "messages.yaml": "messages: {m: {from: one, to: other, fields: {v: int}}}\n",
-    "roles/one.yaml": "role: one\ndata: {n: int}\nevents: {go: It goes on.}\nstates:\n"
-    "  s: {initial: true, on: {go: {to: t, when: n < 12, set: {n: n + 1}}}, ignore: {go: it is enough}}\n"
-    "  t: {tasks: [say], on: {go: {to: s}}}\ntasks: {say: {send: m, to: other, with: {v: n * 1000}}}\n",
-    "roles/other.yaml": "role: other\ndata: {got: {type: int, max: MAX}}\n"
-    "states: {s: {initial: true, on: {m: {to: s, set: {got: msg.v}}}}}\n",
-    "invariants.yaml": "properties:\n  small: {always: other.got < 5000}\n"
-    "  even: {step: one.n != 7 or other.got != 6000}\n",
-}
+VALVE = files_of("checker/explore/systems/valve")
+GROWING = files_of("checker/explore/systems/growing")
 
 
 def with_claim(system: System, name: str, **parts: Any) -> System:

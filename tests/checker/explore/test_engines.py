@@ -29,11 +29,11 @@ from leasehold.faults import Budget, crash_points
 from leasehold.faults.catalogue import budgeted
 from leasehold.reports.json_report import convergence_json
 from leasehold.spec import System
-from tests.checker.explore.by_chance import by_chance, written
+from tests.checker.explore.by_chance import by_chance
 from tests.impl.compiler.busy import busy
 from tests.mutants.deviations import deviating
 from tests.mutants.mutant import mutants
-from tests.systems import TRUTH, load
+from tests.systems import TRUTH, files_of, load, written
 
 SMALL = {"max_units": 1, "last_end": 2}
 TINY = {"max_units": 1, "last_end": 1, "expiry": False}
@@ -178,37 +178,10 @@ def test_of_fields_with_many_values_each_is_asked_about_by_itself() -> None:
     assert len(one.model.leaves) < 25_000
 
 
-WRONG_LATER = {
-    "system.yaml": "system: lamps\nroles: {lamp: {instances: 2}}\nenvironment: {press: {to: lamp}}\n",
-    "roles/lamp.yaml": """
-role: lamp
-data: {pressed: {type: int, min: 0, max: 3}}
-events: {press: Somebody presses the button.}
-states:
-  dark:
-    initial: true
-    on: {press: {to: bright, set: {pressed: pressed + 1}}}
-  bright: {on: {press: {to: dark}}}
-""",
-}
+WRONG_LATER = files_of("checker/explore/systems/wrong_later")
 
 
-MANY = {
-    "system.yaml": "system: many\ntypes: {thing: {count: COUNT}}\nroles: {box: {}}\nenvironment: {put: {to: box}}\n",
-    "roles/box.yaml": """
-role: box
-data: {held: "set[thing]"}
-events: {put: Something is put in.}
-states:
-  open:
-    initial: true
-    on:
-      put:
-        - {to: open, when: "thing[LAST] not in held", set: {held: "held | {thing[LAST]}"}}
-        - {to: open, when: "thing[LAST] in held", set: {held: "held | {thing[1]}"}}
-""",
-    "invariants.yaml": 'properties: {apart: {always: "thing[1] not in box.held"}}\n',
-}
+MANY = files_of("checker/explore/systems/many_events")
 
 
 @pytest.mark.parametrize(("count", "engine"), [(70, "packed"), (4_500, "reference")])
@@ -228,38 +201,7 @@ def test_sets_of_many_members(count: int, engine: str, tmp_path: Path) -> None:
             explore(system, engine="packed")
 
 
-FAR = {  # maps whose numbers differ by 2 ** 64, if they are made of digits of base 300
-    "system.yaml": """
-system: far
-types: {thing: {count: 8}}
-roles: {box: {}, hand: {}}
-channels: {line: {from: hand, to: box, kind: bag(2)}}
-environment: {count: {to: box}, begin: {to: hand}}
-""",
-    "messages.yaml": "messages: {poke: {from: hand, to: box}}\n",
-    "roles/hand.yaml": """
-role: hand
-events: {begin: It begins.}
-states:
-  idle: {initial: true, on: {begin: {to: done}}}
-  done: {tasks: [poke], ignore: {begin: once}}
-tasks: {poke: {send: poke, to: box}}
-""",
-    "roles/box.yaml": """
-role: box
-data: {held: "map[thing, int]", at: {type: int, min: 0, max: 299}, round: bool, poked: bool}
-events: {count: All count on.}
-states:
-  open:
-    initial: true
-    on:
-      count: {to: open, set: {at: (at + 1) % 300, round: round or at == 299, ALL}}
-      poke:
-        - {to: open, when: not poked, set: {poked: true}}
-        - {to: open, when: poked and round and at == 0, set: {FAR}}
-        - {to: open, when: poked and not (round and at == 0)}
-""",
-}
+FAR = files_of("checker/explore/systems/far_things")
 DIGITS = (16, 72, 217, 170, 211, 52, 104, 84)  # of 2 ** 64
 
 
@@ -468,21 +410,7 @@ def test_a_budget_that_does_not_fit_is_for_the_reference() -> None:
         explore(system, Limits(states=10), budget=Budget(crash=200), engine="packed")
 
 
-TIMERS = {
-    "roles/first.yaml": (
-        "role: first\nevents: {count: One more.}\n"
-        "data: {n: {type: int, min: 0, explore: [0, 80]}, m: {type: int, min: 0, explore: [0, 80]}}\n"
-        "states:\n  idle:\n    initial: true\n    on:\n"
-        "      count: {to: idle, set: {n: n + 1, m: m + 1}}\n      tick:\n"
-        "        - {to: over, when: now >= 1 and n * m == 25}\n        - {to: idle, when: now >= 2 and n + m == 10}\n"
-        "  over: {on: {count: {to: over}}}\n"
-    ),
-    "roles/second.yaml": (
-        "role: second\nevents: {start: It waits.}\n"
-        "states:\n  idle: {initial: true, on: {start: {to: waiting}}}\n"
-        "  waiting: {on: {tick: {to: idle, when: now >= 1}}, ignore: {start: it waits already}}\n"
-    ),
-}  # the guards of the first one's timer overlap, which the linter cannot see: there are too many values
+TIMERS = files_of("checker/explore/systems/timers")
 
 
 @pytest.mark.parametrize("roles", ["first: {}, second: {}", "second: {}, first: {}"])

@@ -11,35 +11,14 @@ from leasehold.checker.explore.engines import Engine
 from leasehold.checker.explore.properties import MOST_PARTS, claim_parts
 from leasehold.reports.json_report import property_json
 from leasehold.spec.language import expression as x
-from tests.systems import load
+from tests.systems import files_of, load, write
 
-LAMP = {
-    "system.yaml": "system: lamp\nroles: {lamp: {}}\nenvironment: {press: {to: lamp}}\n",
-    "roles/lamp.yaml": """
-role: lamp
-data: {presses: {type: int, max: 3}, worn: bool}
-events: {press: Somebody presses the button.}
-states:
-  dark: {initial: true, on: {press: {to: bright, when: presses < 3, set: {presses: presses + 1}}}, refuse: {press: no}}
-  bright: {on: {press: {to: dark, set: {worn: true}}}}
-""",
-    "invariants.yaml": """
-properties:
-  new: {always: lamp.presses <= 1 and not lamp.worn}
-  careful: {always: "lamp.state == dark or lamp.presses == 0 and not lamp.worn or lamp.presses > 5 and lamp.worn"}
-  counted: {step: old(lamp.state) == lamp.state or (lamp.presses > old(lamp.presses) and lamp.worn == old(lamp.worn))}
-  one_thing: {always: lamp.presses < 2}
-  kept: {always: lamp.presses <= 3 and lamp.presses >= 0}
-""",
-}
+LAMP = files_of("checker/explore/systems/lamp")
 
 
 @pytest.fixture
 def lamp(tmp_path: Path) -> Path:
-    (tmp_path / "roles").mkdir()
-    for name, text in LAMP.items():
-        (tmp_path / name).write_text(text)
-    return tmp_path
+    return write(tmp_path, LAMP)
 
 
 @pytest.mark.parametrize("engine", ["packed", "reference"])

@@ -24,8 +24,8 @@ from leasehold.faults import Budget
 from leasehold.spec import System
 from leasehold.spec.language.for_each import each
 from leasehold.spec.language.model import OF_FAIR_RUNS, Fair, Property
-from tests.checker.explore.by_chance import written
 from tests.checker.explore.clients import clients_by_chance
+from tests.systems import files_of, written
 
 Group = tuple[Any, ...]
 # Of a cycle: weakly fair groups that were impossible, strongly fair ones that were possible, those that were taken, and
@@ -219,13 +219,7 @@ def test_the_explorer_finds_a_shortest_run_if_there_is_one(seed: int, tmp_path: 
     assert (packed.properties, packed.vacuous) == (found.properties, found.vacuous)
 
 
-SWITCHES = {
-    "system.yaml": "system: switches\nroles: {a: {instances: 2}}\n"
-    "environment: {p: {to: a, fair: true}, q: {to: a, fair: true}}\n",
-    "roles/a.yaml": "role: a\ndata: {n: {type: int, min: 0, max: 1}}\nevents: {p: {}, q: {}}\nstates:\n"
-    "  on: {initial: true, on: {p: {stay: true}, q: {stay: true}}}\n",
-    "invariants.yaml": 'properties: {never: {when: "a[0].state == on", leads_to: "a[0].n == 1"}}\n',
-}
+SWITCHES = files_of("checker/explore/systems/switches")
 
 
 @pytest.mark.parametrize("engine", ["reference", "packed"])

@@ -18,10 +18,10 @@ from leasehold.checker.explore.reference import Reference
 from leasehold.faults import Budget
 from leasehold.faults.lowering import cuts
 from leasehold.spec import System, shipped_folder
-from tests.checker.explore.by_chance import by_chance, written
+from tests.checker.explore.by_chance import by_chance
 from tests.checker.explore.fault_twin import DOWN, GONE, UP, Step, Whole, World, whole
 from tests.checker.explore.test_faulty import ASKER, TELLER
-from tests.systems import CONSTRUCTS, TRUTH, load
+from tests.systems import CONSTRUCTS, TRUTH, files_of, load, written
 
 
 def shape(world: Reference, state: Any) -> Any:
@@ -432,17 +432,7 @@ def test_who_ignores_a_message_may_stop_before_it_acknowledges(tmp_path: Path) -
 
 def test_where_a_fault_alone_leads_a_run_may_end(tmp_path: Path) -> None:
     """The state after a halt satisfies no antecedent and has no step; the claim fails there all the same."""
-    system = written(tmp_path, {
-        "system.yaml": "system: s\nroles: {a: {}}\nenvironment: {go: {to: a}, finish: {to: a, fair: true}}\n",
-        "roles/a.yaml": """role: a
-events: {go: it begins, finish: it ends}
-states:
-  idle: {initial: true, on: {go: {to: asking}}, ignore: {finish: nothing has begun}}
-  asking: {on: {finish: {to: done}}, ignore: {go: it has begun}}
-  done: {ignore: {go: it is done, finish: it is done}}
-""",
-        "invariants.yaml": "properties: {ends: {when: running(a) and a.state == asking, leads_to: a.state == done}}\n",
-    })  # fmt: skip
+    system = written(tmp_path, files_of("checker/explore/systems/lost_and_told_again"))
     for budget, verdict in ((Budget(halt=1), "violated"), (Budget(crash=1), "exhausted")):
         explored, found = compare(system, budget)
         judge(explored, found)

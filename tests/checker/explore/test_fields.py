@@ -11,7 +11,7 @@ import pytest
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.packed.fields import WORD, Fields, MapCell, PlainCell, SetCell
 from leasehold.spec.language import types as t
-from tests.checker.explore.by_chance import written
+from tests.systems import written
 
 TYPES = {
     "flag": "bool", "hue": "colour", "who": "hand", "some": "option[colour]", "few": "{type: int, min: -3, max: 9}",

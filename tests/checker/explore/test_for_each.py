@@ -15,8 +15,8 @@ from leasehold.checker.prove import prove
 from leasehold.faults import Budget
 from leasehold.spec import System
 from leasehold.spec.language.for_each import each
-from tests.checker.explore.by_chance import written
 from tests.checker.explore.clients import clients_by_chance
+from tests.systems import written
 
 CLAIMS = """
   served: {for: {c: client, v: [0, 1]}, when: c.state == s1 and c.n == v, leads_to: c.state == s0 and c.n == v}

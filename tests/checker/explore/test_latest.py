@@ -9,8 +9,8 @@ import pytest
 from leasehold.checker.explore import explore
 from leasehold.faults import Budget
 from leasehold.spec import System
-from tests.checker.explore.by_chance import written
 from tests.checker.explore.test_fault_twin import compare, holds, shape
+from tests.systems import written
 
 FAULTS = ("none", "lose=1", "crash=1", "duplicate=1,reorder=1", "crash=1,lose=1,duplicate=1", "amnesia=1")
 CLAIMS = {

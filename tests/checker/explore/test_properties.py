@@ -15,8 +15,8 @@ from leasehold.checker.explore.properties import DEADLOCK, REFINES, PropertyClai
 from leasehold.checker.explore.reference import Reference
 from leasehold.faults import Budget
 from leasehold.spec import System
-from tests.checker.explore.by_chance import written
 from tests.checker.explore.every_kind import of_every_kind
+from tests.systems import files_of, written
 
 
 def drawn(folder: Path, count: int) -> list[System]:
@@ -74,24 +74,7 @@ def test_what_is_left_when_only_some_are_asked(tmp_path: Path) -> None:
         assert (left.roles, left.constraint) == (system.roles, system.constraint)
 
 
-# Two machines that count and fail; where both have failed nothing goes on, and some of these ends are allowed.
-FAILING = {
-    "system.yaml": "system: failing\nroles: {m: {instances: 2}}\nenvironment: {up: {to: m}, fail: {to: m}}\n",
-    "roles/m.yaml": "role: m\ndata: {n: {type: int, max: 2}}\nevents: {up: One more., fail: It fails.}\nstates:\n"
-    "  runs: {initial: true, on: {up: {to: runs, when: n < 1, set: {n: n + 1}}, fail: {to: over}},\n"
-    "    ignore: {up: it is enough}}\n"
-    "  over: {ignore: {up: it has failed, fail: it has failed}}\n",
-    "invariants.yaml": """
-properties:
-  fine: {when: "m[0].n == 1", always: "m[0].n >= 0"}
-  late: {when: "m[0].n == 1", always: "m[1].state == runs"}
-  never: {when: "m[0].n == 2", always: "m[1].state == runs"}
-  rises: {when: "took(m.up)", step: "m[0].n + m[1].n > old(m[0].n + m[1].n)"}
-  stays: {when: "took(m.fail)", step: "m[0].state == runs"}
-  leads: {when: "m[0].n == 1", leads_to: "m[0].state == over"}
-ends: {low: "all(x.n == 0 for x in m)", high: "all(x.n == 1 for x in m)", unmet: "all(x.n == 2 for x in m)"}
-""",
-}
+FAILING = files_of("checker/explore/systems/failing")
 
 
 # By hand: each claim is asked of each state and step by itself.

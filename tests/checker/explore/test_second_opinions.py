@@ -19,11 +19,11 @@ from leasehold.faults import Budget
 from leasehold.faults.catalogue import budgeted
 from leasehold.spec import System
 from leasehold.spec.language.model import CHANNEL_FAULTS, PropertyKind
-from tests.checker.explore.by_chance import written
 from tests.checker.explore.every_kind import of_every_kind
 from tests.checker.explore.fault_twin import whole
 from tests.checker.explore.second_opinions import OF_THE_WHOLE, Judge, kind_of
 from tests.checker.explore.test_fault_twin import shape
+from tests.systems import written
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]

@@ -23,8 +23,8 @@ from leasehold.checker.explore.properties import only_these
 from leasehold.checker.explore.symmetry import Group, symmetry_of
 from leasehold.faults import Budget
 from leasehold.spec import System
-from tests.checker.explore.by_chance import by_chance, written
-from tests.systems import TRUTH, load
+from tests.checker.explore.by_chance import by_chance
+from tests.systems import TRUTH, files_of, load, written
 
 SPEC = Path(__file__).parents[3] / "spec/systems"
 FIGURES = (
@@ -352,31 +352,7 @@ def test_whose_number_is_equal_may_be_asked(tmp_path: Path) -> None:
     assert held_against_all_states(system).orbits is not None
 
 
-SHARED = {
-    "system.yaml": "system: shared\ntypes: {thing: {count: 2}}\nroles: {hub: {}, worker: {instances: 3}}\n"
-    "environment: {give: {to: hub}, take: {to: hub}}\n",
-    "roles/worker.yaml": "role: worker\nstates: {idle: {initial: true}}\n",
-    "roles/hub.yaml": """
-role: hub
-data: {has: "map[worker, set[thing]]", had: "map[thing, set[worker]]"}
-events: {give: {fields: {who: worker, some: "set[thing]"}}, take: {fields: {who: worker, some: "set[thing]"}}}
-states:
-  on:
-    initial: true
-    on:
-      give:
-        - to: on
-          when: "event.some != {} and event.some & union(has[w] for w in worker) == {}"
-          set: {"has[event.who]": "has[event.who] | event.some"}
-      take:
-        - to: on
-          when: "event.some != {} and event.some <= has[event.who] and event.who not in had[thing[0]]"
-          set: {"has[event.who]": "has[event.who] - event.some", "had[thing[0]]": "had[thing[0]] | {event.who}"}
-    ignore: {give: it is taken, take: it is not there}
-""",
-    "invariants.yaml": "properties:\n"
-    '  apart: {always: "all(v == w or has[v] & has[w] == {} for v in worker for w in worker)"}\n',
-}
+SHARED = files_of("checker/explore/systems/shared_cells")
 
 
 def test_sets_in_maps_of_instances_are_parts_of_slices(tmp_path: Path) -> None:
@@ -586,16 +562,7 @@ def test_systems_with_shared_variables_by_chance(seed: int, tmp_path: Path) -> N
 
 def test_driven_machines_that_write_a_shared_variable_are_told_apart(tmp_path: Path) -> None:
     """The last one that is driven is the one that it names."""
-    system = written(tmp_path, {
-        "system.yaml": "system: s\nroles: {hub: {}, part: {instances: 2}}\nshared: {last: 'option[part]'}\n"
-        "environment: {go: {to: hub}}\n",
-        "roles/hub.yaml": "role: hub\nevents: {go: It goes on., up: They are.}\nstates:\n"
-        "  off: {initial: true, on: {go: {to: on}}}\n  on: {tasks: [start], on: {up: {to: off}}, ignore: {go: it is}}\n"
-        "tasks: {start: {drive: part, event: start, answers: {up: 'all(p.state == up for p in part)'}}}\n",
-        "roles/part.yaml": "role: part\nsubsidiary: hub\nevents: {start: It starts.}\nstates:\n"
-        "  down: {initial: true, on: {start: {to: up, set: {shared.last: self}}}}\n  up: {ignore: {start: it is}}\n",
-        "invariants.yaml": "properties:\n  some: {always: 'shared.last == none or any(p.state == up for p in part)'}\n",
-    })  # fmt: skip
+    system = written(tmp_path, files_of("checker/explore/systems/hub"))
     assert any("drives part by number" in words for words in symmetry_of(system).why_not)
 
 

@@ -15,48 +15,13 @@ from leasehold.checker.mutation.operators import mutations
 from leasehold.faults import Budget
 from leasehold.spec import SHIPPED, System, shipped_folder
 from leasehold.spec.language.model import Fair
-from tests.systems import TRUTH, load
+from tests.systems import TRUTH, files_of, load, write, written
 
-# A clerk who stamps letters: the colour of the stamp is told to the reader, who notes it; nobody reads the weather.
-LETTERS = {
-    "system.yaml": (
-        "system: letters\nroles: {clerk: {}, reader: {}}\n"
-        "channels: {post: {from: clerk, to: reader, kind: mailbox}}\n"
-        "environment: {come: {to: clerk}, rain: {to: clerk}}\n"
-    ),
-    "messages.yaml": (
-        "messages:\n  letter: {from: clerk, to: reader, fields: {pages: {type: int, min: 0, max: 3}, red: bool}}\n"
-    ),
-    "roles/clerk.yaml": """
-role: clerk
-data: {pages: {type: int, min: 0, max: 3}, red: bool, wet: bool}
-events:
-  come: {fields: {pages: {type: int, explore: [0, 3]}, red: bool}}
-  rain: It rains.
-states:
-  idle:
-    initial: true
-    on:
-      come: {to: writing, set: {pages: event.pages, red: event.red}}
-      rain: {stay: true, set: {wet: not wet}}
-  writing: {tasks: [send], on: {rain: {stay: true, set: {wet: not wet}}}, ignore: {come: one is written}}
-tasks: {send: {send: letter, to: reader, with: {pages: pages, red: red}}}
-""",
-    "roles/reader.yaml": """
-role: reader
-data: {seen: {type: int, min: 0, max: 3}, colour: bool}
-states:
-  waiting: {initial: true, on: {letter: {to: done, set: {seen: msg.pages, colour: msg.red}}}}
-  done: {ignore: {letter: it was read}}
-""",
-    "invariants.yaml": "properties: {as_written: {when: reader.state == done, always: reader.seen == clerk.pages}}\n",
-}
+LETTERS = files_of("checker/explore/systems/letters")
 
 
 def letters(folder: Path, properties: str = "", more: str = "") -> Path:
-    for name, text in LETTERS.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
+    write(folder, LETTERS)
     if properties or more:
         (folder / "invariants.yaml").write_text((properties or LETTERS["invariants.yaml"]) + more)
     return folder
@@ -147,67 +112,7 @@ def test_every_system_is_analysed() -> None:
 
 # Each place where something may be read
 
-PLACES = {
-    "system.yaml": """
-system: places
-types: {slot: {count: 2}}
-roles: {boss: {}, hand: {instances: 2}, peer: {instances: 2}}
-clock: {horizon: 2, timers: late}
-channels:
-  orders: {from: boss, to: peer, kind: @orders}
-  answers: {from: peer, to: boss, kind: mailbox}
-environment:
-  come: {to: boss, when: @come}
-  rest: {to: peer}
-constraint: @constraint
-initially: @initially
-""",
-    "messages.yaml": """
-messages:
-  order: {from: boss, to: peer, fields: {size: {type: int, max: 3}}}
-  stop: {from: boss, to: peer}
-  answer: {from: peer, to: boss, answer: true}
-""",
-    "roles/boss.yaml": """
-role: boss
-data: {secret: {type: int, max: 3@secret}, aim: {type: int, max: 3}, cells: "map[slot, bool]"}
-events:
-  come: {fields: {much: {type: int, max: 3, explore: [0, 3]}}}
-  done: All hands are done.
-  decided: It is decided.
-states:
-  idle: {initial: true, on: {come: {to: busy, when: @guard, set: {aim: @aim, "cells[slot[0]]": @cell}}},
-    ignore: {come: no, answer: it is late}}
-  busy: {tasks: [tell, drive, ask], on: {done: {to: over}, decided: {to: idle}, answer: {to: busy, set: {@note}}},
-    ignore: {come: one is enough}}
-  over: {tasks: [halt], on: {tick: {to: idle, when: now >= 1 and @timer}}, ignore: {come: no, answer: no}}
-tasks:
-  tell: {send: order, to: peer, when: @send_when, only: @send_only, with: {size: @size}}
-  halt: {send: stop, to: peer, when: @halt}
-  ask: {call: policy.decide, when: @call_when, answers: [decided]}
-  drive: {drive: hand, event: work, when: @drive_when, only: @drive_only, with: {load: @load},
-    answers: {done: "all(h.state == tired for h in hand) and @answer"}}
-""",
-    "roles/hand.yaml": """
-role: hand
-subsidiary: boss
-data: {held: {type: int, max: 3}}
-events: {work: {fields: {load: {type: int, max: 3}}}}
-states:
-  fresh: {initial: true, on: {work: {to: tired, set: {held: event.load}}}}
-  tired: {ignore: {work: it is tired}}
-""",
-    "roles/peer.yaml": """
-role: peer
-data: {got: {type: int, max: 3}}
-events: {rest: It rests.}
-states:
-  free: {initial: true, on: {order: {to: full, set: {got: msg.size}}}, ignore: {rest: it does, stop: it does}}
-  full: {tasks: [say], on: {rest: {to: free}}, ignore: {order: it has one, stop: it goes on}}
-tasks: {say: {send: answer, to: boss}}
-""",
-    "invariants.yaml": "properties: {@claims}\n@more",
-}
+PLACES = files_of("checker/explore/systems/places")
 NEUTRAL = {
     "orders": "fifo(1)", "come": "true", "constraint": "true", "initially": "true", "secret": "",
     "guard": "event.much > 0", "aim": "0", "cell": "true", "note": "aim: 0", "timer": "true", "halt": "true",
@@ -225,10 +130,7 @@ def places(folder: Path, **parts: str) -> System:
     for name, text in {**NEUTRAL, **parts}.items():
         quoted = text if name in ("secret", "claims", "more", "note", "answer", "orders", "timer") else f"'{text}'"
         texts = {n: t.replace(f"@{name}", quoted.replace("?", "secret == 0")) for n, t in texts.items()}
-    for name, text in texts.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    return load(folder)
+    return written(folder, texts)
 
 
 READ_IN = {

@@ -11,7 +11,7 @@ from leasehold.checker.export import export_system
 from leasehold.checker.prove import prove
 from leasehold.faults import Budget, BudgetError
 from leasehold.spec import System
-from tests.checker.explore.by_chance import written
+from tests.systems import files_of, written
 
 SYSTEM = """system: first
 constants: {most: {type: int, value: 3, min: 0, max: 5}}
@@ -95,16 +95,7 @@ def test_an_event_without_explore_has_every_value_of_its_type(tmp_path: Path) ->
 
 def test_a_liars_messages_need_an_end(tmp_path: Path) -> None:
     """What a Byzantine actor may send is tried too, so its fields need a range."""
-    files = {
-        "system.yaml": "system: s\nroles: {one: {}, other: {}}\nenvironment: {go: {to: one}}\n"
-        "channels: {words: {from: one, to: other, kind: mailbox}}\n",
-        "messages.yaml": "messages: {word: {from: one, to: other, fields: {v: FIELD}}}\n",
-        "roles/one.yaml": "role: one\nevents: {go: It begins.}\nstates:\n"
-        "  quiet: {initial: true, on: {go: {to: loud}}}\n  loud: {tasks: [say], ignore: {go: it is}}\n"
-        "tasks: {say: {send: word, to: other, with: {v: 2}}}\n",
-        "roles/other.yaml": "role: other\ndata: {x: int}\nstates:\n"
-        "  there: {initial: true, on: {word: {to: there, set: {x: msg.v}}}}\n",
-    }
+    files = files_of("checker/explore/systems/values_to_try")
     lie = Budget(byzantine="one")
     ends = {**files, "messages.yaml": files["messages.yaml"].replace("FIELD", "{type: int, min: 1, max: 3}")}
     assert explore(written(tmp_path, ends), budget=lie).distinct == 4
@@ -116,19 +107,7 @@ def test_a_liars_messages_need_an_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize("engine", ["packed", "reference"])
 def test_the_cells_of_a_map_that_comes_have_the_values_to_try(engine: str, tmp_path: Path) -> None:
     """From outside, and from a Byzantine actor: each of two lamps is off, dim or bright."""
-    files = {
-        "system.yaml": "system: s\nroles: {one: {}, other: {}, lamp: {instances: 2}}\nenvironment: {shine: {to: one}}\n"
-        "channels: {words: {from: one, to: other, kind: mailbox}}\n",
-        "messages.yaml": "messages: {word: {from: one, to: other, fields: "
-        '{v: {type: "map[lamp, opaque]", explore: [0, 2]}}}}\n',
-        "roles/one.yaml": 'role: one\ndata: {x: "map[lamp, opaque]"}\n'
-        'events: {shine: {fields: {of: {type: "map[lamp, opaque]", explore: [0, 2]}}}}\nstates:\n'
-        "  quiet: {initial: true, on: {shine: {to: loud, set: {x: event.of}}}}\n"
-        "  loud: {tasks: [say], ignore: {shine: it does}}\ntasks: {say: {send: word, to: other, with: {v: x}}}\n",
-        "roles/other.yaml": 'role: other\ndata: {x: "map[lamp, opaque]"}\nstates:\n'
-        "  there: {initial: true, on: {word: {to: there, set: {x: msg.v}}}}\n",
-        "roles/lamp.yaml": "role: lamp\nstates: {there: {initial: true}}\n",
-    }
+    files = files_of("checker/explore/systems/values_of_fields")
     system = written(tmp_path, files)
     assert explore(system, engine=engine).distinct == 1 + 2 * 3**2
     assert explore(system, budget=Budget(byzantine="one"), engine=engine).distinct == 3**2

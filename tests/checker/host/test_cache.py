@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.checker.host.cache import VARIABLE, cache_folder, sources_of, write_whole
-from tests.cli.conftest import write
+from tests.systems import write
 
 
 def test_a_file_is_durable_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

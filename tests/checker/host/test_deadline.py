@@ -20,8 +20,7 @@ from leasehold.checker.host.deadline import OutOfTime, alarm_at, grace
 from leasehold.checker.prove import prover
 from leasehold.checker.prove.decide.induction import ANY
 from leasehold.faults import Budget
-from tests.cli.conftest import write
-from tests.systems import load
+from tests.systems import files_of, load, write
 
 LONG = 3600.0
 BOUND = 120.0  # seconds in which each of these ends on any machine; each would take an hour
@@ -98,12 +97,7 @@ def test_a_proof_is_broken_off_and_keeps_what_it_has(monkeypatch: pytest.MonkeyP
     assert all(v.reason.startswith("time: ") for v in found.of("undecided"))
 
 
-LAMP = {
-    "system.yaml": "system: lamp\nroles: {lamp: {}}\nenvironment: {press: {to: lamp}}\n",
-    "roles/lamp.yaml": "role: lamp\ndata: {n: {type: int, min: 0, max: 9}}\nevents: {press: A hand.}\nstates:\n"
-    "  on: {initial: true, on: {press: {to: on, when: n < 9, set: {n: n + 1}}}, ignore: {press: enough}}\n",
-    "invariants.yaml": "properties: {few: {always: lamp.n < 3}}\n",
-}
+LAMP = files_of("checker/host/systems/lamp")
 
 
 def test_a_short_search_comes_before_induction(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from leasehold.checker.host.cache import VARIABLE
 from leasehold.checker.host.mutant_results import BATTERY, MOST_BYTES, Missed, keep, kept
 from leasehold.spec.language.load import load
 from leasehold.spec.language.model import System
-from tests.cli.conftest import LIGHT, write
+from tests.cli.conftest import LIGHT
+from tests.systems import write
 
 DARK, BRIGHT = "light/dark#press", "light/bright#press"
 RESULTS = {f"drop_transition {DARK}": "killed", f"swap_target {DARK} -> dark": "survives"}

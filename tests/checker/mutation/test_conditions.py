@@ -10,60 +10,14 @@ from leasehold.checker.mutation.operators import Mutation, mutations
 from leasehold.spec import System
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.model import Drive
-from tests.systems import load
+from tests.systems import files_of, load, written
 
-# A cook that has dishes washed, those that are dirty, and is told by the helpers when they are clean.
-KITCHEN = {
-    "system.yaml": """
-system: kitchen
-roles: {cook: {}, dish: {instances: 2}}
-environment:
-  begin: {to: cook, when: it.courses < 2 and all(d.state == clean for d in dish)}
-  eat: {to: dish, when: cook.state == idle}
-""",
-    "roles/cook.yaml": """
-role: cook
-data: {courses: {type: int, min: 0, max: 2}, hurry: bool}
-definitions:
-  clean_enough(s): all(d.state == clean for d in s)
-events: {begin: Guests are here., washed: All is clean., broken: A dish is broken., good: It is good., bad: It is bad.}
-states:
-  idle:
-    initial: true
-    on:
-      begin:
-        - {to: tasting, when: courses < 1, set: {courses: courses + 1}}
-        - {to: washing, when: courses >= 1, set: {courses: courses + 1}}
-  tasting: {tasks: [taste], on: {good: {to: idle}, bad: {to: washing}}, ignore: {begin: one after the other}}
-  washing: {tasks: [wash], on: {washed: {to: idle}, broken: {to: idle}}, ignore: {begin: one after the other}}
-tasks:
-  taste: {call: policy.taste, when: not hurry, answers: [good, bad]}
-  wash:
-    drive: dish
-    event: wash
-    when: courses >= 1 and not hurry
-    only: it.state == dirty
-    answers: {washed: clean_enough(dish), broken: any(d.state == shards for d in dish) and hurry}
-""",
-    "roles/dish.yaml": """
-role: dish
-subsidiary: cook
-events: {wash: It is to be clean., eat: Somebody has eaten from it.}
-states:
-  clean: {initial: true, on: {eat: {to: dirty}}, ignore: {wash: it is clean}}
-  dirty: {on: {wash: {to: clean}, eat: {to: shards}}}
-  shards: {ignore: {wash: nobody can, eat: nobody can}}
-""",
-    "invariants.yaml": "properties: {served: {always: cook.courses <= 2}}\n",
-}
+KITCHEN = files_of("checker/mutation/systems/kitchen")
 
 
 @pytest.fixture
 def kitchen(tmp_path: Path) -> System:
-    for name, text in KITCHEN.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    return load(tmp_path)
+    return written(tmp_path, KITCHEN)
 
 
 def made(system: System, *rules: str) -> dict[str, Mutation]:

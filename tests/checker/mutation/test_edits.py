@@ -19,59 +19,9 @@ from leasehold.spec import System
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.diagnostics import NOWHERE
 from leasehold.spec.language.model import Transition
-from tests.checker.explore.by_chance import written
+from tests.systems import files_of, written
 
-SHOP = {
-    "system.yaml": """
-system: shop
-types: {good: {members: [bread, milk]}}
-roles: {keeper: {}, guest: {}}
-shared: {stock: {type: int, min: 0, max: 4}, shelf: "set[good]"}
-channels: {counter: {from: keeper, to: guest, kind: mailbox}}
-environment: {ask: {to: keeper}, close: {to: keeper}}
-""",
-    "messages.yaml": """
-messages:
-  served:
-    from: keeper
-    to: guest
-    fields: {count: {type: int, max: 4}, fresh: bool, goods: "set[good]", spare: {type: int, max: 4}}
-""",
-    "roles/keeper.yaml": """
-role: keeper
-data: {left: {type: int, min: 0, max: 4}, seen: {type: int, min: 0, max: 4}, clean: bool, has: "set[good]"}
-definitions:
-  enough: left >= 2 and clean
-events: {ask: Somebody asks., close: It is late.}
-states:
-  open:
-    initial: true
-    on:
-      ask:
-        - {to: serving, when: left > 1 and seen < 3, set: {left: left - 1, has: "{bread}"}}
-        - {to: shut, when: left <= 1 and seen == 0}
-        - {to: open, when: (left > 1 and seen >= 3) or (left <= 1 and seen != 0), set: {seen: "0"}}
-      close: {to: shut, when: enough, set: {clean: false}}
-    ignore: {close: it is early}
-  serving:
-    tasks: [tell, wipe]
-    on:
-      ask: [{to: open, when: enough}, {to: serving, when: not enough, set: {shared.stock: shared.stock}}]
-    refuse: {close: somebody is served}
-  shut:
-    tasks: [wipe]
-    on:
-      ask:
-        - {stay: true, when: seen > 2, set: {has: "{}"}}
-        - {to: open, when: seen < 2 and clean, set: {shared.shelf: has}}
-    refuse: {ask: it is shut, close: it is shut}
-tasks:
-  tell: {send: served, to: guest, with: {count: left, fresh: clean, goods: has, spare: "0"}}
-  wipe: {call: handler.wipe, answers: []}
-""",
-    "roles/guest.yaml": "role: guest\nstates: {here: {initial: true, ignore: {served: thanks}}}\n",
-    "invariants.yaml": 'properties: {counts: {always: "keeper.left <= 4"}}\n',
-}
+SHOP = files_of("checker/mutation/systems/shop")
 
 # By rule, the mutants of the shop.
 MADE = """

@@ -27,43 +27,16 @@ from leasehold.spec import SpecError, System
 from leasehold.spec.language.expression import TRUE
 from leasehold.spec.language.expression import text as words_of
 from leasehold.spec.language.model import State, Transition
-from tests.cli.conftest import write
-from tests.systems import TRUTH, load
+from tests.systems import TRUTH, files_of, load, write
 
 ROOT = Path(__file__).resolve().parents[3]
 
-# A tap that fills a bucket. Nothing is claimed of the colour, so nothing finds that it is not set.
-TAP = {
-    "system.yaml": "system: tap\nroles: {tap: {}}\nenvironment: {turn: {to: tap}, drip: {to: tap}}\n",
-    "roles/tap.yaml": """
-role: tap
-data: {level: {type: int, max: 2}, red: bool}
-events: {turn: Somebody turns it., drip: A drop falls.}
-states:
-  shut: {initial: true, on: {turn: {to: open, set: {red: true}}}, ignore: {drip: it is shut}}
-  open:
-    on:
-      turn: {to: shut}
-      drip: {stay: true, when: level < 2, set: {level: level + 1}}
-    refuse: {drip: the bucket is full}
-""",
-    "invariants.yaml": """
-properties:
-  full: {sometimes: tap.level == 2}
-  can_shut: {always_possible: tap.state == shut}
-  never_fills_when_shut: {when: old(tap.state) == shut, step: tap.level == old(tap.level)}
-  drips_while_open: {when: took(tap.drip), step: tap.state == open}
-  unread: {always: tap.red or not tap.red}
-""",
-}
+TAP = files_of("checker/mutation/systems/tap")
 
 
 @pytest.fixture
 def tap(tmp_path: Path) -> Path:
-    for name, text in TAP.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    return tmp_path
+    return write(tmp_path, TAP)
 
 
 def tried(name: str | Path, jobs: int = 1) -> MutationReport:
@@ -232,39 +205,7 @@ def test_what_becomes_of_each(tap: Path) -> None:
     assert found.by_rule()["add_transition"] == RuleScore(3, 0, 1, 2)
 
 
-# Two of each: roles that take an event, machines of a role, events, values of a field, senders.
-HANDS = {
-    "system.yaml": """
-system: hands
-roles: {hand: {instances: 2}, foot: {}, head: {instances: 2}}
-channels: {nerve: {from: head, to: foot, kind: fifo(1)}}
-environment: {press: {to: hand}, pull: {to: hand}, step: {to: foot}, wake: {to: head}}
-""",
-    "messages.yaml": "messages: {go: {from: head, to: foot, fields: {far: {type: int, min: 0, max: 1}}}}\n",
-    "roles/hand.yaml": """
-role: hand
-events: {press: {fields: {hard: {type: int, min: 0, max: 1}}}, pull: It is pulled.}
-states:
-  up: {initial: true, on: {press: {to: down, when: @press}, pull: {to: down, when: @pull}},
-    refuse: {press: no, pull: no}}
-  down: {ignore: {press: it is down, pull: it is down}}
-""",
-    "roles/foot.yaml": """
-role: foot
-events: {step: It steps.}
-states:
-  back: {initial: true, on: {step: {to: front, when: @step}, go: {to: front, when: @go}}, refuse: {step: no, go: no}}
-  front: {ignore: {step: it has, go: it has}}
-""",
-    "roles/head.yaml": """
-role: head
-events: {wake: It wakes.}
-states:
-  asleep: {initial: true, on: {wake: {to: awake}}}
-  awake: {tasks: [say], ignore: {wake: it is awake}}
-tasks: {say: {send: go, to: foot, with: {far: index(self)}}}
-""",
-}
+HANDS = files_of("checker/mutation/systems/hands")
 ALL = {"press": "event.hard < 2", "pull": "index(self) < 2", "step": "index(self) < 1", "go": "msg.far < 2"}
 
 

@@ -20,8 +20,7 @@ from leasehold.checker.mutation.observer import (
 from leasehold.checker.mutation.operators import mutations
 from leasehold.faults import Budget
 from leasehold.spec import System, shipped_folder
-from tests.cli.conftest import write
-from tests.systems import load
+from tests.systems import files_of, load, write
 
 CRASH = Trial(budget=Budget.parse("crash=1"))
 
@@ -107,32 +106,7 @@ def test_units_are_seen_and_what_their_site_notes_is_not() -> None:
     )
 
 
-EGG = {
-    "system.yaml": """\
-system: egg
-roles: {cook: {}, stove: {}}
-environment: {look: {to: cook}}
-clock: {horizon: 2}
-""",
-    "invariants.yaml": "properties: {}\n",
-    "roles/cook.yaml": """\
-role: cook
-events: {look: The cook looks.}
-states:
-  boils: {initial: true, on: {tick: {to: done, when: now >= 1}}, ignore: {look: it boils}}
-  done: {on: {look: {to: over}}}
-  over: {tasks: [turn], ignore: {look: it is over}}
-tasks: {turn: {drive: stove, event: turn}}
-""",
-    "roles/stove.yaml": """\
-role: stove
-subsidiary: cook
-events: {turn: It is turned.}
-states:
-  hot: {initial: true, on: {turn: {to: cold}}}
-  cold: {ignore: {turn: it is cold}}
-""",
-}
+EGG = files_of("checker/mutation/systems/egg")
 TURNED, LOOKED = "look at cook; stove is cold", "look at cook"
 
 

@@ -36,6 +36,7 @@ from tests.checker.verify.test_histories import plan_in_two_settings
 from tests.impl.actor.alone import program_of
 from tests.impl.virtual import virtual
 from tests.seeded_bugs import named
+from tests.systems import files_of, write
 
 OWN = """
 properties:
@@ -228,21 +229,7 @@ def test_where_nobody_has_decided_anything_it_is_the_specification(tmp_path: Pat
     assert "no policy has decided anything" in blame.reason
 
 
-VOLUME = {
-    "system.yaml": "{system: volume, standing: true, roles: {store: {}}, environment: {want: {to: store}}}",
-    "roles/store.yaml": """
-role: store
-events: {want: It is wanted., made: It is there., failed: It could not be made.}
-states:
-  empty: {initial: true, on: {want: {to: making}}}
-  making: {tasks: [make], on: {made: {to: full}, failed: {to: broken}}}
-  full: {}
-  broken: {}
-tasks: {make: {call: handler.make, answers: [made, failed]}}
-ignore: [{events: want, in: [making, full, broken], because: it came already}]
-""",
-    "invariants.yaml": "properties: {it_is_made: {doc: Handlers are good., always: store.state != broken}}",
-}
+VOLUME = files_of("checker/verify/systems/volume")
 
 
 class Failing(NullHandler):
@@ -251,9 +238,7 @@ class Failing(NullHandler):
 
 
 def test_a_handler_that_has_failed_on_the_way_is_named(tmp_path: Path) -> None:
-    for name, text in VOLUME.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
+    write(tmp_path, VOLUME)
     (tmp_path / "messages.yaml").write_text("messages: {}")
     once = ActorOptions(seed=0, retry=RetryPolicy(tries=1, pause=0.0))
     system = EmbeddedSystem(
@@ -313,29 +298,7 @@ def test_a_correct_run_blames_nobody_for_its_events() -> None:
     assert Blaming(CutsOfSystem(compiled(plan.units, plan.lazy)[1].system), history).findings == []
 
 
-KETTLE = {
-    "system.yaml": """
-system: kettle
-standing: true
-roles: {kettle: {}, cook: {instances: 2}}
-clock: {horizon: 2}
-environment: {heat: {to: kettle}}
-""",
-    "roles/kettle.yaml": """
-role: kettle
-data: {until: time, by: "option[cook]", near: "set[cook]"}
-events: {heat: {fields: {by: cook, near: "set[cook]"}}}
-states:
-  cold: {initial: true, on: {heat: {to: hot, set: {until: now + 1, by: event.by, near: event.near}}}}
-  hot: {on: {tick: {to: cold, when: now >= until}}, ignore: {heat: it is hot}}
-""",
-    "roles/cook.yaml": "role: cook\nstates: {here: {initial: true}}\n",
-    "invariants.yaml": """
-properties:
-  it_cools: {when: kettle.state == hot, leads_to: kettle.state == cold, within: 1}
-  the_first_cook_heats: {always: "kettle.by == none or kettle.by == cook[0]"}
-""",
-}
+KETTLE = files_of("checker/verify/systems/kettle")
 
 
 async def heat(cluster: SystemCluster) -> None:
@@ -375,37 +338,7 @@ async def test_what_machines_hear_is_drawn_as_the_language_writes_it(tmp_path: P
     assert [step.fields for step in path.steps if step.event == "heat"] == [{"by": "cook[1]", "near": "{cook[1]}"}]
 
 
-DESK = {
-    "system.yaml": """
-system: desk
-standing: true
-roles: {desk: {}, clerk: {}}
-channels: {orders: {from: desk, to: clerk, kind: mailbox}}
-environment: {come: {to: desk}}
-""",
-    "messages.yaml": "messages: {order: {from: desk, to: clerk}}\n",
-    "roles/desk.yaml": """
-role: desk
-events: {come: Somebody comes., yes: It may be., built: It is built.}
-states:
-  idle: {initial: true, on: {come: {to: asking}}}
-  asking: {tasks: [ask], on: {yes: {to: building}}, ignore: {come: one at a time}}
-  building: {tasks: [build], on: {built: {to: ordering}}, ignore: {come: one at a time}}
-  ordering: {tasks: [order], ignore: {come: it is over}}
-tasks:
-  ask: {call: policy.ask, answers: [yes]}
-  build: {call: handler.build, answers: [built]}
-  order: {send: order, to: clerk}
-""",
-    "roles/clerk.yaml": """
-role: clerk
-states: {idle: {initial: true, on: {order: {to: busy}}}, busy: {ignore: {order: it works}}}
-""",
-    "invariants.yaml": """
-properties:
-  it_is_done: {when: desk.state == asking, leads_to: clerk.state == busy}
-""",
-}
+DESK = files_of("checker/verify/systems/desk")
 
 
 @pytest.mark.parametrize(

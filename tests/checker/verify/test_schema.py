@@ -12,9 +12,8 @@ from leasehold.checker.verify.schema import FOREVER, Tables, content, encoded
 from leasehold.checker.verify.sql.dialects import DIALECTS
 from leasehold.faults import Budget
 from leasehold.spec.language import types as t
-from tests.checker.explore.by_chance import written
 from tests.checker.verify.databases import KINDS, database
-from tests.systems import load
+from tests.systems import files_of, load, written
 
 COLOUR = t.Enum("colour", ("red", "green"))
 SLOT = t.Instance("slot", 3)
@@ -43,47 +42,7 @@ def test_opaque_data_in_a_message_is_the_text_that_it_is_in_a_record() -> None:
     assert content({"a": (t.OPAQUE, [1, 2]), "n": (t.INT, 3)}) == '{"a":"[1,2]","n":3}'
 
 
-NAMES = {  # all are words of SQL, or names of tables and columns that are there anyway
-    "system.yaml": """
-system: words
-types: {order: {members: [select, table]}, group: {count: 2}}
-roles: {user: {}, cut: {instances: 2}}
-channels: {check: {from: user, to: cut, kind: mailbox}, run: {from: cut, to: user, kind: bag}}
-environment: {start: {to: user}}
-""",
-    "messages.yaml": """
-messages:
-  grant: {from: user, to: cut, fields: {values: "set[group]", until: order, content: int}}
-  revoke: {from: cut, to: user}
-""",
-    "roles/user.yaml": """
-role: user
-data: {end: {type: order}, since: bool, instance: group, where: "map[order, int]", running: "option[order]"}
-events: {start: It begins.}
-states:
-  idle: {initial: true, on: {start: {to: busy, set: {end: table, since: true, running: table}}}}
-  busy: {tasks: say, on: {start: {to: idle, set: {running: none}}}}
-tasks: {say: {send: grant, to: cut, with: {values: "{instance}", until: end, content: "where[end]"}}}
-ignore: [{events: [revoke], in: [idle, busy], because: noise}]
-""",
-    "roles/cut.yaml": """
-role: cut
-data: {select: "set[group]"}
-states:
-  a: {initial: true, on: {grant: {to: b, set: {select: msg.values}}}}
-  b: {tasks: back, on: {grant: {to: a}}}
-tasks: {back: {send: revoke, to: user}}
-""",
-    "invariants.yaml": """
-properties:
-  names:
-    always: >
-      all(group[0] in order.select or order.state == a for order in cut) and (user.end == select or user.since)
-      and all(m.until == table and group[0] in m.values and m.content == 0 for m in pending(grant))
-      and user.where == {select: 0, table: 0} and (user.running == none or user.running == table)
-      and {g for g in group if index(g) < 1} == {group[0]} and len(pending(run)) >= 0
-""",
-}
+NAMES = files_of("checker/verify/systems/names")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -17,7 +17,7 @@ from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, add
 from leasehold.impl.store.store import Store
 from leasehold.impl.transport.memory import MemoryTransport, Network
-from tests.systems import load
+from tests.systems import written
 
 KEY = PrivateKey.generate()
 
@@ -42,10 +42,7 @@ class GatedHandler:
 
 def program_of(folder: Path, files: Mapping[str, str]) -> Program:
     """The system of these files, compiled."""
-    (folder / "roles").mkdir()
-    for name, text in files.items():
-        (folder / name).write_text(text)
-    return compile_system(load(folder))
+    return compile_system(written(folder, files))
 
 
 def alone(

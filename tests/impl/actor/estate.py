@@ -19,62 +19,9 @@ from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey
 from leasehold.impl.transport.memory import FrameOutcome, Hand, MemoryTransport, Network
 from leasehold.impl.transport.transport import Reply
+from tests.systems import files_of
 
-FILES = {
-    "system.yaml": """
-system: estate
-types: {plot: {count: 1010}}
-roles: {owner: {}, keeper: {}}
-channels:
-  there: {from: owner, to: keeper, kind: mailbox}
-  back: {from: keeper, to: owner, kind: mailbox}
-environment: {put: {to: owner}, remark: {to: owner}, offer: {to: owner}}
-""",
-    "messages.yaml": """
-messages:
-  tell:
-    from: owner
-    to: keeper
-    fields: {plots: "set[plot]", properties: "map[plot, opaque]", note: opaque}
-    doc: It tells.
-  heard: {from: keeper, to: owner, answer: true, doc: It has heard.}
-""",
-    "roles/owner.yaml": """
-role: owner
-data:
-  plots: {type: "set[plot]", doc: Those that there are.}
-  properties: {type: "map[plot, opaque]", doc: What is said of each.}
-  note: {type: opaque, doc: A remark.}
-events:
-  put: {fields: {who: plot, what: {type: opaque, explore: [0, 0]}}, doc: There is one more.}
-  remark: {fields: {note: {type: opaque, explore: [0, 0]}}, doc: A remark.}
-  offer: It is to tell.
-tasks: {say: {send: tell, to: keeper, with: {plots: plots, properties: properties, note: note}}}
-states:
-  home:
-    initial: true
-    on:
-      put: {stay: true, set: {plots: "plots | {event.who}", properties: "properties | {event.who: event.what}"}}
-      remark: {stay: true, set: {note: event.note}}
-      offer: {to: telling}
-    ignore: {heard: nothing was said since}
-  telling:
-    tasks: [say]
-    on: {offer: {to: telling}, heard: {to: home}}
-    refuse: {put: it is telling, remark: it is telling}
-""",
-    "roles/keeper.yaml": """
-role: keeper
-data:
-  plots: {type: "set[plot]", doc: Those that it was told of.}
-  properties: {type: "map[plot, opaque]", doc: What was said of each.}
-  note: {type: opaque, doc: A remark.}
-tasks: {answer: {send: heard, to: owner}}
-states:
-  home: {initial: true, on: {tell: {to: told, set: {plots: msg.plots, properties: msg.properties, note: msg.note}}}}
-  told: {tasks: [answer], on: {tell: {to: told, set: {plots: msg.plots, properties: msg.properties, note: msg.note}}}}
-""",
-}
+FILES = files_of("impl/actor/systems/estate")
 
 ROLES = {"alice": "owner", "bob": "owner", "clerk": "keeper"}
 KEYS = {name: PrivateKey.generate() for name in ROLES}

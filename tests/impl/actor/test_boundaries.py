@@ -31,22 +31,9 @@ from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.owned import PAGE
 from leasehold.impl.store.store import Batch, StoreError
 from tests.impl.actor.alone import GatedHandler, alone, program_of
+from tests.systems import files_of
 
-KEEPER = {
-    "system.yaml": """
-system: keeper
-roles: {owner: {}}
-environment: {leave: {to: owner}, back: {to: owner}}
-""",
-    "roles/owner.yaml": """
-role: owner
-events: {saved: The backup is done., leave: The owner goes., back: The owner is back.}
-tasks: {backup: {call: handler.backup, answers: [saved]}}
-states:
-  waiting: {initial: true, on: {leave: {to: saving}}, ignore: {back: it is here}}
-  saving: {tasks: [backup], on: {saved: {to: waiting}, back: {to: waiting}}, ignore: {leave: it has gone}}
-""",
-}
+KEEPER = files_of("impl/actor/systems/keeper")
 
 
 async def settled(actor: Actor) -> None:

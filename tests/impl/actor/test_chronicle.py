@@ -30,31 +30,9 @@ from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Batch, RecordKey, StoreError
 from tests.impl.actor.alone import GatedHandler, alone, program_of
 from tests.impl.virtual import virtual
+from tests.systems import files_of
 
-FILES = {
-    "system.yaml": """
-system: bell
-roles: {ringer: {}}
-actors: {own: [ringer]}
-clock: {horizon: 9}
-environment:
-  ring: {to: ringer}
-  crack: {to: ringer, when: "ringer.rings >= 5", doc: a bell cracks only when it has rung for long}
-""",
-    "roles/ringer.yaml": """
-role: ringer
-data: {rings: {type: int, min: 0, max: 90, explore: [0, 2]}, note: {type: opaque}}
-events:
-  ring: {doc: The bell is rung., fields: {note: {type: opaque, explore: [0, 0]}}}
-  crack: The bell cracks.
-  swung: The bell has swung.
-tasks: {swing: {call: handler.swing, answers: [swung]}}
-states:
-  still: {initial: true, on: {ring: {to: ringing, set: {rings: "rings + 1", note: event.note}}, crack: {to: broken}}}
-  ringing: {tasks: [swing], on: {swung: {to: still}}, ignore: {ring: it rings, crack: it rings}}
-  broken: {ignore: {ring: it is broken, crack: it is broken}}
-""",
-}
+FILES = files_of("impl/actor/systems/tower")
 RUN = RecordKey("own:1", "ringer")
 
 

@@ -27,6 +27,7 @@ from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey
 from tests.impl.actor.alone import alone, program_of
 from tests.impl.virtual import virtual
+from tests.systems import files_of
 
 
 class Answers:
@@ -243,38 +244,7 @@ async def test_a_policy_is_told_at_recovery_of_all_leases_that_have_units_here()
         assert (c.listener.told[new].state, len(c.listener.told[new].units)) == ("active", 2)
 
 
-GATE = {
-    "system.yaml": """
-system: gate
-roles: {keeper: {}}
-actors: {own: [keeper]}
-environment:
-  opens: {to: keeper, event: open, when: event.by <= 3, doc: Three is the most.}
-  chooses: {to: keeper, event: chosen, when: event.by <= 3, doc: Three is the most.}
-  lifts: {to: keeper, event: lifted, when: event.by <= 3, doc: Three is the most.}
-  widens: {to: keeper, event: widen, when: event.by <= 3, doc: Three is the most.}
-""",
-    "roles/keeper.yaml": """
-role: keeper
-data: {by: {type: int, min: 0, max: 9}}
-events:
-  open: {fields: {by: {type: int, min: 0, max: 9, explore: [0, 3]}}}
-  chosen: {fields: {by: {type: int, min: 0, max: 9, explore: [0, 3]}}}
-  lifted: {fields: {by: {type: int, min: 0, max: 9, explore: [0, 3]}}}
-  widen: {fields: {by: {type: int, min: 0, max: 9, explore: [0, 3]}}}
-tasks:
-  choose: {call: policy.choose, answers: [chosen]}
-  lift: {call: handler.lift, answers: [lifted]}
-states:
-  shut: {initial: true, on: {open: {to: choosing, set: {by: event.by}}}}
-  choosing: {tasks: [choose], on: {chosen: {to: lifting, set: {by: event.by}}}}
-  lifting: {tasks: [lift], on: {lifted: {to: wide, set: {by: event.by}}}}
-  wide: {on: {widen: {to: wide, set: {by: event.by}}}}
-refuse:
-  - {events: open, in: [choosing, lifting, wide], because: it is open}
-  - {events: widen, in: [shut, choosing, lifting], because: it is not wide}
-""",
-}
+GATE = files_of("impl/actor/systems/gate")
 
 
 @pytest.mark.parametrize("by", [3, 4])

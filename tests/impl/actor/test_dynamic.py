@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
@@ -16,20 +15,14 @@ from leasehold.impl.core.core import Program
 from leasehold.impl.migrate.mapping import Mapper
 from leasehold.impl.migrate.schema import RecordSchema
 from leasehold.impl.store.store import RecordKey
-from leasehold.spec import System, load
+from leasehold.spec import load
 from leasehold.spec.language.types import LARGEST_NUMBER
 from tests.impl.actor.test_timers import FailsOnce
+from tests.systems import TESTS
 
 pytestmark = pytest.mark.real_time
 
 RING = str(Path(__file__).parents[3] / "examples/ring")
-
-
-def load_texts(folder: Path, texts: dict[str, str]) -> System:
-    for name, text in texts.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(dedent(text))
-    return load(folder)
 
 
 def ring(nodes: int) -> Program:
@@ -166,61 +159,9 @@ async def test_records_name_dynamic_neighbours_and_are_read_whatever_their_numbe
         assert mapped.row == row
 
 
-async def test_a_dynamic_role_among_others(tmp_path: Path) -> None:
+async def test_a_dynamic_role_among_others() -> None:
     """Positions of dynamic roles stand behind all others, in turns."""
-    text = {
-        "system.yaml": """
-            system: market
-            standing: true
-            constants: {clients: {type: int, value: 2, min: 1}, shops: {type: int, value: 2, min: 1}}
-            roles:
-              client: {instances: clients, dynamic: true}
-              shop: {instances: shops, dynamic: true}
-              hub: {}
-            channels:
-              asks: {from: client, to: shop, kind: mailbox}
-              says: {from: shop, to: client, kind: mailbox}
-              counts: {from: shop, to: hub, kind: mailbox}
-              other_shops: {from: shop, to: shop, kind: mailbox}
-            environment: {want: {to: client}}
-            """,
-        "messages.yaml": """
-            messages:
-              ask: {from: client, to: shop}
-              answer: {from: shop, to: client, answer: true}
-              sold: {from: shop, to: hub, fields: {to: client}}
-              hint: {from: shop, to: shop, answer: true}
-            """,
-        "roles/client.yaml": """
-            role: client
-            data: {at: shop}
-            events: {want: {fields: {at: shop}}}
-            states:
-              idle: {initial: true, on: {want: {to: asking, set: {at: event.at}}}, ignore: {answer: late}}
-              asking: {tasks: [ask], on: {answer: {to: idle}}, ignore: {want: later}}
-            tasks: {ask: {send: ask, to: "shop[at]"}}
-            """,
-        "roles/shop.yaml": """
-            role: shop
-            data: {known: "set[client]", last: client}
-            states:
-              open:
-                initial: true
-                tasks: [sold]
-                on: {ask: {to: open, set: {known: "known | {msg.sender}", last: msg.sender}, also: [answer, hint]}}
-                ignore: {hint: thanks}
-            tasks:
-              answer: {send: answer, to: msg.sender}
-              hint: {send: hint, to: "shop[self]"}
-              sold: {send: sold, to: hub, when: "len(known) > 0", with: {to: last}}
-            """,
-        "roles/hub.yaml": """
-            role: hub
-            data: {last: client}
-            states: {counting: {initial: true, on: {sold: {to: counting, set: {last: msg.to}}}}}
-            """,
-    }
-    program = compile_system(load_texts(tmp_path, text))
+    program = compile_system(load(TESTS / "impl/actor/systems/market"))
     assert program.roles["shop"].dynamic_neighbours == ("client", "shop")
     async with SystemCluster(program) as cluster:
         await cluster.join("shop[9]")

@@ -29,6 +29,7 @@ from tests.impl.actor.alone import GatedHandler, alone, program_of
 from tests.impl.actor.test_boundaries import KEEPER
 from tests.impl.actor.test_timers import LAMPLIGHTER
 from tests.impl.demand import demand
+from tests.systems import files_of
 
 ACTIVE = ("active", "ticketed", "active")
 OWN = RecordKey("own:1", "owner")
@@ -86,28 +87,7 @@ async def test_of_several_transitions_of_a_turn_only_the_last_one_s_handler_is_c
     await actor.stop()
 
 
-BELL = {
-    "system.yaml": """
-system: bell
-roles: {ringer: {}}
-environment: {ring: {to: ringer}, hush: {to: ringer}}
-""",
-    "roles/ringer.yaml": """
-role: ringer
-events: {ring: It is time., hush: Enough., pulled: The rope was pulled., swung: The bell has swung., tied: It is tied.}
-tasks:
-  swing: {call: handler.swing, answers: [swung]}
-  pull: {call: handler.pull, answers: [pulled]}
-  tie: {call: handler.tie, answers: [tied]}
-states:
-  still: {initial: true, on: {ring: {to: ringing}}, ignore: {hush: it is still}}
-  ringing:
-    tasks: [swing, pull]
-    on: {hush: {to: tying}, swung: {to: ringing}, pulled: {to: ringing}}
-    ignore: {ring: it rings}
-  tying: {tasks: [tie], on: {tied: {to: still}}, ignore: {ring: it is being tied, hush: it is being tied}}
-""",
-}
+BELL = files_of("impl/actor/systems/bell")
 
 
 class GatedStore(MemoryStore):

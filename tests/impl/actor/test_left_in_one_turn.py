@@ -11,33 +11,9 @@ from leasehold.impl.actor.environment import ActorOptions, Backoff
 from leasehold.impl.cluster import SystemCluster
 from leasehold.impl.transport.memory import FrameOutcome
 from tests.impl.actor.alone import program_of
+from tests.systems import files_of
 
-TALK = {
-    "system.yaml": """
-system: talk
-roles: {caller: {}, hearer: {}}
-channels:
-  there: {from: caller, to: hearer, kind: mailbox}
-environment: {call: {to: caller}, leave: {to: caller}, again: {to: caller}}
-""",
-    "messages.yaml": """
-messages:
-  hello: {from: caller, to: hearer}
-""",
-    "roles/caller.yaml": """
-role: caller
-data: {times: {type: int, min: 0}}
-events: {call: It calls., leave: It waits no more., again: It does something else.}
-tasks: {say: {send: hello, to: hearer}}
-states:
-  home: {initial: true, on: {call: {to: calling}}, ignore: {leave: it is here, again: it is here}}
-  calling: {tasks: [say], on: {leave: {to: away}}, ignore: {call: it calls, again: it calls}}
-  away:
-    on: {again: {stay: true, set: {times: times + 1}}}
-    ignore: {call: it is away, leave: it is away}
-""",
-    "roles/hearer.yaml": "role: hearer\nstates: {here: {initial: true, on: {hello: {to: here}}}}\n",
-}
+TALK = files_of("impl/actor/systems/talk")
 OPTIONS = ActorOptions(seed=0, backoff=Backoff(0.1, 0.5, 0.5))
 
 

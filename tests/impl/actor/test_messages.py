@@ -44,46 +44,9 @@ from leasehold.impl.store.store import RecordKey
 from leasehold.impl.transport.memory import MemoryTransport, Network
 from leasehold.impl.transport.transport import Delivery
 from tests.impl.actor.alone import program_of
+from tests.systems import files_of
 
-TWINS = {
-    "system.yaml": """
-system: twins
-types: {colour: {members: [red, green]}}
-roles: {asker: {instances: 2}, answerer: {instances: 2}, chief: {}}
-channels:
-  there: {from: asker, to: answerer, kind: mailbox, pairs: same}
-  back: {from: answerer, to: asker, kind: mailbox, pairs: same}
-  up: {from: asker, to: chief, kind: mailbox}
-environment: {go: {to: asker}}
-""",
-    "messages.yaml": """
-messages:
-  ask: {from: asker, to: answerer, fields: {tone: colour, seen: "set[colour]"}, doc: It asks.}
-  tell: {from: answerer, to: asker, answer: true, doc: It tells.}
-  report: {from: asker, to: chief, doc: It reports.}
-""",
-    "roles/asker.yaml": """
-role: asker
-data: {heard: {type: bool, doc: It has heard.}}
-events: {go: It begins.}
-tasks: {say: {send: ask, to: answerer, with: {tone: green, seen: "{red, green}"}}, rep: {send: report, to: chief}}
-states:
-  home: {initial: true, on: {go: {to: asking}, tell: {to: home}}}
-  asking: {tasks: [say, rep], on: {tell: {to: home, set: {heard: true}}}, refuse: {go: it asks}}
-""",
-    "roles/answerer.yaml": """
-role: answerer
-tasks: {say: {send: tell, to: asker}}
-states:
-  home: {initial: true, on: {ask: {to: said}}}
-  said: {tasks: [say], on: {ask: {to: said}}}
-""",
-    "roles/chief.yaml": """
-role: chief
-states:
-  home: {initial: true, on: {report: {to: home}}}
-""",
-}
+TWINS = files_of("impl/actor/systems/twins")
 KEYS = {name: PrivateKey.generate() for name in ("ann", "bob", "bert", "carl")}
 KINDS = {"ann": "asker", "bob": "answerer", "bert": "answerer", "carl": "chief"}
 

@@ -12,23 +12,9 @@ from leasehold.impl.clock import HandClock
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey
 from tests.impl.actor.alone import GatedHandler, alone, program_of
+from tests.systems import files_of
 
-KEEPER = {
-    "system.yaml": """
-system: keeper
-roles: {owner: {}}
-environment: {leave: {to: owner}, back: {to: owner}}
-""",
-    "roles/owner.yaml": """
-role: owner
-events: {saved: The backup is done., leave: The owner goes., back: The owner is back.}
-tasks: {backup: {call: handler.backup, answers: [saved], outlives: true}}
-states:
-  saving: {initial: true, tasks: [backup], on: {saved: {to: idle}, leave: {to: away}}, ignore: {back: it is here}}
-  idle: {on: {leave: {to: away}}, ignore: {back: it is here}}
-  away: {on: {back: {to: saving}}, ignore: {leave: it has gone}}
-""",
-}
+KEEPER = files_of("impl/actor/systems/outliving_keeper")
 
 
 @pytest.mark.parametrize("crash", [False, True])

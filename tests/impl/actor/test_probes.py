@@ -26,7 +26,7 @@ from leasehold.impl.store.store import RecordKey, StoreError
 from leasehold.spec.language.lower.lowering import lower
 from tests.impl.actor.alone import alone, program_of
 from tests.impl.virtual import virtual
-from tests.systems import load
+from tests.systems import files_of, load
 
 UNITS = 6
 SITE = {
@@ -469,22 +469,7 @@ def test_of_several_handlers_the_first_that_knows_says_it(program: Program) -> N
 
 
 async def test_a_machine_that_is_no_unit_is_asked_for_by_its_run(tmp_path: Path) -> None:
-    service = {
-        "system.yaml": """
-system: service
-roles: {owner: {}}
-environment: {want: {to: owner}, gone: {to: owner}}
-""",
-        "roles/owner.yaml": """
-role: owner
-events: {want: It is wanted., made: It is there., gone: It is gone.}
-tasks: {make: {call: handler.make, answers: [made]}}
-states:
-  none_yet: {initial: true, on: {want: {to: making}}, ignore: {gone: there is none}}
-  making: {tasks: [make], on: {made: {to: having}}, ignore: {want: it is being made, gone: it is being made}}
-  having: {on: {gone: {to: making}}, ignore: {want: it is there}}
-""",
-    }
+    service = files_of("impl/actor/systems/service")
 
     world = Machines()
     probes = (Probe("owner", "gone", ProbeSettings(patience=1)),)

@@ -25,8 +25,8 @@ from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey
 from leasehold.impl.transport.memory import FrameOutcome
 from leasehold.spec import load
-from tests.checker.explore.by_chance import written
 from tests.impl.actor.alone import GatedHandler, alone, program_of
+from tests.systems import files_of, written
 
 PIPE = Path(__file__).parent / "pipe"
 LINES = 40
@@ -199,30 +199,7 @@ def test_a_fifo_that_declares_faults_does_not_run(tmp_path: Path) -> None:
         compile_system(written(tmp_path, files))
 
 
-LETTERS = {
-    "system.yaml": """
-system: letters
-roles: {writer: {}, reader: {}}
-channels: {post: {from: writer, to: reader, kind: fifo}}
-environment: {write: {to: writer}, finish: {to: writer}}
-""",
-    "messages.yaml": "messages: {letter: {from: writer, to: reader, fields: {at: int}}}\n",
-    "roles/writer.yaml": """
-role: writer
-data: {written: {type: int, min: 0}}
-events: {write: There is another letter., finish: There is none any more.}
-tasks: {put: {send: letter, to: reader, with: {at: written}}}
-states:
-  idle: {initial: true, on: {write: {to: busy, set: {written: written + 1}}}, ignore: {finish: nothing was written}}
-  busy: {tasks: [put], on: {write: {to: busy, set: {written: written + 1}}, finish: {to: done}}}
-  done: {ignore: {write: it is over, finish: it is over}}
-""",
-    "roles/reader.yaml": """
-role: reader
-data: {read: {type: int, min: 0}}
-states: {reading: {initial: true, on: {letter: {to: reading, set: {read: msg.at}}}}}
-""",
-}
+LETTERS = files_of("impl/actor/systems/letters")
 
 
 async def test_a_run_is_not_forgotten_before_its_last_message_is_taken(tmp_path: Path) -> None:

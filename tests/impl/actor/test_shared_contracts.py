@@ -27,67 +27,12 @@ from leasehold.impl.store.store import RecordKey
 from tests.impl.actor.alone import alone, program_of
 from tests.impl.actor.test_contracts import Answers
 from tests.impl.virtual import virtual
-from tests.systems import load
+from tests.systems import files_of, load
 
-STOCK = {
-    "system.yaml": """
-system: stock
-roles: {broker: {instances: 2}, cap: {}}
-actors: {own: [broker, cap]}
-environment:
-  ask: {to: broker}
-  back: {to: broker}
-  set: {to: cap}
-  granted:
-    to: broker
-    when: sum(b.units for b in broker if b != it) + event.units <= cap.most
-    doc: It grants no more than there is.
-""",
-    "roles/broker.yaml": """
-role: broker
-data: {units: {type: int, min: 0, max: 9}}
-events:
-  ask: Somebody wants some.
-  back: They are given back.
-  granted: {fields: {units: {type: int, min: 0, max: 5, explore: [0, 3]}}}
-tasks: {allocate: {call: policy.allocate, answers: [granted]}}
-states:
-  idle: {initial: true, on: {ask: {to: asking}}, ignore: {back: nothing was granted}}
-  asking:
-    tasks: [allocate]
-    on: {granted: {to: idle2, set: {units: event.units}}}
-    ignore: {ask: it was asked already, back: nothing was granted}
-  idle2: {on: {back: {to: idle, set: {units: 0}}}, ignore: {ask: it has some}}
-""",
-    "roles/cap.yaml": """
-role: cap
-data: {most: {type: int, min: 3, max: 9}}
-events: {set: More has come.}
-states: {few: {initial: true, on: {set: {to: many, set: {most: 5}}}}, many: {ignore: {set: it is set}}}
-""",
-}
+STOCK = files_of("impl/actor/systems/stock")
 
 
-# A voter decides when all three agree; each begins with its own `agree`.
-VOTE = {
-    "system.yaml": """
-system: vote
-roles: {voter: {instances: 3}}
-actors: {all: [voter]}
-environment:
-  agree: {to: voter}
-  decide: {to: voter, when: all(v.agreed for v in voter), doc: All have agreed.}
-""",
-    "roles/voter.yaml": """
-role: voter
-data: {agreed: bool}
-events: {agree: It agrees., decide: It is decided.}
-states:
-  open: {initial: true, on: {agree: {to: closed, set: {agreed: true}}}, ignore: {decide: it has not agreed}}
-  closed: {on: {decide: {to: decided}}, ignore: {agree: it has}}
-  decided: {ignore: {agree: it has, decide: it is}}
-""",
-}
+VOTE = files_of("impl/actor/systems/vote")
 
 
 @pytest.fixture
@@ -300,26 +245,7 @@ def test_numbers_of_machines_are_those_of_one_run(tmp_path: Path, when: str, rea
 
 
 async def test_a_contract_over_the_machines_that_a_record_names_is_enforced(tmp_path: Path) -> None:
-    files = {
-        "system.yaml": """
-system: turns
-standing: true
-roles: {desk: {}, guest: {instances: 3}}
-environment:
-  call: {to: desk, when: "event.who not in it.served and it.last[event.bell] != event.who", doc: Each once.}
-types: {bell: {members: [left, right]}}
-""",
-        "roles/desk.yaml": """
-role: desk
-data: {served: "set[guest]", last: "map[bell, option[guest]]"}
-events: {call: {fields: {who: guest, bell: bell}}}
-states:
-  here:
-    initial: true
-    on: {call: {stay: true, set: {served: "served | {event.who}", "last[event.bell]": event.who}}}
-""",
-        "roles/guest.yaml": "role: guest\nstates: {here: {initial: true}}\n",
-    }
+    files = files_of("impl/actor/systems/turns")
     program = program_of(tmp_path, files)
     assert not_enforced(load(tmp_path)) == ()
 

@@ -31,61 +31,9 @@ from leasehold.impl.store.store import RecordKey
 from leasehold.spec.language.types import OPAQUE
 from tests.impl.actor.alone import alone, program_of
 from tests.impl.virtual import virtual
+from tests.systems import files_of
 
-SHOP = {
-    "system.yaml": """
-system: shop
-types: {colour: {members: [red, green]}}
-roles: {owner: {}, clerk: {instances: 3}}
-environment: {order: {to: owner}, sleep: {to: clerk}}
-""",
-    "roles/owner.yaml": """
-role: owner
-data:
-  count: {type: int}
-  good: {type: bool}
-  colour: {type: colour}
-  colours: {type: "set[colour]"}
-  last: {type: "option[colour]"}
-  by: {type: clerk}
-  orders: {type: int}
-events:
-  order: Somebody orders.
-  found:
-    fields:
-      count: {type: int, min: 0, max: 9, explore: [0, 1]}
-      good: {type: bool}
-      colour: {type: colour}
-      colours: {type: "set[colour]"}
-      last: {type: "option[colour]"}
-      by: {type: clerk}
-  none_left: There is none.
-  failed: {fields: {why: {type: colour}}}
-tasks: {look: {call: handler.look, answers: [found, none_left, failed]}}
-states:
-  idle: {initial: true, on: {order: {to: looking}}}
-  looking:
-    tasks: [look]
-    on:
-      order: {to: looking, set: {orders: orders + 1}}
-      found:
-        to: idle
-        set:
-          count: event.count
-          good: event.good
-          colour: event.colour
-          colours: event.colours
-          last: event.last
-          by: event.by
-      none_left: {to: idle, set: {count: 7}}
-      failed: {to: idle, set: {colour: event.why}}
-""",
-    "roles/clerk.yaml": """
-role: clerk
-events: {sleep: It goes home.}
-states: {awake: {initial: true, on: {sleep: {to: asleep}}}, asleep: {ignore: {sleep: it does already}}}
-""",
-}
+SHOP = files_of("impl/actor/systems/shop")
 FOUND: dict[str, Any] = {"count": 3, "good": True, "colour": "green", "colours": ["red"], "last": None, "by": 2}
 RUN = RecordKey("own:1", "owner")
 
@@ -299,7 +247,6 @@ from leasehold.impl.handlers.command import CommandHandler
 from leasehold.impl.store.sqlite import SqliteStore
 from leasehold.impl.compiler.program import compile_system
 from tests.impl.actor.alone import alone
-from tests.systems import load
 
 async def main(folder):
     script = f'echo $LEASEHOLD_TASK $LEASEHOLD_INCARNATION $LEASEHOLD_NUMBER >>{folder}/said; sleep 600'
@@ -348,34 +295,7 @@ def test_kill_9_and_the_identifier_is_the_same(shop: Program, tmp_path: Path) ->
     assert numbers == sorted(set(numbers)), "the fencing number rises"
 
 
-LAMPS = {
-    "system.yaml": """
-system: lamps
-roles: {owner: {}, lamp: {instances: 1}}
-environment: {order: {to: owner}}
-""",
-    "roles/owner.yaml": """
-role: owner
-events: {order: Light is wanted., some: A lamp is lit., all: All are.}
-tasks:
-  light:
-    drive: lamp
-    event: light
-    answers: {some: any(l.state == lit for l in lamp), all: all(l.state == lit for l in lamp)}
-  look: {drive: lamp, event: light, answers: {all: any(l.state == cold for l in lamp)}}
-states:
-  idle: {initial: true, on: {order: {to: lighting}}}
-  lighting: {tasks: [light], on: {some: {to: pleased}, all: {to: proud}}, ignore: {order: it is on its way}}
-  pleased: {tasks: [look], on: {all: {to: proud}}, ignore: {order: it is there}}
-  proud: {ignore: {order: it is there}}
-""",
-    "roles/lamp.yaml": """
-role: lamp
-subsidiary: owner
-events: {light: It is lit.}
-states: {cold: {initial: true, on: {light: {to: lit}}}, lit: {ignore: {light: it burns}}}
-""",
-}
+LAMPS = files_of("impl/actor/systems/lamps")
 
 
 async def test_of_two_answers_that_have_come_true_the_first_is_taken_and_the_other_asked_anew(tmp_path: Path) -> None:

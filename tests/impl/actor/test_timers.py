@@ -18,41 +18,9 @@ from leasehold.impl.notices import Consumed, Kind, Notice
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Batch, RecordKey
 from tests.impl.actor.alone import GatedHandler, alone, program_of
+from tests.systems import files_of
 
-LAMPLIGHTER = {
-    "system.yaml": """
-system: lamplighter
-roles: {keeper: {}, lamp: {instances: 1}}
-actors: {own: [keeper, lamp]}
-clock: {horizon: 9}
-environment: {begin: {to: keeper}, nothing: {to: keeper}}
-""",
-    "roles/keeper.yaml": """
-role: keeper
-events: {begin: The lamps are lit., nothing: Nothing happens., lost: No lamp was lit.}
-tasks: {light: {drive: lamp, event: light, answers: {lost: all(a.state == cold for a in lamp)}}}
-states:
-  home: {initial: true, on: {begin: {to: away}, nothing: {to: home}}}
-  away:
-    tasks: [light]
-    on:
-      tick: {to: over, when: now >= 2 and all(a.state == dark for a in lamp)}
-      lost: {to: over}
-      nothing: {to: away}
-    refuse: {begin: they are lit}
-  over: {refuse: {begin: it is over, nothing: it is over}}
-""",
-    "roles/lamp.yaml": """
-role: lamp
-subsidiary: keeper
-events: {light: It is lit., out: It has burnt down.}
-tasks: {burn: {call: handler.burn, answers: [out]}}
-states:
-  cold: {initial: true, on: {light: {to: burning}}}
-  burning: {tasks: [burn], on: {out: {to: dark}}, ignore: {light: it burns}}
-  dark: {ignore: {light: it has burnt}}
-""",
-}
+LAMPLIGHTER = files_of("impl/actor/systems/lamplighter")
 
 
 class FailsOnce(MemoryStore):
@@ -298,28 +266,7 @@ async def test_since_when_a_machine_is_in_its_state_is_kept_with_its_record(tmp_
     await actor.stop()
 
 
-WAITER = {
-    "system.yaml": """
-system: waiter
-roles: {waiter: {}}
-actors: {own: [waiter]}
-clock: {horizon: 9}
-environment: {wait: {to: waiter}, put: {to: waiter}}
-""",
-    "roles/waiter.yaml": """
-role: waiter
-data: {until: time}
-events:
-  wait: {fields: {at: {type: time, explore: [0, now]}}}
-  put: {fields: {at: {type: time, explore: [0, now]}}}
-states:
-  home: {initial: true, on: {wait: {to: waiting, set: {until: event.at}}}, refuse: {put: nobody waits}}
-  waiting:
-    on: {put: {WAY, set: {until: event.at}}, tick: {to: over, when: now >= until}}
-    refuse: {wait: it waits}
-  over: {refuse: {wait: it is over, put: it is over}}
-""",
-}
+WAITER = files_of("impl/actor/systems/waiter")
 
 
 @pytest.mark.parametrize(("first", "then"), [(9, 3), (3, 6), (3, 3)], ids=["sooner", "later", "the same"])

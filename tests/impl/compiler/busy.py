@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from leasehold.spec import SpecError, System
-from tests.checker.explore.by_chance import written
+from tests.systems import written
 
 Data = dict[str, str]
 HUB: Data = {

@@ -8,38 +8,9 @@ import pytest
 
 from leasehold.impl.compiler.program import NotRunnable, check_runnable
 from leasehold.spec.language.load import load
+from tests.systems import files_of
 
-FILES = {
-    "system.yaml": """system: s
-constants: {{k: {{type: int, value: 2, min: 0, max: 9{running}}}}}
-roles: {{a: {{}}}}
-clock: {{horizon: {horizon}}}
-environment:
-  go: {{to: a, when: {held}}}
-  rest: {{to: a, when: {explored}, enforced: false}}
-""",
-    "roles/a.yaml": """role: a
-data: {{n: {{type: int, min: 0, max: 9}}}}
-events: {{go: it goes on, rest: it rests}}
-states:
-  idle:
-    initial: true
-    on:
-      go: [{{to: idle, when: n < {guard}, set: {{n: n + 1}}}}, {{to: busy, when: n >= {guard}}}]
-      rest: {{to: busy}}
-  busy: {{on: {{go: {{to: idle}}, rest: {{to: busy}}}}}}
-""",
-    "invariants.yaml": """properties:
-  claimed: {{always: a.n <= {claim}}}
-  limited: {{always: true, when: a.n >= {when}}}
-  possible: {{always_possible: a.n >= {possible}}}
-  timely: {{when: a.state == busy, leads_to: a.state == idle, within: {within}}}
-  ranked: {{step: old(a.n) <= {step} or a.n >= 0}}
-  seen: {{sometimes: a.n >= {witness}}}
-ends:
-  over: a.n >= {end}
-""",
-}
+FILES = files_of("impl/compiler/systems/bounds")
 PLAIN = {
     "horizon": "3", "held": "true", "explored": "true", "guard": "3", "claim": "9", "when": "9", "possible": "9",
     "within": "3", "step": "9", "witness": "0", "end": "9",

@@ -22,10 +22,11 @@ from leasehold.checker.explore.step import SpecFault
 from leasehold.faults import Budget
 from leasehold.impl.compiler.program import NotRunnable
 from leasehold.spec import System
-from tests.checker.explore.by_chance import by_chance, written
+from tests.checker.explore.by_chance import by_chance
 from tests.checker.prove.drawn_system import drawn_system
 from tests.impl.compiler.busy import busy
 from tests.impl.compiler.twin import Twin
+from tests.systems import files_of, written
 
 STATES = 150  # of each system, the nearest to its first one
 
@@ -160,15 +161,7 @@ tasks: {{tell: {{send: tell, to: a, only: "{only}", with: {{n: index(it) + many}
 
 
 def test_a_field_may_have_the_name_that_stands_for_a_long_operand(tmp_path: Path) -> None:
-    system = written(tmp_path, {
-        "system.yaml": "system: s\nroles: {a: {}}\nenvironment: {go: {to: a}}\n",
-        "roles/a.yaml": """role: a
-data: {q: {type: int, max: 9, initial: 8}, two: {type: int, max: 9, initial: 2}}
-events: {go: it goes on}
-states:
-  idle: {initial: true, on: {go: {to: idle, set: {q: "q // (two + two - two + two - two + two - two + two - two)"}}}}
-""",
-    })  # fmt: skip
+    system = written(tmp_path, files_of("impl/compiler/systems/chance"))
     found = walk(system)
     assert isinstance(found, Twin)
     assert found.seen["taken"] == 5  # 8, 4, 2, 1, 0

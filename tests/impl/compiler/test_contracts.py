@@ -13,8 +13,7 @@ from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.core.work import Machines, Record, local
 from leasehold.spec import System, load
-from tests.checker.explore.by_chance import written
-from tests.cli.conftest import write
+from tests.systems import files_of, write, written
 
 CLERK = """
 role: clerk
@@ -60,46 +59,7 @@ def test_one_contract_is_enough(words: dict[str, str], conditions: tuple[str | N
 
 # Contracts over the machines of several roles and runs
 
-STOCK = {
-    "system.yaml": """
-system: stock
-roles: {broker: {instances: 2}, cap: {}, far: {instances: 2}, part: {instances: 2}}
-actors: {own: [broker, cap]}
-environment:
-  set: {to: cap}
-  go: {to: far}
-  granted: {to: broker, when: "WHEN"}
-OTHERS
-""",
-    "roles/broker.yaml": """
-role: broker
-data: {units: {type: int, min: 0, max: 9}, friends: "set[broker]", best: "option[broker]"}
-events: {granted: {fields: {units: {type: int, min: 0, max: 5}, who: broker}}}
-states:
-  idle:
-    initial: true
-    tasks: [raise_]
-    on: {granted: {to: idle, set: {units: event.units, friends: "friends | {event.who}", best: event.who}}}
-tasks: {raise_: {drive: part, event: up, answers: {}}}
-""",
-    "roles/part.yaml": """
-role: part
-subsidiary: broker
-events: {up: it is to be up}
-states: {down: {initial: true, on: {up: {to: runs}}}, runs: {ignore: {up: it runs}}}
-""",
-    "roles/cap.yaml": """
-role: cap
-data: {most: {type: int, min: 3, max: 9}}
-events: {set: More has come.}
-states: {few: {initial: true, on: {set: {to: many, set: {most: 5}}}}, many: {ignore: {set: it is set}}}
-""",
-    "roles/far.yaml": """
-role: far
-events: {go: it goes}
-states: {here: {initial: true, on: {go: {to: there}}}, there: {ignore: {go: it is there}}}
-""",
-}
+STOCK = files_of("impl/compiler/systems/stock")
 VALUES = "it uses machines as values, whose numbers are those of one run"
 NUMBER = "it reads a machine of `broker` by its number"
 # The condition, and of an enforced one the machines of three, the second one's own, with 1, 2 and 4 units, that may

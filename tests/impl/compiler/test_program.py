@@ -17,8 +17,7 @@ from leasehold.impl.core.stepping import Numbers
 from leasehold.impl.core.work import TICK, CallWork, Machines, Record, SendWork, local, message
 from leasehold.spec.language.bounds import as_running
 from leasehold.spec.language.model import Call, Drive, System
-from tests.checker.explore.by_chance import written
-from tests.systems import load
+from tests.systems import files_of, load, written
 
 ROOT = Path(__file__).parents[3]
 SYSTEMS: dict[str, Any] = {
@@ -174,43 +173,7 @@ def test_a_timer_wakes_when_its_guard_may_hold_and_not_later(guards: tuple[str, 
 
 # Contracts
 
-MARKET = {
-    "system.yaml": """
-system: market
-constants: {most: {type: int, value: 3}}
-roles: {desk: {}, cap: {}, far: {}, part: {instances: 2}}
-actors: {own: [desk, cap]}
-clock: {horizon: 9}
-environment:
-  buy: {to: desk, WHEN doc: "It buys   what there is."}
-  grow: {to: cap}
-  move: {to: far}
-""",
-    "roles/desk.yaml": """
-role: desk
-data: {n: {type: int, max: 9, initial: 1}, due: {type: time}}
-events: {buy: {fields: {units: {type: int, min: 0, max: 5}, end: {type: time, explore: [0, 2]}}}}
-states: {idle: {initial: true, tasks: [raise_], on: {buy: {to: idle, set: {n: event.units, due: event.end}}}}}
-tasks: {raise_: {drive: part, event: up, answers: {}}}
-""",
-    "roles/cap.yaml": """
-role: cap
-data: {most: {type: int, min: 3, max: 9}}
-events: {grow: it grows}
-states: {few: {initial: true, on: {grow: {to: many, set: {most: 5}}}}, many: {ignore: {grow: it is grown}}}
-""",
-    "roles/far.yaml": """
-role: far
-events: {move: it moves}
-states: {here: {initial: true, on: {move: {to: there}}}, there: {ignore: {move: it is there}}}
-""",
-    "roles/part.yaml": """
-role: part
-subsidiary: desk
-events: {up: it is to be up}
-states: {down: {initial: true, on: {up: {to: runs}}}, runs: {ignore: {up: it runs}}}
-""",
-}
+MARKET = files_of("impl/compiler/systems/market")
 FAR = "it reads machines of `far`, which other actors play"
 CLOCK = "it reads `now`, which is true time, and no actor's clock"
 LEFT = "enforced but for `{}`, as {}"

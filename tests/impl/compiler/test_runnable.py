@@ -11,7 +11,7 @@ import pytest
 
 from leasehold.impl.compiler.program import NotRunnable, check_runnable, compile_system
 from leasehold.spec.language.load import load
-from tests.checker.explore.by_chance import written
+from tests.systems import files_of, written
 
 BAD = Path(__file__).resolve().parents[2] / "bad_specs"
 
@@ -30,26 +30,7 @@ def test_each_reason_is_named_with_its_place_and_remedy(name: str) -> None:
             assert found == (BAD / name / "expected.txt").read_text()
 
 
-BASE = {
-    "system.yaml": """system: s
-roles: {ROLES}
-channels: {CHANNELS}
-environment: {go: {to: a}}
-MORE
-""",
-    "messages.yaml": "messages: {ask: {from: a, to: b, fields: {FIELDS}}, tell: {from: b, to: a, answer: true}}\n",
-    "roles/a.yaml": """role: a
-data: {OWN}
-events: {go: it goes on}
-states: {idle: {initial: true, tasks: [ask], on: {go: {to: idle, ALSO}, tell: {to: idle}}}}
-tasks: {ask: {send: ask, to: b, ONLY}, MORE_TASKS}
-""",
-    "roles/b.yaml": """role: b
-data: {THEIRS}
-states: {idle: {initial: true, ON}, busy: {tasks: [tell], ignore: {ask: it is busy}}}
-tasks: {tell: {send: tell, to: a}}
-""",
-}
+BASE = files_of("impl/compiler/systems/runnable")
 PAIR = "there: {from: a, to: b, kind: KIND}, back: {from: b, to: a, kind: mailbox}"
 BOTH = "a: {instances: 2}, b: {instances: 2}"
 FIFO = "fifo(2)"

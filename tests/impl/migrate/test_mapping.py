@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from leasehold.impl.store.store import RecordKey
 from leasehold.spec import System, shipped_folder
 from leasehold.spec.language import types as t
 from tests.impl.actor.test_outlive import KEEPER
-from tests.systems import load
+from tests.systems import files_of, load, write
 
 LARGE = 10**6
 
@@ -142,56 +141,7 @@ def test_a_smaller_constant_takes_nothing_that_it_has_no_place_for(data: st.Data
 
 # A small system of everything that the lease does not have
 
-SHOP = {
-    "system.yaml": """
-system: shop
-constants: {clerks: {type: int, value: 2, min: 1, max: 9}, most: {type: int, value: 9, min: 1, max: 99}}
-types: {colour: {members: [red, green]}}
-roles: {till: {}, clerk: {instances: clerks}}
-channels:
-  to: {from: till, to: clerk, kind: mailbox}
-  back: {from: clerk, to: till, kind: mailbox}
-environment: {sell: {to: till}}
-""",
-    "messages.yaml": """
-messages:
-  fetch: {from: till, to: clerk, fields: {what: colour}}
-  fetched: {from: clerk, to: till, answer: true}
-""",
-    "roles/till.yaml": """
-role: till
-data:
-  stock: map[colour, int]
-  had: map[clerk, bool]
-  wanted: option[colour]
-  sold: {type: int, min: 0, max: most}
-events: {sell: {fields: {what: colour}}}
-states:
-  open:
-    initial: true
-    on: {sell: {to: waiting, set: {wanted: event.what, "stock[event.what]": "stock[event.what] + 1"}}}
-    ignore: {fetched: it was not waited for}
-  waiting:
-    tasks: [fetch]
-    on: {fetched: {to: open, when: sold < most and wanted != none, set: {sold: sold + 1, "had[msg.sender]": true}}}
-    ignore: {sell: one after the other, fetched: there is enough}
-tasks: {fetch: {send: fetch, to: clerk, with: {what: "green"}}}
-""",
-    "roles/clerk.yaml": """
-role: clerk
-data: {last: colour}
-states:
-  idle: {initial: true, on: {fetch: {to: told, set: {last: msg.what}}}}
-  told: {tasks: [tell], on: {fetch: {to: told, when: last == last, set: {last: msg.what}}}}
-tasks: {tell: {send: fetched, to: till}}
-""",
-}
-
-
-def write(folder: Path, files: Mapping[str, str]) -> None:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
+SHOP = files_of("impl/migrate/systems/shop")
 
 
 def shop(folder: Path, rules: str = "", *changes: tuple[str, str], **constants: int) -> tuple[System, Program]:
@@ -594,30 +544,7 @@ def mapped_or_not(mapper: Mapper, key: RecordKey, row: bytes) -> Mapped | Unmapp
         return misfit
 
 
-# A letter is kept until it is taken, for each of two desks (impl/actor/session.py).
-OFFICE = {
-    "system.yaml": """
-system: office
-roles: {ROLES}
-channels:
-  north: {from: clerk, to: left, kind: fifo}
-  south: {from: clerk, to: right, kind: KIND}
-environment: {write: {to: clerk}}
-""",
-    "messages.yaml": """
-messages:
-  note: {from: clerk, to: left, fields: {at: int}}
-  LETTER: {from: clerk, to: right, fields: {FIELD: int}}
-""",
-    "roles/left.yaml": "role: left\nstates: {here: {initial: true, on: {note: {to: here}}}}\n",
-    "roles/right.yaml": "role: right\nstates: {here: {initial: true, on: {LETTER: {to: here}}}}\n",
-    "roles/clerk.yaml": """
-role: clerk
-events: {write: There is something to say.}
-tasks: {a: {send: note, to: left, with: {at: 1}}, b: {send: LETTER, to: right, with: {FIELD: 2}}}
-states: {busy: {initial: true, tasks: [a, b], on: {write: {to: busy}}}}
-""",
-}
+OFFICE = files_of("impl/migrate/systems/office")
 
 
 def office(folder: Path, *order: str, letter: str = "letter", field: str = "to", kind: str = "fifo") -> Any:

@@ -26,40 +26,9 @@ from leasehold.impl.observe.watchdog import Watchdog
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey
 from tests.impl.actor.alone import GatedHandler, alone, program_of
+from tests.systems import files_of
 
-BENCH = {
-    "system.yaml": """
-system: bench
-roles: {worker: {}, tool: {instances: 2}}
-actors: {own: [worker, tool]}
-environment: {begin: {to: worker}, rest: {to: worker}}
-""",
-    "roles/worker.yaml": """
-role: worker
-events: {begin: Work begins., rest: It rests., cut: It is cut., spoilt: It is spoilt.}
-tasks:
-  saw: {call: handler.saw, answers: [cut, spoilt]}
-  sweep: {call: handler.sweep}
-  use: {drive: tool, event: grind}
-states:
-  home: {initial: true, on: {begin: {to: busy}}, ignore: {rest: it rests}}
-  busy:
-    tasks: [saw, sweep, use]
-    on: {cut: {to: home}, spoilt: {to: home}, rest: {to: idle}}
-    refuse: {begin: it works}
-  idle: {on: {begin: {to: busy}}, ignore: {rest: it rests}}
-""",
-    "roles/tool.yaml": """
-role: tool
-subsidiary: worker
-events: {grind: It is ground., sharp: It is sharp., blunt: It is blunt.}
-tasks: {hone: {call: handler.hone, answers: [sharp, blunt]}}
-states:
-  still: {initial: true, on: {grind: {to: turning}}}
-  turning: {tasks: [hone], on: {sharp: {to: done}, blunt: {to: done}}, ignore: {grind: it turns}}
-  done: {ignore: {grind: it is sharp}}
-""",
-}
+BENCH = files_of("impl/observe/systems/bench")
 
 
 class Bench:

@@ -18,39 +18,11 @@ from leasehold.impl.server.client import ClientError, NotFound
 from leasehold.impl.store.memory import Disk, MemoryStore
 from tests.impl.actor.alone import alone, program_of
 from tests.impl.server.test_control import listening
-from tests.systems import load
+from tests.systems import files_of, load
 
 OPTIONS = ActorOptions(seed=0, reopen_pause=0.01, retry=RetryPolicy(tries=1, pause=0.0))
 
-# Units that may be kept back before anything has happened to them; what drives them does no more than that.
-SHELF = {
-    "system.yaml": """
-system: shelf
-roles: {keeper: {}, unit: {instances: 3}}
-environment: {open: {to: keeper}, retire: {to: unit}, label: {to: unit}}
-""",
-    "roles/keeper.yaml": """
-role: keeper
-events: {open: They are to be up.}
-tasks: {use: {drive: unit, event: setup}}
-states:
-  shut: {initial: true, on: {open: {to: opened}}}
-  opened: {tasks: [use], ignore: {open: it is open}}
-""",
-    "roles/unit.yaml": """
-role: unit
-subsidiary: keeper
-data: {kept: bool, size: {type: int, min: 0, max: 9}}
-events: {setup: Up., retire: An operator keeps it back., label: {fields: {size: {type: int, min: 1, max: 9}}}}
-states:
-  free:
-    initial: true
-    on: {setup: {to: used}, retire: {to: back, set: {kept: true}}}
-    ignore: {label: it has none}
-  used: {ignore: {setup: it is up}, refuse: {retire: it is in use}, on: {label: {stay: true, set: {size: event.size}}}}
-  back: {refuse: {setup: it is kept back, label: it is kept back}, ignore: {retire: it is}}
-""",
-}
+SHELF = files_of("impl/server/systems/shelf")
 
 
 class Site:

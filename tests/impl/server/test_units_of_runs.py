@@ -20,44 +20,9 @@ from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey
 from tests.impl.actor.alone import alone, program_of
 from tests.impl.server.test_control import listening
-from tests.systems import load
+from tests.systems import files_of, load
 
-# A keeper's lamps are the same for all runs; each run has guests of its own. Lamps and guests may be lost.
-INN = {
-    "system.yaml": """
-system: inn
-roles: {keeper: {}, guest: {instances: 2}, lamp: {instances: 2}}
-environment:
-  {open: {to: keeper}, rest: {to: keeper}, lost: {to: guest}, nap: {to: guest, event: rest}, broken: {to: lamp}}
-""",
-    "roles/keeper.yaml": """
-role: keeper
-events: {open: They are to be up., rest: An hour of rest.}
-tasks: {let_in: {drive: guest, event: enter}, light: {drive: lamp, event: light}}
-states:
-  shut: {initial: true, on: {open: {to: opened}}, ignore: {rest: it is shut}}
-  opened: {tasks: [let_in, light], ignore: {open: it is open, rest: it may rest}}
-""",
-    "roles/guest.yaml": """
-role: guest
-subsidiary: keeper
-belongs_to: run
-events: {enter: In., lost: Nobody knows where it is., rest: It sleeps.}
-states:
-  outside: {initial: true, on: {enter: {to: inside}}, ignore: {lost: it is outside, rest: it is outside}}
-  inside: {on: {lost: {to: away}}, ignore: {enter: it is inside, rest: it sleeps}}
-  away: {refuse: {lost: it is away}, ignore: {enter: it is away, rest: it is away}}
-""",
-    "roles/lamp.yaml": """
-role: lamp
-subsidiary: keeper
-events: {light: It is lit., broken: It does not burn any more.}
-states:
-  dark: {initial: true, on: {light: {to: lit}, broken: {to: kept_back}}}
-  lit: {on: {broken: {to: kept_back}}, ignore: {light: it is}}
-  kept_back: {ignore: {light: it does not burn, broken: it is}}
-""",
-}
+INN = files_of("impl/server/systems/inn")
 
 
 @pytest.mark.real_time

@@ -13,8 +13,7 @@ from leasehold.impl.core.work import local
 from leasehold.impl.server.machine_views import MachineViews, shown
 from leasehold.impl.server.views import wish_shown
 from leasehold.spec.language import types as t
-from tests.cli.conftest import write
-from tests.systems import load_for_run
+from tests.systems import files_of, load_for_run, write
 
 SITE = t.Instance("site", 6)
 SAID = t.Map(SITE, t.OPAQUE)
@@ -50,26 +49,7 @@ def test_a_demand_is_shown_where_it_is_json(wish: bytes, plain: Any) -> None:
     assert wish_shown(wish) == plain
 
 
-EGG = {
-    "system.yaml": """\
-system: egg
-roles: {egg: {}}
-environment: {buy: {to: egg}, start: {to: egg}}
-clock: {horizon: 9}
-""",
-    "invariants.yaml": "properties: {}\n",
-    "roles/egg.yaml": """\
-role: egg
-data: {since: {type: "option[time]"}}
-events: {buy: Somebody buys it., start: The water boils.}
-states:
-  none_yet: {initial: true, on: {buy: {to: raw}}, ignore: {start: there is none}}
-  raw:
-    on: {start: {to: raw, set: {since: now}}, tick: {to: hard, when: "since != none and now >= get(since, 0) + 3"}}
-    ignore: {buy: one is there}
-  hard: {ignore: {buy: one is there, start: it is hard}}
-""",
-}
+EGG = files_of("impl/server/systems/egg")
 
 
 @pytest.mark.parametrize(("since", "now", "due"), [(None, 5, None), (4, 5, 7), (4, 7, 7), (4, 9, 9)])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.spec import SpecError, load
-from tests.cli.conftest import write
+from tests.systems import write
 
 KINDS = ("mailbox", "fifo")
 CLIENT = """

@@ -7,36 +7,9 @@ from pathlib import Path
 import pytest
 
 from leasehold.spec.language.load import load
-from tests.cli.conftest import write
+from tests.systems import files_of, write
 
-SYSTEM = {
-    "system.yaml": """\
-system: post
-include: [more.yaml]
-constants: {most: {type: int, value: 3}}
-roles: {clerk: {}, reader: {}}
-channels: {post: {from: clerk, to: reader, kind: mailbox}}
-environment: {come: {to: clerk}}
-""",
-    "more.yaml": "environment: {rain: {to: clerk, when: most > 1}}\n",
-    "messages.yaml": "messages: {letter: {from: clerk, to: reader, fields: {pages: {type: int, min: 0, max: 9}}}}\n",
-    "invariants.yaml": "properties: {few: {always: reader.seen <= most}}\nends: {read: reader.state == done}\n",
-    "roles/clerk.yaml": """\
-role: clerk
-events: {come: One comes., rain: It rains.}
-states:
-  idle: {initial: true, on: {come: {to: busy}}, ignore: {rain: one is inside}}
-  busy: {tasks: [send], on: {rain: {to: idle}}, ignore: {come: one is here}}
-tasks: {send: {send: letter, to: reader, with: {pages: 2}}}
-""",
-    "roles/reader.yaml": """\
-role: reader
-data: {seen: {type: int, min: 0, max: 9}}
-states:
-  waiting: {initial: true, on: {letter: {to: done, set: {seen: msg.pages}}}}
-  done: {ignore: {letter: one was read}}
-""",
-}
+SYSTEM = files_of("spec/language/systems/digested")
 
 
 def digest(folder: Path, changes: dict[str, tuple[str, str]]) -> str:

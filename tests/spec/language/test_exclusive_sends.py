@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.spec import SpecError, load
+from tests.systems import write
 
 CONDITIONS = ("", "p", "not p", "q", "not q")
 
@@ -34,10 +35,7 @@ def switch(folder: Path, first: dict[str, str], second: dict[str, str]) -> Path:
         ),
         "invariants.yaml": "properties: {some: {sometimes: switch.p}}\n",
     }
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    return folder
+    return write(folder, files)
 
 
 @pytest.mark.parametrize("words", [("when", "when"), ("only", "only"), ("when", "only"), ("only", "when")])

@@ -8,7 +8,7 @@ import pytest
 
 from leasehold.spec.language.diagnostics import SpecError
 from leasehold.spec.language.load import load
-from tests.cli.conftest import write
+from tests.systems import write
 
 LEVEL = "fields: {level: {type: int, min: 0, max: 1}}"
 FILES = {

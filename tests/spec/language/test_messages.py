@@ -12,41 +12,9 @@ from leasehold.spec.language.diagnostics import SpecError
 from leasehold.spec.language.load import load
 from leasehold.spec.language.model import System
 from leasehold.spec.language.types import BOOL, INT, Enum, Type
-from tests.cli.conftest import write
+from tests.systems import files_of, write
 
-SYSTEM = {
-    "system.yaml": """\
-system: post
-roles: {clerk: {}, reader: {}}
-channels:
-  post: {from: clerk, to: reader, kind: mailbox}
-  shelf: {from: reader, to: clerk, kind: bag}
-environment: {come: {to: clerk}}
-""",
-    "messages.yaml": """\
-messages:
-  letter: {from: clerk, to: reader, fields: {pages: {type: int, min: 0, max: 9}, red: bool}}
-  card: {from: clerk, to: reader, fields: {red: bool}}
-  book: {from: reader, to: clerk, fields: {pages: {type: int, min: 0, max: 9}}}
-""",
-    "roles/clerk.yaml": """\
-role: clerk
-events: {come: One comes.}
-states:
-  idle: {initial: true, on: {come: {to: busy}}, ignore: {book: it is closed}}
-  busy: {tasks: [send], on: {book: {to: done}, come: {to: done}}}
-  done: {tasks: [greet], ignore: {come: it is closed, book: one was lent}}
-tasks:
-  send: {send: letter, to: reader, with: {pages: 2, red: true}}
-  greet: {send: card, to: reader, with: {red: true}}
-""",
-    "roles/reader.yaml": """\
-role: reader
-states:
-  waiting: {initial: true, on: {letter: {to: waiting, also: [lend]}, card: {to: waiting}}}
-tasks: {lend: {send: book, to: clerk, with: {pages: 1}}}
-""",
-}
+SYSTEM = files_of("spec/language/systems/asked")
 
 
 def asked(folder: Path, claim: str) -> System:

@@ -39,37 +39,9 @@ from leasehold.spec.language.render.python_source import Frame, source
 from leasehold.spec.language.types import Enum, Instance, Map, Opaque, Option, Set, Type, Value, domain, members
 from leasehold.spec.language.typing.names import DeclaredNames, Scope
 from leasehold.spec.language.typing.parse import parse
+from tests.systems import files_of, write
 
-WORLD = {
-    "system.yaml": """
-system: world
-constants:
-  units: {type: int, value: 3}
-  limit: {type: int, value: -2}
-  liked: {type: colour, value: green}
-types:
-  colour: {members: [red, green, blue]}
-  slot: {count: 2}
-roles:
-  hub: {}
-  unit: {instances: units}
-channels:
-  up: {from: unit, to: hub, kind: bag}
-  down: {from: hub, to: unit, kind: mailbox}
-  around: {from: unit, to: unit, kind: set}
-clock: {horizon: 5}
-environment:
-  poke: {to: unit}
-  nudge: {to: hub}
-""",
-    "messages.yaml": """
-messages:
-  ask: {from: unit, to: hub, fields: {amount: int, who: unit}}
-  beg: {from: unit, to: hub, fields: {tint: colour}}
-  tell: {from: hub, to: unit, fields: {until: time, chosen: "set[unit]"}}
-  hail: {from: unit, to: unit}
-""",
-}
+WORLD = files_of("spec/language/systems/world")
 DATA = """
 data:
   amount: {type: int, explore: [0, 2]}
@@ -133,9 +105,7 @@ FILES = {**WORLD, "roles/hub.yaml": HUB, "roles/unit.yaml": UNIT}
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     folder = tmp_path_factory.mktemp("world")
-    (folder / "roles").mkdir()
-    for name, text in FILES.items():
-        (folder / name).write_text(text)
+    write(folder, FILES)
     return World.read(folder)
 
 

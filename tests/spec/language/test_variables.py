@@ -9,40 +9,11 @@ import pytest
 from leasehold.checker.explore import explore
 from leasehold.checker.prove import prove
 from leasehold.spec import System
-from tests.checker.explore.by_chance import written
 from tests.checker.explore.test_engines import assert_alike
 from tests.sampled import one_in
+from tests.systems import files_of, written
 
-NAMED = {
-    "system.yaml": "system: named\nroles: {hub: {}, w: {instances: 2}}\n"
-    "channels: {c: {from: hub, to: w, kind: fifo(1)}}\ndefinitions:\n"
-    "  apart(x): all(any(v != v__2 for v in w) for v__2 in w if x == x)\n"
-    "  again(x): any(any(v__2 != v and v != x for v__2 in w) for v in w)\n"
-    "environment: {go: {to: w}, say: {to: hub}}\n",
-    "messages.yaml": "messages: {m: {from: hub, to: w, fields: {x: w, b: bool, n: {type: int, min: 0, max: 9}}}}\n",
-    "roles/hub.yaml": """role: hub
-data: {cells: {type: "map[w, int]", min: 0, max: 9}, tell__x: {type: w, doc: Its own.}, odd: bool, old_odd: bool}
-events: {say: {fields: {x: w, old_odd: bool}}}
-states:
-  s: {initial: true, on: {say: {to: t, set: {odd: not odd, cells: "cells | {event.x: 1}", old_odd: event.old_odd}}}}
-  t: {tasks: [tell], on: {say: {to: s}}}
-tasks: {tell: {send: m, to: w, with: {x: event.x, b: old(odd), n: "4 if event.old_odd else 5"}}}
-""",
-    "roles/w.yaml": """role: w
-data: {f: "set[w]", x: w, b: bool, n: {type: int, min: 0, max: 9}, k: {type: int, min: 0, max: 2}}
-events: {go: {fields: {who: w}}}
-states:
-  s:
-    initial: true
-    on:
-      go:
-        to: s
-        when: event.who not in f and all(v in f or v != self or k < 2 for v in w)
-        set: {f: "f | {event.who}", k: "min(2, k + 1)"}
-      m: {to: s, set: {x: msg.x, b: msg.b, n: msg.n}}
-    ignore: {go: it is enough}
-""",
-}
+NAMED = files_of("spec/language/systems/named")
 
 
 def claims(kind: str, *texts: str) -> str:
@@ -96,19 +67,6 @@ def test_what_a_task_reads_has_a_field_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_field_is_nearer_than_a_channel_of_its_name(tmp_path: Path) -> None:
-    files = {
-        "system.yaml": "system: near\nroles: {hub: {}, w: {instances: 2}}\n"
-        "channels: {votes: {from: w, to: hub, kind: bag}}\nenvironment: {go: {to: w}, end: {to: hub}}\n",
-        "messages.yaml": "messages: {vote: {from: w, to: hub}}\n",
-        "roles/w.yaml": "role: w\nevents: {go: Vote.}\nstates:\n  s: {initial: true, on: {go: {to: t, also: vote}}}\n"
-        "  t: {ignore: {go: once}}\ntasks: {vote: {send: vote, to: hub}}\n",
-        "roles/hub.yaml": "role: hub\ndata: {votes: 'set[w]'}\nevents: {end: Enough.}\n"
-        "states:\n  s:\n    initial: true\n"
-        "    on:\n      vote: {stay: true, set: {votes: 'votes | {msg.sender}'}}\n"
-        "      end: {to: over, when: len(votes) == 2}\n    ignore: {end: too few}\n"
-        "  over: {ignore: {vote: over, end: over}}\n",
-        "invariants.yaml": "properties:\n  all_have: {always: hub.state == s or len(hub.votes) == 2}\n"
-        "  both_at_once: {sometimes: len(votes) == 2}\n",
-    }
+    files = files_of("spec/language/systems/near")
     found = {p.name: p.verdict for p in explore(written(tmp_path, files)).properties}
     assert found == {"all_have": "exhausted", "both_at_once": "witnessed"}

@@ -9,17 +9,9 @@ import pytest
 from leasehold.checker.prove import prove
 from leasehold.checker.prove.encode.formulas import Unencodable
 from leasehold.spec import SpecError
-from tests.checker.explore.by_chance import written
+from tests.systems import files_of, written
 
-FILES = {
-    "system.yaml": "system: small\nroles: {server: {}, client: {instances: 2}}\nenvironment: {go: {to: client}}\n"
-    "channels: {asks: {from: client, to: server, kind: set}}\n",
-    "messages.yaml": "messages: {ask: {from: client, to: server, fields: {n: bool, some: TYPE}}}\n",
-    "roles/server.yaml": "role: server\nDATA\nstates:\n  up:\n    initial: true\n    on:\n"
-    "      ask:\n        - {stay: true, when: 'GUARD'}\n        - {to: up, when: 'msg.n'}\n",
-    "roles/client.yaml": "role: client\nevents: {go: Ask.}\nstates: {s: {initial: true, on: {go: {to: s, also: ask}}}}"
-    "\ntasks: {ask: {send: ask, to: server, with: {n: true, some: SOME}}}\n",
-}
+FILES = files_of("spec/language/systems/words_of_errors")
 
 
 def files(**words: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ import pytest
 
 from leasehold.spec import load
 from leasehold.spec.language.check.unbounded import growing
-from tests.cli.conftest import write
+from tests.systems import write
 
 SYSTEM = """
 system: pipes

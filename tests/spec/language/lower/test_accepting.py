@@ -19,7 +19,7 @@ from leasehold.spec.language import expression as x
 from leasehold.spec.language.lower.accepting import NotEliminable, meaning
 from leasehold.spec.language.render.evaluate import Context, NoState, evaluate
 from leasehold.spec.language.types import Value
-from tests.checker.explore.by_chance import written
+from tests.systems import files_of, written
 
 SYSTEM = """
 system: gate
@@ -140,40 +140,7 @@ def with_guard(system: System, guard: x.Expression) -> System:
         "shut": replace(state, on={"push": (transition,)})})})  # fmt: skip
 
 
-PAIR = {
-    "system.yaml": "system: pair\nroles: {a: {}, b: {instances: 2}}\nenvironment: {go: {to: b}}\n"
-    "channels: {there: {from: b, to: a, kind: mailbox}}\n",
-    "messages.yaml": "messages: {ask: {from: b, to: a, fields: {n: {type: int, min: 0}}}}\n",
-    "roles/a.yaml": """
-role: a
-data: {most: {type: int, initial: 1, min: 0, max: 3}, of: "set[b]"}
-states:
-  idle:
-    initial: true
-    on: {ask: {to: idle, when: msg.n <= most and msg.sender not in of, set: {of: "of | {msg.sender}", most: most + 1}}}
-    ignore: {ask: too many}
-""",
-    "roles/b.yaml": """
-role: b
-data: {n: {type: int, min: 0, max: 2}}
-events: {go: {fields: {n: {type: int, min: 1, explore: [1, 1]}}}}
-states:
-  idle: {initial: true, on: {go: {to: busy, when: event.n > n, set: {n: event.n}}}, ignore: {go: enough}}
-  busy: {tasks: [tell], on: {go: {to: busy, when: "n < 2", set: {n: 2}}}, refuse: {go: it is told}}
-tasks: {tell: {send: ask, to: a, with: {n: n}}}
-""",
-    "invariants.yaml": """
-properties:
-  small_enough: {always: accepts(a.ask) == (a.of != b)}
-  every: {always: all(accepts(p.go) == (p.state == idle or p.n < 2) for p in b)}
-  some: {always: accepts(b.go) == any(p.state == idle or p.n < 2 for p in b)}
-  first: {always: "accepts(b[0].go) or b[0].state == busy"}
-  never: {always: not accepts(a.ask)}
-  ignoring: {when: ignored(a.ask), step: old(a.most) == a.most and took(a.ask)}
-  obeying: {when: took(a.ask) and not ignored(a.ask), step: a.most > old(a.most) and old(accepts(a.ask))}
-  known: {step: not ignored(a.ask)}
-""",
-}
+PAIR = files_of("spec/language/lower/systems/pair")
 
 
 WRONG = {"never", "known"}

@@ -8,8 +8,8 @@ import pytest
 
 from leasehold.checker.explore import explore
 from leasehold.spec import SpecError, load
-from tests.checker.explore.by_chance import written
 from tests.checker.explore.test_engines import assert_alike
+from tests.systems import files_of, written
 
 FOLDER = Path(__file__).parents[3] / "constructs" / "captures"
 
@@ -68,26 +68,7 @@ def test_what_not_all_events_have_is_an_error(changed: dict[str, tuple[str, str]
     assert "roles/" in str(raised.value)
 
 
-ONCE = {
-    "system.yaml": (
-        "system: once\nroles: {server: {}, client: {instances: 2}}\nenvironment: {go: {to: client}}\n"
-        "channels:\n  asks: {from: client, to: server, kind: fifo}\n  answers: {from: server, to: client, kind: KIND}\n"
-    ),
-    "messages.yaml": (
-        "messages:\n  ask: {from: client, to: server}\n  answer: {from: server, to: client, answer: true}\n"
-    ),
-    "roles/server.yaml": (
-        "role: server\nstates:\n  up: {initial: true, on: {ask: {to: up, also: answer}}}\n"
-        "tasks: {answer: {send: answer, to: msg.sender}}\n"
-    ),
-    "roles/client.yaml": (
-        "role: client\nevents: {go: Ask.}\nstates:\n"
-        "  idle: {initial: true, on: {go: {to: waiting, also: ask}}, ignore: {answer: nothing was asked}}\n"
-        "  waiting: {on: {answer: {to: done}}, ignore: {go: once}}\n  done: {ignore: {go: once, answer: once}}\n"
-        "tasks: {ask: {send: ask, to: server}}\n"
-    ),
-    "invariants.yaml": "properties: {done: {sometimes: all(c.state == done for c in client)}}\n",
-}  # fmt: skip
+ONCE = files_of("spec/language/lower/systems/once")
 AS_TASK = (
     "up: {initial: true, on: {ask: {to: up, also: answer}}}",
     "up: {initial: true, tasks: [answer], on: {ask: {to: up}}}",
@@ -126,18 +107,7 @@ def test_a_task_that_a_state_and_also_start_is_kept_of_the_state(tmp_path: Path)
     assert_alike(system)
 
 
-LEFT = {
-    "system.yaml": "system: left\nroles: {hub: {}, end: {instances: 2}}\n"
-    "environment: {go: {to: hub}, stop: {to: hub}}\nchannels: {way: {from: hub, to: end, kind: bag}}\n",
-    "messages.yaml": "messages: {tell: {from: hub, to: end, fields: {some: 'set[end]'}}}\n",
-    "roles/hub.yaml": (
-        "role: hub\nevents: {go: {fields: {some: 'set[end]'}}, stop: It ends.}\nstates:\n"
-        "  idle: {initial: true, on: {go: {to: busy}}, ignore: {stop: idle}}\n"
-        "  busy: {tasks: [tell], on: {stop: {to: idle}}, ignore: {go: busy}}\n"
-        "tasks: {tell: {send: tell, to: end, only: it in event.some, with: {some: event.some}}}\n"
-    ),
-    "roles/end.yaml": "role: end\nstates: {s: {initial: true, on: {tell: {stay: true}}}}\n",
-}
+LEFT = files_of("spec/language/lower/systems/left")
 
 
 def test_a_set_that_was_kept_is_set_back_with_the_state_that_is_left(tmp_path: Path) -> None:
@@ -146,23 +116,7 @@ def test_a_set_that_was_kept_is_set_back_with_the_state_that_is_left(tmp_path: P
     assert [u.name for u in stop.updates] == ["tell__some"]
 
 
-TOGETHER = {
-    "system.yaml": "system: together\nroles: {one: {}, two: {}}\nenvironment: {go: {to: one}}\n"
-    "channels: {there: {from: one, to: two, kind: KIND}, back: {from: two, to: one, kind: KIND}}\n",
-    "messages.yaml": "messages:\n  ask: {from: one, to: two, fields: {n: bool}}\n  tell: {from: one, to: two}\n"
-    "  stop: {from: two, to: one, answer: true}\n",
-    "roles/one.yaml": (
-        "role: one\ndata: {n: bool}\nevents: {go: Go on.}\nstates:\n"
-        "  start: {initial: true, on: {go: {to: asking}}, ignore: {stop: no}}\n"
-        "  asking: {tasks: [ask], on: {stop: {stay: true, SET also: tell}}, ignore: {go: done}}\n"
-        "tasks: {ask: {send: ask, to: two, with: {n: n}}, tell: {send: tell, to: two}}\n"
-    ),
-    "roles/two.yaml": (
-        "role: two\nstates:\n  idle: {initial: true, on: {ask: {to: busy}}, ignore: {tell: no}}\n"
-        "  busy: {tasks: [stop], ignore: {ask: no, tell: no}}\n"
-        "tasks: {stop: {send: stop, to: one}}\n"
-    ),
-}
+TOGETHER = files_of("spec/language/lower/systems/together")
 
 
 @pytest.mark.parametrize("kind", ["fifo", "mailbox", "bag", "multiset", "set"])
