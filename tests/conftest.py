@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from leasehold.faults.simulation.loop import VirtualLoop
 from tests.impl.virtual import virtual
 
 VARIABLE = "LEASEHOLD_CACHE"
@@ -57,13 +58,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Runs an `async def` test, on virtual time unless it is marked: then nothing waits, and nothing is left to chance.
 
-    Plugins have asyncio's own loop, whose time is real.
+    Plugins have asyncio's own loop, whose time is real. A test may name a virtual loop of its own.
     """
     if not inspect.iscoroutinefunction(pyfuncitem.function):
         return None
     given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    runs = virtual if pyfuncitem.get_closest_marker("real_time") is None else asyncio.run
-    runs(pyfuncitem.function(**given))
+    if pyfuncitem.get_closest_marker("real_time") is not None:
+        asyncio.run(pyfuncitem.function(**given))
+    else:
+        own = pyfuncitem.get_closest_marker("loop")
+        virtual(pyfuncitem.function(**given), own.args[0] if own else VirtualLoop)
     return True
 
 

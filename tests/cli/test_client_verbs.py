@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -26,21 +26,19 @@ Leasehold: TypeAlias = Callable[..., Awaitable[Result]]
 Story: TypeAlias = Callable[[Cluster, Leasehold], Awaitable[None]]
 
 
-def running(tmp_path: Path, story: Story, units: int = 4, **settings: int | bool) -> None:
-    """Plays a story with a service manager, a broker and a site whose sockets are in one folder."""
+@contextlib.asynccontextmanager
+async def running(tmp_path: Path, units: int = 4, **settings: int | bool) -> AsyncIterator[tuple[Cluster, Any]]:
+    """A service manager, a broker and a site whose sockets are in one folder, and the verbs that ask there."""
 
     async def leasehold(verb: str, *words: str, at: str = "") -> Result:
         place = ["--at", str(tmp_path / f"{at}.sock" if at else tmp_path)]
         command = explain if verb == "explain" else getattr(verbs, verb)
         return await asyncio.to_thread(CliRunner().invoke, command, [*words, *place])
 
-    async def play() -> None:
-        async with Cluster(units, settings=settings) as c, contextlib.AsyncExitStack() as stack:
-            for name, actor in c.actors.items():
-                await stack.enter_async_context(listening(actor, c.system, tmp_path / f"{name}.sock"))
-            await story(c, leasehold)
-
-    asyncio.run(play())
+    async with Cluster(units, settings=settings) as c, contextlib.AsyncExitStack() as stack:
+        for name, actor in c.actors.items():
+            await stack.enter_async_context(listening(actor, c.system, tmp_path / f"{name}.sock"))
+        yield c, leasehold
 
 
 def data_of(c: Cluster, lease: str, actor: str = "tenant", role: str = "service_manager") -> dict[str, Any]:
@@ -94,8 +92,9 @@ def test_fields_are_json_or_words() -> None:
 # Demands
 
 
-def test_each_option_of_a_demand_is_sent_on(tmp_path: Path) -> None:
-    async def story(c: Cluster, leasehold: Leasehold) -> None:
+@pytest.mark.real_time
+async def test_each_option_of_a_demand_is_sent_on(tmp_path: Path) -> None:
+    async with running(tmp_path, held_joins=True) as (c, leasehold):
         first = await leasehold("demand", "--units", "1", "--until", "90")
         assert (first.exit_code, first.output) == (0, "tenant:1\n")
         wish = c.wish("tenant:1")
@@ -118,11 +117,10 @@ def test_each_option_of_a_demand_is_sent_on(tmp_path: Path) -> None:
         again = await leasehold("demand", "--units", "1", "--until", "90", "--lease", "tenant:9")
         assert (again.exit_code, "was asked for already" in again.output) == (1, True)
 
-    running(tmp_path, story, held_joins=True)
 
-
-def test_a_demand_is_extended_by_its_end_its_units_or_both(tmp_path: Path) -> None:
-    async def story(c: Cluster, leasehold: Leasehold) -> None:
+@pytest.mark.real_time
+async def test_a_demand_is_extended_by_its_end_its_units_or_both(tmp_path: Path) -> None:
+    async with running(tmp_path) as (c, leasehold):
         lease = await c.lease(3, until=50, term=20)
         noted = f"{lease}: noted; `leasehold show {lease}` tells what becomes of it\n"
 
@@ -156,11 +154,10 @@ def test_a_demand_is_extended_by_its_end_its_units_or_both(tmp_path: Path) -> No
         await c.advance(1)
         assert len(data_of(c, lease)["lease_units"]) == 2
 
-    running(tmp_path, story)
 
-
-def test_a_lease_is_closed_once(tmp_path: Path) -> None:
-    async def story(c: Cluster, leasehold: Leasehold) -> None:
+@pytest.mark.real_time
+async def test_a_lease_is_closed_once(tmp_path: Path) -> None:
+    async with running(tmp_path) as (c, leasehold):
         lease, other = await c.lease(1, until=50), await c.lease(1, until=50)
         closed = await leasehold("close", lease)
         assert (closed.exit_code, closed.output) == (0, f"{lease}: service_manager/active#close\n")
@@ -173,16 +170,14 @@ def test_a_lease_is_closed_once(tmp_path: Path) -> None:
         unknown = await leasehold("close", "tenant:99")
         assert (unknown.exit_code, "there is no lease or run tenant:99 here" in unknown.output) == (1, True)
 
-    running(tmp_path, story)
-
 
 # Lists
 
 
-def test_leases_are_listed_with_their_state_at_each_actor(tmp_path: Path) -> None:
+@pytest.mark.real_time
+async def test_leases_are_listed_with_their_state_at_each_actor(tmp_path: Path) -> None:
     """Those that are over on request alone; an actor that does not answer is named."""
-
-    async def story(c: Cluster, leasehold: Leasehold) -> None:
+    async with running(tmp_path) as (c, leasehold):
         lease, over = await c.lease(2, until=50), await c.lease(1, until=50)
         await c.tenant.tell(over, "service_manager", "close")
         await c.settle()
@@ -205,11 +200,10 @@ def test_leases_are_listed_with_their_state_at_each_actor(tmp_path: Path) -> Non
         alone = await leasehold("leases", at="gone")
         assert (alone.exit_code, "gone.sock" in alone.output) == (2, True)
 
-    running(tmp_path, story)
 
-
-def test_a_lease_is_shown_at_all_actors_that_have_it(tmp_path: Path) -> None:
-    async def story(c: Cluster, leasehold: Leasehold) -> None:
+@pytest.mark.real_time
+async def test_a_lease_is_shown_at_all_actors_that_have_it(tmp_path: Path) -> None:
+    async with running(tmp_path) as (c, leasehold):
         lease = await c.lease(2, until=50)
         shown = await leasehold("show", lease)
         for actor, role, state in (
@@ -228,11 +222,10 @@ def test_a_lease_is_shown_at_all_actors_that_have_it(tmp_path: Path) -> None:
         unknown = await leasehold("show", "tenant:99")
         assert (unknown.exit_code, "there is no lease or run tenant:99 here" in unknown.output) == (1, True)
 
-    running(tmp_path, story)
 
-
-def test_units_are_listed_by_the_actor_that_has_them(tmp_path: Path) -> None:
-    async def story(c: Cluster, leasehold: Leasehold) -> None:
+@pytest.mark.real_time
+async def test_units_are_listed_by_the_actor_that_has_them(tmp_path: Path) -> None:
+    async with running(tmp_path) as (c, leasehold):
         lease = await c.lease(2, until=50)
         names = [f"unit-{n}" for n in range(4)]
         listed = (await leasehold("units", at="site")).output.splitlines()
@@ -252,14 +245,13 @@ def test_units_are_listed_by_the_actor_that_has_them(tmp_path: Path) -> None:
         without = await leasehold("units", at="broker")
         assert (without.exit_code, "no units" in without.output) == (0, True)
 
-    running(tmp_path, story)
-
 
 # Events
 
 
-def test_an_event_goes_to_the_first_machine_that_takes_it(tmp_path: Path) -> None:
-    async def story(c: Cluster, leasehold: Leasehold) -> None:
+@pytest.mark.real_time
+async def test_an_event_goes_to_the_first_machine_that_takes_it(tmp_path: Path) -> None:
+    async with running(tmp_path) as (c, leasehold):
         lease = await c.lease(1, until=50)
         for words, code, said in (
             (("unit-0", "repaired"), 1, "unit[0] does not take repaired in active: it has not failed"),
@@ -283,11 +275,10 @@ def test_an_event_goes_to_the_first_machine_that_takes_it(tmp_path: Path) -> Non
         again = await leasehold("tell", lease, "close", "--machine", "service_manager")
         assert (again.exit_code, f"{lease}: service_manager ignored it: " in again.output) == (0, True), again.output
 
-    running(tmp_path, story)
 
-
-def test_a_machine_recovers_at_each_actor_that_has_it(tmp_path: Path) -> None:
-    async def story(c: Cluster, leasehold: Leasehold) -> None:
+@pytest.mark.real_time
+async def test_a_machine_recovers_at_each_actor_that_has_it(tmp_path: Path) -> None:
+    async with running(tmp_path) as (c, leasehold):
         lease = await c.lease(1, until=50)
         recovered = await leasehold("recover", lease)
         assert recovered.exit_code == 0
@@ -303,11 +294,10 @@ def test_a_machine_recovers_at_each_actor_that_has_it(tmp_path: Path) -> None:
             unknown = await leasehold("recover", what)
             assert (unknown.exit_code, what in unknown.output) == (1, True)
 
-    running(tmp_path, story)
 
-
-def test_a_run_begins_at_an_actor_that_plays_the_role(tmp_path: Path) -> None:
-    async def story(c: Cluster, leasehold: Leasehold) -> None:
+@pytest.mark.real_time
+async def test_a_run_begins_at_an_actor_that_plays_the_role(tmp_path: Path) -> None:
+    async with running(tmp_path) as (c, leasehold):
         fields = ("units=1", "end=40", "start=0", "type=0", "properties=0", "configuration=0", "local=0")
         begun = await leasehold("begin", "service_manager", "demand", *fields, "--lease", "tenant:7")
         assert (begun.exit_code, begun.output) == (0, "tenant:7\n")
@@ -320,11 +310,10 @@ def test_a_run_begins_at_an_actor_that_plays_the_role(tmp_path: Path) -> None:
         elsewhere = await leasehold("begin", "service_manager", "demand", *fields, at="site")
         assert (elsewhere.exit_code, "plays service_manager" in elsewhere.output) == (1, True)
 
-    running(tmp_path, story)
 
-
-def test_a_lease_is_explained_by_the_actors_that_have_it(tmp_path: Path) -> None:
-    async def story(c: Cluster, leasehold: Leasehold) -> None:
+@pytest.mark.real_time
+async def test_a_lease_is_explained_by_the_actors_that_have_it(tmp_path: Path) -> None:
+    async with running(tmp_path) as (c, leasehold):
         lease = await c.lease(2, until=50)
         told = await leasehold("explain", lease)
         assert told.exit_code == 0, told.output
@@ -342,5 +331,3 @@ def test_a_lease_is_explained_by_the_actors_that_have_it(tmp_path: Path) -> None
         assert found["lines"] == told.output.splitlines()
         unknown = await leasehold("explain", "tenant:99")
         assert (unknown.exit_code, "there is no lease or run tenant:99 here" in unknown.output) == (1, True)
-
-    running(tmp_path, story)

@@ -8,9 +8,9 @@ from leasehold.faults.simulation.loop import VirtualLoop
 T = TypeVar("T")
 
 
-def virtual(story: Coroutine[Any, Any, T]) -> T:
+def virtual(story: Coroutine[Any, Any, T], kind: type[VirtualLoop] = VirtualLoop) -> T:
     """As `asyncio.run`; time passes when nothing is ready, from timer to timer, and no error goes unseen."""
-    loop = VirtualLoop()
+    loop = kind()
     try:
         answer = loop.run(story)
     finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
@@ -24,19 +23,8 @@ from leasehold.impl.store.store import Batch, Busy, Fenced, Older, RecordKey, St
 from leasehold.impl.transport.memory import FrameOutcome
 from leasehold.impl.transport.transport import Delivery
 from tests.impl.demand import demand
-from tests.impl.virtual import virtual
 from tests.systems import load
 from tests.weather import Weather
-
-Story = Callable[[Cluster], Coroutine[Any, Any, None]]
-
-
-def play(story: Story, **options: Any) -> None:
-    async def run() -> None:
-        async with Cluster(**options) as cluster:
-            await story(cluster)
-
-    virtual(run())
 
 
 def up(cluster: Cluster) -> set[str]:
@@ -49,10 +37,9 @@ def commit_a_word(actor: Actor) -> Any:
     return actor.read()
 
 
-def test_a_lease_lives_as_long_as_it_is_wanted() -> None:
+async def test_a_lease_lives_as_long_as_it_is_wanted() -> None:
     """Paper, section 2: units over a period, extended, and given back."""
-
-    async def story(c: Cluster) -> None:
+    async with Cluster() as c:
         lease = await c.lease(2, until=35, term=10)
         assert c.state(lease) == ("active", "ticketed", "active")
         assert len(up(c)) == 2
@@ -63,11 +50,9 @@ def test_a_lease_lives_as_long_as_it_is_wanted() -> None:
         assert c.state(lease) == ("closed", "closed", "closed")
         assert up(c) == set()
 
-    play(story)
 
-
-def test_a_lease_grows_and_shrinks() -> None:
-    async def story(c: Cluster) -> None:
+async def test_a_lease_grows_and_shrinks() -> None:
+    async with Cluster() as c:
         lease = await c.lease(1, until=60, term=10)
         for units in (3, 2):
             await c.tenant.command("service_manager", "flex", lease, units, soon=True)
@@ -75,13 +60,10 @@ def test_a_lease_grows_and_shrinks() -> None:
             assert c.state(lease) == ("active", "ticketed", "active")
             assert len(up(c)) == units
 
-    play(story)
 
-
-def test_units_are_lent_one_after_the_other() -> None:
+async def test_units_are_lent_one_after_the_other() -> None:
     """Paper, section 4.2.1: what an ended lease held serves the next request."""
-
-    async def story(c: Cluster) -> None:
+    async with Cluster() as c:
         first = await c.lease(3, until=6, term=6)
         second = await c.lease(3, until=40, term=20)
         assert c.state(second)[0] == "ticketing"  # the inventory is promised until the first one ends
@@ -92,15 +74,12 @@ def test_units_are_lent_one_after_the_other() -> None:
         assert len(up(c)) == 3
         assert not c.handler.world.overlaps
 
-    play(story)
-
 
 @pytest.mark.parametrize("name", [TENANT, BROKER, SITE])
 @pytest.mark.parametrize("when", range(0, 24, 3))
-def test_an_actor_that_is_killed_recovers_by_itself(name: str, when: int) -> None:
+async def test_an_actor_that_is_killed_recovers_by_itself(name: str, when: int) -> None:
     """Paper, section 3.3: from its own records alone; what runs in units goes on meanwhile."""
-
-    async def story(c: Cluster) -> None:
+    async with Cluster() as c:
         lease = await c.lease(2, until=60, term=10)
         await c.advance(when)
         before = up(c)
@@ -116,14 +95,11 @@ def test_an_actor_that_is_killed_recovers_by_itself(name: str, when: int) -> Non
         assert c.state(lease) == ("closed", "closed", "closed")
         assert up(c) == set()
 
-    play(story)
-
 
 @pytest.mark.parametrize("name", [BROKER, SITE])
-def test_a_lease_ends_with_its_term_while_a_peer_is_away(name: str) -> None:
+async def test_a_lease_ends_with_its_term_while_a_peer_is_away(name: str) -> None:
     """And the peer learns of it when it comes back; a new request is then served."""
-
-    async def story(c: Cluster) -> None:
+    async with Cluster() as c:
         lease = await c.lease(2, until=100, term=10)
         await c.kill(name)
         await c.advance(30)
@@ -136,14 +112,12 @@ def test_a_lease_ends_with_its_term_while_a_peer_is_away(name: str) -> None:
         assert c.state(another) == ("active", "ticketed", "active")
         assert len(up(c)) == 3
 
-    play(story)
-
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_bad_network_changes_nothing_in_the_end(seed: int) -> None:
+async def test_a_bad_network_changes_nothing_in_the_end(seed: int) -> None:
     """Paper, section 4.2: lost, doubled, late and overtaking messages; sequence numbers make an order of them."""
-
-    async def story(c: Cluster) -> None:
+    options = ActorOptions(seed=seed, backoff=Backoff(first=0.001, longest=0.002, ask_again=0.02))
+    async with Cluster(hand=Weather(seed, lose=0.2, duplicate=0.2, delay=5, unanswered=0.2), options=options) as c:
         leases = [await c.lease(1, until=40, term=10, name=f"tenant:{i + 1}") for i in range(4)]
         for _ in range(70):
             await c.advance()
@@ -151,9 +125,6 @@ def test_a_bad_network_changes_nothing_in_the_end(seed: int) -> None:
         assert [c.state(lease) for lease in leases] == [("closed", "closed", "closed")] * 4
         assert up(c) == set()
         assert not c.handler.world.overlaps
-
-    options = ActorOptions(seed=seed, backoff=Backoff(first=0.001, longest=0.002, ask_again=0.02))
-    play(story, hand=Weather(seed, lose=0.2, duplicate=0.2, delay=5, unanswered=0.2), options=options)
 
 
 class _Failing(MemoryStore):
@@ -169,7 +140,7 @@ class _Failing(MemoryStore):
         await super()._commit(batch)
 
 
-def test_a_store_that_fails_stops_the_actor_until_it_is_back() -> None:
+async def test_a_store_that_fails_stops_the_actor_until_it_is_back() -> None:
     """Fail-stop: no step is seen that was not committed, nothing that was is lost, and recovery goes on from there."""
     disks = {name: Disk() for name in (TENANT, BROKER, SITE)}
     stores: dict[str, _Failing] = {}
@@ -178,7 +149,7 @@ def test_a_store_that_fails_stops_the_actor_until_it_is_back() -> None:
         stores[name] = _Failing(disks[name])
         return stores[name]
 
-    async def story(c: Cluster) -> None:
+    async with Cluster(store=store) as c:
         told: list[Notice] = []
         c.broker.notices.subscribe(told.append)
         first = await c.lease(1, until=30)
@@ -200,13 +171,10 @@ def test_a_store_that_fails_stops_the_actor_until_it_is_back() -> None:
         assert c.state(first) == ("active", "ticketed", "active")
         assert c.state(second) == ("active", "ticketed", "active")
 
-    play(story, store=store)
 
-
-def test_two_copies_of_an_actor_cannot_both_act() -> None:
+async def test_two_copies_of_an_actor_cannot_both_act() -> None:
     """The one that was there first is fenced at its next commit, and ends."""
-
-    async def story(c: Cluster) -> None:
+    async with Cluster() as c:
         await c.lease(1, until=30)
         old = c.broker
         with pytest.raises(Busy):
@@ -222,13 +190,10 @@ def test_two_copies_of_an_actor_cannot_both_act() -> None:
             await old.over()
         assert c.disks[BROKER].records == before
 
-    play(story)
 
-
-def test_the_scalpel_starts_the_work_of_one_machine_again() -> None:
+async def test_the_scalpel_starts_the_work_of_one_machine_again() -> None:
     """Paper, section 4.2: a recovery event for one machine; it is harmless, and ends a wait for a lost answer."""
-
-    async def story(c: Cluster) -> None:
+    async with Cluster() as c:
         lease = await c.lease(2, until=30)
         acts = c.handler.world.units["unit-0"].history.copy()
         await c.site.recover(lease, "authority")
@@ -248,11 +213,9 @@ def test_the_scalpel_starts_the_work_of_one_machine_again() -> None:
         await c.settle()
         assert c.state(waiting.lease) == ("active", "ticketed", "active")
 
-    play(story)
 
-
-def test_a_forced_close_is_legal_in_every_state() -> None:
-    async def story(c: Cluster) -> None:
+async def test_a_forced_close_is_legal_in_every_state() -> None:
+    async with Cluster() as c:
         for ticks in range(6):
             lease = await c.lease(1, until=c.clock.now() + 30)
             await c.advance(ticks)
@@ -262,11 +225,9 @@ def test_a_forced_close_is_legal_in_every_state() -> None:
             assert c.state(lease) == ("closed", "closed", "closed")
         assert up(c) == set()
 
-    play(story)
 
-
-def test_a_lease_that_is_over_is_forgotten_and_its_first_message_creates_nothing() -> None:
-    async def story(c: Cluster) -> None:
+async def test_a_lease_that_is_over_is_forgotten_and_its_first_message_creates_nothing() -> None:
+    async with Cluster(options=ActorOptions(seed=0, retire_after=20)) as c:
         parcels: list[bytes] = []
         carry = c.network.carry
 
@@ -289,11 +250,10 @@ def test_a_lease_that_is_over_is_forgotten_and_its_first_message_creates_nothing
         assert c.state(lease) == (None, None, None)
         assert not any(key.lease == lease for key in c.broker.table.instances)
 
-    play(story, options=ActorOptions(seed=0, retire_after=20))
 
+async def test_a_subscriber_may_consume_a_message_and_its_errors_are_masked() -> None:
+    async with Cluster() as c:
 
-def test_a_subscriber_may_consume_a_message_and_its_errors_are_masked() -> None:
-    async def story(c: Cluster) -> None:
         def consume(notice: Notice) -> None:
             if notice.kind is Kind.SEND and notice.name == "redeem" and len(seen) < 1:
                 seen.append(notice)
@@ -309,11 +269,10 @@ def test_a_subscriber_may_consume_a_message_and_its_errors_are_masked() -> None:
         await c.settle()
         assert c.state(lease) == ("active", "ticketed", "active")
 
-    play(story)
 
+async def test_nothing_catches_a_crash() -> None:
+    async with Cluster() as c:
 
-def test_nothing_catches_a_crash() -> None:
-    async def story(c: Cluster) -> None:
         def crash(notice: Notice) -> None:
             if notice.kind is Kind.COMMITTED:
                 raise SimulatedCrash
@@ -333,13 +292,12 @@ def test_nothing_catches_a_crash() -> None:
             await c.settle()
         assert c.state(lease) == ("active", "ticketed", "active")
 
-    play(story)
 
-
-def test_a_handler_that_fails_is_tried_again_and_then_its_unit_is_not_given_out() -> None:
+async def test_a_handler_that_fails_is_tried_again_and_then_its_unit_is_not_given_out() -> None:
     """Bounded retries, then quarantine; never a return to the pool."""
-
-    async def story(c: Cluster) -> None:
+    world = SimulatedUnits(fails=lambda action, chance: action.verb == "teardown" and action.unit == "unit-0")
+    options = ActorOptions(seed=0, retry=RetryPolicy(tries=2, pause=0.0))
+    async with Cluster(handler=SimulatedHandler(world), options=options, settings={"handler_limit": 5}) as c:
         lease = await c.lease(1, until=10)
         assert c.state(lease) == ("active", "ticketed", "active")
         await c.advance(14)
@@ -354,15 +312,12 @@ def test_a_handler_that_fails_is_tried_again_and_then_its_unit_is_not_given_out(
         second = await c.lease(4, until=60)
         assert c.state(second)[2] != "active"
 
-    world = SimulatedUnits(fails=lambda action, chance: action.verb == "teardown" and action.unit == "unit-0")
-    options = ActorOptions(seed=0, retry=RetryPolicy(tries=2, pause=0.0))
-    play(story, handler=SimulatedHandler(world), options=options, settings={"handler_limit": 5})
 
-
-def test_a_unit_in_quarantine_is_remembered_longer_than_its_lease() -> None:
+async def test_a_unit_in_quarantine_is_remembered_longer_than_its_lease() -> None:
     """After the lease is forgotten and the site has restarted, the unit is still not given out."""
-
-    async def story(c: Cluster) -> None:
+    world = SimulatedUnits(fails=lambda action, chance: action.verb == "teardown" and action.unit == "unit-0")
+    options = ActorOptions(seed=0, retire_after=5, retry=RetryPolicy(tries=1))
+    async with Cluster(handler=SimulatedHandler(world), options=options, settings={"handler_limit": 5}) as c:
         lease = await c.lease(1, until=8, term=8)
         await c.advance(12)
         for _ in range(20):
@@ -376,15 +331,10 @@ def test_a_unit_in_quarantine_is_remembered_longer_than_its_lease() -> None:
         assert c.state(three) == ("active", "ticketed", "active")
         assert up(c) - {"unit-0"} == {"unit-1", "unit-2", "unit-3"}
 
-    world = SimulatedUnits(fails=lambda action, chance: action.verb == "teardown" and action.unit == "unit-0")
-    options = ActorOptions(seed=0, retire_after=5, retry=RetryPolicy(tries=1))
-    play(story, handler=SimulatedHandler(world), options=options, settings={"handler_limit": 5})
 
-
-def test_leases_side_by_side_do_not_hold_each_other_s_units() -> None:
+async def test_leases_side_by_side_do_not_hold_each_other_s_units() -> None:
     """What one lease gives back is there for the next, while a third goes on."""
-
-    async def story(c: Cluster) -> None:
+    async with Cluster() as c:
         long = await c.lease(1, until=200, term=50)
         for _ in range(4):
             now = c.clock.now()
@@ -395,15 +345,13 @@ def test_leases_side_by_side_do_not_hold_each_other_s_units() -> None:
         assert c.state(long) == ("active", "ticketed", "active")
         assert len(up(c)) == 1
 
-    play(story)
-
 
 @pytest.mark.parametrize("call", ["begin", "changed", "tick"])
 @pytest.mark.parametrize("name", [TENANT, BROKER, SITE])
-def test_a_policy_that_fails_decides_nothing_and_harms_nobody(
+async def test_a_policy_that_fails_decides_nothing_and_harms_nobody(
     name: str, call: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(c: Cluster) -> None:
+    async with Cluster() as c:
         actor = c.actors[name]
         (policy,) = actor.environment.policies.values()
         right = getattr(policy, call)
@@ -423,11 +371,9 @@ def test_a_policy_that_fails_decides_nothing_and_harms_nobody(
         await c.advance(3)
         assert c.state(lease) == ("active", "ticketed", "active")
 
-    play(story)
 
-
-def test_a_client_s_word_that_the_policy_refuses_changes_nothing() -> None:
-    async def story(c: Cluster) -> None:
+async def test_a_client_s_word_that_the_policy_refuses_changes_nothing() -> None:
+    async with Cluster() as c:
         with pytest.raises(ActorError, match="nothing is wanted of lease 'tenant:9'"):
             await c.tenant.command("service_manager", "prolong", "tenant:9", 9)
         assert c.tenant.running
@@ -435,11 +381,9 @@ def test_a_client_s_word_that_the_policy_refuses_changes_nothing() -> None:
         lease = await c.lease(1, until=20)
         assert c.state(lease)[0] == "active"
 
-    play(story)
 
-
-def test_a_new_lease_has_a_name_that_none_had() -> None:
-    async def story(c: Cluster) -> None:
+async def test_a_new_lease_has_a_name_that_none_had() -> None:
+    async with Cluster(options=ActorOptions(seed=0, retire_after=5)) as c:
         for number in (1, 2, 7):
             await c.lease(1, until=5, term=5, name=f"tenant:{number}")
         assert [c.tenant.table.new_name("tenant") for _ in range(5)] == [f"tenant:{n}" for n in (3, 4, 5, 6, 8)]
@@ -450,13 +394,10 @@ def test_a_new_lease_has_a_name_that_none_had() -> None:
         assert [c.tenant.table.new_name("tenant") for _ in range(5)] == [f"tenant:{n}" for n in (3, 4, 5, 6, 8)]
         assert c.tenant.table.new_name("other") == "other:1"
 
-    play(story, options=ActorOptions(seed=0, retire_after=5))
 
-
-def test_an_inventory_that_records_do_not_know_is_refused() -> None:
+async def test_an_inventory_that_records_do_not_know_is_refused() -> None:
     """Records say numbers: a unit that came before the others would get their leases."""
-
-    async def story(c: Cluster) -> None:
+    async with Cluster() as c:
         lease = await c.lease(1, until=50)
         right = c.inventory
         await c.kill(SITE)
@@ -469,13 +410,10 @@ def test_an_inventory_that_records_do_not_know_is_refused() -> None:
         await c.advance(2)
         assert c.state(lease) == ("active", "ticketed", "active")
 
-    play(story)
 
-
-def test_peers_with_other_constants_do_not_talk_until_they_agree() -> None:
+async def test_peers_with_other_constants_do_not_talk_until_they_agree() -> None:
     """What one refuses for that is said again, so that an upgrade needs no order of starts."""
-
-    async def story(c: Cluster) -> None:
+    async with Cluster(options=ActorOptions(seed=0, backoff=Backoff(first=0.01, longest=0.05))) as c:
         right = c.program
         await c.kill(BROKER)
         c.program = compile_system(load("lease", {"max_units": 4, "handler_limit": 7}))
@@ -491,13 +429,10 @@ def test_peers_with_other_constants_do_not_talk_until_they_agree() -> None:
             await c.settle()
         assert c.state(lease) == ("active", "ticketed", "active")
 
-    play(story, options=ActorOptions(seed=0, backoff=Backoff(first=0.01, longest=0.05)))
 
-
-def test_nothing_is_left_of_leases_that_are_forgotten() -> None:
+async def test_nothing_is_left_of_leases_that_are_forgotten() -> None:
     """What an actor has in memory is bounded by the leases that it holds, not by those that it ever held."""
-
-    async def story(c: Cluster) -> None:
+    async with Cluster(options=ActorOptions(seed=0, retire_after=5)) as c:
         for _ in range(12):
             await c.lease(2, until=c.clock.now() + 5, term=5)
             await c.advance(20)
@@ -509,13 +444,10 @@ def test_nothing_is_left_of_leases_that_are_forgotten() -> None:
             assert len(actor.table.pruned) == 1
             assert not [word for word in actor.table.metadata if word.startswith("wish of ")]
 
-    play(story, options=ActorOptions(seed=0, retire_after=5))
 
-
-def test_an_empty_store_in_place_of_the_right_one_is_not_taken() -> None:
+async def test_an_empty_store_in_place_of_the_right_one_is_not_taken() -> None:
     """Who went on with it would have forgotten all leases, and lend their units again."""
-
-    async def story(c: Cluster) -> None:
+    async with Cluster() as c:
         await c.lease(2, until=50)
         c.site.recovery.epoch += 7  # as if the disk had been of an older time
         with pytest.raises(Older, match="it is an older copy, or another store"):
@@ -524,13 +456,10 @@ def test_an_empty_store_in_place_of_the_right_one_is_not_taken() -> None:
         with pytest.raises(Older):
             await c.site.recovery.acquire_store()
 
-    play(story)
 
-
-def test_trust_that_is_taken_away_and_given_back_is_made_up_for() -> None:
+async def test_trust_that_is_taken_away_and_given_back_is_made_up_for() -> None:
     """An operator's mistake costs nobody a lease: what was not believed is said again."""
-
-    async def story(c: Cluster) -> None:
+    async with Cluster(options=ActorOptions(seed=0, backoff=Backoff(first=0.01, longest=0.05))) as c:
         whole = c.broker.identity.trust
         c.broker.identity.trust = remove(whole, TENANT)
         lease = await c.lease(1, until=50)
@@ -550,22 +479,18 @@ def test_trust_that_is_taken_away_and_given_back_is_made_up_for() -> None:
         await c.settle()
         assert c.broker.running
 
-    play(story, options=ActorOptions(seed=0, backoff=Backoff(first=0.01, longest=0.05)))
-
 
 @pytest.mark.parametrize("number", [2**63, 2**70])
-def test_a_number_that_no_store_can_hold_is_refused(number: int) -> None:
-    async def story(c: Cluster) -> None:
+async def test_a_number_that_no_store_can_hold_is_refused(number: int) -> None:
+    async with Cluster() as c:
         with pytest.raises(ActorError, match="more than 64 bits"):
             await c.tenant.begin("tenant:1", "service_manager", "demand", demand(1, number), c.tenant.environment.peers)
         assert c.tenant.running
         lease = await c.lease(1, until=20)
         assert c.state(lease)[0] == "active"
 
-    play(story)
 
-
-def test_a_wish_whose_commit_failed_was_never_made() -> None:
+async def test_a_wish_whose_commit_failed_was_never_made() -> None:
     stores: dict[str, _Failing] = {}
     disks = {name: Disk() for name in (TENANT, BROKER, SITE)}
 
@@ -573,7 +498,7 @@ def test_a_wish_whose_commit_failed_was_never_made() -> None:
         stores[name] = _Failing(disks[name])
         return stores[name]
 
-    async def story(c: Cluster) -> None:
+    async with Cluster(store=store) as c:
         stores[TENANT].full = True
         with pytest.raises(ActorError, match="the disk is full"):
             await c.tenant.command("service_manager", "demand", "tenant:1", 1, 500, 10)
@@ -585,11 +510,9 @@ def test_a_wish_whose_commit_failed_was_never_made() -> None:
         assert c.state("tenant:1") == (None, None, None)
         assert c.wish("tenant:1") is None
 
-    play(story, store=store)
 
-
-def test_a_graceful_stop_does_what_was_accepted_and_keeps_nobody_waiting() -> None:
-    async def story(c: Cluster) -> None:
+async def test_a_graceful_stop_does_what_was_accepted_and_keeps_nobody_waiting() -> None:
+    async with Cluster() as c:
         done: list[int] = []
         words = [c.tenant.read(lambda n=n: done.append(n)) for n in range(3000)]  # type: ignore[misc]
         await c.tenant.stop()
@@ -599,13 +522,11 @@ def test_a_graceful_stop_does_what_was_accepted_and_keeps_nobody_waiting() -> No
             await c.tenant.read()
         await c.start(TENANT)
 
-    play(story)
 
-
-def test_a_subscriber_may_alter_what_is_sent_and_what_is_received() -> None:
+async def test_a_subscriber_may_alter_what_is_sent_and_what_is_received() -> None:
     """Paper, section 5.1."""
+    async with Cluster() as c:
 
-    async def story(c: Cluster) -> None:
         def fewer(notice: Notice) -> Notice | None:
             if notice.kind is Kind.SEND and notice.name == "ticket":
                 return replace(notice, data={**notice.data, "fields": {**notice.data["fields"], "units": 2}})
@@ -623,11 +544,9 @@ def test_a_subscriber_may_alter_what_is_sent_and_what_is_received() -> None:
         assert held.core.view(held.record)["units"] == 2
         assert held.core.view(held.record)["term_end"] == 7
 
-    play(story)
 
-
-def test_a_consumed_commit_is_one_that_failed() -> None:
-    async def story(c: Cluster) -> None:
+async def test_a_consumed_commit_is_one_that_failed() -> None:
+    async with Cluster(options=ActorOptions(seed=0, reopen_pause=0.01, backoff=Backoff(first=0.01, longest=0.05))) as c:
         left = [1]
 
         def once(notice: Notice) -> None:
@@ -643,13 +562,10 @@ def test_a_consumed_commit_is_one_that_failed() -> None:
         assert c.broker.epoch > 1
         assert c.state(lease) == ("active", "ticketed", "active")
 
-    play(story, options=ActorOptions(seed=0, reopen_pause=0.01, backoff=Backoff(first=0.01, longest=0.05)))
 
-
-def test_a_refused_message_tells_nothing_of_its_sender() -> None:
+async def test_a_refused_message_tells_nothing_of_its_sender() -> None:
     """A signed message for a machine that is not there must not raise the incarnation that its sender is held to."""
-
-    async def story(c: Cluster) -> None:
+    async with Cluster() as c:
         await c.lease(1, until=50)
         before = dict(c.broker.table.metadata)
         envelope = Envelope(
@@ -661,5 +577,3 @@ def test_a_refused_message_tells_nothing_of_its_sender() -> None:
         body = seal(envelope, c.tenant.identity.key)
         assert (await c.broker.receive(body)).answer is Delivery.REFUSED
         assert c.broker.table.metadata == before
-
-    play(story)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -29,11 +28,11 @@ from leasehold.impl.events.event import (
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Batch, RecordKey, StoreError
 from tests.impl.actor.alone import GatedHandler, alone, program_of
-from tests.impl.virtual import virtual
 from tests.systems import files_of
 
 FILES = files_of("impl/actor/systems/tower")
 RUN = RecordKey("own:1", "ringer")
+EVENTS = EventSettings()
 
 
 class WallClock(HandClock):
@@ -46,7 +45,7 @@ class WallClock(HandClock):
 class Tower:
     """One actor after another on one disk."""
 
-    def __init__(self, program: Program, settings: EventSettings | None) -> None:
+    def __init__(self, program: Program, settings: EventSettings | None = EVENTS) -> None:
         self.program, self.settings, self.disk, self.clock = program, settings, Disk(), WallClock()
         self.handler = GatedHandler()
         self.handler.gate.set()
@@ -89,27 +88,15 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
     return program_of(tmp_path_factory.mktemp("bell"), FILES)
 
 
-def told(
-    program: Program,
-    story: Callable[[Tower], Awaitable[None]],
-    settings: EventSettings | None = EventSettings(),  # noqa: B008 - it is frozen
-) -> Tower:
-    tower = Tower(program, settings)
-    virtual(story(tower))
-    return tower
-
-
-def test_each_step_is_an_event_and_a_stop_seals_them(program: Program) -> None:
-    async def story(t: Tower) -> None:
-        await t.start()
-        assert t.disk.events == {}  # nothing has happened yet
-        await t.ring({"key": "C"})
-        await t.actor.stop()
-
-    tower = told(program, story)
-    assert tower.kinds == ["Recovered", "Step", "Step", "Seal"]
-    assert tower.verified().sealed == 4
-    began, swung = (event.step for event in tower.events if isinstance(event, StepEvent))
+async def test_each_step_is_an_event_and_a_stop_seals_them(program: Program) -> None:
+    t = Tower(program)
+    await t.start()
+    assert t.disk.events == {}  # nothing has happened yet
+    await t.ring({"key": "C"})
+    await t.actor.stop()
+    assert t.kinds == ["Recovered", "Step", "Step", "Seal"]
+    assert t.verified().sealed == 4
+    began, swung = (event.step for event in t.events if isinstance(event, StepEvent))
     assert (began.cause, began.event, began.fields, began.source) == ("client", "ring", {"note": {"key": "C"}}, "still")
     assert (began.record.state, began.record.data, began.record.epoch) == (
         "ringing",
@@ -120,52 +107,47 @@ def test_each_step_is_an_event_and_a_stop_seals_them(program: Program) -> None:
     assert (swung.cause, swung.event, swung.transition) == ("handler", "swung", "ringer/ringing#swung")
     assert swung.answers is not None
     assert (swung.answers.epoch, swung.answers.well) == (1, True)
-    assert [event.commit for event in tower.events] == [1, 1, 2, 3]
+    assert [event.commit for event in t.events] == [1, 1, 2, 3]
 
 
-def test_an_opaque_value_that_is_large_stands_there_by_its_digest(program: Program) -> None:
-    async def story(t: Tower) -> None:
-        await t.start()
-        await t.ring("x" * 5000)
-        await t.actor.stop()
-
-    tower = told(program, story)
-    note = next(event.step.record.data["note"] for event in tower.events if isinstance(event, StepEvent))
+async def test_an_opaque_value_that_is_large_stands_there_by_its_digest(program: Program) -> None:
+    t = Tower(program)
+    await t.start()
+    await t.ring("x" * 5000)
+    await t.actor.stop()
+    note = next(event.step.record.data["note"] for event in t.events if isinstance(event, StepEvent))
     assert note == {"sha256": note["sha256"], "bytes": 5002}
-    assert max(map(len, tower.disk.events.values())) < 1000
+    assert max(map(len, t.disk.events.values())) < 1000
 
 
-def test_a_restart_goes_on_with_the_chain(program: Program) -> None:
-    async def story(t: Tower) -> None:
-        for epoch in (1, 2, 3):
-            await t.start()
-            await t.ring()
-            assert t.events[-1].epoch == epoch
-            await t.crash()
-
-    tower = told(program, story)
-    assert tower.kinds == ["Recovered", "Step", "Step"] * 3
-    recovered = [event for event in tower.events if isinstance(event, RecoveredEvent)]
+async def test_a_restart_goes_on_with_the_chain(program: Program) -> None:
+    t = Tower(program)
+    for epoch in (1, 2, 3):
+        await t.start()
+        await t.ring()
+        assert t.events[-1].epoch == epoch
+        await t.crash()
+    assert t.kinds == ["Recovered", "Step", "Step"] * 3
+    recovered = [event for event in t.events if isinstance(event, RecoveredEvent)]
     assert [event.machines for event in recovered] == [0, 1, 1]
     for event in recovered[1:]:  # what it has is what the last event has left
-        assert isinstance(last := tower.events[event.position - 2], StepEvent)
+        assert isinstance(last := t.events[event.position - 2], StepEvent)
         assert event.records == {last.step.lease: {last.step.machine: record_digest(last.step.record)}}
-    assert tower.verified().last == 9
+    assert t.verified().last == 9
 
 
 @pytest.mark.parametrize(("most", "told_of"), [(0, 0), (1, 1)])
-def test_of_too_many_machines_a_restart_tells_no_digests(
+async def test_of_too_many_machines_a_restart_tells_no_digests(
     program: Program, monkeypatch: pytest.MonkeyPatch, most: int, told_of: int
 ) -> None:
-    async def story(t: Tower) -> None:
-        await t.start()
-        await t.ring()
-        await t.crash()
-        await t.start()
-        await t.ring()
-
     monkeypatch.setattr(chronicle, "MOST_DIGESTS", most)
-    (_, recovered) = (event for event in told(program, story).events if isinstance(event, RecoveredEvent))
+    t = Tower(program)
+    await t.start()
+    await t.ring()
+    await t.crash()
+    await t.start()
+    await t.ring()
+    (_, recovered) = (event for event in t.events if isinstance(event, RecoveredEvent))
     assert (recovered.machines, len(recovered.records)) == (1, told_of)
 
 
@@ -186,210 +168,189 @@ class FailsAt(MemoryStore):
 
 @pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize("at", range(1, 7))
-def test_a_failed_commit_loses_no_event_and_adds_none(program: Program, at: int, kept: bool) -> None:
-    async def story(t: Tower) -> None:
-        await t.start(FailsAt(t.disk, {at: kept}))
-        for _ in range(4):
-            try:
-                await t.ring()
-            except ActorError:
-                await asyncio.sleep(5)
-        await t.actor.stop()
-
-    tower = told(program, story)
-    assert tower.verified().last == len(tower.events)
-    steps = [event.step for event in tower.events if isinstance(event, StepEvent)]
+async def test_a_failed_commit_loses_no_event_and_adds_none(program: Program, at: int, kept: bool) -> None:
+    t = Tower(program)
+    await t.start(FailsAt(t.disk, {at: kept}))
+    for _ in range(4):
+        try:
+            await t.ring()
+        except ActorError:
+            await asyncio.sleep(5)
+    await t.actor.stop()
+    assert t.verified().last == len(t.events)
+    steps = [event.step for event in t.events if isinstance(event, StepEvent)]
     assert [step.source for step in steps] == ["still", "ringing"] * (len(steps) // 2)
     assert [step.record.epoch for step in steps] == [*range(1, len(steps) + 1)]
-    assert tower.actor.table.instances[RUN].state_epoch == len(steps) >= 6
+    assert t.actor.table.instances[RUN].state_epoch == len(steps) >= 6
 
 
-def test_seals_come_after_many_events_and_when_an_actor_is_quiet(program: Program) -> None:
-    async def story(t: Tower) -> None:
-        await t.start()
-        for _ in range(5):
-            await t.ring()
-        assert [event.position for event in t.events if isinstance(event, SealEvent)] == [5, 10]  # each after 4 others
-        await t.clock.advance(2)
-        assert t.kinds[-1] == "Step"
-        await t.clock.advance(1)
-        assert (t.kinds[-1], t.verified().sealed) == ("Seal", 14)
-        commits = t.actor.counts["commits"]
-        await t.clock.advance(20)
-        assert t.actor.counts["commits"] == commits  # there is nothing to seal
-        await t.actor.put(SealEvents("asked"))
-        assert t.actor.counts["commits"] == commits
+async def test_seals_come_after_many_events_and_when_an_actor_is_quiet(program: Program) -> None:
+    t = Tower(program, EventSettings(seal_events=4, seal_seconds=3))
+    await t.start()
+    for _ in range(5):
         await t.ring()
-        await t.actor.put(SealEvents("asked"))
-        assert isinstance(last := t.events[-1], SealEvent)
-        assert last.why == "asked"
+    assert [event.position for event in t.events if isinstance(event, SealEvent)] == [5, 10]  # each after 4 others
+    await t.clock.advance(2)
+    assert t.kinds[-1] == "Step"
+    await t.clock.advance(1)
+    assert (t.kinds[-1], t.verified().sealed) == ("Seal", 14)
+    commits = t.actor.counts["commits"]
+    await t.clock.advance(20)
+    assert t.actor.counts["commits"] == commits  # there is nothing to seal
+    await t.actor.put(SealEvents("asked"))
+    assert t.actor.counts["commits"] == commits
+    await t.ring()
+    await t.actor.put(SealEvents("asked"))
+    assert isinstance(last := t.events[-1], SealEvent)
+    assert last.why == "asked"
 
-    told(program, story, EventSettings(seal_events=4, seal_seconds=3))
 
-
-def test_what_breaks_a_contract_is_an_event_of_the_next_commit(program: Program) -> None:
-    async def story(t: Tower) -> None:
-        await t.start()
-        await t.ring()
-        commits = t.actor.counts["commits"]
-        for _ in range(200):
-            with pytest.raises(ActorError, match="it breaks the contract"):
-                await t.actor.tell(*RUN, "crack")
-        t.actor.put_quietly(Observe(RUN, "crack", 2))
-        await asyncio.sleep(1)
-        assert t.actor.counts["commits"] == commits
-        await t.ring()
-
-    tower = told(program, story)
-    refusals = [event for event in tower.events if isinstance(event, RefusedEvent)]
+async def test_what_breaks_a_contract_is_an_event_of_the_next_commit(program: Program) -> None:
+    t = Tower(program)
+    await t.start()
+    await t.ring()
+    commits = t.actor.counts["commits"]
+    for _ in range(200):
+        with pytest.raises(ActorError, match="it breaks the contract"):
+            await t.actor.tell(*RUN, "crack")
+    t.actor.put_quietly(Observe(RUN, "crack", 2))
+    await asyncio.sleep(1)
+    assert t.actor.counts["commits"] == commits
+    await t.ring()
+    refusals = [event for event in t.events if isinstance(event, RefusedEvent)]
     assert len(refusals) == 100  # the others are counted alone
-    assert tower.actor.counts["refusals without events"] == 101
+    assert t.actor.counts["refusals without events"] == 101
     first = refusals[0]
     assert (first.lease, first.machine, first.event, first.cause) == (*RUN, "crack", "client")
     text = "it breaks the contract `crack`: a bell cracks only when it has rung for long (ringer.rings >= 5)"
     assert first.reason == text
 
 
-def test_refusals_of_a_quiet_actor_are_written_at_a_tick(program: Program) -> None:
-    async def story(t: Tower) -> None:
-        await t.start()
-        await t.ring()
-        await t.clock.advance(5)
-        with pytest.raises(ActorError):
-            await t.actor.tell(*RUN, "crack")
-        await t.clock.advance(9)
-        assert t.kinds[-2:] == ["Refused", "Seal"]
-
-    told(program, story)
+async def test_refusals_of_a_quiet_actor_are_written_at_a_tick(program: Program) -> None:
+    t = Tower(program)
+    await t.start()
+    await t.ring()
+    await t.clock.advance(5)
+    with pytest.raises(ActorError):
+        await t.actor.tell(*RUN, "crack")
+    await t.clock.advance(9)
+    assert t.kinds[-2:] == ["Refused", "Seal"]
 
 
 KEEP = EventSettings(keep=20, most=40, seal_events=1000, seal_seconds=1000)
 
 
-def test_the_oldest_events_are_dropped_and_what_is_left_verifies(program: Program) -> None:
-    async def story(t: Tower) -> None:
-        await t.start()
-        for _ in range(40):
-            await t.ring()
-            assert len(t.disk.events) <= 24
-        assert t.verified().first > 1
-        await t.crash()
-        await t.start()
-        await t.ring()
-        assert t.verified().last - t.verified().first < 24
-        assert min(t.disk.events) == t.actor.chronicle.first
-
-    tower = told(program, story, KEEP)
-    assert "Pruned" in tower.kinds
-    assert tower.kinds[tower.kinds.index("Pruned") + 1] == "Seal"
-
-
-def test_what_a_follower_has_not_acknowledged_is_kept_up_to_a_bound(
-    program: Program, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def story(t: Tower) -> None:
-        await t.start()
-        await t.ring()
-        await t.actor.put(Follow("verifier", 1))
-        for _ in range(15):
-            await t.ring()
-        assert min(t.disk.events) == 1  # less than a chunk could go
-        await t.actor.put(Follow("verifier", 12))
-        await t.ring()
-        assert min(t.disk.events) == 13
-        await t.crash()
-        await t.start()  # followers are remembered
-        assert t.actor.chronicle.followers() == followers_of(t.disk.metadata) == {"verifier": 12}
-        for _ in range(20):
-            await t.ring()
-            assert len(t.disk.events) <= 43
-        assert t.actor.counts["followers overtaken"] > 0
-        assert any(getattr(event, "overtaken", ()) == ("verifier",) for event in t.events)
-        assert "which these followers have not read: verifier" in caplog.text
-        await t.actor.put(Follow("verifier", None))
+async def test_the_oldest_events_are_dropped_and_what_is_left_verifies(program: Program) -> None:
+    t = Tower(program, KEEP)
+    await t.start()
+    for _ in range(40):
         await t.ring()
         assert len(t.disk.events) <= 24
-        assert t.verified()
-        assert followers_of(t.disk.metadata) == {}
+    assert t.verified().first > 1
+    await t.crash()
+    await t.start()
+    await t.ring()
+    assert t.verified().last - t.verified().first < 24
+    assert min(t.disk.events) == t.actor.chronicle.first
+    assert "Pruned" in t.kinds
+    assert t.kinds[t.kinds.index("Pruned") + 1] == "Seal"
 
-    with caplog.at_level(logging.ERROR):
-        told(program, story, KEEP)
 
-
-def test_a_follower_acknowledges_what_is_there_and_never_less(program: Program) -> None:
-    async def story(t: Tower) -> None:
-        await t.start()
+async def test_what_a_follower_has_not_acknowledged_is_kept_up_to_a_bound(
+    program: Program, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.ERROR)
+    t = Tower(program, KEEP)
+    await t.start()
+    await t.ring()
+    await t.actor.put(Follow("verifier", 1))
+    for _ in range(15):
         await t.ring()
-        await t.actor.put(Follow("one", 3))
-        await t.actor.put(Follow("one", 1))
-        assert t.actor.chronicle.followers() == {"one": 3}
-        with pytest.raises(ActorError, match="event 4 has not been written yet: the last one is 3"):
-            await t.actor.put(Follow("one", 4))
-        with pytest.raises(ActorError, match="no follower 'two' is known here"):
-            await t.actor.put(Follow("two", None))
-        for n in range(99):
-            await t.actor.put(Follow(f"f{n}", 0))
-        with pytest.raises(ActorError, match="100 followers are the most"):
-            await t.actor.put(Follow("two", 1))
+    assert min(t.disk.events) == 1  # less than a chunk could go
+    await t.actor.put(Follow("verifier", 12))
+    await t.ring()
+    assert min(t.disk.events) == 13
+    await t.crash()
+    await t.start()  # followers are remembered
+    assert t.actor.chronicle.followers() == followers_of(t.disk.metadata) == {"verifier": 12}
+    for _ in range(20):
+        await t.ring()
+        assert len(t.disk.events) <= 43
+    assert t.actor.counts["followers overtaken"] > 0
+    assert any(getattr(event, "overtaken", ()) == ("verifier",) for event in t.events)
+    assert "which these followers have not read: verifier" in caplog.text
+    await t.actor.put(Follow("verifier", None))
+    await t.ring()
+    assert len(t.disk.events) <= 24
+    assert t.verified()
+    assert followers_of(t.disk.metadata) == {}
 
-    told(program, story)
+
+async def test_a_follower_acknowledges_what_is_there_and_never_less(program: Program) -> None:
+    t = Tower(program)
+    await t.start()
+    await t.ring()
+    await t.actor.put(Follow("one", 3))
+    await t.actor.put(Follow("one", 1))
+    assert t.actor.chronicle.followers() == {"one": 3}
+    with pytest.raises(ActorError, match="event 4 has not been written yet: the last one is 3"):
+        await t.actor.put(Follow("one", 4))
+    with pytest.raises(ActorError, match="no follower 'two' is known here"):
+        await t.actor.put(Follow("two", None))
+    for n in range(99):
+        await t.actor.put(Follow(f"f{n}", 0))
+    with pytest.raises(ActorError, match="100 followers are the most"):
+        await t.actor.put(Follow("two", 1))
 
 
-def test_events_may_be_off_and_on_again(program: Program) -> None:
+async def test_events_may_be_off_and_on_again(program: Program) -> None:
     """The chain says how many commits it knows nothing of, and begins anew with the records that are there."""
-
-    async def story(t: Tower) -> None:
-        settings = t.settings
-        for on in (True, False, True):
-            t.settings = settings if on else None
-            await t.start()
-            await t.ring()
-            if not on:
-                with pytest.raises(ActorError, match="writes no events"):
-                    await t.actor.put(Follow("one", 1))
-                await t.clock.advance(9)
-            await t.crash()
-
-    tower = told(program, story)
-    assert tower.kinds == ["Recovered", "Step", "Step", "Recovered", "Found", "Step", "Step"]
-    assert isinstance(again := tower.events[3], RecoveredEvent)
+    t = Tower(program)
+    settings = t.settings
+    for on in (True, False, True):
+        t.settings = settings if on else None
+        await t.start()
+        await t.ring()
+        if not on:
+            with pytest.raises(ActorError, match="writes no events"):
+                await t.actor.put(Follow("one", 1))
+            await t.clock.advance(9)
+        await t.crash()
+    assert t.kinds == ["Recovered", "Step", "Step", "Recovered", "Found", "Step", "Step"]
+    assert isinstance(again := t.events[3], RecoveredEvent)
     assert again.unrecorded == 2
-    assert tower.verified().last == 7
+    assert t.verified().last == 7
 
 
-def test_a_store_without_events_begins_its_chain_with_its_records(program: Program) -> None:
-    async def story(t: Tower) -> None:
-        settings, t.settings = t.settings, None
-        await t.start()
-        await t.ring()
-        await t.crash()
-        t.settings = settings
-        await t.start()
-        assert t.kinds == ["Recovered", "Found"]  # before any work
-
-    told(program, story)
+async def test_a_store_without_events_begins_its_chain_with_its_records(program: Program) -> None:
+    t = Tower(program)
+    settings, t.settings = t.settings, None
+    await t.start()
+    await t.ring()
+    await t.crash()
+    t.settings = settings
+    await t.start()
+    assert t.kinds == ["Recovered", "Found"]  # before any work
 
 
-def test_a_store_whose_events_are_not_those_that_were_committed_is_refused(program: Program) -> None:
-    async def story(t: Tower) -> None:
-        await t.start()
-        await t.ring()
-        await t.crash()
-        events, head = dict(t.disk.events), t.disk.metadata[HEAD]
-        for damaged, words in (
-            ({1: events[1], 2: events[2]}, "end at 2, and were committed up to 3"),
-            ({**events, 3: events[2]}, "have another one at 3"),
-            ({**events, 4: events[3]}, "end at 4, and were committed up to 3"),
-            ({}, "end at 0, and were committed up to 3"),
-        ):
-            t.disk.events = damaged
-            with pytest.raises(StoreError, match=f"the events in the store {words}.*; put a whole copy"):
-                await t.start()
-        t.disk.events = events
-        t.disk.metadata[HEAD] = b"nonsense"
-        with pytest.raises(StoreError, match="the store's metadata are damaged"):
+async def test_a_store_whose_events_are_not_those_that_were_committed_is_refused(program: Program) -> None:
+    t = Tower(program)
+    await t.start()
+    await t.ring()
+    await t.crash()
+    events, head = dict(t.disk.events), t.disk.metadata[HEAD]
+    for damaged, words in (
+        ({1: events[1], 2: events[2]}, "end at 2, and were committed up to 3"),
+        ({**events, 3: events[2]}, "have another one at 3"),
+        ({**events, 4: events[3]}, "end at 4, and were committed up to 3"),
+        ({}, "end at 0, and were committed up to 3"),
+    ):
+        t.disk.events = damaged
+        with pytest.raises(StoreError, match=f"the events in the store {words}.*; put a whole copy"):
             await t.start()
-        t.disk.metadata[HEAD] = head
+    t.disk.events = events
+    t.disk.metadata[HEAD] = b"nonsense"
+    with pytest.raises(StoreError, match="the store's metadata are damaged"):
         await t.start()
-
-    told(program, story)
+    t.disk.metadata[HEAD] = head
+    await t.start()

@@ -25,7 +25,7 @@ from leasehold.impl.events.event import (
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Batch, RecordKey
 from tests.impl.actor.alone import program_of
-from tests.impl.actor.test_chronicle import FILES, RUN, Tower, told
+from tests.impl.actor.test_chronicle import FILES, RUN, Tower
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ async def ring(t: Tower, run: str) -> Any:
     ("keep", "most", "at_once"),
     [(1, 1, 1000), (9, 9, 1000), (10, 12, 1000), (20, 25, 1000), (25, 60, 1000), (45, 50, 1000), (45, 60, 2)],
 )
-def test_a_commit_drops_what_the_rule_says(
+async def test_a_commit_drops_what_the_rule_says(
     program: Program, keep: int, most: int, at_once: int, acknowledged: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every commit of a long life drops up to the position that a direct reading of the rule gives."""
@@ -114,17 +114,14 @@ def test_a_commit_drops_what_the_rule_says(
     monkeypatch.setattr(chronicle, "CHUNK", at_once)
     commits: list[Commit] = []
     overtaken: list[str] = []
-
-    async def story(t: Tower) -> None:
-        store = Ledger(t.disk)
-        await t.start(store)
-        await crowd(t, random.Random(keep + most), 40, acknowledged)
-        commits.extend(store.commits)
-        assert t.actor.counts["followers overtaken"] == sum(
-            len(event.overtaken) for commit in commits for event in commit.events if isinstance(event, PrunedEvent)
-        )
-
-    told(program, story, settings)
+    t = Tower(program, settings)
+    store = Ledger(t.disk)
+    await t.start(store)
+    await crowd(t, random.Random(keep + most), 40, acknowledged)
+    commits.extend(store.commits)
+    assert t.actor.counts["followers overtaken"] == sum(
+        len(event.overtaken) for commit in commits for event in commit.events if isinstance(event, PrunedEvent)
+    )
     for commit in commits:
         until, unread = dropped(commit, settings, at_once)
         assert commit.prune_to == until
@@ -156,31 +153,28 @@ def sealed(commits: list[Commit], starts: list[float], settings: EventSettings, 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("many", "seconds"), [(4, 3.0), (1, 50.0), (12, 2.0), (50, 1.0)])
-def test_a_commit_is_sealed_when_the_rule_says(program: Program, seed: int, many: int, seconds: float) -> None:
+async def test_a_commit_is_sealed_when_the_rule_says(program: Program, seed: int, many: int, seconds: float) -> None:
     """Every commit of several lives ends with the seal that a direct reading gives, and no tick passes one over."""
     settings = EventSettings(seal_events=many, seal_seconds=seconds)
     commits, starts, asked = list[Commit](), list[float](), set[int]()
-
-    async def story(t: Tower) -> None:
-        chance = random.Random(seed)
-        for _ in range(3):
-            starts.append(t.clock.wall())
-            store = Ledger(t.disk)
-            await t.start(store)
-            for _ in range(12):
-                bells = chance.sample(range(1, 4), chance.choice((0, 1, 1, 2)))
-                await asyncio.gather(*(ring(t, f"own:{n}") for n in bells))
-                await asyncio.sleep(1)
-                if chance.random() < 0.2 and t.actor.chronicle.unsealed:
-                    asked.add(len(commits) + len(store.commits))
-                    await t.actor.put(SealEvents("asked"))
-                await t.clock.advance(chance.choice((0, 0, 1, 2)))
-                assert not t.actor.chronicle.unsealed or t.clock.wall() - oldest(t, starts[-1]) < max(seconds, 1)
-            commits.extend(store.commits)
-            await t.crash()
-            await t.clock.advance(2)
-
-    told(program, story, settings)
+    t = Tower(program, settings)
+    chance = random.Random(seed)
+    for _ in range(3):
+        starts.append(t.clock.wall())
+        store = Ledger(t.disk)
+        await t.start(store)
+        for _ in range(12):
+            bells = chance.sample(range(1, 4), chance.choice((0, 1, 1, 2)))
+            await asyncio.gather(*(ring(t, f"own:{n}") for n in bells))
+            await asyncio.sleep(1)
+            if chance.random() < 0.2 and t.actor.chronicle.unsealed:
+                asked.add(len(commits) + len(store.commits))
+                await t.actor.put(SealEvents("asked"))
+            await t.clock.advance(chance.choice((0, 0, 1, 2)))
+            assert not t.actor.chronicle.unsealed or t.clock.wall() - oldest(t, starts[-1]) < max(seconds, 1)
+        commits.extend(store.commits)
+        await t.crash()
+        await t.clock.advance(2)
     kept = [(n, commit) for n, commit in enumerate(commits) if commit.events]
     said = [next((e.why for e in c.events if isinstance(e, SealEvent)), "") for _, c in kept]
     assert said == sealed([c for _, c in kept], starts, settings, {at for at, (n, _) in enumerate(kept) if n in asked})
@@ -194,128 +188,111 @@ def oldest(t: Tower, started: float) -> float:
     return max(started, min(event.time for event in t.events if event.position > after))
 
 
-def test_refusals_come_before_the_steps_after_them(program: Program) -> None:
+async def test_refusals_come_before_the_steps_after_them(program: Program) -> None:
     """Order of what waits for a commit, and each of it is written once."""
-
-    async def story(t: Tower) -> None:
-        await t.start()
-        await t.ring()
-        for _ in range(2):
-            with pytest.raises(ActorError, match="breaks the contract"):
-                await t.actor.tell(*RUN, "crack")
-        await t.ring()
-        await t.ring()
-        assert t.kinds == ["Recovered", "Step", "Step", "Refused", "Refused", *["Step"] * 4]
-
-    told(program, story)
+    t = Tower(program)
+    await t.start()
+    await t.ring()
+    for _ in range(2):
+        with pytest.raises(ActorError, match="breaks the contract"):
+            await t.actor.tell(*RUN, "crack")
+    await t.ring()
+    await t.ring()
+    assert t.kinds == ["Recovered", "Step", "Step", "Refused", "Refused", *["Step"] * 4]
 
 
-def test_times_of_events_are_milliseconds(program: Program) -> None:
+async def test_times_of_events_are_milliseconds(program: Program) -> None:
     """The wall clock is written as it is to the thousandth of a second."""
-
-    async def story(t: Tower) -> None:
-        t.clock.wall = lambda: 7.1234567  # type: ignore[method-assign]
-        await t.start()
-        await t.ring()
-
-    assert {event.time for event in told(program, story).events} == {7.123}
+    t = Tower(program)
+    t.clock.wall = lambda: 7.1234567  # type: ignore[method-assign]
+    await t.start()
+    await t.ring()
+    assert {event.time for event in t.events} == {7.123}
 
 
 @pytest.mark.parametrize("before", [0, 1, 3])
-def test_commits_without_events_are_counted_only_from_a_chain_on(program: Program, before: int) -> None:
+async def test_commits_without_events_are_counted_only_from_a_chain_on(program: Program, before: int) -> None:
     """A chain that begins with records tells of no commits before it; one that goes on tells of those since."""
-
-    async def story(t: Tower) -> None:
-        settings = t.settings
-        for on in (False, True, False, True):
-            t.settings = settings if on else None
-            await t.start()
-            for _ in range(1 if on else before):
-                await t.ring()
-            await t.crash()
-
-    found = [event.unrecorded for event in told(program, story).events if isinstance(event, RecoveredEvent)]
+    t = Tower(program)
+    settings = t.settings
+    for on in (False, True, False, True):
+        t.settings = settings if on else None
+        await t.start()
+        for _ in range(1 if on else before):
+            await t.ring()
+        await t.crash()
+    found = [event.unrecorded for event in t.events if isinstance(event, RecoveredEvent)]
     assert found == [0, 2 * before]
 
 
 @pytest.mark.parametrize("count", [99, 100])
-def test_known_followers_go_on_however_many_there_are(program: Program, count: int) -> None:
+async def test_known_followers_go_on_however_many_there_are(program: Program, count: int) -> None:
     """The limit is for new names; one that is let go makes room, and position 0 is an acknowledgement."""
-
-    async def story(t: Tower) -> None:
-        await t.start()
-        await t.ring()
-        for n in range(count):
-            await t.actor.put(Follow(f"f{n}", 0))
-        assert followers_of(t.disk.metadata) == {f"f{n}": 0 for n in range(count)}
-        await t.actor.put(Follow("f7", 2))
-        for bad in (-1, 4):
-            with pytest.raises(ActorError, match=f"event {bad} has not been written yet"):
-                await t.actor.put(Follow("f8", bad))
-        if count == 100:
-            with pytest.raises(ActorError, match="100 followers are the most"):
-                await t.actor.put(Follow("new", 3))
+    t = Tower(program)
+    await t.start()
+    await t.ring()
+    for n in range(count):
+        await t.actor.put(Follow(f"f{n}", 0))
+    assert followers_of(t.disk.metadata) == {f"f{n}": 0 for n in range(count)}
+    await t.actor.put(Follow("f7", 2))
+    for bad in (-1, 4):
+        with pytest.raises(ActorError, match=f"event {bad} has not been written yet"):
+            await t.actor.put(Follow("f8", bad))
+    if count == 100:
+        with pytest.raises(ActorError, match="100 followers are the most"):
+            await t.actor.put(Follow("new", 3))
+        await t.actor.put(Follow("f9", None))
+        with pytest.raises(ActorError, match="no follower 'f9' is known here"):
             await t.actor.put(Follow("f9", None))
-            with pytest.raises(ActorError, match="no follower 'f9' is known here"):
-                await t.actor.put(Follow("f9", None))
-        await t.actor.put(Follow("new", 3))
-        known = t.actor.chronicle.followers()
-        assert known == followers_of(t.disk.metadata)
-        assert list(known) == sorted(known)
-        assert (known["f7"], known["f8"], known["new"], len(known)) == (2, 0, 3, 100)
-
-    told(program, story)
+    await t.actor.put(Follow("new", 3))
+    known = t.actor.chronicle.followers()
+    assert known == followers_of(t.disk.metadata)
+    assert list(known) == sorted(known)
+    assert (known["f7"], known["f8"], known["new"], len(known)) == (2, 0, 3, 100)
 
 
-def test_steps_are_all_there_between_first_and_last(program: Program) -> None:
+async def test_steps_are_all_there_between_first_and_last(program: Program) -> None:
     """A chain that is pruned in every turn has its positions without a gap, and verifies."""
-
-    async def story(t: Tower) -> None:
-        await t.start()
-        await crowd(t, random.Random(5), 20, True)
-        positions = list(t.disk.events)
-        assert positions == list(range(positions[0], positions[-1] + 1))
-        assert t.verified().first == positions[0] > 1
-
-    tower = told(program, story, EventSettings(keep=1, most=1, seal_events=10**6, seal_seconds=10**6))
-    assert any(isinstance(event, StepEvent) for event in tower.events)
+    t = Tower(program, EventSettings(keep=1, most=1, seal_events=10**6, seal_seconds=10**6))
+    await t.start()
+    await crowd(t, random.Random(5), 20, True)
+    positions = list(t.disk.events)
+    assert positions == list(range(positions[0], positions[-1] + 1))
+    assert t.verified().first == positions[0] > 1
+    assert any(isinstance(event, StepEvent) for event in t.events)
 
 
 @pytest.mark.parametrize("elapsed", [0.0, 2.998, 2.999, 3.0, 3.001, 9.0])
 @pytest.mark.parametrize("restarted", [False, True])
-def test_time_of_a_seal_to_the_millisecond(program: Program, elapsed: float, restarted: bool) -> None:
+async def test_time_of_a_seal_to_the_millisecond(program: Program, elapsed: float, restarted: bool) -> None:
     """A commit that no tick comes before is sealed from the limit on, counted from the oldest event or the start."""
-
-    async def story(t: Tower) -> None:
-        wall = [100.0]
-        t.clock.wall = lambda: wall[0]  # type: ignore[method-assign]
+    t = Tower(program, EventSettings(seal_events=1000, seal_seconds=3.0))
+    wall = [100.0]
+    t.clock.wall = lambda: wall[0]  # type: ignore[method-assign]
+    await t.start()
+    await t.ring()
+    if restarted:
+        await t.crash()
+        wall[0] += 50.0
         await t.start()
-        await t.ring()
-        if restarted:
-            await t.crash()
-            wall[0] += 50.0
-            await t.start()
-        wall[0] += elapsed
-        await t.ring()
-        assert ("Seal" in t.kinds) is (elapsed >= 3.0)
-        assert [event.why for event in t.events if isinstance(event, SealEvent)] == ["time"] * (elapsed >= 3.0)
-
-    told(program, story, EventSettings(seal_events=1000, seal_seconds=3.0))
+    wall[0] += elapsed
+    await t.ring()
+    assert ("Seal" in t.kinds) is (elapsed >= 3.0)
+    assert [event.why for event in t.events if isinstance(event, SealEvent)] == ["time"] * (elapsed >= 3.0)
 
 
 @pytest.mark.parametrize("elapsed", [0.0, 3.0, 9.0])
 @pytest.mark.parametrize("ticks", [0, 1])
-def test_a_seal_that_was_asked_for_says_so_however_late_it_is(program: Program, elapsed: float, ticks: int) -> None:
+async def test_a_seal_that_was_asked_for_says_so_however_late_it_is(
+    program: Program, elapsed: float, ticks: int
+) -> None:
     """The reason of a client is kept where time has passed too; a tick in the same turn, not late, takes none away."""
-
-    async def story(t: Tower) -> None:
-        wall = [100.0]
-        t.clock.wall = lambda: wall[0]  # type: ignore[method-assign]
-        await t.start()
-        await t.ring()
-        wall[0] += elapsed
-        ask, tick = SealEvents("asked"), Tick(t.clock.now())
-        await asyncio.gather(*(t.actor.put(request) for request in (ask, *[tick] * ticks)))
-        assert [event.why for event in t.events if isinstance(event, SealEvent)] == ["asked"]
-
-    told(program, story, EventSettings(seal_events=1000, seal_seconds=3.0))
+    t = Tower(program, EventSettings(seal_events=1000, seal_seconds=3.0))
+    wall = [100.0]
+    t.clock.wall = lambda: wall[0]  # type: ignore[method-assign]
+    await t.start()
+    await t.ring()
+    wall[0] += elapsed
+    ask, tick = SealEvents("asked"), Tick(t.clock.now())
+    await asyncio.gather(*(t.actor.put(request) for request in (ask, *[tick] * ticks)))
+    assert [event.why for event in t.events if isinstance(event, SealEvent)] == ["asked"]

@@ -26,7 +26,6 @@ from leasehold.impl.policy.policy import Decision, Lease, Question
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey
 from tests.impl.actor.alone import alone, program_of
-from tests.impl.virtual import virtual
 from tests.systems import files_of
 
 
@@ -249,7 +248,7 @@ GATE = files_of("impl/actor/systems/gate")
 
 @pytest.mark.parametrize("by", [3, 4])
 @pytest.mark.parametrize("way", ["begin", "policy", "handler", "tell"])
-def test_whatever_brings_an_event_from_outside_it_is_held_to_its_contract(
+async def test_whatever_brings_an_event_from_outside_it_is_held_to_its_contract(
     tmp_path: Path, way: str, by: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A client that begins a run or tells one, a policy that decides, and a handler that answers."""
@@ -260,23 +259,20 @@ def test_whatever_brings_an_event_from_outside_it_is_held_to_its_contract(
         async def act(self, action: Any) -> Done:
             return Done(True, answer="lifted", fields={"by": by if way == "handler" else 1})
 
-    async def story() -> None:
-        actor = alone(program, "keeper", MemoryStore(Disk()), {"lift": Lifts()}, HandClock())
-        actor.environment.policies["keeper"] = Answers("chosen", {"by": by if way == "policy" else 1})
-        await actor.start()
-        with nullcontext() if by == 3 else suppress(ActorError):
-            await actor.begin(*key, "open", {"by": by if way == "begin" else 1}, {})
-            await asyncio.sleep(1)
-            await actor.tell(*key, "widen", {"by": by if way == "tell" else 1})
-        held = actor.table.instances.get(key)
-        if by == 3:
-            assert held is not None
-            assert held.state == "wide"
-        else:
-            assert (None if held is None else held.state) == (None if way == "begin" else steps[way])
-            if way in ("policy", "handler"):
-                assert "it breaks the contract" in caplog.text
-        await actor.stop()
-
-    with caplog.at_level(logging.ERROR):
-        virtual(story())
+    caplog.set_level(logging.ERROR)
+    actor = alone(program, "keeper", MemoryStore(Disk()), {"lift": Lifts()}, HandClock())
+    actor.environment.policies["keeper"] = Answers("chosen", {"by": by if way == "policy" else 1})
+    await actor.start()
+    with nullcontext() if by == 3 else suppress(ActorError):
+        await actor.begin(*key, "open", {"by": by if way == "begin" else 1}, {})
+        await asyncio.sleep(1)
+        await actor.tell(*key, "widen", {"by": by if way == "tell" else 1})
+    held = actor.table.instances.get(key)
+    if by == 3:
+        assert held is not None
+        assert held.state == "wide"
+    else:
+        assert (None if held is None else held.state) == (None if way == "begin" else steps[way])
+        if way in ("policy", "handler"):
+            assert "it breaks the contract" in caplog.text
+    await actor.stop()

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -93,10 +93,6 @@ async def demanded(c: Cluster, lease: str, units: int = 1) -> None:
     )
 
 
-def real(story: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(story())  # type: ignore[arg-type]
-
-
 def test_only_the_shipped_policies_are_asked_on_the_loop() -> None:
     class Derived(FirstComeFirstServed):
         pass
@@ -128,48 +124,46 @@ def _waits(question: Question) -> None:
     _never.wait(5)
 
 
+@pytest.mark.real_time
 @pytest.mark.parametrize("wrong", [_sleeps, _loops, _waits])
-def test_a_policy_that_hangs_on_one_lease_leaves_the_others_alone(
+async def test_a_policy_that_hangs_on_one_lease_leaves_the_others_alone(
     wrong: Callable[[Question], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Steps, messages, timers and views go on all the time, and other leases get their decisions."""
 
-    async def story() -> None:
-        async with Site(wrong, ["tenant:1"]) as c:
-            watchdog = Watchdog(c.site, limit=1.0)
-            watchdog.start()
-            longest = 0.0
+    caplog.set_level(logging.ERROR)
+    async with Site(wrong, ["tenant:1"]) as c:
+        watchdog = Watchdog(c.site, limit=1.0)
+        watchdog.start()
+        longest = 0.0
 
-            async def beats() -> None:
-                nonlocal longest
-                while True:
-                    began = time.monotonic()
-                    await c.site.read()
-                    await asyncio.sleep(0.01)
-                    longest = max(longest, time.monotonic() - began)
+        async def beats() -> None:
+            nonlocal longest
+            while True:
+                began = time.monotonic()
+                await c.site.read()
+                await asyncio.sleep(0.01)
+                longest = max(longest, time.monotonic() - began)
 
-            beating = asyncio.ensure_future(beats())
-            await demanded(c, "tenant:1")
-            await until(lambda: "tenant:1" in c.asked)
-            for n in (2, 3):
-                await demanded(c, f"tenant:{n}")
-            await until(lambda: [c.state(f"tenant:{n}")[2] for n in (2, 3)] == ["active", "active"])
-            await c.clock.advance()
-            await until(lambda: c.site.counts["policy timeouts"] >= 2)  # it was asked again
-            assert c.state("tenant:1") == ("redeeming", "ticketed", "priming")
-            assert c.asked.count("tenant:1") >= 2
-            assert (c.site.running, c.site.counts["errors"], watchdog.stalls) == (True, 0, 0)
-            assert longest < 1.0
-            assert "the policy of authority at site has not answered within 0.2 s (begin tenant:1" in caplog.text
-            text = Metrics(c.site, watchdog).render().decode()
-            assert f"leasehold_policy_timeouts_total {float(c.site.counts['policy timeouts'])}" in text
-            await c.tenant.tell("tenant:1", "service_manager", "close")
-            await until(lambda: c.state("tenant:1")[2] == "closed")  # what needs no policy needs no answer of it
-            beating.cancel()
-            watchdog.close()
-
-    with caplog.at_level(logging.ERROR):
-        real(story)
+        beating = asyncio.ensure_future(beats())
+        await demanded(c, "tenant:1")
+        await until(lambda: "tenant:1" in c.asked)
+        for n in (2, 3):
+            await demanded(c, f"tenant:{n}")
+        await until(lambda: [c.state(f"tenant:{n}")[2] for n in (2, 3)] == ["active", "active"])
+        await c.clock.advance()
+        await until(lambda: c.site.counts["policy timeouts"] >= 2)  # it was asked again
+        assert c.state("tenant:1") == ("redeeming", "ticketed", "priming")
+        assert c.asked.count("tenant:1") >= 2
+        assert (c.site.running, c.site.counts["errors"], watchdog.stalls) == (True, 0, 0)
+        assert longest < 1.0
+        assert "the policy of authority at site has not answered within 0.2 s (begin tenant:1" in caplog.text
+        text = Metrics(c.site, watchdog).render().decode()
+        assert f"leasehold_policy_timeouts_total {float(c.site.counts['policy timeouts'])}" in text
+        await c.tenant.tell("tenant:1", "service_manager", "close")
+        await until(lambda: c.state("tenant:1")[2] == "closed")  # what needs no policy needs no answer of it
+        beating.cancel()
+        watchdog.close()
 
 
 def test_a_thread_that_loops_is_ended_and_few_are_left_behind() -> None:
@@ -190,7 +184,8 @@ def test_a_thread_that_loops_is_ended_and_few_are_left_behind() -> None:
     assert not idle.alive
 
 
-def test_a_late_answer_is_dropped_and_the_next_one_counts() -> None:
+@pytest.mark.real_time
+async def test_a_late_answer_is_dropped_and_the_next_one_counts() -> None:
     """The late answer names a unit that another lease has got meanwhile."""
     gate = threading.Event()
 
@@ -200,20 +195,17 @@ def test_a_late_answer_is_dropped_and_the_next_one_counts() -> None:
         gate.wait(5)
         return [question.answer("placed", units=[0])]
 
-    async def story() -> None:
-        async with Site(late, ["tenant:1"]) as c:
-            await demanded(c, "tenant:1")
-            await until(lambda: c.site.counts["policy timeouts"] == 1)
-            await demanded(c, "tenant:2")
-            await until(lambda: c.state("tenant:2")[2] == "active")
-            assert c.handler.world.on() == {"unit-0"}
-            gate.set()
-            await until(lambda: c.state("tenant:1") == ("active", "ticketed", "active"))
-            assert c.handler.world.on() == {"unit-0", "unit-1"}
-            assert c.site.counts["policy errors"] == 0, "the late answer would have broken the contract"
-            await until(lambda: c.site.upcalls.abandoned == 0)
-
-    real(story)
+    async with Site(late, ["tenant:1"]) as c:
+        await demanded(c, "tenant:1")
+        await until(lambda: c.site.counts["policy timeouts"] == 1)
+        await demanded(c, "tenant:2")
+        await until(lambda: c.state("tenant:2")[2] == "active")
+        assert c.handler.world.on() == {"unit-0"}
+        gate.set()
+        await until(lambda: c.state("tenant:1") == ("active", "ticketed", "active"))
+        assert c.handler.world.on() == {"unit-0", "unit-1"}
+        assert c.site.counts["policy errors"] == 0, "the late answer would have broken the contract"
+        await until(lambda: c.site.upcalls.abandoned == 0)
 
 
 @pytest.mark.real_time
@@ -227,27 +219,24 @@ async def test_a_process_ends_although_a_policy_never_does() -> None:
     assert all(thread.daemon for thread in threading.enumerate() if thread.name.startswith("policy-"))
 
 
-def test_a_policy_that_cannot_be_copied_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.real_time
+async def test_a_policy_that_cannot_be_copied_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
     class Locked(Hostile):
         def __deepcopy__(self, memo: Any) -> Any:
             raise TypeError("it has a lock")
 
     gate = threading.Event()
-
-    async def story() -> None:
-        async with Site(lambda question: gate.wait(10) and None, ["tenant:1"]) as c:
-            policy = Locked(c.wrong, c.on, c.asked)
-            c.site.environment.policies["authority"] = policy
-            await demanded(c, "tenant:1")
-            await until(lambda: c.site.counts["policy timeouts"] == 1)
-            await demanded(c, "tenant:2")
-            await asyncio.sleep(0.5)
-            assert c.state("tenant:2")[2] == "priming"
-            gate.set()
-            await until(lambda: {c.state(f"tenant:{n}")[2] for n in (1, 2)} == {"active"})
-            assert c.site.environment.policies["authority"] is policy
-
-    real(story)
+    async with Site(lambda question: gate.wait(10) and None, ["tenant:1"]) as c:
+        policy = Locked(c.wrong, c.on, c.asked)
+        c.site.environment.policies["authority"] = policy
+        await demanded(c, "tenant:1")
+        await until(lambda: c.site.counts["policy timeouts"] == 1)
+        await demanded(c, "tenant:2")
+        await asyncio.sleep(0.5)
+        assert c.state("tenant:2")[2] == "priming"
+        gate.set()
+        await until(lambda: {c.state(f"tenant:{n}")[2] for n in (1, 2)} == {"active"})
+        assert c.site.environment.policies["authority"] is policy
     assert "cannot be copied" in caplog.text
 
 
@@ -339,51 +328,49 @@ class SlowLoop(VirtualLoop):
         return later
 
 
-def slowly(story: Callable[[SlowLoop], Awaitable[None]]) -> None:
-    loop = SlowLoop()  # type: ignore[abstract]
-    try:
-        loop.run(story(loop))  # type: ignore[arg-type]
-    finally:
-        loop.close()
-    assert loop.errors == []
+slow = pytest.mark.loop(SlowLoop)
 
 
-def test_a_decision_that_a_change_has_overtaken_is_late() -> None:
+def slow_loop() -> SlowLoop:
+    """Returns the loop of a test that is marked to have it."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SlowLoop)
+    return loop
+
+
+@slow
+async def test_a_decision_that_a_change_has_overtaken_is_late() -> None:
     """Its lease was closed, and its unit given to another, while it was on its way: the record of now judges it."""
-
-    async def story(loop: SlowLoop) -> None:
-        async with Site(lambda question: None, [], options=options(limit=30.0)) as c:
-            loop.takes = lambda: 3.0
-            await demanded(c, "tenant:1")
-            await asyncio.sleep(1)
-            assert c.state("tenant:1")[2] == "priming"
-            await c.tenant.tell("tenant:1", "service_manager", "close")
-            await asyncio.sleep(1)
-            assert c.state("tenant:1")[2] == "closed", "the close waits for no policy"
-            await asyncio.sleep(30)
-            assert c.site.counts["late"] == 1
-            assert (c.site.counts["policy errors"], c.handler.world.on()) == (0, set())
-
-    slowly(story)
+    loop = slow_loop()
+    async with Site(lambda question: None, [], options=options(limit=30.0)) as c:
+        loop.takes = lambda: 3.0
+        await demanded(c, "tenant:1")
+        await asyncio.sleep(1)
+        assert c.state("tenant:1")[2] == "priming"
+        await c.tenant.tell("tenant:1", "service_manager", "close")
+        await asyncio.sleep(1)
+        assert c.state("tenant:1")[2] == "closed", "the close waits for no policy"
+        await asyncio.sleep(30)
+        assert c.site.counts["late"] == 1
+        assert (c.site.counts["policy errors"], c.handler.world.on()) == (0, set())
 
 
-def test_a_policy_that_takes_its_time_is_not_made_anew() -> None:
-    async def story(loop: SlowLoop) -> None:
-        async with Site(lambda question: None, [], options=options(limit=5.0)) as c:
-            policy = c.site.environment.policies["authority"]
-            loop.takes = lambda: 4.9
-            await demanded(c, "tenant:1")
-            await asyncio.sleep(60)
-            assert c.state("tenant:1") == ("active", "ticketed", "active")
-            assert c.site.environment.policies["authority"] is policy
-            assert c.site.counts["policy timeouts"] == 0
-            loop.takes = lambda: 5.1
-            await c.clock.advance()
-            await asyncio.sleep(60)
-            assert c.site.environment.policies["authority"] is not policy
-            assert c.site.counts["policy timeouts"]
-
-    slowly(story)
+@slow
+async def test_a_policy_that_takes_its_time_is_not_made_anew() -> None:
+    loop = slow_loop()
+    async with Site(lambda question: None, [], options=options(limit=5.0)) as c:
+        policy = c.site.environment.policies["authority"]
+        loop.takes = lambda: 4.9
+        await demanded(c, "tenant:1")
+        await asyncio.sleep(60)
+        assert c.state("tenant:1") == ("active", "ticketed", "active")
+        assert c.site.environment.policies["authority"] is policy
+        assert c.site.counts["policy timeouts"] == 0
+        loop.takes = lambda: 5.1
+        await c.clock.advance()
+        await asyncio.sleep(60)
+        assert c.site.environment.policies["authority"] is not policy
+        assert c.site.counts["policy timeouts"]
 
 
 async def hung_once(c: Site, loop: SlowLoop) -> None:
@@ -396,22 +383,21 @@ async def hung_once(c: Site, loop: SlowLoop) -> None:
     assert c.site.counts["policy timeouts"] == 1
 
 
-def test_a_policy_that_is_made_anew_hears_of_all_leases_first() -> None:
+@slow
+async def test_a_policy_that_is_made_anew_hears_of_all_leases_first() -> None:
     """What it keeps is as after a restart, so the next lease gets a free unit."""
-
-    async def story(loop: SlowLoop) -> None:
-        async with Site(lambda question: None, [], options=options(limit=5.0)) as c:
-            first = await c.lease(2, until=90, term=80)
-            await hung_once(c, loop)
-            second = await c.lease(2, until=90, term=80)
-            assert c.state(first) == c.state(second) == ("active", "ticketed", "active")
-            assert (len(c.handler.world.on()), c.handler.world.overlaps) == (4, [])
-            assert c.site.counts["policy errors"] == 0
-
-    slowly(story)
+    loop = slow_loop()
+    async with Site(lambda question: None, [], options=options(limit=5.0)) as c:
+        first = await c.lease(2, until=90, term=80)
+        await hung_once(c, loop)
+        second = await c.lease(2, until=90, term=80)
+        assert c.state(first) == c.state(second) == ("active", "ticketed", "active")
+        assert (len(c.handler.world.on()), c.handler.world.overlaps) == (4, [])
+        assert c.site.counts["policy errors"] == 0
 
 
-def test_a_policy_that_has_hung_on_the_clock_hears_of_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@slow
+async def test_a_policy_that_has_hung_on_the_clock_hears_of_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks: list[int] = []
 
     def tick(self: Hostile, now: int) -> list[Decision]:
@@ -419,18 +405,15 @@ def test_a_policy_that_has_hung_on_the_clock_hears_of_it_again(monkeypatch: pyte
         return []
 
     monkeypatch.setattr(Hostile, "tick", tick)
-
-    async def story(loop: SlowLoop) -> None:
-        async with Site(lambda question: None, [], options=options(limit=5.0, pause=1.0)) as c:
-            await c.lease(2, until=90, term=80)
-            await hung_once(c, loop)
-            for _ in range(3):
-                before = len(ticks)
-                await c.clock.advance()
-                await asyncio.sleep(1)
-                assert ticks[before:] == [c.clock.now()]
-
-    slowly(story)
+    loop = slow_loop()
+    async with Site(lambda question: None, [], options=options(limit=5.0, pause=1.0)) as c:
+        await c.lease(2, until=90, term=80)
+        await hung_once(c, loop)
+        for _ in range(3):
+            before = len(ticks)
+            await c.clock.advance()
+            await asyncio.sleep(1)
+            assert ticks[before:] == [c.clock.now()]
 
 
 class Client(FixedDemand):
@@ -445,60 +428,57 @@ class Tenant(Cluster):
         return made
 
 
-def test_a_client_s_command_is_durable_when_it_is_answered_and_refused_when_it_hangs() -> None:
-    async def story(loop: SlowLoop) -> None:
-        async with Tenant(options=options(limit=5.0)) as c:
-            wish = c.tenant.command("service_manager", "demand", "tenant:1", 1, 60, 30)
-            await wish
-            assert c.disks[TENANT].metadata["wish of tenant:1"]
-            await c.settle()
-            assert c.state("tenant:1") == ("active", "ticketed", "active")
-            with pytest.raises(ActorError, match="nothing is wanted of lease 'tenant:9'"):
-                await c.tenant.command("service_manager", "prolong", "tenant:9", 99)
-            loop.takes = lambda: 6.0
-            hangs = c.tenant.command("service_manager", "demand", "tenant:2", 1, 60, 30)
-            behind = c.tenant.command("service_manager", "demand", "tenant:3", 1, 60, 30)
-            await asyncio.sleep(5.5)
-            loop.takes = lambda: 0.0
-            for refused in (hangs, behind):
-                with pytest.raises(ActorError, match="has not answered within 5 s"):
-                    await refused
-            await asyncio.sleep(200)
-            assert "wish of tenant:2" not in c.disks[TENANT].metadata
-            await c.tenant.command("service_manager", "flex", "tenant:1", 2)  # the wish was given back
-            await c.tenant.command("service_manager", "demand", "tenant:2", 1, 60, 30)
-            await c.settle()
-            assert c.state("tenant:2") == ("active", "ticketed", "active")
-            await c.kill(TENANT)
-            await c.start(TENANT)
-            await c.settle()
-            wishes = {name: c.wish(name) for name in ("tenant:1", "tenant:2")}
-            assert {name: wish and wish.units for name, wish in wishes.items()} == {"tenant:1": 2, "tenant:2": 1}
+@slow
+async def test_a_client_s_command_is_durable_when_it_is_answered_and_refused_when_it_hangs() -> None:
+    loop = slow_loop()
+    async with Tenant(options=options(limit=5.0)) as c:
+        wish = c.tenant.command("service_manager", "demand", "tenant:1", 1, 60, 30)
+        await wish
+        assert c.disks[TENANT].metadata["wish of tenant:1"]
+        await c.settle()
+        assert c.state("tenant:1") == ("active", "ticketed", "active")
+        with pytest.raises(ActorError, match="nothing is wanted of lease 'tenant:9'"):
+            await c.tenant.command("service_manager", "prolong", "tenant:9", 99)
+        loop.takes = lambda: 6.0
+        hangs = c.tenant.command("service_manager", "demand", "tenant:2", 1, 60, 30)
+        behind = c.tenant.command("service_manager", "demand", "tenant:3", 1, 60, 30)
+        await asyncio.sleep(5.5)
+        loop.takes = lambda: 0.0
+        for refused in (hangs, behind):
+            with pytest.raises(ActorError, match="has not answered within 5 s"):
+                await refused
+        await asyncio.sleep(200)
+        assert "wish of tenant:2" not in c.disks[TENANT].metadata
+        await c.tenant.command("service_manager", "flex", "tenant:1", 2)  # the wish was given back
+        await c.tenant.command("service_manager", "demand", "tenant:2", 1, 60, 30)
+        await c.settle()
+        assert c.state("tenant:2") == ("active", "ticketed", "active")
+        await c.kill(TENANT)
+        await c.start(TENANT)
+        await c.settle()
+        wishes = {name: c.wish(name) for name in ("tenant:1", "tenant:2")}
+        assert {name: wish and wish.units for name, wish in wishes.items()} == {"tenant:1": 2, "tenant:2": 1}
 
-    slowly(story)
 
+@slow
+async def test_the_wishes_of_all_answers_of_a_turn_are_kept() -> None:
+    async with Tenant(options=options(limit=5.0)) as c:
+        committed = c.tenant.counts["commits"]
+        taken: list[bool] = []
+        take = c.tenant.upcalls._take
 
-def test_the_wishes_of_all_answers_of_a_turn_are_kept() -> None:
-    async def story(loop: SlowLoop) -> None:
-        async with Tenant(options=options(limit=5.0)) as c:
-            committed = c.tenant.counts["commits"]
-            taken: list[bool] = []
-            take = c.tenant.upcalls._take
+        def counted(*given: Any) -> Any:
+            taken.append(c.tenant.counts["commits"] > committed)
+            return take(*given)
 
-            def counted(*given: Any) -> Any:
-                taken.append(c.tenant.counts["commits"] > committed)
-                return take(*given)
-
-            c.tenant.upcalls._take = counted  # type: ignore[method-assign]
-            desk = c.tenant.upcalls._desk("service_manager")
-            assert desk is not None
-            desk._take = counted
-            demands = [c.tenant.command("service_manager", "demand", f"tenant:{n}", 1, 60, 30) for n in (1, 2, 3)]
-            await asyncio.gather(*demands)
-            assert taken[:2] == [False, False], "before anything was committed"
-            assert {f"wish of tenant:{n}" for n in (1, 2, 3)} <= c.disks[TENANT].metadata.keys()
-
-    slowly(story)
+        c.tenant.upcalls._take = counted  # type: ignore[method-assign]
+        desk = c.tenant.upcalls._desk("service_manager")
+        assert desk is not None
+        desk._take = counted
+        demands = [c.tenant.command("service_manager", "demand", f"tenant:{n}", 1, 60, 30) for n in (1, 2, 3)]
+        await asyncio.gather(*demands)
+        assert taken[:2] == [False, False], "before anything was committed"
+        assert {f"wish of tenant:{n}" for n in (1, 2, 3)} <= c.disks[TENANT].metadata.keys()
 
 
 async def test_a_policy_that_fails_while_it_is_told_of_its_leases_decides_nothing_before_it_has_heard_of_all() -> None:
@@ -567,23 +547,21 @@ def test_one_seed_gives_one_run_with_such_policies_too() -> None:
     assert told() == first
 
 
-def test_the_recovery_of_a_store_asks_policies_anew() -> None:
+@slow
+async def test_the_recovery_of_a_store_asks_policies_anew() -> None:
     """What was asked before the store failed was never so; it is not answered into the time after."""
-
-    async def story(loop: SlowLoop) -> None:
-        async with Site(lambda question: None, [], options=replace(options(limit=60.0), reopen_pause=0.1)) as c:
-            loop.takes = lambda: 3.0
-            await demanded(c, "tenant:1")
-            await asyncio.sleep(1)
-            desk = c.site.upcalls._desks["authority"]
-            c.disks[SITE].capacity = 0
-            c.site.upcalls._kept["a word"] = b"1"
-            with pytest.raises(ActorError):
-                await c.site.read()
-            c.disks[SITE].capacity = None
-            await asyncio.sleep(60)
-            assert c.site.upcalls._desks["authority"] is not desk
-            assert c.state("tenant:1") == ("active", "ticketed", "active")
-            assert c.asked.count("tenant:1") == 2
-
-    slowly(story)
+    loop = slow_loop()
+    async with Site(lambda question: None, [], options=replace(options(limit=60.0), reopen_pause=0.1)) as c:
+        loop.takes = lambda: 3.0
+        await demanded(c, "tenant:1")
+        await asyncio.sleep(1)
+        desk = c.site.upcalls._desks["authority"]
+        c.disks[SITE].capacity = 0
+        c.site.upcalls._kept["a word"] = b"1"
+        with pytest.raises(ActorError):
+            await c.site.read()
+        c.disks[SITE].capacity = None
+        await asyncio.sleep(60)
+        assert c.site.upcalls._desks["authority"] is not desk
+        assert c.state("tenant:1") == ("active", "ticketed", "active")
+        assert c.asked.count("tenant:1") == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,7 +22,7 @@ from leasehold.impl.store.store import RecordKey
 from leasehold.impl.transport.memory import FrameOutcome
 from leasehold.impl.transport.transport import Delivery, Receive, Reply
 from tests.impl.actor.alone import program_of
-from tests.impl.actor.estate import FILES, KEEPER, OWNER, RUN, Estate, estate, properties, size
+from tests.impl.actor.estate import FILES, KEEPER, OWNER, RUN, estate, properties, size
 from tests.impl.virtual import virtual
 
 MANY = 1000
@@ -33,20 +33,12 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
     return program_of(tmp_path_factory.mktemp("estate"), FILES)
 
 
-def told(program: Program, story: Callable[[Estate], Awaitable[None]]) -> None:
-    async def run() -> None:
-        async with estate(program) as e:
-            await story(e)
-
-    virtual(run())
-
-
 def envelopes(frames: list[bytes]) -> list[bytes]:
     return [frame for frame in frames if not frame.startswith(pages.START)]
 
 
-def test_a_message_about_a_thousand_units_is_small_but_for_what_its_receiver_lacks(program: Program) -> None:
-    async def story(e: Estate) -> None:
+async def test_a_message_about_a_thousand_units_is_small_but_for_what_its_receiver_lacks(program: Program) -> None:
+    async with estate(program) as e:
         await e.put({n: properties(n) for n in range(MANY)})
         first = await e.offer()
         assert e.same()
@@ -66,11 +58,9 @@ def test_a_message_about_a_thousand_units_is_small_but_for_what_its_receiver_lac
         await e.restart("alice")  # who knows no more what she has said
         assert size(await e.offer()) < 1000
 
-    told(program, story)
 
-
-def test_a_receiver_that_has_restarted_asks_again(program: Program) -> None:
-    async def story(e: Estate) -> None:
+async def test_a_receiver_that_has_restarted_asks_again(program: Program) -> None:
+    async with estate(program) as e:
         await e.put({n: properties(n, 200) for n in range(100)})
         first = await e.offer()
         await e.restart("clerk")
@@ -81,11 +71,9 @@ def test_a_receiver_that_has_restarted_asks_again(program: Program) -> None:
         pages_of = [sorted(frame for frame in some if frame.startswith(pages.START)) for some in (first, again)]
         assert pages_of[0] == pages_of[1] != []
 
-    told(program, story)
 
-
-def test_subscribers_and_credentials_see_whole_values(program: Program) -> None:
-    async def story(e: Estate) -> None:
+async def test_subscribers_and_credentials_see_whole_values(program: Program) -> None:
+    async with estate(program) as e:
         seen: list[Any] = []
 
         def subscriber(notice: Notice) -> None:
@@ -99,12 +87,10 @@ def test_subscribers_and_credentials_see_whole_values(program: Program) -> None:
         await e.offer()
         assert seen == ["x" * 5000] * 2
 
-    told(program, story)
-
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_network_may_lose_and_repeat_and_hold_back_every_frame(program: Program, seed: int) -> None:
-    async def story(e: Estate) -> None:
+async def test_the_network_may_lose_and_repeat_and_hold_back_every_frame(program: Program, seed: int) -> None:
+    async with estate(program) as e:
         rng = random.Random(seed)
         e.hand = lambda source, target, frame: FrameOutcome(
             tuple(rng.randrange(4) for _ in range(rng.choice([0, 1, 1, 1, 2]))), rng.random() < 0.8
@@ -115,13 +101,10 @@ def test_the_network_may_lose_and_repeat_and_hold_back_every_frame(program: Prog
             await e.offer()
             assert e.same()
 
-    told(program, story)
 
-
-def test_values_that_are_lacked_in_the_middle_come_later(program: Program) -> None:
+async def test_values_that_are_lacked_in_the_middle_come_later(program: Program) -> None:
     """The receiver dies while they come."""
-
-    async def story(e: Estate) -> None:
+    async with estate(program) as e:
         await e.put({n: properties(n, 3000) for n in range(200)})
         e.hand = lambda source, target, frame: FrameOutcome((0,) if len(e.sent) < 120 else ())
         await e.actors["alice"].tell(RUN, OWNER, "offer")
@@ -134,11 +117,9 @@ def test_values_that_are_lacked_in_the_middle_come_later(program: Program) -> No
         await e.settle()
         assert e.same()
 
-    told(program, story)
 
-
-def test_a_message_that_is_replaced_is_sent_no_more(program: Program) -> None:
-    async def story(e: Estate) -> None:
+async def test_a_message_that_is_replaced_is_sent_no_more(program: Program) -> None:
+    async with estate(program) as e:
         await e.put({n: properties(n, 3000) for n in range(200)})
         owner = e.actors["alice"]
 
@@ -155,13 +136,10 @@ def test_a_message_that_is_replaced_is_sent_no_more(program: Program) -> None:
         numbers = [b'"number":2' in body for body in heads if b'"tell"' in body]
         assert numbers == sorted(numbers)  # the first was not sent again after the second
 
-    told(program, story)
 
-
-def test_many_messages_to_one_peer_have_room_there(program: Program) -> None:
+async def test_many_messages_to_one_peer_have_room_there(program: Program) -> None:
     """One after the other, so each has room where all have not."""
-
-    async def story(e: Estate) -> None:
+    async with estate(program) as e:
         e.actors["clerk"].codec.kept.room = 100_000
         for run in range(1, 6):
             await e.put({n: properties(100 * run + n, 3000) for n in range(25)}, f"alice:{run}")
@@ -171,8 +149,6 @@ def test_many_messages_to_one_peer_have_room_there(program: Program) -> None:
             assert e.same(f"alice:{run}")
         assert e.actors["clerk"].codec.kept.used <= 100_000
         assert len(e.sent) < 400
-
-    told(program, story)
 
 
 # The pages that are kept
@@ -384,10 +360,9 @@ def test_a_receiver_that_lacks_them_however_often_is_busy() -> None:
     assert max(map(line.frames.count, line.frames)) <= ROUNDS
 
 
-def test_an_answer_that_names_what_is_lacked_says_who_has_proven_to_have_asked(program: Program) -> None:
+async def test_an_answer_that_names_what_is_lacked_says_who_has_proven_to_have_asked(program: Program) -> None:
     """Replies to a message, whether it is taken, lacks values or comes again, tell its transport whose it is."""
-
-    async def story(e: Estate) -> None:
+    async with estate(program) as e:
         await e.put({1: properties(1)})
         frames = await e.offer()
         message = next(frame for frame in frames if not frame.startswith(pages.START))
@@ -395,5 +370,3 @@ def test_an_answer_that_names_what_is_lacked_says_who_has_proven_to_have_asked(p
         await e.restart("clerk")
         (reply,) = await e.receive(message)
         assert (reply.answer, reply.proven) == (Delivery.LACKS, "alice")
-
-    told(program, story)

@@ -19,7 +19,7 @@ from leasehold.impl.handlers.simulated import SimulatedHandler
 from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.policy.policy import Decision
 from leasehold.impl.store.store import RecordKey
-from tests.impl.actor.test_actor import play, up
+from tests.impl.actor.test_actor import up
 from tests.systems import load
 
 
@@ -51,8 +51,8 @@ POLICIES: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("answer", POLICIES.values(), ids=POLICIES)
-def test_a_policy_s_nonsense_decides_nothing(answer: Callable[[], Any]) -> None:
-    async def story(c: Cluster) -> None:
+async def test_a_policy_s_nonsense_decides_nothing(answer: Callable[[], Any]) -> None:
+    async with Cluster() as c:
         for actor, call in product(c.actors.values(), ("begin", "changed", "tick")):
             (policy,) = actor.environment.policies.values()
             right = getattr(policy, call)
@@ -63,12 +63,10 @@ def test_a_policy_s_nonsense_decides_nothing(answer: Callable[[], Any]) -> None:
             assert actor.running
             assert not actor.counts["errors"]
 
-    play(story)
-
 
 @pytest.mark.parametrize("answer", POLICIES.values(), ids=POLICIES)
-def test_a_command_that_a_policy_answers_with_nonsense_is_refused(answer: Callable[[], Any]) -> None:
-    async def story(c: Cluster) -> None:
+async def test_a_command_that_a_policy_answers_with_nonsense_is_refused(answer: Callable[[], Any]) -> None:
+    async with Cluster() as c:
         c.tenant.environment.policies["service_manager"].flex = lambda *words, now, **more: answer()  # type: ignore[attr-defined]
         lease = await c.lease(1, until=30)
         with pytest.raises(ActorError):
@@ -76,18 +74,14 @@ def test_a_command_that_a_policy_answers_with_nonsense_is_refused(answer: Callab
         await c.settle()
         assert c.state(lease) == ("active", "ticketed", "active")
 
-    play(story)
 
-
-def test_wishes_that_are_no_bytes_are_not_kept() -> None:
-    async def story(c: Cluster) -> None:
+async def test_wishes_that_are_no_bytes_are_not_kept() -> None:
+    async with Cluster() as c:
         policy = c.tenant.environment.policies["service_manager"]
         policy.changed_wishes = lambda: {"tenant:1": 7.5}  # type: ignore[attr-defined]
         lease = await c.lease(1, until=30)
         assert c.state(lease) == ("active", "ticketed", "active")
         assert c.tenant.counts["policy errors"]
-
-    play(story)
 
 
 def _exits() -> None:
@@ -133,7 +127,7 @@ HANDLERS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("answer", HANDLERS.values(), ids=HANDLERS)
-def test_a_handler_s_nonsense_is_a_failure_that_is_tried_again(answer: Callable[[], Any]) -> None:
+async def test_a_handler_s_nonsense_is_a_failure_that_is_tried_again(answer: Callable[[], Any]) -> None:
     class Nonsense(SimulatedHandler):
         tries = 0
 
@@ -144,7 +138,8 @@ def test_a_handler_s_nonsense_is_a_failure_that_is_tried_again(answer: Callable[
             right: Done = await super().act(action)
             return answer() if self.tries < 3 else right
 
-    async def story(c: Cluster) -> None:
+    handler = Nonsense()
+    async with Cluster(handler=handler, options=ActorOptions(seed=0, retry=RetryPolicy(tries=3, pause=0.0))) as c:
         lease = await c.lease(1, until=30)
         for _ in range(20):
             await asyncio.sleep(0.005)
@@ -153,9 +148,6 @@ def test_a_handler_s_nonsense_is_a_failure_that_is_tried_again(answer: Callable[
         assert len(up(c)) == 1
         assert c.site.counts["commits"]
         assert handler.tries == 3
-
-    handler = Nonsense()
-    play(story, handler=handler, options=ActorOptions(seed=0, retry=RetryPolicy(tries=3, pause=0.0)))
 
 
 def test_facts_are_kept_as_they_are() -> None:

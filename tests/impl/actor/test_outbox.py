@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -13,7 +14,6 @@ from leasehold.impl.actor.environment import Backoff
 from leasehold.impl.actor.outbox import Outbox, PendingSend
 from leasehold.impl.store.store import RecordKey
 from leasehold.impl.transport.transport import Delivery, Receive, Reply
-from tests.impl.virtual import virtual
 
 KEY, OTHER = RecordKey("tenant:1", "service_manager"), RecordKey("tenant:2", "service_manager")
 BACKOFF = Backoff(first=1.0, longest=20.0, ask_again=100.0)
@@ -55,20 +55,15 @@ def message(
     return PendingSend(key, neighbour, 1, "redeem", "site", body, last, ordered)
 
 
-Story = Callable[[Outbox, Line], Awaitable[None]]
-
-
-def told(story: Story, line: Line, refused: list[str] | None = None, seed: int = 0) -> None:
-    async def run() -> None:
-        heard: list[str] = [] if refused is None else refused
-        outbox = Outbox(
-            line, lambda peer: f"at {peer}", lambda pending, reason: heard.append(f"{pending.message}: {reason}"),
-            lambda pending: heard.append(f"{pending.message} was taken"), BACKOFF, random.Random(seed),
-        )  # fmt: skip
-        await story(outbox, line)
-        await outbox.close()
-
-    virtual(run())
+@contextlib.asynccontextmanager
+async def sending(line: Line, refused: list[str] | None = None, seed: int = 0) -> AsyncIterator[tuple[Outbox, Line]]:
+    heard: list[str] = [] if refused is None else refused
+    outbox = Outbox(
+        line, lambda peer: f"at {peer}", lambda pending, reason: heard.append(f"{pending.message}: {reason}"),
+        lambda pending: heard.append(f"{pending.message} was taken"), BACKOFF, random.Random(seed),
+    )  # fmt: skip
+    yield outbox, line
+    await outbox.close()
 
 
 def between(pauses: list[float], whole: list[float]) -> bool:
@@ -77,8 +72,8 @@ def between(pauses: list[float], whole: list[float]) -> bool:
 
 @pytest.mark.parametrize("answer", [BUSY, UNREACHABLE])
 @pytest.mark.parametrize("seed", range(5))
-def test_what_nobody_takes_is_sent_again_after_pauses_that_double_up_to_a_limit(answer: Reply, seed: int) -> None:
-    async def story(outbox: Outbox, line: Line) -> None:
+async def test_what_nobody_takes_is_sent_again_after_pauses_that_double_up_to_a_limit(answer: Reply, seed: int) -> None:
+    async with sending(Line(answer), seed=seed) as (outbox, line):
         pending = message()
         outbox.post(pending)
         await asyncio.sleep(90)
@@ -87,13 +82,10 @@ def test_what_nobody_takes_is_sent_again_after_pauses_that_double_up_to_a_limit(
         assert {sent[1:] for sent in line.sent} == {("at site", b"hello")}
         assert (pending.tries, pending.times, pending.reason) == (len(line.sent), len(line.sent), answer.reason)
 
-    told(story, Line(answer), seed=seed)
 
-
-def test_a_request_that_was_taken_is_said_again_ever_more_rarely() -> None:
+async def test_a_request_that_was_taken_is_said_again_ever_more_rarely() -> None:
     """And after pauses that begin anew where nobody takes it."""
-
-    async def story(outbox: Outbox, line: Line) -> None:
+    async with sending(Line(BUSY, BUSY, TAKEN, BUSY, BUSY, TAKEN)) as (outbox, line):
         outbox.backoff = Backoff(first=1.0, longest=20.0, ask_again=10.0)
         outbox.post(message())
         await asyncio.sleep(50)
@@ -102,12 +94,10 @@ def test_a_request_that_was_taken_is_said_again_ever_more_rarely() -> None:
         assert between(line.pauses[5:], [20, 40, 80, 160, 320, 640, 640])
         assert len(outbox) == 1
 
-    told(story, Line(BUSY, BUSY, TAKEN, BUSY, BUSY, TAKEN))
-
 
 @pytest.mark.parametrize("waiting", [16, 64, 10_000])
-def test_the_more_requests_wait_at_a_peer_the_more_rarely_each_is_said_again(waiting: int) -> None:
-    async def story(outbox: Outbox, line: Line) -> None:
+async def test_the_more_requests_wait_at_a_peer_the_more_rarely_each_is_said_again(waiting: int) -> None:
+    async with sending(Line(TAKEN)) as (outbox, line):
         for n in range(waiting):
             outbox.post(message(key=RecordKey(f"tenant:{n}", "service_manager")))
         await asyncio.sleep(1)
@@ -119,11 +109,9 @@ def test_the_more_requests_wait_at_a_peer_the_more_rarely_each_is_said_again(wai
         await asyncio.sleep(600)
         assert len(line.sent) - waiting < 600 / 100 * 16 * 8  # the rate of the first 16, and some more while few wait
 
-    told(story, Line(TAKEN))
 
-
-def test_a_request_counts_once_however_often_it_is_said() -> None:
-    async def story(outbox: Outbox, line: Line) -> None:
+async def test_a_request_counts_once_however_often_it_is_said() -> None:
+    async with sending(Line(TAKEN)) as (outbox, line):
         outbox.backoff = Backoff(first=1.0, longest=20.0, ask_again=1.0)
         for n in range(200):
             outbox.post(message(key=RecordKey(f"tenant:{n}", "service_manager")))
@@ -132,22 +120,18 @@ def test_a_request_counts_once_however_often_it_is_said() -> None:
         await asyncio.sleep(64)
         assert len(line.sent) >= 200
 
-    told(story, Line(TAKEN))
 
-
-def test_a_message_that_is_dropped_on_its_way_is_waited_for_no_more() -> None:
-    async def story(outbox: Outbox, line: Line) -> None:
+async def test_a_message_that_is_dropped_on_its_way_is_waited_for_no_more() -> None:
+    async with sending(Line(TAKEN, seconds=10)) as (outbox, _):
         outbox.post(message())
         await asyncio.sleep(1)
         assert outbox.sending
         outbox.forget(KEY)
         assert not outbox.sending
 
-    told(story, Line(TAKEN, seconds=10))
 
-
-def test_a_request_that_is_over_slows_no_other_down() -> None:
-    async def story(outbox: Outbox, line: Line) -> None:
+async def test_a_request_that_is_over_slows_no_other_down() -> None:
+    async with sending(Line(TAKEN)) as (outbox, line):
         for n in range(64):
             outbox.post(message(key=RecordKey(f"tenant:{n}", "service_manager")))
         await asyncio.sleep(1)
@@ -158,23 +142,18 @@ def test_a_request_that_is_over_slows_no_other_down() -> None:
         await asyncio.sleep(150)
         assert between(line.pauses, [100])
 
-    told(story, Line(TAKEN))
 
-
-def test_the_last_word_is_said_until_it_is_taken() -> None:
-    async def story(outbox: Outbox, line: Line) -> None:
+async def test_the_last_word_is_said_until_it_is_taken() -> None:
+    async with sending(Line(BUSY, TAKEN)) as (outbox, line):
         outbox.post(message(last=True))
         await asyncio.sleep(1000)
         assert between(line.pauses, [1])
         assert (len(line.sent), len(outbox), bool(outbox)) == (2, 0, False)
 
-    told(story, Line(BUSY, TAKEN))
 
-
-def test_what_is_refused_is_not_said_again_and_the_reason_is_kept() -> None:
+async def test_what_is_refused_is_not_said_again_and_the_reason_is_kept() -> None:
     heard: list[str] = []
-
-    async def story(outbox: Outbox, line: Line) -> None:
+    async with sending(Line(REFUSED), heard) as (outbox, line):
         outbox.post(message())
         await asyncio.sleep(1000)
         assert (len(line.sent), len(outbox), heard) == (1, 0, ["redeem: refused"])
@@ -184,19 +163,14 @@ def test_what_is_refused_is_not_said_again_and_the_reason_is_kept() -> None:
         outbox.forget(KEY)
         assert outbox.refusals == {}
 
-    told(story, Line(REFUSED), heard)
 
-
-def test_who_is_not_trusted_says_so_once_and_tries_again_after_the_longest_pause() -> None:
+async def test_who_is_not_trusted_says_so_once_and_tries_again_after_the_longest_pause() -> None:
     heard: list[str] = []
-
-    async def story(outbox: Outbox, line: Line) -> None:
+    async with sending(Line(UNTRUSTED), heard) as (outbox, line):
         outbox.post(message())
         await asyncio.sleep(59)
         assert between(line.pauses, [20, 20])
         assert (heard, outbox.refusals) == (["redeem: untrusted"], {KEY: ("redeem", "untrusted")})
-
-    told(story, Line(UNTRUSTED), heard)
 
 
 async def test_a_peer_without_an_address_is_looked_for_again() -> None:
@@ -217,22 +191,20 @@ async def test_a_peer_without_an_address_is_looked_for_again() -> None:
     [((BUSY,), 1), ((UNREACHABLE,), 1), ((UNREACHABLE, TAKEN), 0), ((TAKEN,), 0), ((UNTRUSTED,), 0), ((REFUSED,), 0)],
 )
 @pytest.mark.parametrize("ordered", [False, True])
-def test_a_message_is_on_its_way_until_it_is_taken_or_refused(
+async def test_a_message_is_on_its_way_until_it_is_taken_or_refused(
     answers: tuple[Reply, ...], on_their_way: int, ordered: bool
 ) -> None:
-    async def story(outbox: Outbox, line: Line) -> None:
+    async with sending(Line(*answers)) as (outbox, _):
         outbox.post(message(ordered=ordered))
         assert outbox.on_their_way() == {"site": 1}
         await asyncio.sleep(30)
         assert outbox.on_their_way() == ({"site": 1} if on_their_way else {})
 
-    told(story, Line(*answers))
 
-
-def test_a_newer_message_takes_the_place_of_the_one_before_it() -> None:
+@pytest.mark.parametrize("seconds", [0.0, 4.0])
+async def test_a_newer_message_takes_the_place_of_the_one_before_it(seconds: float) -> None:
     """Also of one that waits to be sent again, and of one whose answer is still to come."""
-
-    async def story(outbox: Outbox, line: Line) -> None:
+    async with sending(Line(BUSY, seconds=seconds)) as (outbox, line):
         outbox.post(message(b"first"))
         await asyncio.sleep(line.seconds / 2 if line.seconds else 0.1)
         outbox.post(message(b"second"))
@@ -245,12 +217,9 @@ def test_a_newer_message_takes_the_place_of_the_one_before_it() -> None:
         assert {pending.body for pending in outbox.of(KEY)} == {b"second", b"beside it"}
         assert (len(outbox), [p.body for p in outbox.of(OTHER)]) == (3, [b"of another"])
 
-    told(story, Line(BUSY))
-    told(story, Line(BUSY, seconds=4.0))
 
-
-def test_a_late_answer_is_no_answer_to_the_message_after_it() -> None:
-    async def story(outbox: Outbox, line: Line) -> None:
+async def test_a_late_answer_is_no_answer_to_the_message_after_it() -> None:
+    async with sending(Line(TAKEN, seconds=4.5)) as (outbox, _):
         outbox.post(message(b"first", last=True))
         await asyncio.sleep(1)
         outbox.post(message(b"second", last=True))
@@ -259,11 +228,9 @@ def test_a_late_answer_is_no_answer_to_the_message_after_it() -> None:
         await asyncio.sleep(1)
         assert not outbox
 
-    told(story, Line(TAKEN, seconds=4.5))
 
-
-def test_a_state_keeps_only_what_it_says() -> None:
-    async def story(outbox: Outbox, line: Line) -> None:
+async def test_a_state_keeps_only_what_it_says() -> None:
+    async with sending(Line(UNREACHABLE)) as (outbox, line):
         for neighbour in range(3):
             outbox.post(message(bytes([neighbour]), neighbour))
         outbox.post(message(b"other", key=OTHER))
@@ -277,11 +244,9 @@ def test_a_state_keeps_only_what_it_says() -> None:
         outbox.forget(KEY)
         assert (outbox.of(KEY), len(outbox)) == ((), 1)
 
-    told(story, Line(UNREACHABLE))
 
-
-def test_a_message_counts_as_being_sent_until_its_first_answer() -> None:
-    async def story(outbox: Outbox, line: Line) -> None:
+async def test_a_message_counts_as_being_sent_until_its_first_answer() -> None:
+    async with sending(Line(BUSY, seconds=3.0)) as (outbox, line):
         assert not outbox.sending
         outbox.post(message())
         assert outbox.sending
@@ -292,11 +257,9 @@ def test_a_message_counts_as_being_sent_until_its_first_answer() -> None:
         await asyncio.sleep(2)  # it is sent again
         assert (len(line.sent), outbox.sending) == (2, False)
 
-    told(story, Line(BUSY, seconds=3.0))
 
-
-def test_nothing_is_said_after_the_end() -> None:
-    async def story(outbox: Outbox, line: Line) -> None:
+async def test_nothing_is_said_after_the_end() -> None:
+    async with sending(Line(BUSY, seconds=2.0)) as (outbox, line):
         outbox.post(message(b"waits"))
         outbox.post(message(b"on its way", neighbour=1))
         await asyncio.sleep(5)
@@ -306,8 +269,6 @@ def test_nothing_is_said_after_the_end() -> None:
         outbox.post(message(b"too late"))
         await asyncio.sleep(1000)
         assert (len(line.sent), len(outbox)) == (said, 0)
-
-    told(story, Line(BUSY, seconds=2.0))
 
 
 async def test_an_end_waits_until_nothing_is_being_sent() -> None:
@@ -330,10 +291,9 @@ async def test_an_end_waits_until_nothing_is_being_sent() -> None:
     assert ended == ["sent"]
 
 
-def test_a_peer_that_is_there_again_hears_at_once_what_waits_for_it() -> None:
+async def test_a_peer_that_is_there_again_hears_at_once_what_waits_for_it() -> None:
     """Each message once, in place of the next time; what is on its way, and what is for others, is left alone."""
-
-    async def story(outbox: Outbox, line: Line) -> None:
+    async with sending(Line(BUSY, seconds=0.2)) as (outbox, line):
         messages = [message(b"0"), message(b"1", key=OTHER), message(b"2", neighbour=1)]
         messages[2].peer = "east"
         for pending in messages:
@@ -354,14 +314,11 @@ def test_a_peer_that_is_there_again_hears_at_once_what_waits_for_it() -> None:
             assert abs(len(times) - count) <= 1
             assert all(later - at > 0.3 for at, later in itertools.pairwise(times[2:])), "one timer each"
 
-    told(story, Line(BUSY, seconds=0.2))
 
-
-def test_a_message_of_a_session_is_said_until_it_is_taken_whatever_the_state_says() -> None:
+async def test_a_message_of_a_session_is_said_until_it_is_taken_whatever_the_state_says() -> None:
     """A refusal is told once, and the message is said again after the longest pause; that it was taken is told."""
     heard: list[str] = []
-
-    async def story(outbox: Outbox, line: Line) -> None:
+    async with sending(Line(REFUSED), heard) as (outbox, line):
         outbox.post(message(ordered=True))
         outbox.post(message(b"of the state", neighbour=1))
         outbox.keep(KEY, frozenset())
@@ -377,15 +334,12 @@ def test_a_message_of_a_session_is_said_until_it_is_taken_whatever_the_state_say
         await asyncio.sleep(500)
         assert len(line.sent) == said
 
-    told(story, Line(REFUSED), heard)
 
-
-def test_a_refusal_is_told_once_in_a_row() -> None:
+async def test_a_refusal_is_told_once_in_a_row() -> None:
     """A message that was busy or refused in between makes no new row; one that was taken does."""
     heard: list[str] = []
     answers = [UNTRUSTED, BUSY, UNTRUSTED, TAKEN, UNTRUSTED, UNREACHABLE]
-
-    async def story(outbox: Outbox, line: Line) -> None:
+    async with sending(Line(*answers), heard) as (outbox, _):
         pending, seen = message(), []
         outbox.backoff = Backoff(first=1.0, longest=20.0, ask_again=1.0)
         outbox.post(pending)
@@ -399,15 +353,12 @@ def test_a_refusal_is_told_once_in_a_row() -> None:
         ]  # fmt: skip
         assert heard == ["redeem: untrusted"] * 2
 
-    told(story, Line(*answers), heard)
-
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_requests_that_wait_at_a_peer_are_counted_as_they_are(seed: int) -> None:
+async def test_the_requests_that_wait_at_a_peer_are_counted_as_they_are(seed: int) -> None:
     """Whatever is posted, taken, replaced, dropped or forgotten, in any order."""
     chance = random.Random(seed)
-
-    async def story(outbox: Outbox, line: Line) -> None:
+    async with sending(Line(TAKEN), seed=seed) as (outbox, line):
         outbox.backoff = Backoff(first=0.5, longest=2.0, ask_again=2.0)
         for _ in range(150):
             line.answers = [chance.choice((TAKEN, TAKEN, BUSY, UNTRUSTED, REFUSED))]
@@ -431,13 +382,10 @@ def test_the_requests_that_wait_at_a_peer_are_counted_as_they_are(seed: int) -> 
             assert len(outbox) == len(there)
             assert all(outbox._all.values()), "nothing is kept of a machine without messages"
 
-    told(story, Line(TAKEN), seed=seed)
 
-
-def test_a_peer_that_is_there_again_hears_at_once_what_waits_for_it_and_nobody_else_does() -> None:
+async def test_a_peer_that_is_there_again_hears_at_once_what_waits_for_it_and_nobody_else_does() -> None:
     """Only messages that wait to be sent again are hurried: none that is on its way, and each once."""
-
-    async def story(outbox: Outbox, line: Line) -> None:
+    async with sending(Line(BUSY, seconds=0.45)) as (outbox, line):
         outbox._address_of = lambda peer: peer
         for number, peer in enumerate(("site", "site", "broker")):
             pending = message(b"%d" % number, key=RecordKey(f"tenant:{number}", "service_manager"))
@@ -458,14 +406,11 @@ def test_a_peer_that_is_there_again_hears_at_once_what_waits_for_it_and_nobody_e
         assert [sent[2] for sent in line.sent if sent[0] == now] == [b"0", b"1"]
         assert [sent[2] for sent in line.sent if sent[1] == "site"] == [b"0", b"1"] * 2
 
-    told(story, Line(BUSY, seconds=0.45))
-
 
 @pytest.mark.parametrize("said", [frozenset(), frozenset({0}), frozenset({1}), frozenset({0, 1, 2, 3})])
-def test_messages_of_a_session_outlive_their_state(said: frozenset[int]) -> None:
+async def test_messages_of_a_session_outlive_their_state(said: frozenset[int]) -> None:
     """A state that is left keeps the messages of sessions, and of others those to the neighbours that it names."""
-
-    async def story(outbox: Outbox, line: Line) -> None:
+    async with sending(Line(BUSY)) as (outbox, _):
         for neighbour in range(4):
             outbox.post(message(neighbour=neighbour, ordered=neighbour >= 2))
             outbox.post(message(neighbour=neighbour, ordered=neighbour >= 2, key=OTHER))
@@ -473,19 +418,16 @@ def test_messages_of_a_session_outlive_their_state(said: frozenset[int]) -> None
         assert {pending.neighbour for pending in outbox.of(KEY)} == said | {2, 3}
         assert len(outbox.of(OTHER)) == 4
 
-    told(story, Line(BUSY))
-
 
 @pytest.mark.parametrize("ordered", [False, True])
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("answer", [TAKEN, BUSY, UNREACHABLE, REFUSED, UNTRUSTED], ids=lambda reply: reply.answer.value)
-def test_fates_of_a_message_by_its_kind_and_answer(answer: Reply, ordered: bool, last: bool) -> None:
+async def test_fates_of_a_message_by_its_kind_and_answer(answer: Reply, ordered: bool, last: bool) -> None:
     """After the first answer a message is done, or comes again after the pause of its kind; who hears of it."""
     heard: list[str] = []
     kept = not ((answer is TAKEN and (ordered or last)) or (answer is REFUSED and not ordered))
     pause = {TAKEN: BACKOFF.ask_again, BUSY: 1.0, UNREACHABLE: 1.0, REFUSED: 20.0, UNTRUSTED: 20.0}[answer]
-
-    async def story(outbox: Outbox, line: Line) -> None:
+    async with sending(Line(answer), heard) as (outbox, line):
         outbox.post(message(ordered=ordered, last=last))
         await asyncio.sleep(0.1)
         assert [pending.neighbour for pending in outbox.of(KEY)] == ([0] if kept else [])
@@ -499,13 +441,10 @@ def test_fates_of_a_message_by_its_kind_and_answer(answer: Reply, ordered: bool,
         assert between(line.pauses, [pause] if kept else [])
         assert heard == first  # it is said once
 
-    told(story, Line(answer), heard)
 
-
-def test_after_the_end_nothing_is_left_of_any_message() -> None:
+async def test_after_the_end_nothing_is_left_of_any_message() -> None:
     """An end with messages that are on their way, taken and waiting leaves none in any count."""
-
-    async def story(outbox: Outbox, line: Line) -> None:
+    async with sending(Line(TAKEN, TAKEN, BUSY, UNREACHABLE, BUSY, seconds=0.1)) as (outbox, line):
         for number in range(4):
             outbox.post(message(key=RecordKey(f"tenant:{number}", "service_manager")))
         await asyncio.sleep(0.5)
@@ -518,5 +457,3 @@ def test_after_the_end_nothing_is_left_of_any_message() -> None:
         outbox.hurry("site")
         await asyncio.sleep(1000)
         assert len(line.sent) == 5
-
-    told(story, Line(TAKEN, TAKEN, BUSY, UNREACHABLE, BUSY, seconds=0.1))

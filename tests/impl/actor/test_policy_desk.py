@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -16,9 +16,10 @@ from leasehold.impl.clock import HandClock
 from leasehold.impl.identity.trust import Identity, Trust
 from leasehold.impl.policy.policy import Decision
 from tests.impl.actor.alone import KEY
-from tests.impl.actor.test_hostile_policies import SlowLoop, slowly
+from tests.impl.actor.test_hostile_policies import slow, slow_loop
 from tests.impl.actor.test_table import ALL, LEASE
 
+pytestmark = slow
 CLOSE, EXTEND = (Decision("tenant:1", "broker", event, {}) for event in ("close", "extend"))
 LIMITS = DecisionLimits(longest=5.0, pause=1.0)
 
@@ -53,8 +54,8 @@ class Slow:
 class Desk:
     """A desk without an actor: what it takes is written down, and is durable when the test says so."""
 
-    def __init__(self, loop: SlowLoop) -> None:
-        self.loop, self.heard = loop, list[tuple[float, str]]()
+    def __init__(self) -> None:
+        self.loop, self.heard = slow_loop(), list[tuple[float, str]]()
         self.policy = Slow(self.heard)
         self.environment = Environment({"broker": self.policy})
         identity, options = Identity("own", KEY, Trust()), ActorOptions(deciding=LIMITS)
@@ -62,9 +63,16 @@ class Desk:
         self.context = ActorContext(identity, LEASE, table, HandClock(7), self.environment, options)
         self.all: list[tuple[Hashable, Job]] = []
         self.taken: list[tuple[list[Decision], bool]] = []
-        self.durable: asyncio.Future[Any] = loop.create_future()
+        self.durable: asyncio.Future[Any] = self.loop.create_future()
         self.judges: Callable[[], None] | None = None
         self.desk = PolicyDesk(self.context, "broker", self.policy, lambda: iter(self.all), self._take, self._check)
+
+    async def __aenter__(self) -> Desk:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self.desk.close()
+        await asyncio.sleep(0)
 
     def _take(self, answer: Answer, awaited: bool) -> asyncio.Future[Any] | None:
         self.taken.append((answer.decisions, awaited))
@@ -94,20 +102,8 @@ def job(word: str, again: bool = False) -> Job:
     return Job(lambda: says(word), again=again)
 
 
-def played(story: Callable[[Desk], Awaitable[None]]) -> None:
-    async def whole(loop: SlowLoop) -> None:
-        made = Desk(loop)
-        try:
-            await story(made)
-        finally:
-            made.desk.close()
-            await asyncio.sleep(0)
-
-    slowly(whole)
-
-
-def test_what_waits_is_told_in_order_each_once_as_it_is_then_and_after_all_that_is_recovered() -> None:
-    async def story(d: Desk) -> None:
+async def test_what_waits_is_told_in_order_each_once_as_it_is_then_and_after_all_that_is_recovered() -> None:
+    async with Desk() as d:
         assert not d.desk.busy
         for key, word in (("a", "a"), ("b", "b"), ("a", "a, newer"), ("c", "c")):
             d.desk.put(key, job(word))
@@ -124,21 +120,17 @@ def test_what_waits_is_told_in_order_each_once_as_it_is_then_and_after_all_that_
         assert (d.words[5:], d.desk.busy) == (["again"], False)
         assert d.taken == [([], False)] * 6
 
-    played(story)
 
-
-def test_a_word_that_cannot_be_made_is_an_error_of_ours_and_the_rest_is_told() -> None:
-    async def story(d: Desk) -> None:
+async def test_a_word_that_cannot_be_made_is_an_error_of_ours_and_the_rest_is_told() -> None:
+    async with Desk() as d:
         d.desk.put("a", Job(lambda: {}[1]))
         d.desk.put("b", job("b"))
         await asyncio.sleep(1)
         assert (d.words, d.context.counts["errors"], d.context.counts["policy errors"]) == (["b"], 1, 0)
 
-    played(story)
 
-
-def test_a_question_that_fails_is_asked_later_and_later_by_its_last_word_and_other_words_are_not() -> None:
-    async def story(d: Desk) -> None:
+async def test_a_question_that_fails_is_asked_later_and_later_by_its_last_word_and_other_words_are_not() -> None:
+    async with Desk() as d:
         d.policy.fails = {"q", "w"}
         d.desk.put("q", job("q", again=True))
         d.desk.put("w", job("w"))
@@ -157,11 +149,9 @@ def test_a_question_that_fails_is_asked_later_and_later_by_its_last_word_and_oth
         await asyncio.sleep(3.5)
         assert d.words[before:] == ["q3"] * 3, "it was answered, and begins with the first pause"
 
-    played(story)
 
-
-def test_an_answer_that_was_refused_is_asked_for_later_and_later_until_it_is_of_no_interest() -> None:
-    async def story(d: Desk) -> None:
+async def test_an_answer_that_was_refused_is_asked_for_later_and_later_until_it_is_of_no_interest() -> None:
+    async with Desk() as d:
         asked: list[float] = []
 
         def refused(policy: Any) -> list[Decision]:
@@ -182,13 +172,10 @@ def test_an_answer_that_was_refused_is_asked_for_later_and_later_until_it_is_of_
         await asyncio.sleep(3.5)
         assert [round(b - a, 6) for a, b in pairwise(asked[5:])] == [1, 2]
 
-    played(story)
 
-
-def test_a_policy_that_fails_with_its_leases_is_made_anew_later_and_later() -> None:
+async def test_a_policy_that_fails_with_its_leases_is_made_anew_later_and_later() -> None:
     """The count of failures is forgotten when the policy has answered anything after them."""
-
-    async def story(d: Desk) -> None:
+    async with Desk() as d:
         d.all = [(("recovered", "x"), job("lease x")), (("recovered", "y"), job("lease y"))]
         d.policy.fails |= {"lease y"}
         d.desk.recover()
@@ -207,11 +194,9 @@ def test_a_policy_that_fails_with_its_leases_is_made_anew_later_and_later() -> N
         assert d.pauses("lease y") == [1, 2]
         d.policy.fails.clear()
 
-    played(story)
 
-
-def test_a_word_that_was_not_told_again_for_long_is_forgotten() -> None:
-    async def story(d: Desk) -> None:
+async def test_a_word_that_was_not_told_again_for_long_is_forgotten() -> None:
+    async with Desk() as d:
         d.all = []
         d.loop.takes = lambda: 6.0
         d.desk.put("w", job("w"))
@@ -225,8 +210,6 @@ def test_a_word_that_was_not_told_again_for_long_is_forgotten() -> None:
         assert d.desk._muted == {}
         assert (LONGEST, MOST_ABANDONED) == (64, 8)
 
-    played(story)
-
 
 async def replied(reply: asyncio.Future[None]) -> str:
     """The reason of a refusal; empty where the reply is good."""
@@ -237,8 +220,8 @@ async def replied(reply: asyncio.Future[None]) -> str:
     return ""
 
 
-def test_a_command_is_answered_when_what_follows_is_durable() -> None:
-    async def story(d: Desk) -> None:
+async def test_a_command_is_answered_when_what_follows_is_durable() -> None:
+    async with Desk() as d:
         d.policy.answers = [CLOSE]
         first = d.desk.command(says("first"), "tenant:1")
         second = d.desk.command(says("second"), "tenant:1")
@@ -256,12 +239,10 @@ def test_a_command_is_answered_when_what_follows_is_durable() -> None:
         d.durable.set_exception(ActorError("no room on the disk"))
         assert await replied(third) == "no room on the disk"
 
-    played(story)
-
 
 @pytest.mark.parametrize("answers", [[EXTEND], [CLOSE, EXTEND], [EXTEND, CLOSE]])
-def test_a_command_whose_decisions_would_be_refused_is_taken_back(answers: list[Decision]) -> None:
-    async def story(d: Desk) -> None:
+async def test_a_command_whose_decisions_would_be_refused_is_taken_back(answers: list[Decision]) -> None:
+    async with Desk() as d:
         d.policy.answers = answers
         reply = d.desk.command(says("demand"), "tenant:1")
         await asyncio.sleep(1)
@@ -271,13 +252,10 @@ def test_a_command_whose_decisions_would_be_refused_is_taken_back(answers: list[
         assert [decisions for decisions, _ in d.taken] == [[]]
         assert d.context.counts["policy errors"] == 0
 
-    played(story)
 
-
-def test_a_command_that_fails_or_hangs_or_comes_too_late_hears_so() -> None:
+async def test_a_command_that_fails_or_hangs_or_comes_too_late_hears_so() -> None:
     """It is no mistake of the policy, and is not said again; those that wait behind one that hangs may try again."""
-
-    async def story(d: Desk) -> None:
+    async with Desk() as d:
         d.policy.fails = {"bad"}
         bad = d.desk.command(says("bad"), "tenant:1")
         assert await replied(bad) == "'bad'"
@@ -300,11 +278,9 @@ def test_a_command_that_fails_or_hangs_or_comes_too_late_hears_so() -> None:
         await asyncio.sleep(100)
         assert d.words == ["bad", "hangs"], "nothing is told after the close"
 
-    played(story)
 
-
-def test_a_close_stops_what_waits_for_its_pause() -> None:
-    async def story(d: Desk) -> None:
+async def test_a_close_stops_what_waits_for_its_pause() -> None:
+    async with Desk() as d:
         d.policy.fails = {"q"}
         d.desk.put("q", job("q", again=True))
         await asyncio.sleep(0.5)
@@ -314,14 +290,11 @@ def test_a_close_stops_what_waits_for_its_pause() -> None:
         await asyncio.sleep(100)
         assert d.words == ["q"]
 
-    played(story)
-
 
 @pytest.mark.parametrize("answered", [True, False], ids=["answered", "of no interest"])
-def test_a_question_that_is_put_anew_while_it_fails_waits_for_its_pause(answered: bool) -> None:
+async def test_a_question_that_is_put_anew_while_it_fails_waits_for_its_pause(answered: bool) -> None:
     """Its newest form is what is asked then, once, and nothing of the older one is left."""
-
-    async def story(d: Desk) -> None:
+    async with Desk() as d:
         d.policy.fails |= {"old"}
         d.loop.takes = lambda: 3.0
         d.desk.put("q", job("old", again=True))
@@ -335,16 +308,12 @@ def test_a_question_that_is_put_anew_while_it_fails_waits_for_its_pause(answered
         assert not answered or d.pauses("new") == []
         assert d.desk._muted == {}
 
-    played(story)
 
-
-def test_a_refused_answer_of_a_question_that_waits_already_makes_one_question() -> None:
-    async def story(d: Desk) -> None:
+async def test_a_refused_answer_of_a_question_that_waits_already_makes_one_question() -> None:
+    async with Desk() as d:
         d.desk.put("q", job("newest", again=True))
         d.desk.put_later("q", job("older", again=True))
         await asyncio.sleep(0.5)
         assert d.words == []
         await asyncio.sleep(100)
         assert d.words == ["newest"]
-
-    played(story)

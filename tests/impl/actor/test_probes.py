@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,6 @@ from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey, StoreError
 from leasehold.spec.language.lower.lowering import lower
 from tests.impl.actor.alone import alone, program_of
-from tests.impl.virtual import virtual
 from tests.systems import files_of, load
 
 UNITS = 6
@@ -155,17 +155,15 @@ class Scene:
         return self.actor.probes.counts["unit", result]
 
 
-def play(program: Program, story: Callable[[Scene], Coroutine[Any, Any, None]], **settings: Any) -> None:
-    async def whole() -> None:
-        scene = Scene(program, **settings)
-        await story(scene)
-        await scene.actor.stop()
-
-    virtual(whole())
+@contextlib.asynccontextmanager
+async def playing(program: Program, **settings: Any) -> AsyncIterator[Scene]:
+    scene = Scene(program, **settings)
+    yield scene
+    await scene.actor.stop()
 
 
-def test_units_that_are_up_are_asked_for_soon_and_then_over_the_period(program: Program) -> None:
-    async def story(scene: Scene) -> None:
+async def test_units_that_are_up_are_asked_for_soon_and_then_over_the_period(program: Program) -> None:
+    async with playing(program) as scene:
         await scene.start()
         await asyncio.sleep(2.05)
         assert len(scene.world.asked) >= 2 * UNITS  # both rounds of a patience of 2
@@ -180,14 +178,12 @@ def test_units_that_are_up_are_asked_for_soon_and_then_over_the_period(program: 
         assert {round(later - at, 2) for at, later in pairwise(gaps[3:])} == {EVERY}
         assert (scene.losses(), scene.count("up") > 60, scene.count("missed")) == ([0] * UNITS, True, 0)
 
-    play(program, story)
-
 
 @pytest.mark.parametrize("patience", [1, 2, 3])
-def test_a_unit_is_lost_after_so_many_misses_and_not_one_sooner(
+async def test_a_unit_is_lost_after_so_many_misses_and_not_one_sooner(
     program: Program, patience: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(scene: Scene) -> None:
+    async with playing(program, patience=patience) as scene:
         await scene.start()
         await asyncio.sleep(30)
         scene.world.up.discard("unit[2]")
@@ -202,11 +198,9 @@ def test_a_unit_is_lost_after_so_many_misses_and_not_one_sooner(
         assert (scene.states(), scene.losses()) == (["serving"] * UNITS, [0, 0, 1, 0, 0, 0])
         assert scene.count("missed") == patience
 
-    play(program, story, patience=patience)
 
-
-def test_only_misses_in_a_row_count(program: Program) -> None:
-    async def story(scene: Scene) -> None:
+async def test_only_misses_in_a_row_count(program: Program) -> None:
+    async with playing(program) as scene:
         await scene.start()
         seen = iter([False, True] * 6)
 
@@ -217,11 +211,9 @@ def test_only_misses_in_a_row_count(program: Program) -> None:
         await asyncio.sleep(200)
         assert (scene.count("missed"), scene.losses()) == (6, [0] * UNITS)
 
-    play(program, story)
 
-
-def test_a_host_that_has_come_back_without_its_units_is_found_at_once(program: Program) -> None:
-    async def story(scene: Scene) -> None:
+async def test_a_host_that_has_come_back_without_its_units_is_found_at_once(program: Program) -> None:
+    async with playing(program, every=3600.0) as scene:
         await scene.start()
         await scene.actor.kill()
         scene.disk.crash()
@@ -231,13 +223,10 @@ def test_a_host_that_has_come_back_without_its_units_is_found_at_once(program: P
         assert (scene.losses(), scene.states()) == ([1] * UNITS, ["serving"] * UNITS)
         assert scene.world.up == {f"unit[{n}]" for n in range(UNITS)}
 
-    play(program, story, every=3600.0)
 
-
-def test_what_is_coming_up_or_going_down_is_left_to_its_handler(program: Program) -> None:
+async def test_what_is_coming_up_or_going_down_is_left_to_its_handler(program: Program) -> None:
     """Also where its state would take the event: `rising` counts it, and an action is under way there."""
-
-    async def story(scene: Scene) -> None:
+    async with playing(program) as scene:
         gate = asyncio.Event()
 
         async def slowly(action: HandlerAction) -> None:
@@ -257,13 +246,10 @@ def test_what_is_coming_up_or_going_down_is_left_to_its_handler(program: Program
         assert (set(scene.states()), scene.losses()) == ({"serving"}, [0] * UNITS)
         assert scene.world.asked
 
-    play(program, story)
 
-
-def test_an_answer_about_a_state_that_was_left_counts_for_nothing(program: Program) -> None:
+async def test_an_answer_about_a_state_that_was_left_counts_for_nothing(program: Program) -> None:
     """The unit was torn down, and is up again when the answer about its life before comes."""
-
-    async def story(scene: Scene) -> None:
+    async with playing(program, longest=1000.0) as scene:
         answers: list[asyncio.Future[bool]] = []
 
         async def late() -> bool:
@@ -296,11 +282,9 @@ def test_an_answer_about_a_state_that_was_left_counts_for_nothing(program: Progr
         await asyncio.sleep(0.1)
         assert (scene.count("missed"), scene.losses()) == (2, [0] * UNITS)
 
-    play(program, story, longest=1000.0)
 
-
-def test_what_a_probe_has_found_waits_in_the_queue_and_counts_there_for_its_state_alone(program: Program) -> None:
-    async def story(scene: Scene) -> None:
+async def test_what_a_probe_has_found_waits_in_the_queue_and_counts_there_for_its_state_alone(program: Program) -> None:
+    async with playing(program, patience=1, every=1000.0) as scene:
         actor = await scene.start()
         await asyncio.sleep(30)
         scene.world.up.discard("unit[0]")
@@ -308,8 +292,6 @@ def test_what_a_probe_has_found_waits_in_the_queue_and_counts_there_for_its_stat
         await actor.probes.round()
         await asyncio.sleep(1)
         assert (set(scene.states()), scene.losses(), actor.counts["late"]) == ({"off"}, [0] * UNITS, 1)
-
-    play(program, story, patience=1, every=1000.0)
 
 
 @pytest.mark.parametrize(
@@ -327,11 +309,11 @@ def test_what_a_probe_has_found_waits_in_the_queue_and_counts_there_for_its_stat
         (None, {"failed_is_missed": True, "hung_is_missed": True}, "unknown", False),
     ],
 )
-def test_what_is_not_known_is_a_miss_only_where_a_setting_says_so(
+async def test_what_is_not_known_is_a_miss_only_where_a_setting_says_so(
     program: Program, answer: Any, settings: dict[str, bool], result: str, lost: bool,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
-    async def story(scene: Scene) -> None:
+    async with playing(program, longest=2.0, **settings) as scene:
         await scene.start()
         scene.world.answers["unit[4]"] = asyncio.Event().wait if answer == "hangs" else answer
         with caplog.at_level(logging.WARNING, "leasehold.probes"):
@@ -343,11 +325,9 @@ def test_what_is_not_known_is_a_miss_only_where_a_setting_says_so(
         assert ("unit[4]" in unknown[0]) == (result != "unknown")
         assert len(scene.world.times(5)) >= 8  # the others are asked for all the while
 
-    play(program, story, longest=2.0, **settings)
 
-
-def test_what_is_not_known_neither_adds_to_misses_nor_takes_from_them(program: Program) -> None:
-    async def story(scene: Scene) -> None:
+async def test_what_is_not_known_neither_adds_to_misses_nor_takes_from_them(program: Program) -> None:
+    async with playing(program) as scene:
         await scene.start()
         seen = iter([False, None, False])
         after: list[int] = []
@@ -361,22 +341,18 @@ def test_what_is_not_known_neither_adds_to_misses_nor_takes_from_them(program: P
         assert after[:3] == [0, 0, 0]
         assert scene.losses()[1] == 1
 
-    play(program, story)
 
-
-def test_no_more_than_the_most_are_asked_for_at_once_and_all_are(program: Program) -> None:
-    async def story(scene: Scene) -> None:
+async def test_no_more_than_the_most_are_asked_for_at_once_and_all_are(program: Program) -> None:
+    async with playing(program, at_once=2) as scene:
         scene.world.takes = lambda name: 3.0
         await scene.start()
         await asyncio.sleep(100)
         assert scene.world.most == 2
         assert min(len(scene.world.times(n)) for n in range(UNITS)) >= 8
 
-    play(program, story, at_once=2)
 
-
-def test_one_that_hangs_is_not_asked_for_twice_at_once_and_holds_up_no_other(program: Program) -> None:
-    async def story(scene: Scene) -> None:
+async def test_one_that_hangs_is_not_asked_for_twice_at_once_and_holds_up_no_other(program: Program) -> None:
+    async with playing(program, longest=33.0) as scene:
         await scene.start()
         scene.world.answers["unit[0]"] = asyncio.Event().wait
         await asyncio.sleep(100)
@@ -384,10 +360,8 @@ def test_one_that_hangs_is_not_asked_for_twice_at_once_and_holds_up_no_other(pro
         gaps = scene.world.times(1)[2:]
         assert {round(later - at, 1) for at, later in pairwise(gaps[1:])} == {EVERY}
 
-    play(program, story, longest=33.0)
 
-
-def test_an_actor_that_stops_taking_steps_asks_nobody_and_begins_anew_with_its_store(program: Program) -> None:
+async def test_an_actor_that_stops_taking_steps_asks_nobody_and_begins_anew_with_its_store(program: Program) -> None:
     class Fails(MemoryStore):
         broken = False
 
@@ -396,7 +370,7 @@ def test_an_actor_that_stops_taking_steps_asks_nobody_and_begins_anew_with_its_s
                 raise StoreError("the disk is full")
             await super().commit(batch)
 
-    async def story(scene: Scene) -> None:
+    async with playing(program, every=600.0) as scene:
         store = scene.store = Fails(scene.disk)
         actor = await scene.start()
         await asyncio.sleep(20)
@@ -416,11 +390,9 @@ def test_an_actor_that_stops_taking_steps_asks_nobody_and_begins_anew_with_its_s
         await asyncio.sleep(2)
         assert scene.losses()[3] == 1
 
-    play(program, story, every=600.0)
 
-
-def test_an_actor_that_ends_while_it_asks_leaves_nothing_behind(program: Program) -> None:
-    async def story(scene: Scene) -> None:
+async def test_an_actor_that_ends_while_it_asks_leaves_nothing_behind(program: Program) -> None:
+    async with playing(program) as scene:
         scene.world.takes = lambda name: 3.0
         actor = await scene.start()
         await asyncio.sleep(1.5)
@@ -437,11 +409,9 @@ def test_an_actor_that_ends_while_it_asks_leaves_nothing_behind(program: Program
         await actor.probes.close()
         assert actor.probes.asking == 0
 
-    play(program, story)
 
-
-def test_where_no_handler_can_say_nothing_is_found(program: Program, caplog: pytest.LogCaptureFixture) -> None:
-    async def story(scene: Scene) -> None:
+async def test_where_no_handler_can_say_nothing_is_found(program: Program, caplog: pytest.LogCaptureFixture) -> None:
+    async with playing(program, failed_is_missed=True, hung_is_missed=True) as scene:
         scene.handlers = {"bring": NullHandler(), "remove": NullHandler()}
         await scene.start()
         with caplog.at_level(logging.WARNING, "leasehold.probes"):
@@ -449,11 +419,9 @@ def test_where_no_handler_can_say_nothing_is_found(program: Program, caplog: pyt
         assert (scene.losses(), scene.count("unknown") > 2) == ([0] * UNITS, True)
         assert caplog.messages == ["no handler of unit can say whether one is up, so none is found to be lost"]
 
-    play(program, story, failed_is_missed=True, hung_is_missed=True)
 
-
-def test_of_several_handlers_the_first_that_knows_says_it(program: Program) -> None:
-    async def story(scene: Scene) -> None:
+async def test_of_several_handlers_the_first_that_knows_says_it(program: Program) -> None:
+    async with playing(program) as scene:
         other = Machines()
         other.up = {f"unit[{n}]" for n in range(UNITS)}
         scene.handlers["remove"] = other
@@ -464,8 +432,6 @@ def test_of_several_handlers_the_first_that_knows_says_it(program: Program) -> N
         await asyncio.sleep(30)
         assert {name for _, name in other.asked} == {"unit[1]", "unit[2]"}
         assert (scene.losses(), scene.count("failed")) == ([0, 0, 0, 1, 0, 0], 0)
-
-    play(program, story)
 
 
 async def test_a_machine_that_is_no_unit_is_asked_for_by_its_run(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from leasehold.impl.store.memory import MemoryStore
 from leasehold.impl.store.store import RecordKey
 from leasehold.spec import System
 from tests.impl.actor.alone import program_of
-from tests.impl.actor.test_probes import SITE, UNITS, Machines, Scene, play
+from tests.impl.actor.test_probes import SITE, UNITS, Machines, Scene, playing
 from tests.systems import load
 
 
@@ -46,10 +46,11 @@ class Stubborn(Machines):
         return "process 17" if unit in self.up else ""
 
 
-def test_what_outlives_its_teardown_is_shown_until_it_is_gone(
+async def test_what_outlives_its_teardown_is_shown_until_it_is_gone(
     system: tuple[Program, System], caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(scene: Scene) -> None:
+    caplog.set_level(logging.INFO, "leasehold.remains")
+    async with playing(system[0]) as scene:
         scene.world = Stubborn()
         scene.handlers = {"bring": scene.world, "remove": scene.world}
         actor = await scene.start()
@@ -74,16 +75,13 @@ def test_what_outlives_its_teardown_is_shown_until_it_is_gone(
         await asyncio.sleep(20)
         assert shown() == []
         observed.close()
-
-    with caplog.at_level(logging.INFO, "leasehold.remains"):
-        play(system[0], story)
     said = [record.getMessage() for record in caplog.records if record.name == "leasehold.remains"]
     assert "something is left of unit[2], which should be down: process 17" in said
     assert "nothing is left of unit[1] any more, or it is to be up again" in said
 
 
-def test_an_actor_that_starts_again_finds_what_was_left(system: tuple[Program, System]) -> None:
-    async def story(scene: Scene) -> None:
+async def test_an_actor_that_starts_again_finds_what_was_left(system: tuple[Program, System]) -> None:
+    async with playing(system[0]) as scene:
         scene.world = Stubborn()
         scene.handlers = {"bring": scene.world, "remove": scene.world}
         actor = await scene.start()
@@ -94,8 +92,6 @@ def test_an_actor_that_starts_again_finds_what_was_left(system: tuple[Program, S
         actor = await scene.start(begin=False)
         await asyncio.sleep(10)
         assert actor.remains.found.keys() == {RecordKey(BELOW, f"unit[{n}]") for n in (1, 2)}
-
-    play(system[0], story)
 
 
 class Asked(Stubborn):
@@ -136,10 +132,9 @@ def found(actor: Actor) -> dict[str, str]:
     return {key.machine: remain.words for key, remain in sorted(actor.remains.found.items())}
 
 
-def test_units_that_did_not_end_well_are_asked_for_again_and_again(system: tuple[Program, System]) -> None:
+async def test_units_that_did_not_end_well_are_asked_for_again_and_again(system: tuple[Program, System]) -> None:
     """Every five seconds, one after the other, and for ten seconds each where no answer comes; no others are."""
-
-    async def story(scene: Scene) -> None:
+    async with playing(system[0]) as scene:
         actor, world = await closed(scene)
         assert found(actor) == {"unit[1]": "process 1", "unit[2]": "process 2"}
         since = {key: remain.since for key, remain in actor.remains.found.items()}
@@ -160,13 +155,12 @@ def test_units_that_did_not_end_well_are_asked_for_again_and_again(system: tuple
         assert {round(b - a, 6) for a, b in pairwise(world.times_of(2))} == {15.0}
         assert found(actor)["unit[1]"] == "process 11", "what is not known changes nothing"
 
-    play(system[0], story)
 
-
-def test_an_answer_that_fails_changes_nothing_and_the_others_are_asked(
+async def test_an_answer_that_fails_changes_nothing_and_the_others_are_asked(
     system: tuple[Program, System], caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(scene: Scene) -> None:
+    caplog.set_level(logging.INFO, "leasehold.remains")
+    async with playing(system[0]) as scene:
         actor, world = await closed(scene)
         for one, other in ((1, 2), (2, 1)):
             world.says = {f"unit[{one}]": OSError("no ps"), f"unit[{other}]": f"process 1{other}"}
@@ -176,15 +170,14 @@ def test_an_answer_that_fails_changes_nothing_and_the_others_are_asked(
         world.says = {}
         await asyncio.sleep(6)
         assert found(actor) == {}
-
-    with caplog.at_level(logging.INFO, "leasehold.remains"):
-        play(system[0], story)
     said = [record.getMessage() for record in caplog.records if record.name == "leasehold.remains"]
     assert len(said) == 4, "once when something is left, and once when nothing is"
 
 
-def test_a_unit_that_is_to_be_up_again_while_it_is_asked_for_is_no_remains(system: tuple[Program, System]) -> None:
-    async def story(scene: Scene) -> None:
+async def test_a_unit_that_is_to_be_up_again_while_it_is_asked_for_is_no_remains(
+    system: tuple[Program, System],
+) -> None:
+    async with playing(system[0]) as scene:
         actor, world = await closed(scene)
         gate = asyncio.Event()
         world.says = {"unit[1]": gate, "unit[2]": gate}
@@ -199,11 +192,9 @@ def test_a_unit_that_is_to_be_up_again_while_it_is_asked_for_is_no_remains(syste
         assert found(actor) == {}
         assert set(scene.states()) == {"serving"}
 
-    play(system[0], story)
 
-
-def test_a_machine_that_is_gone_is_no_remains(system: tuple[Program, System]) -> None:
-    async def story(scene: Scene) -> None:
+async def test_a_machine_that_is_gone_is_no_remains(system: tuple[Program, System]) -> None:
+    async with playing(system[0]) as scene:
         actor, _ = await closed(scene)
         key = RecordKey(BELOW, "unit[1]")
         held = actor.table.instances.pop(key)
@@ -211,38 +202,31 @@ def test_a_machine_that_is_gone_is_no_remains(system: tuple[Program, System]) ->
         assert found(actor) == {"unit[2]": "process 2"}
         actor.table.instances[key] = held
 
-    play(system[0], story)
 
-
-def test_where_nothing_is_probed_nobody_is_asked(system: tuple[Program, System]) -> None:
-    async def story(scene: Scene) -> None:
+async def test_where_nothing_is_probed_nobody_is_asked(system: tuple[Program, System]) -> None:
+    async with playing(system[0]) as scene:
         actor, _ = await closed(scene)
         probes: Any = SimpleNamespace(probes=())
         await asyncio.wait_for(Remains(actor.context, probes, lambda: {RecordKey(BELOW, "unit[1]")}).run(), 1)
 
-    play(system[0], story)
 
-
-def test_a_simulated_crash_is_swallowed_by_nothing(system: tuple[Program, System]) -> None:
-    async def story(scene: Scene) -> None:
+async def test_a_simulated_crash_is_swallowed_by_nothing(system: tuple[Program, System]) -> None:
+    async with playing(system[0]) as scene:
         actor, world = await closed(scene)
         world.says["unit[1]"] = SimulatedCrash()
         with pytest.raises(SimulatedCrash):
             await Remains(actor.context, actor.probes, lambda: {RecordKey(BELOW, "unit[1]")}).look()
         world.says["unit[1]"] = ""
 
-    play(system[0], story)
-
 
 @pytest.mark.parametrize("state", ["off", "rising", "serving", "falling"])
 @pytest.mark.parametrize("working", [False, True])
 @pytest.mark.parametrize("up", [False, True])
-def test_only_a_unit_that_should_be_down_is_asked_for(
+async def test_only_a_unit_that_should_be_down_is_asked_for(
     system: tuple[Program, System], state: str, working: bool, up: bool
 ) -> None:
     """No action is asked for or under way, and it is not up; while one is under way, what was found stays."""
-
-    async def story(scene: Scene) -> None:
+    async with playing(system[0]) as scene:
         actor, world = await closed(scene)
         key = RecordKey(BELOW, "unit[1]")
         held = actor.table.instances[key]
@@ -261,11 +245,9 @@ def test_only_a_unit_that_should_be_down_is_asked_for(
         assert remains.found == wanted
         held.record = before
 
-    play(system[0], story)
 
-
-def test_units_of_a_store_are_asked_for_once_if_nothing_is_left_of_them(system: tuple[Program, System]) -> None:
-    async def story(scene: Scene) -> None:
+async def test_units_of_a_store_are_asked_for_once_if_nothing_is_left_of_them(system: tuple[Program, System]) -> None:
+    async with playing(system[0]) as scene:
         actor, world = await closed(scene)
         remains = Remains(actor.context, actor.probes, set)
         remains.recovered()
@@ -274,5 +256,3 @@ def test_units_of_a_store_are_asked_for_once_if_nothing_is_left_of_them(system: 
             await remains.look()
             assert sorted(unit for _, unit in world.left) == sorted(units)
             world.left.clear()
-
-    play(system[0], story)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -38,23 +37,16 @@ def held(cluster: SystemCluster, machine: str, name: str) -> object:
     return found.core.view(found.record)[name]
 
 
-def ran(work: Callable[[SystemCluster], Awaitable[None]], most: int = LINES) -> None:
-    async def run() -> None:
-        async with SystemCluster(compile_system(load(PIPE, {"most": most}))) as cluster:
-            await work(cluster)
-
-    asyncio.run(run())
-
-
+@pytest.mark.real_time
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 6))])
-def test_every_line_comes_once_and_in_order(seed: int) -> None:
+async def test_every_line_comes_once_and_in_order(seed: int) -> None:
     """Actors are killed and the network loses, repeats and delays; the writer goes on writing, and waits for room."""
     rng = random.Random(seed)
 
     def hand(source: str, target: str, frame: bytes) -> FrameOutcome:
         return FrameOutcome(rng.choice(((), (0,), (rng.randrange(9), rng.randrange(9)))), rng.random() < 0.7)
 
-    async def work(cluster: SystemCluster) -> None:
+    async with SystemCluster(compile_system(load(PIPE, {"most": LINES}))) as cluster:
         cluster.network.hand = hand
         full = 0
         while held(cluster, "writer", "written") != LINES:
@@ -78,11 +70,10 @@ def test_every_line_comes_once_and_in_order(seed: int) -> None:
         assert full > 0
         assert SESSIONS not in cluster.held("pipe:1", "writer").metadata  # type: ignore[union-attr]
 
-    ran(work)
 
-
-def test_a_writer_that_is_killed_has_kept_what_was_not_read() -> None:
-    async def work(cluster: SystemCluster) -> None:
+@pytest.mark.real_time
+async def test_a_writer_that_is_killed_has_kept_what_was_not_read() -> None:
+    async with SystemCluster(compile_system(load(PIPE, {"most": LINES}))) as cluster:
         await cluster.kill("reader")
         for _ in range(2):
             await cluster.actors["writer"].tell("pipe:1", "writer", "write")
@@ -100,13 +91,11 @@ def test_a_writer_that_is_killed_has_kept_what_was_not_read() -> None:
         await cluster.settle()
         assert held(cluster, "reader", "read") == 3
 
-    ran(work)
 
-
-def test_a_reader_that_is_killed_amid_a_commit_gets_the_line_again() -> None:
+@pytest.mark.real_time
+async def test_a_reader_that_is_killed_amid_a_commit_gets_the_line_again() -> None:
     """Only the commit of what it has read answers for the line: until then the writer keeps it."""
-
-    async def work(cluster: SystemCluster) -> None:
+    async with SystemCluster(compile_system(load(PIPE, {"most": LINES}))) as cluster:
         store = cluster.actors["reader"].store
 
         async def never(batch: object) -> None:
@@ -126,8 +115,6 @@ def test_a_reader_that_is_killed_amid_a_commit_gets_the_line_again() -> None:
                 break
             await asyncio.sleep(0.05)
         assert (held(cluster, "reader", "read"), held(cluster, "reader", "disorder")) == (1, False)
-
-    ran(work)
 
 
 FETCHING = {

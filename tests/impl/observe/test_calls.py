@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -59,28 +60,24 @@ class Bench:
 
 
 @pytest.fixture
-def play(tmp_path: Path) -> Callable[[Callable[[Bench], Any]], None]:
-    """Plays a story with the actor of a bench of which the worker and both tools are at work."""
+def bench(tmp_path: Path) -> contextlib.AbstractAsyncContextManager[Bench]:
+    """An actor of a bench of which the worker and both tools are at work."""
     program = program_of(tmp_path, BENCH)
 
-    def played(story: Callable[[Bench], Any]) -> None:
-        async def run() -> None:
-            handlers = dict.fromkeys(("saw", "sweep", "hone"), GatedHandler())
-            actor = alone(program, "worker", MemoryStore(Disk()), handlers, HandClock())
-            await actor.start()
-            await actor.begin("own:1", "worker", "begin", {}, {})
-            found = story(Bench(actor))
-            if found is not None:
-                await found
-            await actor.stop()
+    @contextlib.asynccontextmanager
+    async def made() -> AsyncIterator[Bench]:
+        handlers = dict.fromkeys(("saw", "sweep", "hone"), GatedHandler())
+        actor = alone(program, "worker", MemoryStore(Disk()), handlers, HandClock())
+        await actor.start()
+        await actor.begin("own:1", "worker", "begin", {}, {})
+        yield Bench(actor)
+        await actor.stop()
 
-        asyncio.run(run())
-
-    return played
+    return made()
 
 
-def test_only_a_handler_s_call_of_a_machine_that_asks_for_it_begins(play: Any) -> None:
-    def story(b: Bench) -> None:
+async def test_only_a_handler_s_call_of_a_machine_that_asks_for_it_begins(bench: Any) -> None:
+    async with bench as b:
         b.call("policy.decide")
         b.call("handler.none")
         b.call("handler.hone")  # it is not the worker's
@@ -98,28 +95,24 @@ def test_only_a_handler_s_call_of_a_machine_that_asks_for_it_begins(play: Any) -
         b.call("handler.saw")
         assert len(b.begun) == 2
 
-    play(story)
 
-
-def test_a_call_without_an_answer_has_no_known_end(play: Any) -> None:
-    def story(b: Bench) -> None:
+async def test_a_call_without_an_answer_has_no_known_end(bench: Any) -> None:
+    async with bench as b:
         b.call("handler.sweep")
         assert ([one.verb for one in b.begun], b.take()) == (["sweep"], [("sweep", Result.UNAWAITED)])
         b.move()
         b.tracker.end()
         assert b.take() == []
 
-    play(story)
-
 
 @pytest.mark.parametrize("well", [True, False])
 @pytest.mark.parametrize(("verb", "machine", "answers"), [
     ("saw", "worker", ("cut", "spoilt")), ("hone", "tool[1]", ("sharp", "blunt")),
 ])  # fmt: skip
-def test_a_call_ends_once_by_any_of_its_answers(
-    verb: str, machine: str, answers: tuple[str, ...], well: bool, play: Any
+async def test_a_call_ends_once_by_any_of_its_answers(
+    verb: str, machine: str, answers: tuple[str, ...], well: bool, bench: Any
 ) -> None:
-    def story(b: Bench) -> None:
+    async with bench as b:
         for answer in answers:
             b.call(f"handler.{verb}", machine)
             notice = Notice(Kind.ANSWERED, "own", "own:1" if machine == "worker" else BELOW, machine, answer)
@@ -135,11 +128,9 @@ def test_a_call_ends_once_by_any_of_its_answers(
             b.tracker.end()
             assert b.take() == []
 
-    play(story)
 
-
-def test_a_call_is_replaced_by_the_next_of_its_task_or_of_its_unit(play: Any) -> None:
-    def story(b: Bench) -> None:
+async def test_a_call_is_replaced_by_the_next_of_its_task_or_of_its_unit(bench: Any) -> None:
+    async with bench as b:
         b.call("handler.saw")
         b.call("handler.hone", "tool[0]")
         b.call("handler.hone", "tool[1]")
@@ -154,13 +145,10 @@ def test_a_call_is_replaced_by_the_next_of_its_task_or_of_its_unit(play: Any) ->
         b.tracker.end()
         assert b.take() == []
 
-    play(story)
 
-
-def test_a_state_that_does_not_ask_for_a_task_has_given_it_up(play: Any) -> None:
+async def test_a_state_that_does_not_ask_for_a_task_has_given_it_up(bench: Any) -> None:
     """A unit's is given up by its next call alone."""
-
-    async def story(b: Bench) -> None:
+    async with bench as b:
         b.move()  # nothing is under way
         b.call("handler.saw")
         b.call("handler.hone", "tool[0]")
@@ -182,11 +170,9 @@ def test_a_state_that_does_not_ask_for_a_task_has_given_it_up(play: Any) -> None
         assert b.take() == [("saw", Result.GIVEN_UP)]
         b.actor.table.instances[held.key] = held
 
-    play(story)
 
-
-def test_a_machine_that_is_forgotten_gives_up_the_calls_below_it(play: Any) -> None:
-    def story(b: Bench) -> None:
+async def test_a_machine_that_is_forgotten_gives_up_the_calls_below_it(bench: Any) -> None:
+    async with bench as b:
         for number in range(2):
             b.call("handler.hone", f"tool[{number}]")
         b.call("handler.saw")
@@ -198,18 +184,14 @@ def test_a_machine_that_is_forgotten_gives_up_the_calls_below_it(play: Any) -> N
         b.answer("sharp", machine="tool[0]")
         assert b.take() == [("hone", Result.WELL)]
 
-    play(story)
 
-
-def test_a_notice_is_about_a_lease_or_that_which_drove_its_unit_last(play: Any) -> None:
-    def story(b: Bench) -> None:
+async def test_a_notice_is_about_a_lease_or_that_which_drove_its_unit_last(bench: Any) -> None:
+    async with bench as b:
         for lease, machine, found in (
             ("own:1", "worker", "own:1"), ("own:9", "worker", "own:9"), (BELOW, "tool[0]", "own:1"),
             (BELOW, "tool[7]", ""), ("", "", ""),
         ):  # fmt: skip
             assert lease_of(b.actor, Notice(Kind.SEND, "own", lease, machine)) == found
-
-    play(story)
 
 
 @pytest.mark.real_time
@@ -247,20 +229,18 @@ async def test_a_call_that_a_state_gives_up_is_counted_and_its_span_ends(tmp_pat
 @pytest.mark.parametrize(("told", "role", "found"), [
     ("", "worker", "worker"), ("", "tool", ""), ("tool[1]", "tool", "tool[1]"), ("worker", "worker", "worker"),
 ])  # fmt: skip
-def test_the_other_end_of_a_message_is_as_told_or_a_role_s_only_machine(
-    told: str, role: str, found: str, play: Any
+async def test_the_other_end_of_a_message_is_as_told_or_a_role_s_only_machine(
+    told: str, role: str, found: str, bench: Any
 ) -> None:
-    def story(b: Bench) -> None:
+    async with bench as b:
         traces = Traces(b.actor, InMemorySpanExporter())
         data = {"peer": told} if told else {}
         assert traces._other_end(Notice(Kind.SEND, "own", "own:1", "worker", "x", 0, data), role) == found
         traces.close()
 
-    play(story)
 
-
-def test_a_histogram_has_the_buckets_of_its_row(play: Any) -> None:
-    def story(b: Bench) -> None:
+async def test_a_histogram_has_the_buckets_of_its_row(bench: Any) -> None:
+    async with bench as b:
         metrics = Metrics(b.actor, Watchdog(b.actor))
         text = metrics.render().decode()
         rows = {name: row for name, row in table("leasehold.impl.observe", "metrics.yaml").items() if "buckets" in row}
@@ -269,8 +249,6 @@ def test_a_histogram_has_the_buckets_of_its_row(play: Any) -> None:
             found = re.findall(rf'^leasehold_{name}_bucket{{le="([^"]*)"[^}}]*}}', text, re.MULTILINE)
             assert [*map(float, found)][: len(row["buckets"])] == [*map(float, row["buckets"])], name
         metrics.close()
-
-    play(story)
 
 
 # The journal
@@ -299,13 +277,14 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("kind", Kind)
-def test_each_kind_of_notice_has_its_level_its_words_and_its_fields(
-    kind: Kind, play: Any, caplog: pytest.LogCaptureFixture
+async def test_each_kind_of_notice_has_its_level_its_words_and_its_fields(
+    kind: Kind, bench: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """With the lease and the machine, where it is about one; and nothing else that a notice brings."""
     assert LEVELS.keys() == ENTRIES.keys() == SHOWN.keys()
 
-    def story(b: Bench) -> None:
+    caplog.set_level(logging.DEBUG, "leasehold.journal")
+    async with bench as b:
         tells = Journal(b.actor)
         for lease, machine, whose in (
             ("own:1", "worker", {"lease": "own:1", "machine": "worker"}),
@@ -325,23 +304,20 @@ def test_each_kind_of_notice_has_its_level_its_words_and_its_fields(
             assert about(record) == {"actor": "own", "now": 3, **whose, **fields}
         tells.close()
 
-    with caplog.at_level(logging.DEBUG, "leasehold.journal"):
-        play(story)
 
-
-def test_an_event_that_moved_nothing_without_a_reason_ends_with_its_kind(
-    play: Any, caplog: pytest.LogCaptureFixture
+async def test_an_event_that_moved_nothing_without_a_reason_ends_with_its_kind(
+    bench: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def story(b: Bench) -> None:
+    caplog.set_level(logging.DEBUG, "leasehold.journal")
+    async with bench as b:
         caplog.clear()
         Journal(b.actor)(Notice(Kind.IGNORED, "own", "own:1", "worker", "e", 3, {**DATA, "reason": ""}))
         assert caplog.records[-1].getMessage() == "own:1 worker: e moves nothing in a: ignored"
 
-    with caplog.at_level(logging.DEBUG, "leasehold.journal"):
-        play(story)
 
-
-def test_strangers_fill_no_log(play: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_strangers_fill_no_log(
+    bench: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Twenty refusals at once, and one more with each second; all else is told however often it comes."""
     now = [100.0]
     monkeypatch.setattr(journal.time, "monotonic", lambda: now[0])
@@ -352,7 +328,8 @@ def test_strangers_fill_no_log(play: Any, caplog: pytest.LogCaptureFixture, monk
             b(Notice(kind, "own", "", "", "r/a#e", 0, DATA))
         return len([record for record in caplog.records if record.name == "leasehold.journal"])
 
-    def story(b: Bench) -> None:
+    caplog.set_level(logging.INFO, "leasehold.journal")
+    async with bench as b:
         tells = Journal(b.actor)
         assert count(tells, 50) == 20
         now[0] += 3.0
@@ -361,6 +338,3 @@ def test_strangers_fill_no_log(play: Any, caplog: pytest.LogCaptureFixture, monk
         now[0] += 1000.0
         assert count(tells, 50) == 20
         tells.close()
-
-    with caplog.at_level(logging.INFO, "leasehold.journal"):
-        play(story)

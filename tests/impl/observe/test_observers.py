@@ -272,6 +272,8 @@ def test_who_asks_while_the_loop_is_blocked_hears_for_how_long(caplog: pytest.Lo
     """Another thread asks; afterwards nothing is said any more, and the thread ends with the watchdog."""
     seen: list[float] = []
 
+    caplog.set_level(logging.WARNING, "leasehold.watchdog")
+
     async def story() -> None:
         async with Cluster(2) as c:
             dog = Watchdog(c.site, limit=0.05)
@@ -301,8 +303,7 @@ def test_who_asks_while_the_loop_is_blocked_hears_for_how_long(caplog: pytest.Lo
                 await asyncio.sleep(0.01)
             assert not any(thread.name == "watchdog" for thread in threading.enumerate())
 
-    with caplog.at_level(logging.WARNING, "leasehold.watchdog"):
-        asyncio.run(story())
+    asyncio.run(story())
     still = [seconds for seconds in seen if seconds]
     assert still
     assert still == sorted(still)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from hashlib import sha256
 from typing import Any
 
@@ -16,7 +18,6 @@ from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
 from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.impl.observe.traces import Traces, message_id, trace_id
-from tests.impl.virtual import virtual
 
 
 class Watched:
@@ -44,24 +45,21 @@ def named(spans: list[ReadableSpan], name: str, actor: str = "") -> list[Readabl
     return [span for span in spans if span.name == name and (not actor or of(span, "actor") == actor)]
 
 
-def play(w: Watched, story: Any) -> list[ReadableSpan]:
-    async def run() -> None:
-        async with w.cluster as c:
-            await story(c)
-
-    virtual(run())
-    spans = w.spans()
+@contextlib.asynccontextmanager
+async def recorded(w: Watched) -> AsyncIterator[tuple[Cluster, list[ReadableSpan]]]:
+    """The cluster while it runs, and its spans once it has ended."""
+    spans: list[ReadableSpan] = []
+    async with w.cluster as c:
+        yield c, spans
+    spans.extend(w.spans())
     w.close()
-    return spans
 
 
-def test_one_lease_is_one_trace_over_all_actors(watched: Any) -> None:
-    async def story(c: Cluster) -> None:
+async def test_one_lease_is_one_trace_over_all_actors(watched: Any) -> None:
+    w = Watched(watched)
+    async with recorded(w) as (c, spans):
         await c.lease(2, until=12, term=6)
         await c.advance(15)
-
-    w = Watched(watched)
-    spans = play(w, story)
     digest = sha256(b"lease\0tenant:1").digest()
     assert {span.context.trace_id for span in spans} == {int.from_bytes(digest[:16])}
     assert {of(span, "actor") for span in spans} == {TENANT, BROKER, SITE}
@@ -79,12 +77,10 @@ def test_one_lease_is_one_trace_over_all_actors(watched: Any) -> None:
     assert max(of(span, "time_ticks") for span in moves) >= 12
 
 
-def test_every_message_links_its_sender_and_its_receiver(watched: Any) -> None:
-    async def story(c: Cluster) -> None:
+async def test_every_message_links_its_sender_and_its_receiver(watched: Any) -> None:
+    async with recorded(Watched(watched)) as (c, spans):
         await c.lease(1, until=12, term=6)
         await c.advance(15)
-
-    spans = play(Watched(watched), story)
     by_id = {span.context.span_id: span for span in spans}
     received = [span for span in spans if span.kind is SpanKind.CONSUMER]
     assert len(received) > 8
@@ -108,10 +104,11 @@ def test_every_message_links_its_sender_and_its_receiver(watched: Any) -> None:
 
 @pytest.mark.parametrize("lost", [False, True], ids=["spans told", "spans lost"])
 @pytest.mark.parametrize("name", [TENANT, BROKER, SITE])
-def test_a_crash_breaks_no_link(watched: Any, name: str, lost: bool) -> None:
+async def test_a_crash_breaks_no_link(watched: Any, name: str, lost: bool) -> None:
     """An actor is killed while a message to it, or of it, is under way; the new incarnation knows nothing of spans."""
-
-    async def story(c: Cluster) -> None:
+    options = ActorOptions(seed=0, backoff=Backoff(first=0.001, longest=0.002, ask_again=0.01))
+    w = Watched(watched, options=options)
+    async with recorded(w) as (c, spans):
         stop = asyncio.Event()
         c.actors[name].notices.subscribe(lambda notice: stop.set() if notice.kind.value == "send" else None)
         await c.tenant.command("service_manager", "demand", "tenant:1", 1, 30, 10)
@@ -126,10 +123,6 @@ def test_a_crash_breaks_no_link(watched: Any, name: str, lost: bool) -> None:
             await c.advance()
             await asyncio.sleep(0.005)
         assert c.state("tenant:1") == ("closed", "closed", "closed")
-
-    options = ActorOptions(seed=0, backoff=Backoff(first=0.001, longest=0.002, ask_again=0.01))
-    w = Watched(watched, options=options)
-    spans = play(w, story)
     assert len(w.traces) == 4
     assert len(w.lost) == lost
     assert {span.context.trace_id for span in spans} == {trace_id("lease", "tenant:1")}
@@ -141,14 +134,12 @@ def test_a_crash_breaks_no_link(watched: Any, name: str, lost: bool) -> None:
     assert pairs >= {(TENANT, BROKER), (BROKER, TENANT), (TENANT, SITE), (SITE, TENANT)}
 
 
-def test_a_message_said_again_after_a_crash_is_the_same_span(watched: Any) -> None:
-    async def story(c: Cluster) -> None:
+async def test_a_message_said_again_after_a_crash_is_the_same_span(watched: Any) -> None:
+    async with recorded(Watched(watched)) as (c, spans):
         await c.lease(1, until=30)
         await c.kill(SITE)
         await c.start(SITE)
         await c.settle()
-
-    spans = play(Watched(watched), story)
     first, again = named(spans, "send update_lease", SITE)
     expected = message_id("lease", "tenant:1", "authority", "service_manager", 1)
     assert first.context.span_id == again.context.span_id == expected
@@ -157,7 +148,7 @@ def test_a_message_said_again_after_a_crash_is_the_same_span(watched: Any) -> No
     assert (of(taken, "result"), of(duplicate, "result")) == ("taken", "duplicate")
 
 
-def test_a_handler_that_fails_is_an_error_and_one_cut_off_is_given_up(watched: Any) -> None:
+async def test_a_handler_that_fails_is_an_error_and_one_cut_off_is_given_up(watched: Any) -> None:
     class Broken(SimulatedHandler):
         async def act(self, action: Any) -> Any:
             if action.unit == "unit-0":
@@ -166,8 +157,7 @@ def test_a_handler_that_fails_is_an_error_and_one_cut_off_is_given_up(watched: A
 
     retry = RetryPolicy(tries=1, pause=0.0, longest=60)
     w = Watched(watched, handler=Broken(SimulatedUnits()), options=ActorOptions(seed=0, reopen_pause=0.01, retry=retry))
-
-    async def story(c: Cluster) -> None:
+    async with recorded(w) as (c, ended):
         await c.tenant.command("service_manager", "demand", "tenant:1", 2, 30, 10)
         async with asyncio.timeout(10):
             while not named(w.spans(), "handler.setup", SITE):
@@ -176,23 +166,19 @@ def test_a_handler_that_fails_is_an_error_and_one_cut_off_is_given_up(watched: A
         async with asyncio.timeout(10):
             while len(named(w.spans(), "handler.setup", SITE)) < 2:
                 await asyncio.sleep(0.001)
-
-    spans = {of(span, "machine"): span for span in named(play(w, story), "handler.setup")}
+    spans = {of(span, "machine"): span for span in named(ended, "handler.setup")}
     assert of(spans["unit[0]"], "result") == "failed"
     assert spans["unit[0]"].status.status_code is StatusCode.ERROR
     assert of(spans["unit[1]"], "result") == "given_up"
 
 
-def test_a_sampler_takes_whole_leases(watched: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_sampler_takes_whole_leases(watched: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
     monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "0.5")
-
-    async def story(c: Cluster) -> None:
+    async with recorded(Watched(watched)) as (c, spans):
         for _ in range(12):
             await c.lease(1, until=c.clock.now() + 4, term=4)
             await c.advance(5)
-
-    spans = play(Watched(watched), story)
     taken = {of(span, "lease") for span in spans}
     assert taken == {f"tenant:{n}" for n in range(1, 13) if trace_id("lease", f"tenant:{n}") % 2**64 < 2**63}
     for lease in taken:
@@ -200,13 +186,11 @@ def test_a_sampler_takes_whole_leases(watched: Any, monkeypatch: pytest.MonkeyPa
         assert len([span for span in spans if of(span, "lease") == lease and span.parent is None]) == 1
 
 
-def test_several_leases_share_nothing(watched: Any) -> None:
-    async def story(c: Cluster) -> None:
+async def test_several_leases_share_nothing(watched: Any) -> None:
+    async with recorded(Watched(watched)) as (c, spans):
         for _ in range(3):
             await c.lease(1, until=20, term=6)
         await c.advance(25)
-
-    spans = play(Watched(watched), story)
     for n in range(1, 4):
         own = [span for span in spans if span.context.trace_id == trace_id("lease", f"tenant:{n}")]
         assert {of(span, "lease") for span in own} == {f"tenant:{n}"}

@@ -75,45 +75,41 @@ def blocks_everything() -> None:
     time.sleep(5 * LIMIT)
 
 
-def test_a_blocked_event_loop_is_said_with_its_stack(watched: Any, caplog: pytest.LogCaptureFixture) -> None:
-    async def story() -> None:
-        async with site(watched) as (_, seen, _, place):
-            await asyncio.sleep(2 * LIMIT)
-            assert seen.watchdog.stalls == 0
-            asyncio.get_running_loop().call_soon(blocks_everything)
-            await until(lambda: "goes on, after" in caplog.text)
-            assert seen.watchdog.stalls == 1
-            assert await asked(place, "healthz") == (200, "ok")
-            assert b"leasehold_loop_stalls_total 1.0" in seen.metrics.render()
-
-    with caplog.at_level(logging.WARNING, "leasehold.watchdog"):
-        asyncio.run(story())
+@pytest.mark.real_time
+async def test_a_blocked_event_loop_is_said_with_its_stack(watched: Any, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "leasehold.watchdog")
+    async with site(watched) as (_, seen, _, place):
+        await asyncio.sleep(2 * LIMIT)
+        assert seen.watchdog.stalls == 0
+        asyncio.get_running_loop().call_soon(blocks_everything)
+        await until(lambda: "goes on, after" in caplog.text)
+        assert seen.watchdog.stalls == 1
+        assert await asked(place, "healthz") == (200, "ok")
+        assert b"leasehold_loop_stalls_total 1.0" in seen.metrics.render()
     said = [record.getMessage() for record in caplog.records if record.name == "leasehold.watchdog"]
     assert said[0].startswith("the loop of site is blocked, for 0.")
     assert "in blocks_everything" in said[0]
     assert len(said) == 2
 
 
-def test_a_turn_that_does_not_end_is_said_once_with_what_it_awaits(
+@pytest.mark.real_time
+async def test_a_turn_that_does_not_end_is_said_once_with_what_it_awaits(
     watched: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story() -> None:
-        async with site(watched) as (c, seen, disk, place):
-            disk.free.clear()
-            await c.tenant.command("service_manager", "demand", "tenant:1", 1, 30, 10)
-            await until(lambda: seen.watchdog.stalls)
-            status, words = await asked(place, "healthz")
-            assert (status, words[:34]) == (503, "the loop of site has stood still f")
-            assert (await asked(place, "readyz"))[0] == 503
-            assert b"\nleasehold_loop_stalled_seconds 0.0\n" not in seen.metrics.render()
-            await asyncio.sleep(2 * LIMIT)
-            assert seen.watchdog.stalls == 1
-            disk.free.set()
-            await until(lambda: not seen.watchdog.stalled_seconds)
-            assert await asked(place, "healthz") == await asked(place, "readyz") == (200, "ok")
-
-    with caplog.at_level(logging.WARNING, "leasehold.watchdog"):
-        asyncio.run(story())
+    caplog.set_level(logging.WARNING, "leasehold.watchdog")
+    async with site(watched) as (c, seen, disk, place):
+        disk.free.clear()
+        await c.tenant.command("service_manager", "demand", "tenant:1", 1, 30, 10)
+        await until(lambda: seen.watchdog.stalls)
+        status, words = await asked(place, "healthz")
+        assert (status, words[:34]) == (503, "the loop of site has stood still f")
+        assert (await asked(place, "readyz"))[0] == 503
+        assert b"\nleasehold_loop_stalled_seconds 0.0\n" not in seen.metrics.render()
+        await asyncio.sleep(2 * LIMIT)
+        assert seen.watchdog.stalls == 1
+        disk.free.set()
+        await until(lambda: not seen.watchdog.stalled_seconds)
+        assert await asked(place, "healthz") == await asked(place, "readyz") == (200, "ok")
     said = [record.getMessage() for record in caplog.records if record.name == "leasehold.watchdog"]
     assert len(said) == 1
     assert "makes a turn that does not end" in said[0]

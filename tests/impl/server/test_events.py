@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,18 +36,16 @@ async def leased(path: Path) -> AsyncIterator[tuple[Cluster, Any]]:
         yield c, ask
 
 
-def told(tmp_path: Path, story: Callable[[Cluster, Any, Path], Awaitable[None]]) -> None:
-    async def run() -> None:
-        async with leased(tmp_path / "site.sock") as (c, ask):
-            await story(c, ask, tmp_path / "site.sock")
-
-    asyncio.run(run())
+@asynccontextmanager
+async def told(tmp_path: Path) -> AsyncIterator[tuple[Cluster, Any, Path]]:
+    async with leased(tmp_path / "site.sock") as (c, ask):
+        yield c, ask, tmp_path / "site.sock"
 
 
-def test_each_page_has_what_comes_next(tmp_path: Path) -> None:
+@pytest.mark.real_time
+async def test_each_page_has_what_comes_next(tmp_path: Path) -> None:
     """From each position, as many events as are asked for, or all that there are."""
-
-    async def story(c: Cluster, ask: Any, path: Path) -> None:
+    async with told(tmp_path) as (c, _, _):
         feed = event_feed.EventFeed(c.site)
         last = c.site.chronicle.head.position
         whole = [*EventLines(await feed.read(0, last))]
@@ -56,13 +54,11 @@ def test_each_page_has_what_comes_next(tmp_path: Path) -> None:
             for limit in (1, 2, 3, last):
                 assert [*EventLines(await feed.read(after, limit))] == whole[after : after + limit], (after, limit)
 
-    told(tmp_path, story)
 
-
-def test_an_actor_that_has_written_nothing_yet_has_a_page_without_events(tmp_path: Path) -> None:
+@pytest.mark.real_time
+async def test_an_actor_that_has_written_nothing_yet_has_a_page_without_events(tmp_path: Path) -> None:
     """From the beginning; from a later position it is said that there is none."""
-
-    async def story(c: Cluster, ask: Any, path: Path) -> None:
+    async with told(tmp_path) as (c, _, _):
         empty = SqliteStore(tmp_path / "empty.db")
         await empty.open("site")
         actor = SimpleNamespace(store=empty, chronicle=SimpleNamespace(first=0), identity=c.site.identity)
@@ -72,13 +68,11 @@ def test_an_actor_that_has_written_nothing_yet_has_a_page_without_events(tmp_pat
             await feed.read(1, 10)
         await empty.close()
 
-    told(tmp_path, story)
 
-
-def test_a_follower_reads_page_by_page_and_acknowledges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.real_time
+async def test_a_follower_reads_page_by_page_and_acknowledges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_feed, "PAGE", 3)
-
-    async def story(c: Cluster, ask: Any, path: Path) -> None:
+    async with told(tmp_path) as (c, ask, _):
         last = c.site.chronicle.head.position
         verifier, after, pages = ChainVerifier(c.site.identity.trust, "site"), 0, 0
         while True:
@@ -100,11 +94,10 @@ def test_a_follower_reads_page_by_page_and_acknowledges(tmp_path: Path, monkeypa
         assert {**again, "time": 0} == {**state, "time": 0}
         assert again["time"] >= state["time"]
 
-    told(tmp_path, story)
 
-
-def test_what_cannot_be_read_or_acknowledged_is_said(tmp_path: Path) -> None:
-    async def story(c: Cluster, ask: Any, path: Path) -> None:
+@pytest.mark.real_time
+async def test_what_cannot_be_read_or_acknowledged_is_said(tmp_path: Path) -> None:
+    async with told(tmp_path) as (c, ask, _):
         for how, place, given, words in (
             ("read", ("events",), {"after": "x"}, "a position or limit is a number, not 'x'"),
             ("read", ("events",), {"after": "999"}, "event 999 has not been written yet"),
@@ -120,13 +113,11 @@ def test_what_cannot_be_read_or_acknowledged_is_said(tmp_path: Path) -> None:
         left = EventLines((await ask("read", "events", after="3")).splitlines())  # 3 is the last that is dropped
         assert read(next(iter(left))).position == 4
 
-    told(tmp_path, story)
 
-
-def test_each_position_around_what_is_dropped_and_the_end(tmp_path: Path) -> None:
+@pytest.mark.real_time
+async def test_each_position_around_what_is_dropped_and_the_end(tmp_path: Path) -> None:
     """Events from 4 on are there: who has read the third goes on, and so does who begins anew; no other below."""
-
-    async def story(c: Cluster, ask: Any, path: Path) -> None:
+    async with told(tmp_path) as (c, ask, _):
         events, last = c.disks["site"].events, c.site.chronicle.head.position
         for position in (1, 2, 3):
             del events[position]
@@ -138,18 +129,16 @@ def test_each_position_around_what_is_dropped_and_the_end(tmp_path: Path) -> Non
             bodies = EventLines((await ask("read", "events", after=str(after))).splitlines())
             assert [read(body).position for body in bodies] == [*range(max(after, 3) + 1, last + 1)]
 
-    told(tmp_path, story)
-
 
 def invoked(*words: object) -> Result:
     return CliRunner().invoke(verb, [str(word) for word in words])
 
 
-def test_an_actor_a_store_and_a_file_give_the_same_events(tmp_path: Path) -> None:
+@pytest.mark.real_time
+async def test_an_actor_a_store_and_a_file_give_the_same_events(tmp_path: Path) -> None:
     """The events of an actor, as the command line shows and verifies them."""
     trust = tmp_path / "trust.yaml"
-
-    async def story(c: Cluster, ask: Any, path: Path) -> None:
+    async with told(tmp_path) as (c, _, path):
         trust_file.save(trust, c.site.identity.trust)
         bodies = [*c.disks["site"].events.values()]
 
@@ -181,8 +170,6 @@ def test_an_actor_a_store_and_a_file_give_the_same_events(tmp_path: Path) -> Non
 
         await asyncio.to_thread(look)
 
-    told(tmp_path, story)
-
 
 async def written(actor: Actor, store: SqliteStore) -> list[bytes]:
     """What an actor has committed, in a store as that actor would have it."""
@@ -194,10 +181,10 @@ async def written(actor: Actor, store: SqliteStore) -> list[bytes]:
     return bodies
 
 
-def test_a_store_is_read_while_its_actor_runs_and_its_head_says_where_it_ends(tmp_path: Path) -> None:
+@pytest.mark.real_time
+async def test_a_store_is_read_while_its_actor_runs_and_its_head_says_where_it_ends(tmp_path: Path) -> None:
     trust, url = tmp_path / "trust.yaml", f"sqlite:{tmp_path / 'site.db'}"
-
-    async def story(c: Cluster, ask: Any, path: Path) -> None:
+    async with told(tmp_path) as (c, _, _):
         from leasehold.impl.store.store import Batch
 
         trust_file.save(trust, c.site.identity.trust)
@@ -218,8 +205,6 @@ def test_a_store_is_read_while_its_actor_runs_and_its_head_says_where_it_ends(tm
         assert found.exit_code == 1
         assert f"event {len(bodies) + 1} of {url}: it is missing" in found.stderr
         await store.close()
-
-    told(tmp_path, story)
 
 
 def test_a_source_that_is_not_there_is_said(tmp_path: Path) -> None:
@@ -244,9 +229,8 @@ async def test_one_of_several_actors_is_named(tmp_path: Path) -> None:
         assert open_source(str(tmp_path), "broker").live
 
 
-def test_the_client_takes_what_is_no_json(tmp_path: Path) -> None:
-    async def story(c: Cluster, ask: Any, path: Path) -> None:
+@pytest.mark.real_time
+async def test_the_client_takes_what_is_no_json(tmp_path: Path) -> None:
+    async with told(tmp_path) as (_, _, path):
         body = await asyncio.to_thread(Client(path).read, "events", after="0")
         assert read(body.splitlines()[1]).position == 1
-
-    told(tmp_path, story)

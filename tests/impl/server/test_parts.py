@@ -15,7 +15,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -318,14 +319,12 @@ def test_a_client_waits_for_its_turn_up_to_its_limit(tmp_path: Path) -> None:
 # Sources of events
 
 
-def with_site(tmp_path: Path, story: Callable[[Cluster, Any, Path], Awaitable[None]]) -> None:
-    async def run() -> None:
-        async with Cluster(2) as c, listening(c.site, c.system, tmp_path / "site.sock") as ask:
-            await c.lease(1, 50, 10, "tenant:1")
-            await c.settle()
-            await story(c, ask, tmp_path / "site.sock")
-
-    asyncio.run(run())
+@asynccontextmanager
+async def with_site(tmp_path: Path) -> AsyncIterator[tuple[Cluster, Any, Path]]:
+    async with Cluster(2) as c, listening(c.site, c.system, tmp_path / "site.sock") as ask:
+        await c.lease(1, 50, 10, "tenant:1")
+        await c.settle()
+        yield c, ask, tmp_path / "site.sock"
 
 
 def test_a_file_of_events_is_recognised_by_its_name_or_its_first_bytes(
@@ -375,15 +374,15 @@ def test_lines_of_a_file_are_read_without_their_ends(tmp_path: Path) -> None:
         next(FileSource(tmp_path / "b.jsonl").lines(0))
 
 
+@pytest.mark.real_time
 @pytest.mark.parametrize("page", [1, 2, 3, 1000])
-def test_an_actor_and_its_store_give_the_same_lines_after_each_event(
+async def test_an_actor_and_its_store_give_the_same_lines_after_each_event(
     page: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Page by page, with one header and one end; the store's is nobody's signature."""
     monkeypatch.setattr(event_feed, "PAGE", page)
     monkeypatch.setattr(event_source, "PAGE", page)
-
-    async def story(c: Cluster, ask: Any, path: Path) -> None:
+    async with with_site(tmp_path) as (c, _, path):
         bodies = [body async for _, body in c.site.store.events()]
         store = SqliteStore(tmp_path / "site.db")
         await store.open("site")
@@ -415,13 +414,11 @@ def test_an_actor_and_its_store_give_the_same_lines_after_each_event(
 
         await asyncio.to_thread(look)
 
-    with_site(tmp_path, story)
 
-
-def test_a_follower_of_a_source_is_known_to_its_actor_until_it_leaves(tmp_path: Path) -> None:
+@pytest.mark.real_time
+async def test_a_follower_of_a_source_is_known_to_its_actor_until_it_leaves(tmp_path: Path) -> None:
     (tmp_path / "site.yaml").write_text("".join(f"{k}: '{v}'\n" for k, v in {**NEEDED, "name": "site"}.items()))
-
-    async def story(c: Cluster, ask: Any, path: Path) -> None:
+    async with with_site(tmp_path) as (_, ask, path):
         sources: tuple[Any, ...] = (ActorSource(Client(path)), ConfiguredSource(tmp_path / "site.yaml"))
         for source in sources:
             await asyncio.to_thread(source.acknowledge, "me", 2)
@@ -430,10 +427,9 @@ def test_a_follower_of_a_source_is_known_to_its_actor_until_it_leaves(tmp_path: 
             assert (await ask("get", "events", "state"))["followers"] == {}
             assert source.signed
 
-    with_site(tmp_path, story)
 
-
-def test_a_configured_actor_is_read_from_its_store_while_it_does_not_run(
+@pytest.mark.real_time
+async def test_a_configured_actor_is_read_from_its_store_while_it_does_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file beside its configuration, unless there is one in the working folder."""
@@ -454,8 +450,7 @@ def test_a_configured_actor_is_read_from_its_store_while_it_does_not_run(
     assert ConfiguredSource(there / "site.yaml").store.url == "sqlite:broker.db"
     assert event_source._beside(there / "site.yaml", "memory:") == "memory:"
     assert event_source._beside(there / "site.yaml", "postgresql:broker.db") == "postgresql:broker.db"
-
-    async def story(c: Cluster, ask: Any, path: Path) -> None:
+    async with with_site(tmp_path) as (c, _, path):
         store = SqliteStore(there / "broker.db")
         (here / "broker.db").unlink()
         (there / "broker.db").unlink()
@@ -463,16 +458,14 @@ def test_a_configured_actor_is_read_from_its_store_while_it_does_not_run(
         bodies = [body async for _, body in c.site.store.events()]
         await store.commit(Batch(metadata=await c.site.store.metadata(), events=bodies))
         await store.close()
-        source = ConfiguredSource(there / "site.yaml")
-        assert [*EventLines(await asyncio.to_thread(lambda: [*source.lines(0)]))] == bodies
-        assert not source.signed
-        assert source.moment().now is None
-        source.actor = ActorSource(Client(path))
-        assert [*EventLines(await asyncio.to_thread(lambda: [*source.lines(0)]))] == bodies
-        assert source.signed
-        assert (await asyncio.to_thread(source.moment)).now == 0
-
-    with_site(tmp_path, story)
+        again = ConfiguredSource(there / "site.yaml")
+        assert [*EventLines(await asyncio.to_thread(lambda: [*again.lines(0)]))] == bodies
+        assert not again.signed
+        assert again.moment().now is None
+        again.actor = ActorSource(Client(path))
+        assert [*EventLines(await asyncio.to_thread(lambda: [*again.lines(0)]))] == bodies
+        assert again.signed
+        assert (await asyncio.to_thread(again.moment)).now == 0
 
 
 def test_only_a_store_that_actors_share_has_several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -502,12 +495,12 @@ def test_a_position_is_a_number_that_a_store_can_have(text: str, number: int | N
         event_feed._number(text)
 
 
-def test_a_page_of_events_is_as_large_as_is_asked_for_and_never_empty(
+@pytest.mark.real_time
+async def test_a_page_of_events_is_as_large_as_is_asked_for_and_never_empty(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_feed, "PAGE", 3)
-
-    async def story(c: Cluster, ask: Any, path: Path) -> None:
+    async with with_site(tmp_path) as (c, ask, _):
         for query, count in (
             ({}, 3),
             ({"limit": "2"}, 2),
@@ -524,8 +517,6 @@ def test_a_page_of_events_is_as_large_as_is_asked_for_and_never_empty(
             "now": 0, "time": 0, "first": 1, "last": head.position, "digest": head.digest, "sealed": head.sealed,
             "writes": True, "followers": {},
         }  # fmt: skip
-
-    with_site(tmp_path, story)
 
 
 # Peers
@@ -678,7 +669,8 @@ async def test_a_process_begins_as_soon_as_its_store_can_be_opened(
     assert [one for one in said if "cannot start" in one] == [words] * 2
 
 
-def test_a_process_that_is_asked_to_end_before_its_store_can_be_opened_ends_well(
+@pytest.mark.real_time
+async def test_a_process_that_is_asked_to_end_before_its_store_can_be_opened_ends_well(
     broker_folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     made = built(reopen_pause_seconds=30.0)
@@ -688,17 +680,14 @@ def test_a_process_that_is_asked_to_end_before_its_store_can_be_opened_ends_well
 
     made.actor.start = never  # type: ignore[method-assign]
 
-    async def story() -> None:
-        serving = asyncio.ensure_future(serve(made))
-        for _ in range(1000):
-            if "cannot start yet" in caplog.text:
-                break
-            await asyncio.sleep(0.005)
-        os.kill(os.getpid(), signal.SIGTERM)
-        await asyncio.wait_for(serving, 20)
-
-    with caplog.at_level(logging.INFO):
-        asyncio.run(story())
+    caplog.set_level(logging.INFO)
+    serving = asyncio.ensure_future(serve(made))
+    for _ in range(1000):
+        if "cannot start yet" in caplog.text:
+            break
+        await asyncio.sleep(0.005)
+    os.kill(os.getpid(), signal.SIGTERM)
+    await asyncio.wait_for(serving, 20)
     said = [record.getMessage() for record in caplog.records if record.name == "leasehold.server"]
     assert said[-1] == "ends before its store could be opened"
     assert not made.actor.notices.subscribers

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -58,38 +59,35 @@ def raw(path: Path, method: str, place: str, body: Any) -> tuple[int, Any]:
     return response.status, json.loads(content) if plain else content
 
 
-def heard(story: Callable[[Cluster, Ask, list[Any]], Awaitable[None]], tmp_path: Path, who: str = "tenant") -> None:
-    """Runs a story of an actor that notes what it is asked for, and does nothing of it."""
+@asynccontextmanager
+async def heard(tmp_path: Path, who: str = "tenant") -> AsyncIterator[tuple[Cluster, Ask, list[Any]]]:
+    """An actor that notes what it is asked for, and does nothing of it."""
+    async with Cluster(2) as c, listening(c.actors[who], c.system, tmp_path / "a.sock"):
+        actor, calls = c.actors[who], list[Any]()
 
-    async def run() -> None:
-        async with Cluster(2) as c, listening(c.actors[who], c.system, tmp_path / "a.sock"):
-            actor, calls = c.actors[who], list[Any]()
+        async def noted(*given: Any, **named: Any) -> Outcome:
+            calls.append((*given, named) if named else given)
+            return Outcome("taken", "an event", "a/b#c", reason="why")
 
-            async def noted(*given: Any, **named: Any) -> Outcome:
-                calls.append((*given, named) if named else given)
-                return Outcome("taken", "an event", "a/b#c", reason="why")
+        for name in ("command", "begin", "tell"):
+            setattr(actor, name, noted)
 
-            for name in ("command", "begin", "tell"):
-                setattr(actor, name, noted)
+        async def ask(method: str, place: str, body: Any) -> tuple[int, Any]:
+            return await asyncio.to_thread(raw, tmp_path / "a.sock", method, place, body)
 
-            async def ask(method: str, place: str, body: Any) -> tuple[int, Any]:
-                return await asyncio.to_thread(raw, tmp_path / "a.sock", method, place, body)
-
-            await story(c, ask, calls)
-
-    asyncio.run(run())
+        yield c, ask, calls
 
 
 # The body of a request
 
 
+@pytest.mark.real_time
 @pytest.mark.parametrize("place", REQUESTS)
-def test_each_key_of_a_request_is_looked_at(place: str, tmp_path: Path) -> None:
+async def test_each_key_of_a_request_is_looked_at(place: str, tmp_path: Path) -> None:
     """One that is missing, unknown, or of another type is said, and nothing is asked for."""
     needed, may = REQUESTS[place]
     full = {name: VALUES[name] for name in (*needed, *may)}
-
-    async def story(c: Cluster, ask: Ask, calls: list[Any]) -> None:
+    async with heard(tmp_path) as (_, ask, calls):
         for name, kind in {**needed, **may}.items():
             wrong = {**full, name: OTHERS[kind]}
             words = f"`{name}` is {str(OTHERS[kind])[:60]!r}, and not of type {kind.__name__}"
@@ -114,17 +112,17 @@ def test_each_key_of_a_request_is_looked_at(place: str, tmp_path: Path) -> None:
             assert (await ask("POST", place, b""))[0] == 400  # no body is an empty object
         assert calls == []
 
-    heard(story, tmp_path)
 
-
+@pytest.mark.real_time
 @pytest.mark.parametrize(("what", "name", "good", "bad"), [
     ("demand", "after", [], [1]), ("demand", "after", ["tenant:1", "tenant:2"], ["tenant:1", None]),
     ("flex", "victims", [], ["1"]), ("flex", "victims", [1, 2], [1, True]),
 ])  # fmt: skip
-def test_each_member_of_a_list_is_looked_at(what: str, name: str, good: list[Any], bad: Any, tmp_path: Path) -> None:
+async def test_each_member_of_a_list_is_looked_at(
+    what: str, name: str, good: list[Any], bad: Any, tmp_path: Path
+) -> None:
     needed = {key: VALUES[key] for key in DEMANDS[what][0]}
-
-    async def story(c: Cluster, ask: Ask, calls: list[Any]) -> None:
+    async with heard(tmp_path) as (_, ask, calls):
         kind = control.MEMBERS[name].__name__
         words = f"`{name}` is {str(bad)[:60]!r}, and not a list of {kind}"
         assert await ask("POST", PLACES[what], {**needed, name: bad}) == (400, {"error": words})
@@ -132,19 +130,17 @@ def test_each_member_of_a_list_is_looked_at(what: str, name: str, good: list[Any
         assert (await ask("POST", PLACES[what], {**needed, name: good}))[0] == 200
         assert calls[0][-1] == {name: good}
 
-    heard(story, tmp_path)
-
 
 # What is carried to the actor
 
 
+@pytest.mark.real_time
 @pytest.mark.parametrize("what", DEMANDS)
-def test_each_key_of_a_demand_is_carried_to_the_policy(what: str, tmp_path: Path) -> None:
+async def test_each_key_of_a_demand_is_carried_to_the_policy(what: str, tmp_path: Path) -> None:
     """What is needed in its order, what may be given by name, and none that is not given."""
     needed, may = DEMANDS[what]
     options = [name for name in may if name != "lease"]
-
-    async def story(c: Cluster, ask: Ask, calls: list[Any]) -> None:
+    async with heard(tmp_path) as (_, ask, calls):
         arguments = [VALUES[name] for name in needed]
         first = {name: VALUES[name] for name in needed}
         for given in ([], options, *([name] for name in options)):
@@ -157,14 +153,12 @@ def test_each_key_of_a_demand_is_carried_to_the_policy(what: str, tmp_path: Path
             assert calls.pop() == ((*expected, chosen) if chosen else expected)
         assert calls == []
 
-    heard(story, tmp_path)
 
-
+@pytest.mark.real_time
 @pytest.mark.parametrize("what", DEMANDS)
-def test_an_actor_whose_policies_take_no_demand_says_which_it_has(what: str, tmp_path: Path) -> None:
+async def test_an_actor_whose_policies_take_no_demand_says_which_it_has(what: str, tmp_path: Path) -> None:
     body = {name: VALUES[name] for name in DEMANDS[what][0]}
-
-    async def story(c: Cluster, ask: Ask, calls: list[Any]) -> None:
+    async with heard(tmp_path, "broker") as (c, ask, calls):
         place = PLACES[what].replace("tenant", "broker")
         assert await ask("POST", place, body) == (409, {"error": f"broker (broker) has no policy that takes a {what}"})
         c.broker.environment.policies.clear()  # type: ignore[attr-defined]
@@ -172,11 +166,10 @@ def test_an_actor_whose_policies_take_no_demand_says_which_it_has(what: str, tmp
         assert await ask("POST", place, body) == (409, {"error": words})
         assert calls == []
 
-    heard(story, tmp_path, "broker")
 
-
-def test_what_begins_is_carried_to_the_actor_with_the_peers_that_it_knows(tmp_path: Path) -> None:
-    async def story(c: Cluster, ask: Ask, calls: list[Any]) -> None:
+@pytest.mark.real_time
+async def test_what_begins_is_carried_to_the_actor_with_the_peers_that_it_knows(tmp_path: Path) -> None:
+    async with heard(tmp_path) as (c, ask, calls):
         own = dict(c.tenant.environment.peers)
         assert own
         body = {"machine": "broker", "event": "ticket"}
@@ -189,8 +182,6 @@ def test_what_begins_is_carried_to_the_actor_with_the_peers_that_it_knows(tmp_pa
         words = "what begins here is named tenant:NUMBER, not 'site:7'"
         assert await ask("POST", "/begin", body) == (400, {"error": words})
         assert calls == []
-
-    heard(story, tmp_path)
 
 
 async def test_an_event_is_told_to_the_machine_that_takes_it(tmp_path: Path) -> None:
@@ -233,14 +224,16 @@ async def test_an_event_is_told_to_the_machine_that_takes_it(tmp_path: Path) -> 
         assert calls == []
 
 
+@pytest.mark.real_time
 @pytest.mark.parametrize(("raised", "status", "words"), [
     (ActorError("it cannot be"), 409, "it cannot be"), (ValueError("odd"), 409, "odd"),
     (control.Rejected(418, "a teapot"), 418, "a teapot"),
 ])  # fmt: skip
-def test_an_error_is_answered_with_its_status_and_words(
+async def test_an_error_is_answered_with_its_status_and_words(
     raised: Exception, status: int, words: str, tmp_path: Path
 ) -> None:
-    async def story(c: Cluster, ask: Ask, calls: list[Any]) -> None:
+    async with heard(tmp_path) as (c, ask, _):
+
         async def fails(*given: Any, **named: Any) -> None:
             raise raised
 
@@ -251,17 +244,15 @@ def test_an_error_is_answered_with_its_status_and_words(
             answered, said = await ask(method, place, None)
             assert (answered, [*said]) == (code, ["error"])
 
-    heard(story, tmp_path)
-
 
 # When nothing is taken
 
 
+@pytest.mark.real_time
 @pytest.mark.parametrize("place", [*REQUESTS, "/leases/tenant:9/recover", "/units/unit-0/recover", "/events/seal"])
-def test_while_the_disk_is_full_what_grows_is_refused_and_nothing_else(place: str, tmp_path: Path) -> None:
+async def test_while_the_disk_is_full_what_grows_is_refused_and_nothing_else(place: str, tmp_path: Path) -> None:
     full = {name: VALUES[name] for name in chain.from_iterable(REQUESTS.get(place, ()))}
-
-    async def story(c: Cluster, ask: Ask, calls: list[Any]) -> None:
+    async with heard(tmp_path) as (c, ask, _):
         type(c.tenant.store).low = property(lambda store: True)  # type: ignore[assignment, method-assign]
         try:
             status, said = await ask("POST", place, full)
@@ -272,8 +263,6 @@ def test_while_the_disk_is_full_what_grows_is_refused_and_nothing_else(place: st
         assert (said == {"error": words}) == (place.rpartition("/")[2] in GROWS)
         assert (status == 503) == (said == {"error": words})
         assert told == (200, [])
-
-    heard(story, tmp_path)
 
 
 async def test_while_the_store_is_broken_only_the_actor_and_its_metrics_are_told(tmp_path: Path) -> None:

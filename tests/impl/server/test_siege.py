@@ -185,26 +185,26 @@ async def test_connections_leave_the_reserve_alone_and_control_has_its_own(tmp_p
                 plug.close()
 
 
-def test_what_cannot_be_accepted_is_logged_once_a_minute(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def story() -> None:
-        descriptors.hear_of_lack(asyncio.get_running_loop())
-        async with ports(tmp_path) as (_, port):
-            plugs = [socket.socket() for _ in range(5)]
-            with few_descriptors(0):
-                for plug in plugs:
-                    plug.setblocking(False)
-                    with contextlib.suppress(BlockingIOError):
-                        plug.connect(("127.0.0.1", port))
-                    await asyncio.sleep(0.3)
-                await asyncio.sleep(1.5)  # it tries again every second
+@pytest.mark.real_time
+async def test_what_cannot_be_accepted_is_logged_once_a_minute(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    descriptors.hear_of_lack(asyncio.get_running_loop())
+    async with ports(tmp_path) as (_, port):
+        plugs = [socket.socket() for _ in range(5)]
+        with few_descriptors(0):
             for plug in plugs:
-                plug.close()
-            async with asyncio.timeout(10):
-                while b" 200 " not in await healthy(port):
-                    await asyncio.sleep(0.1)
-
-    with caplog.at_level(logging.WARNING):
-        asyncio.run(story())
+                plug.setblocking(False)
+                with contextlib.suppress(BlockingIOError):
+                    plug.connect(("127.0.0.1", port))
+                await asyncio.sleep(0.3)
+            await asyncio.sleep(1.5)  # it tries again every second
+        for plug in plugs:
+            plug.close()
+        async with asyncio.timeout(10):
+            while b" 200 " not in await healthy(port):
+                await asyncio.sleep(0.1)
     (said,) = [record for record in caplog.records if "accept" in record.getMessage()]
     assert "connections cannot be accepted at the moment, and wait: Too many open files" in said.getMessage()
     assert said.exc_info is None
