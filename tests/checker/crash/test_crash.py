@@ -22,40 +22,17 @@ from leasehold.checker.explore.result import Step
 from leasehold.faults import Budget, crash_points
 from leasehold.faults.budget import deepening
 from leasehold.spec import SHIPPED, System
-from tests.checker.explore.test_faulty import ASKER
 from tests.systems import files_of, load, write
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 
-SYSTEM = """system: conversation
-roles: {asker: {}, teller: {}}
-channels:
-  there: {from: asker, to: teller, kind: mailbox}
-  back: {from: teller, to: asker, kind: mailbox}
-environment: {begin: {to: asker, fair: true}}
-"""
-MESSAGES = "messages: {asked: {from: asker, to: teller}, told: {from: teller, to: asker, answer: true}}\n"
-INVARIANTS = """properties:
-  ends: {when: asker.state == asking, leads_to: asker.state == done}
-  asked_once: {always: teller.count <= 1}
-"""
-TELLER = """role: teller
-data: {count: {type: int, max: 3}}
-states:
-  idle: {initial: true, on: {asked: {to: telling, set: {count: "min(count + 1, 3)"}}}}
-  telling: {tasks: [tell], on: {asked: {to: telling, set: {count: "min(count + 1, 3)"}}}}
-tasks: {tell: {send: told, to: asker}}
-"""
+CONVERSATION = files_of("checker/systems/conversation") | files_of("checker/crash/systems/counted")
 
 
 @pytest.fixture
 def conversation(tmp_path: Path) -> Path:
     """One asks, the other tells, over mailboxes; `count` counts how often it was asked."""
-    (tmp_path / "roles").mkdir()
-    texts = {"system": SYSTEM, "messages": MESSAGES, "invariants": INVARIANTS}
-    for name, text in {**texts, "roles/asker": ASKER, "roles/teller": TELLER}.items():
-        (tmp_path / f"{name}.yaml").write_text(text)
-    return tmp_path
+    return write(tmp_path, CONVERSATION)
 
 
 def bare(names: object) -> set[str]:
@@ -195,7 +172,7 @@ def test_the_worse_of_two_is_so_in_each_respect(one: WorstCase) -> None:
 @pytest.mark.parametrize("product", ["[asker, teller]", "[asker]", "[teller]"])
 def test_cases_are_those_of_all_crashes_one_by_one(budget: str, product: str, conversation: Path) -> None:
     """Crashes that are alike are joined: each case has the worst of its crashes, and a nearest of them."""
-    (conversation / "system.yaml").write_text(f"{SYSTEM}product: {product}\n")
+    (conversation / "system.yaml").write_text(f"{CONVERSATION['system.yaml']}product: {product}\n")
     report = crash(load(conversation), Budget.parse(budget))
     finder, depths = report.finder, report.faulty.paths.labels.state_depths().tolist()
     assert finder is not None

@@ -18,7 +18,7 @@ from leasehold.spec import System
 from tests.checker.explore.test_engines import TINY, TRUTH
 from tests.checker.explore.test_explore import Make, made
 from tests.cli.conftest import Run, interrupted, run
-from tests.systems import load
+from tests.systems import files_of, load
 
 pytest.importorskip("distributed")
 __all__ = ["made", "run"]  # fixtures
@@ -79,11 +79,7 @@ def test_limits(limits: Limits, client: Any) -> None:
     assert_alike(load("two_phase_commit"), client, limits=limits)
 
 
-WIDE = """
-data: {at: int}
-events: {go: it goes}
-states: {going: {initial: true, on: {go: {to: going, set: {at: at + 1}, when: at < 30}}, ignore: {go: it is there}}}
-"""
+WIDE = files_of("checker/explore/systems/wide")["roles/m.yaml"]
 
 
 def test_a_limit_of_memory(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from leasehold.checker.explore import Exploration, Limits, explore
 from leasehold.faults import Budget
-from tests.systems import load
+from tests.systems import TESTS, files_of, load, write
 
 Make = Callable[..., Path]
 
@@ -20,28 +20,13 @@ def made(tmp_path: Path) -> Make:
     """Writes a system of one role `m`; answers with its folder."""
 
     def make(role: str, system: str = "", invariants: str = "") -> Path:
-        (tmp_path / "roles").mkdir()
-        (tmp_path / "system.yaml").write_text("system: small\nroles: {m: {}}\n" + system)
-        (tmp_path / "roles" / "m.yaml").write_text("role: m\n" + role)
-        if invariants:
-            (tmp_path / "invariants.yaml").write_text(invariants)
-        return tmp_path
+        files = {"system.yaml": "system: small\nroles: {m: {}}\n" + system, "roles/m.yaml": role}
+        return write(tmp_path, files | ({"invariants.yaml": invariants} if invariants else {}))
 
     return make
 
 
-COUNTER = """
-data: {n: int}
-events: {up: one more, down: one less}
-states:
-  on:
-    initial: true
-    on:
-      up: {to: "on", when: n < 3, set: {n: n + 1}}
-      down: {to: "off", when: n == 3}
-    ignore: {up: enough, down: not yet}
-  off: {ignore: {up: it is off, down: it is off}}
-"""
+COUNTER = files_of("checker/explore/systems/counter")["roles/m.yaml"]
 OFFERS = "environment: {up: {to: m}, down: {to: m}}\n"
 
 
@@ -139,36 +124,13 @@ def test_a_value_that_leaves_its_range_is_found_with_its_path(made: Make) -> Non
     assert "outside its type's range" in fault.reason
 
 
-def test_guards_that_the_lint_cannot_try_are_tried_by_the_explorer(tmp_path: Path) -> None:
+def test_guards_that_the_lint_cannot_try_are_tried_by_the_explorer() -> None:
     """Guards that read other machines are left to the explorer, which reports the first overlap."""
-    (tmp_path / "roles").mkdir()
-    (tmp_path / "system.yaml").write_text("system: pair\nroles: {m: {instances: 2}}\nenvironment: {go: {to: m}}\n")
-    (tmp_path / "roles" / "m.yaml").write_text("""role: m
-events: {go: it goes}
-states:
-  here:
-    initial: true
-    on:
-      go:
-        - {to: there, when: all(o.state == here for o in m)}
-        - {to: here, when: any(o.state == here for o in m)}
-    ignore: {go: nobody is here}
-  there: {ignore: {go: it has gone}}
-""")
-    found = explore(load(tmp_path))
+    found = explore(load(TESTS / "checker/explore/systems/overlapping_pair"))
     assert [(p.kind, p.verdict) for p in found.properties] == [("guards", "violated")]
 
 
-CYCLE = """
-events: {go: on, rest: back, stop: "off"}
-states:
-  a: {initial: true, tasks: [work], on: {go: {to: b}, rest: {to: a}, stop: {to: c}}}
-  b: {tasks: [wait], on: {rest: {to: a}, stop: {to: c}}}
-  c: {ignore: {stop: it has stopped}}
-tasks:
-  work: {call: handler.work, answers: [go, rest]}
-  wait: {call: handler.wait, answers: [rest]}
-"""
+CYCLE = files_of("checker/explore/systems/cycle")["roles/m.yaml"]
 
 
 def test_leads_to_under_weak_fairness(made: Make) -> None:
@@ -202,15 +164,7 @@ def test_always_possible(made: Make) -> None:
     assert [s.title for s in trapped.steps] == ["m: stop"]
 
 
-TIMER = """
-data: {due: time}
-events: {start: it begins, ring: it rings}
-states:
-  idle: {initial: true, on: {start: {to: set_, set: {due: now + 2}}}}
-  set_: {on: {tick: {to: over, when: now >= due}}, ignore: {start: it runs}}
-  over: {tasks: [bell], on: {ring: {to: over}}, ignore: {start: it is over}}
-tasks: {bell: {call: handler.bell, answers: [ring]}}
-"""
+TIMER = files_of("checker/explore/systems/timer")["roles/m.yaml"]
 
 
 @pytest.mark.parametrize(("timers", "within", "verdict"), [

@@ -250,14 +250,7 @@ def test_two_channels_one_way(tmp_path: Path, requests: str, urgent: str, budget
     judge(explored, found)
 
 
-TELLER_WITH_NEWS = """
-role: teller
-events: {add: it has news}
-states:
-  idle: {initial: true, on: {add: {stay: true, also: add}, asked: {to: telling}}}
-  telling: {tasks: [tell], on: {asked: {to: telling}}, ignore: {add: it tells}}
-tasks: {tell: {send: told, to: asker}, add: {send: news, to: asker}}
-"""
+TELLER_WITH_NEWS = files_of("checker/explore/systems/news")["roles/teller.yaml"]
 
 
 @pytest.mark.parametrize("order", [("back", "news"), ("news", "back")])

@@ -12,47 +12,17 @@ from leasehold.checker.explore import explore
 from leasehold.checker.explore.breadth_first import Exploration
 from leasehold.checker.explore.graph.fairness import Fairness
 from leasehold.faults import Budget, BudgetError
-from tests.systems import load
+from tests.systems import files_of, load, write
 
-ASKER = """
-role: asker
-events: {begin: it begins}
-states:
-  idle: {initial: true, on: {begin: {to: asking}}, ignore: {told: nothing was asked}}
-  asking: {tasks: [ask], on: {told: {to: done}}, ignore: {begin: it has begun}}
-  done: {ignore: {begin: it is done, told: it is known}}
-tasks: {ask: {send: asked, to: teller}}
-"""
-TELLER = """
-role: teller
-data: {count: {type: int, max: 1}}
-states:
-  idle: {initial: true, on: {asked: {to: telling, set: {count: count + 1}}}}
-  telling: {tasks: [tell], on: {asked: {to: telling, set: {count: count + 1}}}}
-tasks: {tell: {send: told, to: asker}}
-"""
+CONVERSATION = files_of("checker/systems/conversation")
+ASKER = CONVERSATION["roles/asker.yaml"]
+TELLER = CONVERSATION["roles/teller.yaml"]
 
 
 @pytest.fixture
 def conversation(tmp_path: Path) -> Path:
     """One asks, the other tells; `count` counts how often it was asked."""
-    (tmp_path / "roles").mkdir()
-    (tmp_path / "system.yaml").write_text("""system: conversation
-roles: {asker: {}, teller: {}}
-channels:
-  there: {from: asker, to: teller, kind: mailbox}
-  back: {from: teller, to: asker, kind: mailbox}
-environment: {begin: {to: asker, fair: true}}
-""")
-    (tmp_path / "messages.yaml").write_text(
-        "messages: {asked: {from: asker, to: teller}, told: {from: teller, to: asker, answer: true}}\n"
-    )
-    (tmp_path / "invariants.yaml").write_text(
-        "properties: {ends: {when: asker.state == asking, leads_to: asker.state == done}}\n"
-    )
-    (tmp_path / "roles" / "asker.yaml").write_text(ASKER)
-    (tmp_path / "roles" / "teller.yaml").write_text(TELLER)
-    return tmp_path
+    return write(tmp_path, CONVERSATION)
 
 
 def verdicts(found: Exploration) -> dict[str, str]:

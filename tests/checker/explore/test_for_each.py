@@ -16,7 +16,7 @@ from leasehold.faults import Budget
 from leasehold.spec import System
 from leasehold.spec.language.for_each import each
 from tests.checker.explore.clients import clients_by_chance
-from tests.systems import written
+from tests.systems import files_of, written
 
 CLAIMS = """
   served: {for: {c: client, v: [0, 1]}, when: c.state == s1 and c.n == v, leads_to: c.state == s0 and c.n == v}
@@ -64,13 +64,7 @@ def test_a_property_stands_for_one_of_each_binding(seed: int, tmp_path: Path) ->
     assert faulty.properties == explore(system, engine="packed", budget=Budget.parse("crash=1")).properties
 
 
-ROLE = """role: client
-data: {n: {type: int, min: 0, max: 2}}
-events: {ask: {fields: {v: {type: int, min: 0, max: 2}}}, get: it is served}
-states:
-  s0: {initial: true, on: {ask: {to: s1, set: {n: event.v}}}, ignore: {get: nothing was asked for}}
-  s1: {on: {get: {to: s0, when: n != 2}}, ignore: {ask: it waits, get: it is refused}}
-"""
+ROLE = files_of("checker/explore/systems/asking_clients")["roles/client.yaml"]
 
 
 def clients(

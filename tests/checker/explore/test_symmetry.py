@@ -422,25 +422,7 @@ def test_the_mean_of_orbits_decides_where_they_may_be_large(tmp_path: Path, monk
 
 # Forms
 
-FRIENDS = """role: person
-data: {friend: "option[person]", known: "set[person]", rank: {type: int, min: 0, max: 1}}
-events:
-  meet: {fields: {who: person}}
-  forget: It starts anew.
-states:
-  here:
-    initial: true
-    on:
-      meet:
-        - to: here
-          when: event.who != self and friend == none
-          set: {friend: event.who, known: "known | {event.who}"}
-        - {to: there, when: "event.who in known and friend != none", set: {rank: "1 - rank"}}
-    ignore: {meet: it has met, forget: it is here}
-  there:
-    on: {forget: {to: here, set: {friend: none, known: "{}"}}}
-    ignore: {meet: it is gone}
-"""
+FRIENDS = files_of("checker/explore/systems/friends")["roles/person.yaml"]
 
 
 def wide(folder: Path, instances: int) -> System:

@@ -19,139 +19,11 @@ from leasehold.spec import System
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.diagnostics import NOWHERE
 from leasehold.spec.language.model import Transition
-from tests.systems import files_of, written
+from tests.systems import TESTS, files_of, written
 
 SHOP = files_of("checker/mutation/systems/shop")
 
-# By rule, the mutants of the shop.
-MADE = """
-drop_guard
-  keeper/open#ask
-  keeper/open#ask.2
-  keeper/open#ask.3
-  keeper/open#close
-  keeper/serving#ask
-  keeper/serving#ask.2
-  keeper/shut#ask
-  keeper/shut#ask.2
-drop_operand
-  keeper/open#ask left > 1 (and)
-  keeper/open#ask seen < 3 (and)
-  keeper/open#ask.2 left <= 1 (and)
-  keeper/open#ask.2 seen == 0 (and)
-  keeper/shut#ask.2 seen < 2 (and)
-  keeper/shut#ask.2 clean (and)
-  keeper/enough left >= 2 (and)
-  keeper/enough clean (and)
-shift_comparison
-  keeper/open#ask left > 1 -> left >= 1
-  keeper/open#ask left > 1 -> left > 2
-  keeper/open#ask seen < 3 -> seen <= 3
-  keeper/open#ask seen < 3 -> seen < 2
-  keeper/open#ask.2 left <= 1 -> left < 1
-  keeper/open#ask.2 left <= 1 -> left <= 2
-  keeper/open#ask.2 seen == 0 -> seen == 1
-  keeper/open#ask.2 seen == 0 -> seen == -1
-  keeper/shut#ask seen > 2 -> seen >= 2
-  keeper/shut#ask seen > 2 -> seen > 3
-  keeper/shut#ask.2 seen < 2 -> seen <= 2
-  keeper/shut#ask.2 seen < 2 -> seen < 1
-  keeper/enough left >= 2 -> left > 2
-  keeper/enough left >= 2 -> left >= 1
-add_conjunct
-  keeper/open#ask left <= 1
-  keeper/open#ask not left <= 1
-  keeper/open#ask.2 left > 1
-  keeper/open#ask.2 not left > 1
-  keeper/open#ask.3 seen < 3
-  keeper/open#ask.3 not seen < 3
-  keeper/open#close left > 1
-  keeper/open#close not left > 1
-  keeper/serving#ask left > 1
-  keeper/serving#ask not left > 1
-  keeper/serving#ask.2 left > 1
-  keeper/serving#ask.2 not left > 1
-  keeper/shut#ask seen < 2
-  keeper/shut#ask not seen < 2
-  keeper/shut#ask.2 seen > 2
-  keeper/shut#ask.2 not seen > 2
-swap_target
-  keeper/open#ask -> open
-  keeper/open#ask -> shut
-  keeper/open#ask.2 -> open
-  keeper/open#ask.2 -> serving
-  keeper/open#ask.3 -> serving
-  keeper/open#ask.3 -> shut
-  keeper/open#close -> open
-  keeper/open#close -> serving
-  keeper/serving#ask -> serving
-  keeper/serving#ask -> shut
-  keeper/serving#ask.2 -> open
-  keeper/serving#ask.2 -> shut
-  keeper/shut#ask -> open
-  keeper/shut#ask -> serving
-  keeper/shut#ask.2 -> serving
-  keeper/shut#ask.2 -> shut
-add_transition
-  keeper/open#close -> open
-  keeper/serving#close -> serving
-  keeper/serving#close -> shut, as in open
-  keeper/shut#ask -> shut
-  keeper/shut#ask -> serving, as in open
-  keeper/shut#close -> shut
-  keeper/shut#close -> shut, as in open
-  guest/here#served -> here
-ignore_event
-  keeper/open#ask
-  keeper/open#ask.2
-  keeper/open#ask.3
-  keeper/open#close
-  keeper/serving#ask
-  keeper/serving#ask.2
-  keeper/shut#ask
-  keeper/shut#ask.2
-drop_task
-  keeper/serving tell
-  keeper/serving wipe
-  keeper/shut wipe
-drop_update
-  keeper/open#ask left
-  keeper/open#ask has
-  keeper/open#ask.3 seen
-  keeper/open#close clean
-  keeper/serving#ask.2 shared.stock
-  keeper/shut#ask has
-  keeper/shut#ask.2 shared.shelf
-change_update
-  keeper/open#ask left: left - 1 + 1
-  keeper/open#ask left: left - 1 - 1
-  keeper/open#ask left: seen
-  keeper/open#ask has: {}
-  keeper/open#ask has: shared.shelf
-  keeper/open#ask.3 seen: 1
-  keeper/open#ask.3 seen: left
-  keeper/open#close clean: true
-  keeper/serving#ask.2 shared.stock: shared.stock + 1
-  keeper/serving#ask.2 shared.stock: shared.stock - 1
-  keeper/serving#ask.2 shared.stock: left
-  keeper/shut#ask has: shared.shelf
-  keeper/shut#ask.2 shared.shelf: {}
-change_field
-  keeper/tell count: left + 1
-  keeper/tell count: left - 1
-  keeper/tell count: seen
-  keeper/tell fresh: not clean
-  keeper/tell goods: {}
-  keeper/tell goods: shared.shelf
-  keeper/tell spare: 1
-  keeper/tell spare: left
-exchange_guards
-  keeper/open#ask <-> open#ask.2
-  keeper/open#ask <-> open#ask.3
-  keeper/open#ask.2 <-> open#ask.3
-  keeper/serving#ask <-> serving#ask.2
-  keeper/shut#ask <-> shut#ask.2
-"""
+MADE = (TESTS / "checker/mutation/systems/shop/mutants.txt").read_text()  # by rule
 
 
 @pytest.fixture
@@ -164,7 +36,7 @@ def test_the_mutants_of_each_rule(shop: System) -> None:
     found: dict[str, list[str]] = {}
     for mutation in mutations(shop):
         found.setdefault(mutation.rule, []).append(mutation.name.partition(" ")[2])
-    assert "".join(f"{rule}\n" + "".join(f"  {name}\n" for name in names) for rule, names in found.items()) == MADE[1:]
+    assert "".join(f"{rule}\n" + "".join(f"  {name}\n" for name in names) for rule, names in found.items()) == MADE
 
 
 def test_no_mutant_has_the_text_of_the_system(shop: System) -> None:

@@ -15,15 +15,7 @@ from leasehold.impl.core.work import Machines, Record, local
 from leasehold.spec import System, load
 from tests.systems import files_of, write, written
 
-CLERK = """
-role: clerk
-data: {n: {type: int, min: 0, max: 1}}
-events: {said: It is as it was asked for., more: Something else happens.}
-TASKS
-states:
-  asking: {initial: true, BEGINS on: {said: {to: over}, more: {stay: true, set: {n: 0}}}}
-  over: {ignore: {more: it is over}, REST}
-"""
+CLERK = files_of("impl/compiler/systems/clerk")["roles/clerk.yaml"]
 ASKED = {
     "TASKS": "tasks: {ask: {call: handler.ask, answers: [said]}}", "BEGINS": "tasks: [ask],",
     "REST": "refuse: {}",

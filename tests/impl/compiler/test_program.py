@@ -132,14 +132,7 @@ def test_an_ignored_or_refused_event_changes_nothing_and_has_its_reason(name: st
 # Timers
 
 
-CLOCKED = """
-role: a
-data: {due: {type: time}, n: {type: int, max: 3}}
-events: {go: it goes on}
-states:
-  idle: {initial: true, on: {go: {to: idle}, tick: [TICKS]}}
-  over: {ignore: {go: it is over}}
-"""
+CLOCKED = files_of("impl/compiler/systems/clocked")["roles/a.yaml"]
 DUE, N = 5, 2
 TIMERS: dict[tuple[str, ...], int] = {
     ("now >= due",): DUE, ("due <= now",): DUE, ("now > due",): DUE + 1, ("due < now",): DUE + 1,

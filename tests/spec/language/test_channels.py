@@ -7,25 +7,12 @@ from pathlib import Path
 import pytest
 
 from leasehold.spec import SpecError, load
-from tests.systems import write
+from tests.systems import files_of, write
 
 KINDS = ("mailbox", "fifo")
-CLIENT = """
-role: client
-events: {go: Go on.}
-states:
-  fresh: {initial: true, on: {go: {to: asking}}, refuse: {done: nothing was asked, noted: nothing was asked}}
-  asking: {tasks: [ask], on: {done: {to: over}}, ignore: {go: it has begun, noted: it waits for more}}
-  over: {ignore: {go: it is over, noted: it is over}, refuse: {done: it comes once}}
-tasks: {ask: {send: ask, to: server}}
-"""
-SERVER = """
-role: server
-states:
-  idle: {initial: true, on: {ask: {to: told}}}
-  told: {tasks: [TASKS], on: {ask: {to: told}}}
-tasks: {tell: {send: done, to: msg.sender}, note: {send: noted, to: msg.sender}}
-"""
+ASKED = files_of("spec/language/systems/channels")
+CLIENT = ASKED["roles/client.yaml"]
+SERVER = ASKED["roles/server.yaml"]
 
 
 def served(folder: Path, done: str, noted: str, tasks: str) -> Path:

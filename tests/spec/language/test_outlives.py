@@ -22,51 +22,13 @@ from leasehold.spec import SHIPPED, SpecError, System, load
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.lower.outlive import with_remembering_states
 from leasehold.spec.language.render.evaluate import Context, NoState, evaluate
+from tests.systems import files_of, write
 
 CRASH = Budget(crash=1)
 
-# As in the figure: `backup` is begun in x_i (saving), and the event `leave` is not kept waiting for it.
-SYSTEM = """
-system: figure_2
-roles: {owner: {}, disk: {}}
-channels:
-  orders: {from: owner, to: disk, kind: mailbox}
-environment:
-  leave: {to: owner, fair: true}
-  back: {to: owner}
-"""
-ALONE = """
-system: figure_2
-roles: {owner: {}}
-environment:
-  leave: {to: owner, fair: true}
-  back: {to: owner}
-"""
-MESSAGES = "messages: {stop: {from: owner, to: disk}}\n"
-DISK = "role: disk\nstates: {spinning: {initial: true, on: {stop: {stay: true}}}}\n"
-OWNER = """
-role: owner
-events: {saved: The backup is done., leave: The owner goes away., back: The owner is back.}
-tasks:
-  backup: {call: handler.backup, answers: [saved], outlives: true}
-  stop: {send: stop, to: disk}
-states:
-  saving:
-    initial: true
-    tasks: [backup]
-    on: {saved: {to: idle}, leave: {to: closing}}
-    ignore: {back: it is here}
-  idle:
-    on: {leave: {to: closed}}
-    ignore: {back: it is here}
-  closing:
-    doc: The disk is told.
-    tasks: [stop]
-    on: {leave: {to: closed}, back: {to: saving}}
-  closed: {}
-ignore:
-  - {events: [leave, back], in: closed, because: it is over}
-"""
+OUTLIVES = files_of("spec/language/systems/outlives")
+ALONE = files_of("spec/language/systems/owner_alone")
+OWNER = OUTLIVES["roles/owner.yaml"]
 # The same with the states x_j^t written out. An answer enters x_j by `to`, so here x_j must begin nothing.
 PLAIN = OWNER.replace(", outlives: true", "").replace("    tasks: [stop]\n", "").replace("  stop: {send: stop", "  # ")
 BY_HAND = PLAIN.replace(
@@ -81,24 +43,14 @@ BY_HAND = PLAIN.replace(
     tasks: [backup]
     on: {saved: {to: closed}}
 """).replace("in: closed,", "in: [closed, closed__backup],")  # fmt: skip
-ENDS = """
-properties:
-  the_task_ends:
-    when: owner.state == closed or owner.state == closed__backup
-    leads_to: owner.state == closed and owner.state != closed__backup
-"""
+ENDS = OUTLIVES["invariants.yaml"]
 
 
 def spec(folder: Path, owner: str, invariants: str = "", **more: str) -> Path:
     """Writes a specification; one whose owner sends nothing has nobody to send it to."""
-    files = {"system.yaml": SYSTEM, "messages.yaml": MESSAGES, "roles/disk.yaml": DISK, "roles/owner.yaml": owner}
-    if "send: stop" not in owner:
-        files = {"system.yaml": ALONE, "roles/owner.yaml": owner}
-    for name, text in {**files, "invariants.yaml": invariants, **more}.items():
-        if text:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text)
-    return folder
+    files = OUTLIVES if "send: stop" in owner else ALONE
+    texts = {**files, "roles/owner.yaml": owner, "invariants.yaml": invariants, **more}
+    return write(folder, {name: text for name, text in texts.items() if text})
 
 
 def counts(found: Exploration) -> tuple[int, ...]:
@@ -183,7 +135,7 @@ def test_states_without_number_are_refused_at_once(tmp_path: Path) -> None:
     events = "\n".join(f"  a{i}: {{doc: One ends.}}" for i in range(40))
     owner = f"role: owner\nevents:\n  leave: It goes on.\n{events}\ntasks:\n{tasks}\nstates:\n{states}\n"
     owner = owner.replace("s0: {tasks", "s0: {initial: true, tasks") + "  s40: {on: {leave: {to: s0}}}\n"
-    system = ALONE.replace("  back: {to: owner}\n", "")
+    system = ALONE["system.yaml"].replace("  back: {to: owner}\n", "")
     with pytest.raises(SpecError, match="LH113"):
         load(spec(tmp_path, owner, **{"system.yaml": system}))
 
@@ -359,7 +311,7 @@ def test_before_and_after_a_step(tmp_path: Path, words: str, holds: bool) -> Non
 
 
 def test_guards_and_the_environment_mean_the_state_too(tmp_path: Path) -> None:
-    system = SYSTEM.replace("back: {to: owner}", "back: {to: owner, when: it.state == closing}")
+    system = OUTLIVES["system.yaml"].replace("back: {to: owner}", "back: {to: owner, when: it.state == closing}")
     owner = OWNER.replace("saved: {to: idle}", "saved: {to: idle, when: state != closing}")
     loaded = load(spec(tmp_path, owner, **{"system.yaml": system}))
     when = loaded.environment["back"].when

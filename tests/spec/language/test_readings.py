@@ -39,74 +39,14 @@ from leasehold.spec.language.render.python_source import Frame, source
 from leasehold.spec.language.types import Enum, Instance, Map, Opaque, Option, Set, Type, Value, domain, members
 from leasehold.spec.language.typing.names import DeclaredNames, Scope
 from leasehold.spec.language.typing.parse import parse
-from tests.systems import files_of, write
+from tests.systems import TESTS, files_of
 
-WORLD = files_of("spec/language/systems/world")
-DATA = """
-data:
-  amount: {type: int, explore: [0, 2]}
-  until: time
-  flag: bool
-  tint: colour
-  seat: slot
-  peer: unit
-  peers: "set[unit]"
-  tints: "set[colour]"
-  seats: "set[slot]"
-  counts: "map[unit, int]"
-  marks: "map[colour, bool]"
-  nested: "map[slot, option[unit]]"
-  maybe: "option[int]"
-  friend: "option[unit]"
-  label: opaque
-"""
-HUB = (
-    "role: hub"
-    + DATA
-    + """
-events: {nudge: From outside.}
-tasks:
-  tell: {send: tell, to: unit, with: {until: until, chosen: peers}}
-states:
-  idle: {initial: true, on: {nudge: {to: busy}}}
-  busy: {tasks: tell, on: {nudge: {to: idle}}}
-ignore:
-  - {events: [ask, beg], in: [idle, busy], because: noise}
-"""
-)
-UNIT = (
-    "role: unit"
-    + DATA
-    + """
-events:
-  poke:
-    fields:
-      amount: {type: int, explore: [0, 2]}
-      until: {type: time, explore: [0, now]}
-      flag: bool
-      tint: colour
-      peer: unit
-      peers: "set[unit]"
-tasks:
-  ask: {send: ask, to: hub, with: {amount: amount, who: self}}
-  beg: {send: beg, to: hub, with: {tint: tint}}
-  hail: {send: hail, to: unit}
-states:
-  off: {initial: true, on: {poke: {to: "on_"}}}
-  "on_": {tasks: [ask, hail], on: {poke: {to: hot}}}
-  hot: {tasks: beg, on: {poke: {to: "off"}}}
-ignore:
-  - {events: [tell, hail], in: ["off", "on_", hot], because: noise}
-"""
-)
-FILES = {**WORLD, "roles/hub.yaml": HUB, "roles/unit.yaml": UNIT}
+FILES = files_of("spec/language/systems/world")
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    folder = tmp_path_factory.mktemp("world")
-    write(folder, FILES)
-    return World.read(folder)
+def world() -> World:
+    return World.read(TESTS / "spec/language/systems/world")
 
 
 @dataclass

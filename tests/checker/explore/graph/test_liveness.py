@@ -24,7 +24,7 @@ from leasehold.checker.explore.result import PropertyResult
 from leasehold.checker.export import export_system
 from leasehold.spec import SpecError
 from tests.checker.explore.graph.graphs import GROUPS, Edge, graph
-from tests.systems import load
+from tests.systems import files_of, load
 
 Make = Callable[..., Path]
 
@@ -198,22 +198,8 @@ def test_states_are_taken_out_again_and_again() -> None:
 
 # Systems
 
-ROLE = """role: m
-events: {go: on, rest: back, stop: "off", halt: it too}
-states:
-  a: {initial: true, tasks: [work], on: {go: {to: b}, stop: {to: c}}, ignore: {halt: not here}}
-  b: {tasks: [wait], on: {rest: {to: a}, halt: {to: c}}, ignore: {stop: not here}}
-  c: {ignore: {stop: it has stopped, halt: it has stopped}}
-tasks:
-  work: {call: handler.work, answers: [go]}
-  wait: {call: handler.wait, answers: [rest]}
-"""
-QUIET = """role: m
-events: {stop: "off"}
-states:
-  a: {initial: true, on: {stop: {to: c}}}
-  c: {ignore: {stop: it has stopped}}
-"""
+ROLE = files_of("checker/explore/graph/systems/halting")["roles/m.yaml"]
+QUIET = files_of("checker/explore/graph/systems/quiet")["roles/m.yaml"]
 CLAIM = "properties: {stops: {when: m.state == a, leads_to: m.state == c}}\n"
 
 
@@ -300,13 +286,7 @@ tasks: {choose: {call: policy.choose, answers: [left, right]}}
     assert judged(made(BOTH % ("true", "true"), role)).verdict == "exhausted"
 
 
-MIXED = """role: m
-events: {back: to and fro, go: on, stop: "off", halt: it too}
-states:
-  a: {initial: true, on: {stop: {to: c}, go: {to: b}}, ignore: {halt: no, back: no}}
-  b: {on: {halt: {to: c}, back: {to: a}}, ignore: {stop: no, go: no}}
-  c: {ignore: {stop: it has, halt: it has, back: no, go: no}}
-"""
+MIXED = files_of("checker/explore/graph/systems/mixed")["roles/m.yaml"]
 
 
 def test_none_of_what_would_help_is_too_much(made: Make) -> None:
@@ -325,17 +305,7 @@ def test_none_of_what_would_help_is_too_much(made: Make) -> None:
     assert sorted(said.values()) == ["strong", "true"]
 
 
-RING = """role: m
-events: {go: on, leave: away}
-states:
-  a: {initial: true, tasks: [work], on: {go: {to: b}, leave: {to: WHERE}}}
-  b: {tasks: [work], on: {go: {to: c}, leave: {to: a}}}
-  c: {tasks: [work], on: {go: {to: d}, leave: {to: done}}}
-  d: {tasks: [work], on: {go: {to: a}, leave: {to: WHERE}}}
-  e: {}
-  done: {}
-tasks: {work: {call: handler.work, answers: [go, leave]}}
-"""
+RING = files_of("checker/explore/graph/systems/ring")["roles/m.yaml"]
 
 
 def test_a_stop_counts_as_a_way_to_fail(tmp_path: Path) -> None:

@@ -6,24 +6,12 @@ import pytest
 
 from leasehold.spec import load
 from leasehold.spec.language.check.unbounded import growing
-from tests.systems import write
+from tests.systems import files_of, write
 
-SYSTEM = """
-system: pipes
-roles: {a: {}, b: {}, c: {}}
-channels: {line: {from: a, to: b, kind: KIND}, far: {from: b, to: c, kind: fifo}, back: {from: b, to: a, kind: fifo}}
-environment: {go: {to: a}}
-MORE
-"""
+PIPES = files_of("spec/language/check/systems/pipes")
+SYSTEM = PIPES["system.yaml"]
 MESSAGES = "messages: {hello: {from: a, to: b}, on: {from: b, to: c}, heard: {from: b, to: a}}\n"
-FREE = """
-role: a
-events: {go: {}}
-states:
-  idle: {initial: true, on: {go: {to: said}, heard: {stay: true}}}
-  said: {tasks: [say], on: {go: {to: idle}, heard: {stay: true}}}
-tasks: {say: {send: hello, to: b}}
-"""
+FREE = PIPES["roles/a.yaml"]
 WAITS = """
 role: a
 events: {go: {}}
@@ -32,11 +20,7 @@ states:
   said: {tasks: [say], on: {heard: {to: idle}}, ignore: {go: it waits}}
 tasks: {say: {send: hello, to: b}}
 """
-B = """
-role: b
-states: {there: {initial: true, on: {hello: {stay: true, also: [pass_on, answer]}}}}
-tasks: {pass_on: {send: on, to: c}, answer: {send: heard, to: a}}
-"""
+B = PIPES["roles/b.yaml"]
 C = "role: c\nstates: {there: {initial: true, on: {on: {stay: true}}}}\n"
 CASES = {
     "fifo": ("fifo", "", FREE, ["channel line", "channel far", "channel back"]),

@@ -7,26 +7,11 @@ import pytest
 from leasehold.spec.language.diagnostics import SpecError
 from leasehold.spec.language.load import load
 from leasehold.spec.language.migration_rules import MigratedField, MigratedRole, Migration
+from tests.systems import files_of
 
-SYSTEM = """
-system: lamp
-constants: {most: {type: int, value: 3, min: 1, max: 9}}
-types: {colour: {members: [red, green]}}
-roles: {light: {}}
-environment: {press: {to: light}}
-"""
-LIGHT = """
-role: light
-data:
-  presses: {type: int, min: 0, max: most, initial: 1}
-  shade: {type: colour, initial: green}
-  seen: map[colour, bool]
-  note: opaque
-events: {press: {fields: {in: colour}}}
-states:
-  off: {initial: true, on: {press: {to: lit, when: presses < most, set: {presses: presses + 1}}}, refuse: {press: worn}}
-  lit: {on: {press: {to: off, set: {shade: event.in, "seen[event.in]": true}}}}
-"""
+LAMP = files_of("spec/language/declare/systems/lamp")
+SYSTEM = LAMP["system.yaml"]
+LIGHT = LAMP["roles/light.yaml"]
 DIGEST = "0123456789ab"
 
 

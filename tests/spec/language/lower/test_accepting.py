@@ -21,36 +21,9 @@ from leasehold.spec.language.render.evaluate import Context, NoState, evaluate
 from leasehold.spec.language.types import Value
 from tests.systems import files_of, written
 
-SYSTEM = """
-system: gate
-types: {colour: {members: [red, green, blue]}}
-roles: {gate: {}, hand: {instances: 2}}
-environment: {push: {to: gate}}
-clock: {horizon: 3}
-"""
-GATE = """
-role: gate
-data:
-  a: {type: int, explore: [-2, 2]}
-  b: {type: int, min: 0, max: 3}
-  until: {type: time}
-  open: bool
-  tint: colour
-  last: hand
-events:
-  push:
-    fields:
-      n: {type: int, explore: [-9, 9]}
-      few: {type: int, min: 0, max: 2}
-      many: {type: int, min: 1, explore: [1, 9]}
-      at: {type: time, explore: [0, 12]}
-      sure: bool
-      hue: colour
-      by: hand
-      all: "set[hand]"
-states:
-  shut: {initial: true, on: {push: {to: shut, when: "GUARD"}}, ignore: {push: not now}}
-"""
+GATED = files_of("spec/language/lower/systems/gate")
+SYSTEM = GATED["system.yaml"]
+GATE = GATED["roles/gate.yaml"]
 HAND = "role: hand\ndata: {warm: bool}\nstates: {idle: {}}\n".replace("idle: {}", "idle: {initial: true}")
 RANGES = {"n": range(-9, 10), "few": range(3), "many": range(1, 10), "at": range(13), "sure": (False, True),
           "hue": ("red", "green", "blue"), "by": range(2),

@@ -6,22 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from leasehold.spec import System, load
+from tests.systems import files_of
 
 SYSTEM = "system: small\nroles: {light: {}}\nenvironment: {press: {to: light}, hold: {to: light}, cut: {to: light}}\n"
-ROLE = """
-role: light
-data: {n: {type: int, min: 0, max: 9}}
-events: {press: A hand., hold: A finger., cut: The power is gone.}
-states:
-  dark:
-    initial: true
-    on: {press: {to: dim}, OWN}
-    ignore: {hold: it is dark}
-  dim:
-    on: {press: {to: bright}, OWN}
-  bright:
-    on: {press: {to: dark}, ALL}
-"""
+ROLE = files_of("spec/language/read/systems/light")["roles/light.yaml"]
 CUT = "cut: {to: dark, set: {n: 0}}"
 HOLD = 'hold: [{stay: true, when: n < 9, set: {n: n + 1}}, {to: "dark", when: n >= 9}]'
 

@@ -10,64 +10,12 @@ import pytest
 
 from leasehold.checker.mutation.operators import mutations
 from leasehold.checker.prove.encode.lemma import lemma_scope, parsed
-from leasehold.spec import System, load
+from leasehold.spec import System
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.diagnostics import SpecError
+from tests.systems import files_of, written
 
-SYSTEM = """
-system: lights
-constants: {lights: {type: int, value: 3}}
-types: {colour: {members: [red, green]}}
-roles:
-  switch: {}
-  light: {instances: lights}
-channels:
-  wires: {from: switch, to: light, kind: bag}
-environment:
-  press: {to: switch, when: WHEN}
-"""
-MESSAGES = """
-messages:
-  turn: {from: switch, to: light, fields: {to: colour}}
-"""
-SWITCH = """
-role: switch
-data:
-  lit: {type: "set[light]"}
-  shade: colour
-  n: {type: int, min: 0, max: 9}
-events:
-  press: {fields: {of: light, colour: colour}}
-states:
-  on:
-    initial: true
-    tasks: [tell]
-    on:
-      press:
-        - {to: on, when: GUARD, set: {lit: "lit | {event.of}", shade: event.colour, n: UPDATE}}
-        - {stay: true, when: OTHERWISE}
-tasks:
-  tell: {send: turn, to: light, with: {to: FIELD}, only: ONLY}
-"""
-LIGHT = """
-role: light
-data: {colour: colour}
-states:
-  dark:
-    initial: true
-    on: {turn: {to: lit, set: {colour: msg.to}}}
-  lit:
-    on: {turn: {to: lit, set: {colour: msg.to}}}
-"""
-INVARIANTS = """
-properties:
-  same: {always: ALWAYS}
-  steps: {step: STEP}
-"""
-LEMMAS = """
-lemmas:
-  one: {always: LEMMA}
-"""
+LIGHTS = files_of("spec/language/typing/systems/lights")
 
 DEFINITIONS = """
 definitions:
@@ -116,16 +64,12 @@ WRITTEN = {
 
 
 def system_of(folder: Path, texts: dict[str, str], definitions: str = "", own: str = "") -> System:
-    (folder / "roles").mkdir(parents=True)
-    files = {
-        "system.yaml": SYSTEM + definitions, "messages.yaml": MESSAGES, "invariants.yaml": INVARIANTS,
-        "lemmas.yaml": LEMMAS, "roles/switch.yaml": SWITCH + own, "roles/light.yaml": LIGHT,
-    }  # fmt: skip
-    for name, text in files.items():
-        for word, words in {**texts, "OTHERWISE": f"not ({texts['GUARD']})"}.items():
-            text = text.replace(word, json.dumps(words))
-        (folder / name).write_text(text)
-    return load(folder)
+    files = dict(LIGHTS)
+    files["system.yaml"] += definitions
+    files["roles/switch.yaml"] += own
+    for word, words in {**texts, "OTHERWISE": f"not ({texts['GUARD']})"}.items():
+        files = {name: text.replace(word, json.dumps(words)) for name, text in files.items()}
+    return written(folder, files)
 
 
 def bare(system: System) -> System:
