@@ -67,7 +67,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         asyncio.run(pyfuncitem.function(**given))
     else:
         own = pyfuncitem.get_closest_marker("loop")
-        virtual(pyfuncitem.function(**given), own.args[0] if own else VirtualLoop)
+        virtual(pyfuncitem.function(**given), own.kwargs["kind"] if own else VirtualLoop)
     return True
 
 

@@ -8,7 +8,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from leasehold.impl.handlers import processes
 from leasehold.impl.lease.fleet import ROLES, SITE, TENANT, Fleet
 from leasehold.impl.server.client import Client, ClientError, Unreachable
 from tests.cli.test_json import reference
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -40,15 +41,6 @@ def leasehold(fleet: Fleet, *words: str, code: int = 0, at: str = "") -> str:
     return ended.stderr if code else ended.stdout
 
 
-def wait(true: Callable[[], Any], limit_seconds: float = 20.0) -> Any:
-    """Waits until something is so."""
-    deadline = time.monotonic() + limit_seconds
-    while not (found := true()):
-        assert time.monotonic() < deadline, "it does not become so"
-        time.sleep(0.05)
-    return found
-
-
 def lives(pid: int) -> bool:
     seen = processes.look(pid)
     return seen is not None and not seen.gone
@@ -64,7 +56,9 @@ def test_a_lease_from_the_command_line(fleet: Fleet) -> None:
     """Asked for, seen, explained, changed, and ended."""
     lease = leasehold(fleet, "demand", "--units", "2", "--until", "5m", "--term", "4s").strip()
     assert lease.startswith("tenant:")
-    wait(lambda: states(fleet, lease) == {"service_manager": "active", "broker": "ticketed", "authority": "active"})
+    wait_until(
+        lambda: states(fleet, lease) == {"service_manager": "active", "broker": "ticketed", "authority": "active"}
+    )
     listed = json.loads(leasehold(fleet, "leases", "--json"))
     assert listed.keys() == reference.LEASES_KEYS.keys()
     assert listed["leases"][0].keys() == reference.MACHINE_KEYS.keys()
@@ -83,10 +77,10 @@ def test_a_lease_from_the_command_line(fleet: Fleet) -> None:
     assert "service_manager joining -> active: joined" in why
     leasehold(fleet, "extend", lease, "--units", "3", "--soon")
     site = fleet.client(SITE)
-    wait(lambda: len(site.get("leases", lease)[0]["data"]["told"]) == 3)
+    wait_until(lambda: len(site.get("leases", lease)[0]["data"]["told"]) == 3)
     assert "modifying" not in leasehold(fleet, "close", lease)
     assert "Somebody wants" not in leasehold(fleet, "explain", lease)
-    wait(lambda: set(states(fleet, lease).values()) == {"closed"})
+    wait_until(lambda: set(states(fleet, lease).values()) == {"closed"})
     assert lease not in leasehold(fleet, "leases")
     assert "is ending already" in leasehold(fleet, "close", lease)
 
@@ -94,13 +88,13 @@ def test_a_lease_from_the_command_line(fleet: Fleet) -> None:
 @pytest.mark.long
 def test_an_actor_that_is_down_is_named_by_who_waits_for_it(fleet: Fleet) -> None:
     lease = leasehold(fleet, "demand", "--units", "1", "--until", "5m", "--term", "1m").strip()
-    wait(lambda: states(fleet, lease).get("service_manager") == "active")
+    wait_until(lambda: states(fleet, lease).get("service_manager") == "active")
     unit = fleet.client(SITE).get("leases", lease)[0]["units"][0]
     fleet.kill(SITE)
     try:
         assert lives(unit["facts"]["pid"])
         leasehold(fleet, "close", lease)
-        wait(lambda: "not taken" in leasehold(fleet, "explain", lease))
+        wait_until(lambda: "not taken" in leasehold(fleet, "explain", lease))
         why = leasehold(fleet, "explain", lease)
         assert "is closing" in why
         assert "It says close" in why
@@ -111,7 +105,7 @@ def test_an_actor_that_is_down_is_named_by_who_waits_for_it(fleet: Fleet) -> Non
         fleet.start(SITE)
         about = fleet.await_ready(SITE)
     assert about["epoch"] >= 2
-    wait(lambda: states(fleet, lease).get("authority") == "closed")
+    wait_until(lambda: states(fleet, lease).get("authority") == "closed")
     assert not lives(unit["facts"]["pid"])
 
 
@@ -119,7 +113,7 @@ def test_an_actor_that_is_down_is_named_by_who_waits_for_it(fleet: Fleet) -> Non
 def test_the_scalpel(fleet: Fleet) -> None:
     """Paper, section 4.2: a recovery event for one machine, which disturbs nothing."""
     lease = leasehold(fleet, "demand", "--units", "1", "--until", "5m", "--term", "1m").strip()
-    wait(lambda: states(fleet, lease).get("service_manager") == "active")
+    wait_until(lambda: states(fleet, lease).get("service_manager") == "active")
     unit = fleet.client(SITE).get("leases", lease)[0]["units"][0]
     recovered = json.loads(leasehold(fleet, "recover", lease, "--json"))["recovered"]
     assert {one["machine"] for one in recovered} == {"service_manager", "guest[0]", "broker", "authority"}
@@ -151,7 +145,7 @@ def test_the_scalpel(fleet: Fleet) -> None:
     ],
 )
 def test_what_cannot_be_is_said(fleet: Fleet, words: list[str], code: int, said: str) -> None:
-    wait(lambda: not any(row["state"] == "closing" for row in fleet.client(TENANT).get("leases")))
+    wait_until(lambda: not any(row["state"] == "closing" for row in fleet.client(TENANT).get("leases")))
     before = fleet.client(TENANT).get("leases")
     assert said in leasehold(fleet, *words, code=code)
     assert fleet.client(TENANT).get("leases") == before
@@ -230,7 +224,7 @@ def test_a_signal_ends_it_well(tmp_path: Path) -> None:
     with fleet:
         fleet.client(TENANT).post("demand", units=2, until=int(time.time() * 4) + 4000, term=2000)
         site = fleet.client(SITE)
-        wait(lambda: any(row["state"] == "active" for row in site.get("leases")))
+        wait_until(lambda: any(row["state"] == "active" for row in site.get("leases")))
         pids = [unit["facts"]["pid"] for unit in site.get("leases", "tenant:1")[0]["units"]]
         fleet.processes[SITE].send_signal(signal.SIGTERM)
         assert fleet.processes[SITE].wait(20) == 0

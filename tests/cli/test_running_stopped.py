@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from leasehold.impl.lease.fleet import BROKER, SITE, TENANT, Fleet
+from tests.waiting import wait_until
 
 NO_STEPS = "leasehold: site takes no steps at the moment, as its store has failed"
 
@@ -26,25 +24,18 @@ def leasehold(fleet: Fleet, *words: str, code: int = 0) -> tuple[str, str]:
     return ended.stdout, ended.stderr.strip()
 
 
-def wait(true: Callable[[], Any], limit_seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + limit_seconds
-    while not true():
-        assert time.monotonic() < deadline, "it does not become so"
-        time.sleep(0.05)
-
-
 @pytest.mark.long
 def test_an_actor_that_cannot_answer_is_named_beside_those_that_can(tmp_path: Path) -> None:
     with Fleet(tmp_path, units=2, tick_seconds=0.25, handler="simulated") as fleet:
         tenant, site = fleet.client(TENANT), fleet.client(SITE)
         now = fleet.about(TENANT)["now"]  # type: ignore[index]
         tenant.post("demand", units=1, until=now + 4000, term=2000, lease="tenant:1")
-        wait(lambda: [row["state"] for row in tenant.get("leases")] == ["active"])
+        wait_until(lambda: [row["state"] for row in tenant.get("leases")] == ["active"])
         # Units are at the site alone; that the others know of none is no failure.
         assert leasehold(fleet, "recover", "unit-0") == ("unit-0: unit[0] at site begins its work anew\n", "")
         (tmp_path / "site.db").rename(tmp_path / "away.db")
         tenant.post("leases", "tenant:1", "flex", units=2, soon=True)
-        wait(lambda: not site.get("about")["running"])
+        wait_until(lambda: not site.get("about")["running"])
         done, failed = leasehold(fleet, "recover", "tenant:1", "--json", code=1)
         assert {one["actor"] for one in json.loads(done)["recovered"]} == {TENANT, BROKER}
         assert failed == NO_STEPS
@@ -56,6 +47,6 @@ def test_an_actor_that_cannot_answer_is_named_beside_those_that_can(tmp_path: Pa
         assert failed == NO_STEPS
         assert leasehold(fleet, "recover", "unit-0", code=1) == ("", NO_STEPS)
         (tmp_path / "away.db").rename(tmp_path / "site.db")
-        wait(lambda: site.get("about")["running"])
-        wait(lambda: [len(row["data"]["told"]) for row in site.get("leases")] == [2])
+        wait_until(lambda: site.get("about")["running"])
+        wait_until(lambda: [len(row["data"]["told"]) for row in site.get("leases")] == [2])
         assert leasehold(fleet, "recover", "tenant:1")[1] == ""

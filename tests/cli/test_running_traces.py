@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gzip
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,6 +18,7 @@ pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="leasehold[
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from leasehold.impl.observe.traces import root_id, trace_id
+from tests.waiting import wait_until
 
 
 class Collector:
@@ -78,7 +78,7 @@ def test_one_lease_is_one_trace_of_three_processes(tmp_path: Path, monkeypatch: 
             now = fleet.about(TENANT)["now"]  # type: ignore[index]
             fleet.client(TENANT).post("demand", units=2, until=now + 4000, term=2000, lease="tenant:1")
             wait_for_state(fleet, "active")
-            wait(lambda: (SITE, "send update_lease") in [(of, span.name) for of, span in collector.spans])
+            wait_until(lambda: (SITE, "send update_lease") in [(of, span.name) for of, span in collector.spans])
             fleet.kill(SITE)
             fleet.start(SITE)
             fleet.await_ready(SITE)
@@ -99,14 +99,7 @@ def test_one_lease_is_one_trace_of_three_processes(tmp_path: Path, monkeypatch: 
     assert links == {(TENANT, BROKER), (BROKER, TENANT), (TENANT, SITE), (SITE, TENANT)}
 
 
-def wait(true: Callable[[], bool], limit_seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + limit_seconds
-    while not true():
-        assert time.monotonic() < deadline, "it does not become so"
-        time.sleep(0.05)
-
-
 def wait_for_state(fleet: Fleet, state: str) -> None:
     """Waits until the lease is in a state at the tenant and at the site."""
     names = (TENANT, SITE)
-    wait(lambda: all([row["state"] for row in fleet.client(name).get("leases")] == [state] for name in names))
+    wait_until(lambda: all([row["state"] for row in fleet.client(name).get("leases")] == [state] for name in names))

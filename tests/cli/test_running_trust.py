@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from leasehold.impl.identity import trust_file
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import remove
 from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT, Fleet
+from tests.waiting import wait_until
 
 SAID_SOON = {"first_pause_seconds": 0.05, "longest_pause_seconds": 2.0, "ask_again_seconds": 0.5}
 
@@ -48,14 +48,6 @@ def leasehold(*words: str) -> str:
     ended = CliRunner().invoke(cli, words, catch_exceptions=False)
     assert ended.exit_code == 0, ended.output
     return ended.output.strip()
-
-
-def wait(true: Callable[[], Any], limit_seconds: float = 20.0) -> Any:
-    deadline = time.monotonic() + limit_seconds
-    while not (found := true()):
-        assert time.monotonic() < deadline, "it does not become so"
-        time.sleep(0.05)
-    return found
 
 
 def machine(fleet: Fleet, name: str, lease: str) -> dict[str, Any]:
@@ -115,16 +107,16 @@ def test_who_is_trusted_later_is_a_peer_at_once(fleet: Fleet) -> None:
             trust_file.change(trust_of(fleet, name), lambda trust, other=other: remove(trust, other))
     start_all(fleet)
     lease = demand(fleet)
-    wait(lambda: said(fleet, TENANT, "nobody was named to play broker"))
+    wait_until(lambda: said(fleet, TENANT, "nobody was named to play broker"))
     assert machine(fleet, TENANT, lease)["state"] == "not begun"
     leasehold(*trusts(fleet, TENANT, BROKER))
-    wait(lambda: said(fleet, TENANT, "nobody was named to play authority"))
+    wait_until(lambda: said(fleet, TENANT, "nobody was named to play authority"))
     leasehold(*trusts(fleet, TENANT, SITE))
-    wait(lambda: machine(fleet, TENANT, lease).get("state") == "ticketing")
-    wait(lambda: said(fleet, BROKER, "nobody is known to play authority"))
+    wait_until(lambda: machine(fleet, TENANT, lease).get("state") == "ticketing")
+    wait_until(lambda: said(fleet, BROKER, "nobody is known to play authority"))
     assert machine(fleet, TENANT, lease)["state"] == "ticketing"
     leasehold(*trusts(fleet, BROKER, SITE))
-    wait(lambda: is_active(fleet, lease))
+    wait_until(lambda: is_active(fleet, lease))
     assert [fleet.about(name)["epoch"] for name in ROLES] == [1, 1, 1]  # type: ignore[index]
     # With a second site nobody can say where new leases go; this one stays where it is.
     PrivateKey.generate().save(fleet.folder / "other.key")
@@ -132,9 +124,9 @@ def test_who_is_trusted_later_is_a_peer_at_once(fleet: Fleet) -> None:
         leasehold("add-actor", "--role", "authority", "other", "other.key", "--trust", trust_of(fleet, name).name)
     before = len(said(fleet, TENANT, "nobody was named to play authority"))
     flex(fleet, lease, 2)
-    wait(lambda: is_active(fleet, lease, 2))
+    wait_until(lambda: is_active(fleet, lease, 2))
     another = demand(fleet)
-    wait(lambda: len(said(fleet, TENANT, "nobody was named to play authority")) > before)
+    wait_until(lambda: len(said(fleet, TENANT, "nobody was named to play authority")) > before)
     assert machine(fleet, TENANT, another)["state"] == "not begun"
 
 
@@ -142,7 +134,7 @@ def test_who_is_trusted_later_is_a_peer_at_once(fleet: Fleet) -> None:
 def test_keys_are_changed_and_revoked_while_a_lease_lasts(fleet: Fleet) -> None:
     start_all(fleet)
     lease = demand(fleet)
-    wait(lambda: is_active(fleet, lease))
+    wait_until(lambda: is_active(fleet, lease))
     old = json.loads(leasehold("key", "tenant.key", "--json"))["fingerprint"]
     leasehold("keygen", "tenant-2.key")
     for name in (SITE, BROKER, TENANT):
@@ -150,33 +142,33 @@ def test_keys_are_changed_and_revoked_while_a_lease_lasts(fleet: Fleet) -> None:
             "rotate", TENANT, "tenant-2.key", "--old-until", "30d", "--trust", trust_of(fleet, name).name
         )  # fmt: skip
     flex(fleet, lease, 2)  # signed with the old key, on a ticket that is bound to the new one
-    wait(lambda: is_active(fleet, lease, 2))
+    wait_until(lambda: is_active(fleet, lease, 2))
     restart(fleet, TENANT, key="tenant-2.key")
     flex(fleet, lease, 3)
-    wait(lambda: is_active(fleet, lease, 3))
+    wait_until(lambda: is_active(fleet, lease, 3))
     for name in ROLES:
         leasehold("revoke", TENANT, old, "--trust", trust_of(fleet, name).name)
     flex(fleet, lease, 2)
-    wait(lambda: is_active(fleet, lease, 2))
+    wait_until(lambda: is_active(fleet, lease, 2))
     # Whoever has the old key speaks to nobody any more.
     refused = fleet.about(BROKER)["counts"].get("messages refused", 0)  # type: ignore[index]
     restart(fleet, TENANT, key="tenant.key")
     flex(fleet, lease, 4)
-    wait(lambda: fleet.about(BROKER)["counts"].get("messages refused", 0) > refused)  # type: ignore[index]
-    wait(lambda: said(fleet, TENANT, f"the key {old} of tenant is revoked"))
+    wait_until(lambda: fleet.about(BROKER)["counts"].get("messages refused", 0) > refused)  # type: ignore[index]
+    wait_until(lambda: said(fleet, TENANT, f"the key {old} of tenant is revoked"))
     assert f"the key {old} of tenant is revoked" in leasehold("explain", lease)
     assert machine(fleet, TENANT, lease)["state"] == "extending_ticket"
     assert machine(fleet, BROKER, lease)["data"]["units"] == 2
     assert len(machine(fleet, SITE, lease)["data"]["told"]) == 2
     restart(fleet, TENANT, key="tenant-2.key")
-    wait(lambda: is_active(fleet, lease, 4))
+    wait_until(lambda: is_active(fleet, lease, 4))
 
 
 @pytest.mark.long
 def test_the_keys_of_broker_and_site_are_changed_while_a_lease_lasts(fleet: Fleet) -> None:
     start_all(fleet)
     lease = demand(fleet)
-    wait(lambda: is_active(fleet, lease))
+    wait_until(lambda: is_active(fleet, lease))
     units = 1
     for changed in (BROKER, SITE):
         old = json.loads(leasehold("key", f"{changed}.key", "--json"))["fingerprint"]
@@ -188,4 +180,4 @@ def test_the_keys_of_broker_and_site_are_changed_while_a_lease_lasts(fleet: Flee
             leasehold("revoke", changed, old, "--trust", trust_of(fleet, name).name)
         units += 1
         flex(fleet, lease, units)
-        wait(lambda units=units: is_active(fleet, lease, units))
+        wait_until(lambda units=units: is_active(fleet, lease, units))

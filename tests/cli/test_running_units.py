@@ -11,7 +11,8 @@ import pytest
 
 from leasehold.impl.lease.fleet import SITE, Fleet
 from tests.cli.test_json import reference
-from tests.cli.test_running import leasehold, states, wait
+from tests.cli.test_running import leasehold, states
+from tests.waiting import wait_until
 
 
 def row_of(table: str, first: str) -> dict[str, str]:
@@ -38,14 +39,14 @@ def test_an_operator_brings_a_quarantined_unit_back_to_a_lease_that_waits(tmp_pa
         assert first.split() == ["unit-0", "idle"]
         wanted = ("--until", "5m", "--term", "1m")
         lease = leasehold(fleet, "demand", "--units", "2", *wanted).strip()
-        wait(lambda: states(fleet, lease).get("service_manager") == "active")
+        wait_until(lambda: states(fleet, lease).get("service_manager") == "active")
         leasehold(fleet, "close", lease)
         site = fleet.client(SITE)
-        wait(lambda: [row["state"] for row in site.get("units")] == ["closed", "failed"])
+        wait_until(lambda: [row["state"] for row in site.get("units")] == ["closed", "failed"])
         holds = leasehold(fleet, "demand", "--units", "1", *wanted).strip()
-        wait(lambda: states(fleet, holds).get("service_manager") == "active")
+        wait_until(lambda: states(fleet, holds).get("service_manager") == "active")
         waits = leasehold(fleet, "demand", "--units", "1", *wanted).strip()
-        wait(lambda: states(fleet, waits).get("authority") == "priming")
+        wait_until(lambda: states(fleet, waits).get("authority") == "priming")
         listed = json.loads(leasehold(fleet, "units", "--json"))
         assert listed.keys() == reference.UNITS_KEYS.keys()
         assert listed["units"][1].keys() == {**reference.MACHINE_KEYS, **reference.UNIT_KEYS}.keys()
@@ -54,6 +55,6 @@ def test_an_operator_brings_a_quarantined_unit_back_to_a_lease_that_waits(tmp_pa
         assert "teardown ended with exit code 9; it said: it hangs" in row["last"]
         broken.unlink()
         assert leasehold(fleet, "tell", "unit-1", "repaired") == "unit-1: unit[1] took it (unit/failed#repaired)\n"
-        wait(lambda: states(fleet, waits).get("service_manager") == "active")
+        wait_until(lambda: states(fleet, waits).get("service_manager") == "active")
         no = leasehold(fleet, "tell", "unit-1", "repaired", code=1)
         assert "unit[1] does not take repaired in active: it has not failed" in no

@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.handler import HandlerError
 from leasehold.impl.lease.fleet import SITE, TENANT, Fleet
 from tests.examples.web import Balancer, Clients, Hands, cluster
+from tests.waiting import wait_until
 
 MISSING = [name for name in ("nginx", "haproxy") if shutil.which(name) is None]
 pytestmark = [
@@ -28,13 +29,6 @@ pytestmark = [
 def balancer() -> Iterator[Balancer]:
     with Balancer() as made:
         yield made
-
-
-def until(true: Callable[[], bool], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.05)
 
 
 async def grown(hands: Hands, *names: str) -> None:
@@ -77,13 +71,13 @@ async def test_a_unit_that_has_died_comes_back_at_its_address(balancer: Balancer
     assert await hands.units.is_up("web-0")
     before, address = balancer.processes_of("web-0"), hands.told["web-0"]["address"]
     balancer.kill_unit("web-0")
-    until(lambda: not balancer.processes_of("web-0"))
+    wait_until(lambda: not balancer.processes_of("web-0"))
     assert await hands.units.is_up("web-0") is False
     await hands.unit("setup", "web-0")
     assert await hands.units.is_up("web-0")
     assert hands.told["web-0"]["address"] == address
     assert not set(before) & set(balancer.processes_of("web-0"))
-    until(lambda: balancer.members() == {"web-0"})  # HAProxy has seen it
+    wait_until(lambda: balancer.members() == {"web-0"})  # HAProxy has seen it
 
 
 @pytest.mark.long
@@ -107,7 +101,7 @@ async def test_what_haproxy_forgets_is_back_when_it_starts_and_when_a_member_joi
     balancer.kill()
     assert "will start without it" in await hands.guest("leave", "web-1")
     balancer.start()
-    until(lambda: balancer.members() == {"web-0"})
+    wait_until(lambda: balancer.members() == {"web-0"})
     balancer.kill()
     shutil.rmtree(balancer.folder / "members")
     balancer.start()
@@ -198,17 +192,17 @@ class Holder:
 def test_the_members_of_a_cluster_come_and_go_with_the_lease(balancer: Balancer) -> None:
     with cluster(balancer) as fleet:
         holder = Holder(fleet, 3)
-        until(lambda: holder.state() == "active")
+        wait_until(lambda: holder.state() == "active")
         assert balancer.members() == {"unit-0", "unit-1", "unit-2"}
         with Clients(balancer) as clients:
             time.sleep(1.5)
             holder.flex(1)
-            until(lambda: len(balancer.units()) == 1)
-            until(lambda: holder.state() == "active")
+            wait_until(lambda: len(balancer.units()) == 1)
+            wait_until(lambda: holder.state() == "active")
             time.sleep(0.5)
             assert balancer.members() == {"unit-0"}  # the lowest ones are kept
             holder.flex(4)
-            until(lambda: len(balancer.members()) == 4)
+            wait_until(lambda: len(balancer.members()) == 4)
         assert clients.failures == []
         assert min(clients.answered[path] for path in Clients.PATHS) >= 6
         told = holder.data["unit_properties"]
@@ -216,15 +210,15 @@ def test_the_members_of_a_cluster_come_and_go_with_the_lease(balancer: Balancer)
         assert len({one["address"] for one in told}) == 4
         before = balancer.processes_of("unit-2")
         balancer.kill_unit("unit-2")
-        until(lambda: bool(balancer.processes_of("unit-2")))
-        until(lambda: len(balancer.members()) == 4)
+        wait_until(lambda: bool(balancer.processes_of("unit-2")))
+        wait_until(lambda: len(balancer.members()) == 4)
         assert not set(before) & set(balancer.processes_of("unit-2"))
-        until(lambda: holder.data["unit_properties"][2]["fence"] > told[2]["fence"])
+        wait_until(lambda: holder.data["unit_properties"][2]["fence"] > told[2]["fence"])
         assert holder.data["unit_properties"][2]["address"] == told[2]["address"]
         holder.close()
-        until(lambda: balancer.units() == [])
+        wait_until(lambda: balancer.units() == [])
         assert balancer.members() == set()
-        until(lambda: {row["state"] for row in fleet.client(SITE).get("leases")} == {"closed"})
+        wait_until(lambda: {row["state"] for row in fleet.client(SITE).get("leases")} == {"closed"})
 
 
 @pytest.mark.long
@@ -239,14 +233,14 @@ def test_requests_fail_where_guests_do_not_leave_as_they_should(balancer: Balanc
         file.write_text(yaml.safe_dump({**tenant, "handlers": {"leave": None}}))
     with fleet:
         holder = Holder(fleet, 3)
-        until(lambda: holder.state() == "active")
+        wait_until(lambda: holder.state() == "active")
         with Clients(balancer) as clients:
             time.sleep(1.5)
             holder.flex(1)
-            until(lambda: len(balancer.units()) == 1)
+            wait_until(lambda: len(balancer.units()) == 1)
             time.sleep(0.5)
         holder.close()
-        until(lambda: balancer.units() == [])
+        wait_until(lambda: balancer.units() == [])
     assert clients.failures
 
 
@@ -255,26 +249,26 @@ def test_a_holder_that_is_killed_goes_on_where_it_was(balancer: Balancer) -> Non
     """Killed while members join, and while they leave; HAProxy is killed as well, and has forgotten who joined."""
     with cluster(balancer) as fleet:
         holder = Holder(fleet, 3)
-        until(lambda: holder.state() == "joining")
+        wait_until(lambda: holder.state() == "joining")
         fleet.kill(TENANT)
         fleet.start(TENANT)
         fleet.await_ready(TENANT)
-        until(lambda: holder.state() == "active")
+        wait_until(lambda: holder.state() == "active")
         assert len(balancer.members()) == 3
         with Clients(balancer) as clients:
             time.sleep(1.5)
             holder.flex(1)
-            until(lambda: holder.state() == "extending_lease")
+            wait_until(lambda: holder.state() == "extending_lease")
             fleet.kill(TENANT)
             fleet.start(TENANT)
             fleet.await_ready(TENANT)
-            until(lambda: len(balancer.units()) == 1)
+            wait_until(lambda: len(balancer.units()) == 1)
             time.sleep(0.5)
         assert clients.failures == []
         balancer.kill()
         shutil.rmtree(balancer.folder / "members")
         balancer.start()
         holder.flex(2)  # an extension, at which all that are there join again
-        until(lambda: len(balancer.members()) == 2)
+        wait_until(lambda: len(balancer.members()) == 2)
         holder.close()
-        until(lambda: balancer.units() == [])
+        wait_until(lambda: balancer.units() == [])

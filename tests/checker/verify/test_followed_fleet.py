@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from leasehold.checker.verify.database import VerifyDatabase
 from leasehold.impl.lease.fleet import ROLES, TENANT, Fleet
 from leasehold.impl.server.client import ClientError
 from tests.checker.verify.test_resumed import url_of
+from tests.waiting import wait_until
 
 UNITS, TICK_SECONDS, KILLS = 3, 0.1, 4
 LIMIT_SECONDS = 120.0  # until which what is waited for has to come
@@ -29,14 +29,6 @@ MORE = {
     "retire_after_ticks": 10**6,  # nobody forgets a lease, so in the end nothing happens any more
 }
 VERIFIER = "verifier"
-
-
-def wait(true: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + LIMIT_SECONDS
-    while not (found := true()):
-        assert time.monotonic() < deadline, "it does not become so"
-        time.sleep(0.05)
-    return found
 
 
 class Followed:
@@ -64,7 +56,9 @@ class Followed:
         name = VERIFIER if len(self.killed) % 2 else self.chance.choice([*ROLES])
         if name == VERIFIER:
             if self.chance.random() < 0.7:  # amid a round; else maybe before it begins
-                wait(lambda: self.verifier.poll() is not None or "behind" in self.errors.read_text())
+                wait_until(
+                    lambda: self.verifier.poll() is not None or "behind" in self.errors.read_text(), LIMIT_SECONDS
+                )
                 time.sleep(self.chance.uniform(0.0, 1.0))
             assert self.verifier.poll() is None, self.errors.read_text()
             self.verifier.kill()
@@ -169,11 +163,11 @@ def test_kill_9_of_actors_and_verifier_changes_nothing(kind: str, tmp_path: Path
             for _ in range(KILLS):
                 followed.ask()
                 followed.kill()
-            wait(followed.over)
+            wait_until(followed.over, LIMIT_SECONDS)
         finally:
             followed.verifier.kill()
             followed.verifier.communicate()
-        result, whole, other = wait(partial(followed.read_at_leisure, tmp_path))
+        result, whole, other = wait_until(partial(followed.read_at_leisure, tmp_path), LIMIT_SECONDS)
         found, expected = kept(url, fleet), kept(other, fleet)
     assert found["runs"]
     assert found.pop("stops") >= expected.pop("stops")

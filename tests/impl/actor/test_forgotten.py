@@ -24,7 +24,7 @@ from leasehold.impl.policy.policy import Decision, Lease, Question
 from leasehold.impl.server.subscribers import History
 from leasehold.impl.transport.memory import FrameOutcome
 from tests.impl.actor.mentions import mentions
-from tests.impl.actor.test_hostile_policies import until
+from tests.waiting import until
 
 RETIRE = 3
 OPTIONS = ActorOptions(

@@ -25,6 +25,7 @@ from leasehold.impl.observe.watchdog import Watchdog
 from leasehold.impl.policy.policy import Decision, Lease, Question, is_quick
 from leasehold.impl.policy.thread import PolicyThread
 from tests.impl.virtual import virtual
+from tests.waiting import until
 
 LIMIT, PAUSE = 0.2, 0.05
 
@@ -78,13 +79,6 @@ class Site(Cluster):
         if name == SITE:
             made.policies["authority"] = Hostile(self.wrong, self.on, self.asked)
         return made
-
-
-async def until(holds: Callable[[], Any], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        await asyncio.sleep(0.005)
 
 
 async def demanded(c: Cluster, lease: str, units: int = 1) -> None:
@@ -328,7 +322,7 @@ class SlowLoop(VirtualLoop):
         return later
 
 
-slow = pytest.mark.loop(SlowLoop)
+slow = pytest.mark.loop(kind=SlowLoop)
 
 
 def slow_loop() -> SlowLoop:

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -22,6 +21,7 @@ from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.command import CommandHandler
 from leasehold.impl.handlers.handler import Done, HandlerAction, HandlerError, NotBegun, Stale
 from tests.impl.scarce import ERRORS, fails_with, few_descriptors
+from tests.waiting import wait_until
 
 
 def action(verb: str = "setup", number: int = 1, unit: str = "u-0", lease: str = "tenant:1") -> HandlerAction:
@@ -33,21 +33,13 @@ def act(handler: CommandHandler, one: HandlerAction) -> Done:
     return asyncio.run(handler.act(one))
 
 
-def until(true: Callable[[], Any], seconds: float = 10.0) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := true()):
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.005)
-    return found
-
-
 def gone(pid: int) -> bool:
     seen = processes.look(pid)
     return seen is None or seen.gone
 
 
 def pid_in(file: Path) -> int:
-    return int(until(lambda: file.exists() and file.read_text().strip()))
+    return int(wait_until(lambda: file.exists() and file.read_text().strip()))
 
 
 def test_what_it_is_told_and_what_it_says(tmp_path: Path) -> None:
@@ -228,7 +220,7 @@ async def test_what_is_cancelled_is_killed_with_its_children(tmp_path: Path) -> 
     with pytest.raises(asyncio.CancelledError):
         await task
     assert gone(pid_in(tmp_path / "shell"))
-    until(lambda: gone(pid_in(tmp_path / "child")))
+    wait_until(lambda: gone(pid_in(tmp_path / "child")))
 
 
 def test_what_is_cancelled_while_it_begins_leaves_nothing(tmp_path: Path) -> None:
@@ -249,7 +241,7 @@ def test_what_is_cancelled_while_it_begins_leaves_nothing(tmp_path: Path) -> Non
 
     for turns in range(1, 25):
         asyncio.run(run(turns))
-        until(lambda: not [s for s in processes.everyone() if not s.gone and processes.carries(s.pid, mark)])
+        wait_until(lambda: not [s for s in processes.everyone() if not s.gone and processes.carries(s.pid, mark)])
 
 
 def test_an_executable_left_behind_by_a_dead_actor_is_ended_first(tmp_path: Path) -> None:
@@ -270,7 +262,7 @@ def test_an_executable_left_behind_by_a_dead_actor_is_ended_first(tmp_path: Path
     assert not gone(shell), "it outlives its actor"
     done = act(CommandHandler(directory=tmp_path / "locks", teardown="true"), action("teardown", 2))
     assert done.well
-    until(lambda: gone(shell))
+    wait_until(lambda: gone(shell))
 
 
 def test_a_daemon_that_let_go_of_the_lock_stays(tmp_path: Path) -> None:
@@ -368,7 +360,7 @@ async def test_a_probe_that_hangs_is_killed_when_it_is_given_up(tmp_path: Path) 
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.5):
             await handler.is_up("u-0")
-    until(lambda: gone(pid_in(file)))
+    wait_until(lambda: gone(pid_in(file)))
 
 
 # What a holder runs on a unit of a site

@@ -13,7 +13,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from leasehold.impl.handlers.handler import HandlerAction, HandlerError, NotBegu
 from leasehold.impl.handlers.place import TOKEN, Cancelled, UnitDirectory
 from leasehold.impl.handlers.process import POINTS, STARTER, ProcessHandler
 from tests.impl.scarce import ERRORS, fails_with, few_descriptors
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.real_time
 
@@ -100,14 +101,6 @@ def carrying(base: Path, unit: str = "u-0") -> list[int]:
     return [s.pid for s in processes.everyone() if not s.gone and processes.carries(s.pid, mark)]
 
 
-def until(true: Callable[[], Any], seconds: float = 10.0) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := true()):
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.005)
-    return found
-
-
 def die(base: Path, verb: str, number: int, point: str, starter: Path = STARTER, more: str = "") -> None:
     """An actor of its own process does an action, and is killed by SIGKILL at a point of it."""
     script = f"""
@@ -168,7 +161,7 @@ def test_what_runs_knows_its_unit_lease_and_term(base: Path) -> None:
     ]
     (done,) = do(base, action("setup", 1), command=command, environment={"COLOUR": "red"})
     log = base / "u-0" / "log"
-    until(lambda: log.read_text().count("\n") == 2)
+    wait_until(lambda: log.read_text().count("\n") == 2)
     assert log.read_text() == f"u-0 tenant:1 7 u-0 tenant:1 7\n{done.facts['directory']}\n"
     environment = Path(f"/proc/{done.facts['pid']}/environ").read_bytes()
     names = {word.partition(b"=")[0].decode() for word in environment.split(b"\0") if word}
@@ -214,8 +207,8 @@ def test_the_lock_is_held_from_the_first_process_on_until_nothing_is_left(base: 
 def test_descendants_are_gone_after_teardown_also_deaf_ones(base: Path) -> None:
     """TERM, then KILL after the grace; descendants that closed the lock are found by session and token."""
     (done,) = do(base, action("setup", 1), command=[sys.executable, "-c", FAMILY])
-    until(lambda: (Path(done.facts["directory"]) / "deaf").exists())
-    until(lambda: len(carrying(base)) == 3)
+    wait_until(lambda: (Path(done.facts["directory"]) / "deaf").exists())
+    wait_until(lambda: len(carrying(base)) == 3)
     began = time.monotonic()
     (down,) = do(base, action("teardown", 2))
     assert down.well
@@ -227,8 +220,8 @@ def test_a_process_that_left_session_and_environment_is_found_by_the_lock(base: 
     command = ["sh", "-c", "env -i setsid sleep 600 & echo $! >hidden; exec sleep 600"]
     (done,) = do(base, action("setup", 1), command=command)
     hidden = Path(done.facts["directory"]) / "hidden"
-    pid = until(lambda: hidden.exists() and int(hidden.read_text() or 0))
-    until(lambda: b"sleep" in Path(f"/proc/{pid}/cmdline").read_bytes() and pid not in carrying(base))
+    pid = wait_until(lambda: hidden.exists() and int(hidden.read_text() or 0))
+    wait_until(lambda: b"sleep" in Path(f"/proc/{pid}/cmdline").read_bytes() and pid not in carrying(base))
     (down,) = do(base, action("teardown", 2))
     assert down.well
     seen = processes.look(pid)
@@ -298,7 +291,7 @@ def test_a_start_left_behind_by_a_dead_actor_does_no_harm(
     """
     actor = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)])
     try:
-        until((tmp_path / "here").exists)
+        wait_until((tmp_path / "here").exists)
     finally:
         actor.kill()
         actor.wait()
@@ -376,7 +369,7 @@ def test_modify_starts_what_has_died(base: Path) -> None:
     (up,) = do(base, action("setup", 1))
     (Path(up.facts["directory"]) / "kept").touch()
     os.kill(up.facts["pid"], signal.SIGKILL)
-    until(lambda: not probe(base)["alive"])
+    wait_until(lambda: not probe(base)["alive"])
     (again,) = do(base, action("modify", 2))
     assert again.facts["alive"]
     assert again.facts["pid"] != up.facts["pid"]
@@ -512,14 +505,14 @@ def test_a_command_that_is_not_there_or_ends_at_once(base: Path) -> None:
     (short,) = do(base, action("setup", 2), command=["sh", "-c", "echo no licence; exit 3"])
     if isinstance(short, HandlerError):  # unless it was still alive for a moment
         assert str(short) == "the command has ended at once; its last words: no licence"
-    until(lambda: not probe(base)["alive"])
+    wait_until(lambda: not probe(base)["alive"])
     assert do(base, action("setup", 3))[0].well
 
 
 def test_a_directory_that_nobody_may_enter_is_removed(base: Path) -> None:
     command = ["sh", "-c", "mkdir -p a/b; touch a/b/c; chmod 000 a/b a; touch done; exec sleep 60"]
     (up,) = do(base, action("setup", 1), command=command)
-    until((Path(up.facts["directory"]) / "done").exists)
+    wait_until((Path(up.facts["directory"]) / "done").exists)
     assert do(base, action("teardown", 2))[0].well
     assert not Path(up.facts["directory"]).exists()
 
@@ -677,7 +670,7 @@ def test_what_is_known_of_a_unit_from_its_setup_to_its_teardown(base: Path) -> N
     (kept,) = do(base, action("modify", 4))
     assert (kept.words, kept.facts) == ("it runs on", {**known, "number": 4})
     os.kill(seen.pid, signal.SIGKILL)
-    until(lambda: not probe(base)["alive"])
+    wait_until(lambda: not probe(base)["alive"])
     assert probe(base) == {**known, "alive": False, "number": 4, "processes": 0}
     (down,) = do(base, action("teardown", 5))
     assert (down.words, down.facts, probe(base)) == ("nothing is left of it", {"alive": False}, None)
@@ -710,7 +703,7 @@ def test_a_unit_begins_as_from_a_shell(base: Path) -> None:
     for number, lease in ((1, "tenant:1"), (2, "tenant:2")):
         (up,) = do(base, action("setup", number, lease=lease), command=command)
         log = base / "u-0" / "log"
-        until(lambda log=log: log.read_text().count("\n") == 2)
+        wait_until(lambda log=log: log.read_text().count("\n") == 2)
         assert log.read_text() == f"0077\n{lease}\n"
     process = Path(f"/proc/{up.facts['pid']}")
     ignored = int((process / "status").read_text().partition("SigIgn:")[2].split()[0], 16)
@@ -727,7 +720,7 @@ def test_a_unit_that_listens_to_its_end_has_the_time_for_it(base: Path) -> None:
                "while :; do sleep 0.01; done"]  # fmt: skip
     (up,) = do(base, action("setup", 1), command=command)
     work = Path(up.facts["directory"])
-    until((work / "here").exists)
+    wait_until((work / "here").exists)
     said: list[str] = []
 
     def at(name: str) -> None:
@@ -825,7 +818,7 @@ def test_a_folder_that_was_made_halfway_has_no_processes(base: Path) -> None:
     place = UnitDirectory(base / "u-0")
     with subprocess.Popen(["sleep", "600"], env={TOKEN: ""}) as stranger:
         try:
-            until(lambda: processes.carries(stranger.pid, f"{TOKEN}=".encode()))
+            wait_until(lambda: processes.carries(stranger.pid, f"{TOKEN}=".encode()))
             assert (place.token, place.members(), place.members(thorough=True)) == ("", [], [])
             assert probe(base)["processes"] == 0
             (up,) = do(base, action("setup", 1))
@@ -867,7 +860,7 @@ def test_whether_a_unit_is_up_is_whether_its_first_process_runs(base: Path) -> N
     up = asyncio.run(ProcessHandler(base).act(action("setup", 1)))
     assert (is_up(), is_up("u-1")) == (True, False)
     os.kill(up.facts["pid"], signal.SIGKILL)
-    until(lambda: not is_up())
+    wait_until(lambda: not is_up())
     asyncio.run(ProcessHandler(base).act(action("setup", 2)))
     assert is_up()
     folder = base / "u-0"

@@ -20,6 +20,7 @@ from leasehold.impl.observe.watchdog import Watchdog
 from leasehold.impl.store.memory import MemoryStore
 from leasehold.impl.store.store import Batch, StoreError
 from tests.impl.observe.test_watch import free_port
+from tests.waiting import until
 
 LIMIT = 0.2
 
@@ -63,12 +64,6 @@ async def site(watched: Any) -> AsyncIterator[tuple[Any, Watch, Disk, str]]:
 async def asked(place: str, path: str) -> tuple[int, str]:
     async with aiohttp.ClientSession() as client, client.get(f"http://{place}/{path}") as answer:
         return answer.status, (await answer.text()).strip()
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 def blocks_everything() -> None:

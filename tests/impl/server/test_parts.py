@@ -443,7 +443,7 @@ async def test_a_configured_actor_is_read_from_its_store_while_it_does_not_run(
     assert source.actor.client.path == there / "site.sock"
     assert (source.store.url, source.store.actor) == ("sqlite:broker.db", "site")
     with pytest.raises(Unreachable, match="the actor does not answer, and its store cannot be read: "):
-        next(source.lines(0))
+        await asyncio.to_thread(lambda: [*source.lines(0)])
     (there / "broker.db").touch()
     assert ConfiguredSource(there / "site.yaml").store.url == f"sqlite:{there / 'broker.db'}"
     (here / "broker.db").touch()
