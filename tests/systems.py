@@ -1,6 +1,6 @@
 """Systems of tests: those that stand in folders, and variants of them that a test writes.
 
-Shipped systems and those of tests/truth are loaded once for a choice of constants: they are immutable.
+Shipped systems and those in folders of tests are loaded once for a choice of constants: they are immutable.
 """
 
 from collections.abc import Callable, Mapping
@@ -50,7 +50,7 @@ def written(folder: Path, files: Mapping[str, str], settings: Settings | None = 
 
 
 def _once(loading: Callable[..., System], name_or_folder: str | Path, settings: Settings | None) -> System:
-    if name_or_folder not in SHIPPED and TRUTH not in Path(name_or_folder).parents:
+    if name_or_folder not in SHIPPED and TESTS not in Path(name_or_folder).parents:
         return loading(name_or_folder, settings)
     key = loading, str(name_or_folder), repr(sorted((settings or {}).items()))
     if key not in _loaded:

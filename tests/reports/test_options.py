@@ -15,14 +15,14 @@ from leasehold.impl.core.values import ValueFault, from_plain
 from leasehold.reports.trace import trace_text
 from leasehold.reports.write import write_report
 from leasehold.spec.language.types import Enum, Option
-from tests.systems import files_of, written
+from tests.systems import TESTS, load
 
 COLOUR = Enum("colour", ("red", "green"))
-FILES = files_of("reports/systems/options")
+FILES = TESTS / "reports/systems/options"
 
 
 def test_reports_have_no_other_word(tmp_path: Path) -> None:
-    found = explore(written(tmp_path / "spec", FILES))
+    found = explore(load(FILES))
     paths = [p.path for p in found.properties if p.path is not None]
     assert len(paths) == 3
     text = "".join(map(trace_text, paths))

@@ -33,7 +33,7 @@ from tests.checker.explore.by_chance import by_chance
 from tests.impl.compiler.busy import busy
 from tests.mutants.deviations import deviating
 from tests.mutants.mutant import mutants
-from tests.systems import TRUTH, files_of, load, written
+from tests.systems import TESTS, TRUTH, files_of, load, written
 
 SMALL = {"max_units": 1, "last_end": 2}
 TINY = {"max_units": 1, "last_end": 1, "expiry": False}
@@ -178,7 +178,7 @@ def test_of_fields_with_many_values_each_is_asked_about_by_itself() -> None:
     assert len(one.model.leaves) < 25_000
 
 
-WRONG_LATER = files_of("checker/explore/systems/wrong_later")
+WRONG_LATER = TESTS / "checker/explore/systems/wrong_later"
 
 
 MANY = files_of("checker/explore/systems/many_events")
@@ -220,9 +220,9 @@ def test_maps_of_many_values(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("limits", [Limits(), Limits(stop_at_violation=True)], ids=["all", "first"])
-def test_a_specification_at_fault_under_faults(limits: Limits, tmp_path: Path) -> None:
+def test_a_specification_at_fault_under_faults(limits: Limits) -> None:
     """A value leaves its range after some steps: while crashes may come, and after them."""
-    system = written(tmp_path, WRONG_LATER)
+    system = load(WRONG_LATER)
     assert_alike(system, Budget(crash=1), limits)
     found = explore(system, limits, budget=Budget(crash=1))
     assert "types_hold" in [p.name for p in found.properties if p.verdict == "violated"]

@@ -25,7 +25,7 @@ from leasehold.spec import System
 from leasehold.spec.language.for_each import each
 from leasehold.spec.language.model import OF_FAIR_RUNS, Fair, Property
 from tests.checker.explore.clients import clients_by_chance
-from tests.systems import files_of, written
+from tests.systems import TESTS, load
 
 Group = tuple[Any, ...]
 # Of a cycle: weakly fair groups that were impossible, strongly fair ones that were possible, those that were taken, and
@@ -219,13 +219,13 @@ def test_the_explorer_finds_a_shortest_run_if_there_is_one(seed: int, tmp_path: 
     assert (packed.properties, packed.vacuous) == (found.properties, found.vacuous)
 
 
-SWITCHES = files_of("checker/explore/systems/switches")
+SWITCHES = TESTS / "checker/explore/systems/switches"
 
 
 @pytest.mark.parametrize("engine", ["reference", "packed"])
-def test_a_loop_shows_each_step_that_it_owes(engine: Engine, tmp_path: Path) -> None:
+def test_a_loop_shows_each_step_that_it_owes(engine: Engine) -> None:
     """Four steps of one state back to itself, each of them fair: four of them are shown."""
-    system = written(tmp_path, SWITCHES)
+    system = load(SWITCHES)
     (result,) = explore(system, engine=engine).properties
     agrees(system, Steps.of(system), result)
     assert result.path is not None

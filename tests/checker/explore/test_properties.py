@@ -16,7 +16,7 @@ from leasehold.checker.explore.reference import Reference
 from leasehold.faults import Budget
 from leasehold.spec import System
 from tests.checker.explore.every_kind import of_every_kind
-from tests.systems import files_of, written
+from tests.systems import TESTS, load
 
 
 def drawn(folder: Path, count: int) -> list[System]:
@@ -74,7 +74,7 @@ def test_what_is_left_when_only_some_are_asked(tmp_path: Path) -> None:
         assert (left.roles, left.constraint) == (system.roles, system.constraint)
 
 
-FAILING = files_of("checker/explore/systems/failing")
+FAILING = TESTS / "checker/explore/systems/failing"
 
 
 # By hand: each claim is asked of each state and step by itself.
@@ -106,7 +106,7 @@ def seen_by(claims: PropertyClaims) -> list[Any]:
 
 def test_what_claims_have_seen_is_what_each_says_of_every_state_and_step(tmp_path: Path) -> None:
     """The first that breaks a claim, and whether there was a case; nothing of it once all is forgotten."""
-    failing = written(tmp_path / "failing", FAILING)
+    failing = load(FAILING)
     others = [only_these(failing, [name]) for name in ("stays", "late", "fine", DEADLOCK)]
     for system in (failing, *others, *drawn(tmp_path, 2)):
         world = reference_of(system)
@@ -142,10 +142,10 @@ def test_what_claims_have_seen_is_what_each_says_of_every_state_and_step(tmp_pat
         assert seen_by(claims) == untold
 
 
-def test_what_is_said_of_two_that_fail(tmp_path: Path) -> None:
+def test_what_is_said_of_two_that_fail() -> None:
     """Counted by hand: four ends, of which two are allowed; the nearest of the others is shown."""
     for engine in ("reference", "packed"):
-        found = explore(written(tmp_path, FAILING), engine=engine)  # type: ignore[arg-type]
+        found = explore(load(FAILING), engine=engine)  # type: ignore[arg-type]
         verdicts = {p.name: p.verdict for p in found.properties}
         assert [n for n, verdict in verdicts.items() if verdict == "violated"] == [
             "late", "stays", "leads", DEADLOCK,
@@ -157,9 +157,9 @@ def test_what_is_said_of_two_that_fail(tmp_path: Path) -> None:
         assert deadlock.doc == "Nothing stops but in an allowed end: low, high, unmet."
 
 
-def test_claims_without_a_case_are_vacuous_unless_they_are_broken(tmp_path: Path) -> None:
+def test_claims_without_a_case_are_vacuous_unless_they_are_broken() -> None:
     """Those about fair runs need a case in any event, and so does an end."""
-    claims = PropertyClaims(system := written(tmp_path, FAILING), reference_of(system))
+    claims = PropertyClaims(system := load(FAILING), reference_of(system))
     some = {c.of.name: c for c in (*claims.invariants, *claims.steps, *claims.graphical, *(claims.ends or ()))}
     assert claims.names == claims.vacuous() == tuple(some)
     for claim, seen, found in product(some.values(), (False, True), (None, 0)):

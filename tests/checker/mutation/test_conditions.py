@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from leasehold.checker.mutation.operators import Mutation, mutations
 from leasehold.spec import System
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.model import Drive
-from tests.systems import files_of, load, written
+from tests.systems import TESTS, load
 
-KITCHEN = files_of("checker/mutation/systems/kitchen")
+KITCHEN = TESTS / "checker/mutation/systems/kitchen"
 
 
 @pytest.fixture
-def kitchen(tmp_path: Path) -> System:
-    return written(tmp_path, KITCHEN)
+def kitchen() -> System:
+    return load(KITCHEN)
 
 
 def made(system: System, *rules: str) -> dict[str, Mutation]:

@@ -19,16 +19,16 @@ from leasehold.spec import System
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.diagnostics import NOWHERE
 from leasehold.spec.language.model import Transition
-from tests.systems import TESTS, files_of, written
+from tests.systems import TESTS, load, written
 
-SHOP = files_of("checker/mutation/systems/shop")
+SHOP = TESTS / "checker/mutation/systems/shop"
 
 MADE = (TESTS / "checker/mutation/systems/shop/mutants.txt").read_text()  # by rule
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> System:
-    return written(tmp_path, SHOP)
+def shop() -> System:
+    return load(SHOP)
 
 
 def test_the_mutants_of_each_rule(shop: System) -> None:

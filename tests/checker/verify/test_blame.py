@@ -29,14 +29,13 @@ from leasehold.impl.lease.broker import FirstComeFirstServed
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.policy.policy import Decision
 from leasehold.impl.store.store import RecordKey
-from leasehold.spec import load
 from tests.checker.conform.test_alterations import PYTHON
 from tests.checker.verify.histories import History, history_of
 from tests.checker.verify.test_histories import plan_in_two_settings
 from tests.impl.actor.alone import program_of
 from tests.impl.virtual import virtual
 from tests.seeded_bugs import named
-from tests.systems import files_of, write
+from tests.systems import TESTS, files_of, load, write
 
 OWN = """
 properties:
@@ -298,7 +297,7 @@ def test_a_correct_run_blames_nobody_for_its_events() -> None:
     assert Blaming(CutsOfSystem(compiled(plan.units, plan.lazy)[1].system), history).findings == []
 
 
-KETTLE = files_of("checker/verify/systems/kettle")
+KETTLE = TESTS / "checker/verify/systems/kettle"
 
 
 async def heat(cluster: SystemCluster) -> None:
@@ -307,9 +306,9 @@ async def heat(cluster: SystemCluster) -> None:
     await cluster.settle()
 
 
-async def test_an_actor_that_was_down_when_its_timer_was_due_is_to_blame(tmp_path: Path) -> None:
-    program = program_of(tmp_path, KETTLE)
-    known = CutsOfSystem(load(tmp_path), program)
+async def test_an_actor_that_was_down_when_its_timer_was_due_is_to_blame() -> None:
+    program = program_of(KETTLE)
+    known = CutsOfSystem(load(KETTLE), program)
     async with SystemCluster(program) as c:
         await heat(c)
         await c.kill("kettle")
@@ -323,9 +322,9 @@ async def test_an_actor_that_was_down_when_its_timer_was_due_is_to_blame(tmp_pat
     assert found["the_first_cook_heats"].culprit == "specification"  # whether the actor is down has no part in it
 
 
-async def test_what_machines_hear_is_drawn_as_the_language_writes_it(tmp_path: Path) -> None:
-    program = program_of(tmp_path, KETTLE)
-    known = CutsOfSystem(load(tmp_path), program)
+async def test_what_machines_hear_is_drawn_as_the_language_writes_it() -> None:
+    program = program_of(KETTLE)
+    known = CutsOfSystem(load(KETTLE), program)
     async with SystemCluster(program) as c:
         await heat(c)
         history = {name: [read(body) for body in disk.events.values()] for name, disk in c.disks.items()}
@@ -338,7 +337,7 @@ async def test_what_machines_hear_is_drawn_as_the_language_writes_it(tmp_path: P
     assert [step.fields for step in path.steps if step.event == "heat"] == [{"by": "cook[1]", "near": "{cook[1]}"}]
 
 
-DESK = files_of("checker/verify/systems/desk")
+DESK = TESTS / "checker/verify/systems/desk"
 
 
 @pytest.mark.parametrize(
@@ -350,10 +349,10 @@ DESK = files_of("checker/verify/systems/desk")
     ],
 )
 def test_what_has_not_come_is_the_fault_of_what_is_waited_for(
-    answers: tuple[str, ...], culprit: str, reason: str, tmp_path: Path
+    answers: tuple[str, ...], culprit: str, reason: str
 ) -> None:
-    program = program_of(tmp_path, DESK)
-    known = CutsOfSystem(load(tmp_path), program)
+    program = program_of(DESK)
+    known = CutsOfSystem(load(DESK), program)
 
     async def story() -> History:
         async with SystemCluster(program) as c:

@@ -17,7 +17,7 @@ from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, add
 from leasehold.impl.store.store import Store
 from leasehold.impl.transport.memory import MemoryTransport, Network
-from tests.systems import written
+from tests.systems import load, written
 
 KEY = PrivateKey.generate()
 
@@ -40,9 +40,9 @@ class GatedHandler:
         pass
 
 
-def program_of(folder: Path, files: Mapping[str, str]) -> Program:
-    """The system of these files, compiled."""
-    return compile_system(written(folder, files))
+def program_of(folder: Path, files: Mapping[str, str] | None = None) -> Program:
+    """Returns the system of a folder, compiled; files that are given are written there."""
+    return compile_system(load(folder) if files is None else written(folder, files))
 
 
 def alone(

@@ -19,9 +19,9 @@ from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey
 from leasehold.impl.transport.memory import FrameOutcome, Hand, MemoryTransport, Network
 from leasehold.impl.transport.transport import Reply
-from tests.systems import files_of
+from tests.systems import TESTS
 
-FILES = files_of("impl/actor/systems/estate")
+FILES = TESTS / "impl/actor/systems/estate"
 
 ROLES = {"alice": "owner", "bob": "owner", "clerk": "keeper"}
 KEYS = {name: PrivateKey.generate() for name in ROLES}

@@ -28,9 +28,9 @@ from leasehold.impl.events.event import (
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Batch, RecordKey, StoreError
 from tests.impl.actor.alone import GatedHandler, alone, program_of
-from tests.systems import files_of
+from tests.systems import TESTS
 
-FILES = files_of("impl/actor/systems/tower")
+FILES = TESTS / "impl/actor/systems/tower"
 RUN = RecordKey("own:1", "ringer")
 EVENTS = EventSettings()
 
@@ -84,8 +84,8 @@ class Tower:
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    return program_of(tmp_path_factory.mktemp("bell"), FILES)
+def program() -> Program:
+    return program_of(FILES)
 
 
 async def test_each_step_is_an_event_and_a_stop_seals_them(program: Program) -> None:

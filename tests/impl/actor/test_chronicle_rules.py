@@ -29,8 +29,8 @@ from tests.impl.actor.test_chronicle import FILES, RUN, Tower
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    return program_of(tmp_path_factory.mktemp("rules"), FILES)
+def program() -> Program:
+    return program_of(FILES)
 
 
 class Commit(NamedTuple):

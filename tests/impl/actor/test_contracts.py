@@ -7,7 +7,6 @@ import logging
 from collections.abc import Iterable
 from contextlib import nullcontext, suppress
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +25,7 @@ from leasehold.impl.policy.policy import Decision, Lease, Question
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey
 from tests.impl.actor.alone import alone, program_of
-from tests.systems import files_of
+from tests.systems import TESTS
 
 
 class Answers:
@@ -243,16 +242,16 @@ async def test_a_policy_is_told_at_recovery_of_all_leases_that_have_units_here()
         assert (c.listener.told[new].state, len(c.listener.told[new].units)) == ("active", 2)
 
 
-GATE = files_of("impl/actor/systems/gate")
+GATE = TESTS / "impl/actor/systems/gate"
 
 
 @pytest.mark.parametrize("by", [3, 4])
 @pytest.mark.parametrize("way", ["begin", "policy", "handler", "tell"])
 async def test_whatever_brings_an_event_from_outside_it_is_held_to_its_contract(
-    tmp_path: Path, way: str, by: int, caplog: pytest.LogCaptureFixture
+    way: str, by: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A client that begins a run or tells one, a policy that decides, and a handler that answers."""
-    program, key = program_of(tmp_path, GATE), RecordKey("own:1", "keeper")
+    program, key = program_of(GATE), RecordKey("own:1", "keeper")
     steps = {"begin": "shut", "policy": "choosing", "handler": "lifting", "tell": "wide"}
 
     class Lifts(NullHandler):

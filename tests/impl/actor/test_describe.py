@@ -190,11 +190,9 @@ async def test_a_chain_that_begins_with_records_tells_each_as_it_is() -> None:
 
 @pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize("role", ["asker", "answerer", "chief"])
-def test_numbers_of_messages_stand_by_the_names_of_neighbours(
-    tmp_path_factory: pytest.TempPathFactory, role: str, number: int
-) -> None:
+def test_numbers_of_messages_stand_by_the_names_of_neighbours(role: str, number: int) -> None:
     """Numbers of each machine are told by its own neighbours' names, those that are not 0."""
-    twins = program_of(tmp_path_factory.mktemp("numbered"), TWINS)
+    twins = program_of(TWINS)
     core, describer = twins.roles[role], EventDescriber(twins, RowCodec(twins).codecs)
     names = {
         "asker": {f"answerer[{number}]", "chief"},

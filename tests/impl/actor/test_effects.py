@@ -29,7 +29,7 @@ from tests.impl.actor.alone import GatedHandler, alone, program_of
 from tests.impl.actor.test_boundaries import KEEPER
 from tests.impl.actor.test_timers import LAMPLIGHTER
 from tests.impl.demand import demand
-from tests.systems import files_of
+from tests.systems import TESTS
 
 ACTIVE = ("active", "ticketed", "active")
 OWN = RecordKey("own:1", "owner")
@@ -87,7 +87,7 @@ async def test_of_several_transitions_of_a_turn_only_the_last_one_s_handler_is_c
     await actor.stop()
 
 
-BELL = files_of("impl/actor/systems/bell")
+BELL = TESTS / "impl/actor/systems/bell"
 
 
 class GatedStore(MemoryStore):
@@ -103,9 +103,9 @@ class GatedStore(MemoryStore):
         await super()._commit(batch)
 
 
-async def test_a_transition_is_whole_before_the_next_event_and_then_its_tasks_begin_in_order(tmp_path: Path) -> None:
+async def test_a_transition_is_whole_before_the_next_event_and_then_its_tasks_begin_in_order() -> None:
     """Paper, section 3.1: a transition under a lock; then the task list, in its order."""
-    program, told = program_of(tmp_path, BELL), list[tuple[Kind, str]]()
+    program, told = program_of(BELL), list[tuple[Kind, str]]()
 
     store, handler = GatedStore(), GatedHandler()
     actor = alone(program, "ringer", store, dict.fromkeys(("swing", "pull", "tie"), handler), HandClock())

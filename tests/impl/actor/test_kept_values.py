@@ -29,8 +29,8 @@ MANY = 1000
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    return program_of(tmp_path_factory.mktemp("estate"), FILES)
+def program() -> Program:
+    return program_of(FILES)
 
 
 def envelopes(frames: list[bytes]) -> list[bytes]:

@@ -11,9 +11,9 @@ from leasehold.impl.actor.environment import ActorOptions, Backoff
 from leasehold.impl.cluster import SystemCluster
 from leasehold.impl.transport.memory import FrameOutcome
 from tests.impl.actor.alone import program_of
-from tests.systems import files_of
+from tests.systems import TESTS
 
-TALK = files_of("impl/actor/systems/talk")
+TALK = TESTS / "impl/actor/systems/talk"
 OPTIONS = ActorOptions(seed=0, backoff=Backoff(0.1, 0.5, 0.5))
 
 
@@ -21,7 +21,7 @@ class Talk(SystemCluster):
     """A caller and a hearer, who hears nothing while `deaf`."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(program_of(folder, TALK), self.carries, options=OPTIONS)
+        super().__init__(program_of(TALK), self.carries, options=OPTIONS)
         self.deaf, self.frames = False, 0
 
     def carries(self, source: str, target: str, frame: bytes) -> FrameOutcome:

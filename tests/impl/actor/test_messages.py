@@ -44,16 +44,16 @@ from leasehold.impl.store.store import RecordKey
 from leasehold.impl.transport.memory import MemoryTransport, Network
 from leasehold.impl.transport.transport import Delivery
 from tests.impl.actor.alone import program_of
-from tests.systems import files_of
+from tests.systems import TESTS
 
-TWINS = files_of("impl/actor/systems/twins")
+TWINS = TESTS / "impl/actor/systems/twins"
 KEYS = {name: PrivateKey.generate() for name in ("ann", "bob", "bert", "carl")}
 KINDS = {"ann": "asker", "bob": "answerer", "bert": "answerer", "carl": "chief"}
 
 
 @pytest.fixture(scope="module")
-def twins(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    return program_of(tmp_path_factory.mktemp("twins"), TWINS)
+def twins() -> Program:
+    return program_of(TWINS)
 
 
 def trust() -> Trust:

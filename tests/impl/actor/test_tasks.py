@@ -31,9 +31,9 @@ from leasehold.impl.store.store import RecordKey
 from leasehold.spec.language.types import OPAQUE
 from tests.impl.actor.alone import alone, program_of
 from tests.impl.virtual import virtual
-from tests.systems import files_of
+from tests.systems import TESTS
 
-SHOP = files_of("impl/actor/systems/shop")
+SHOP = TESTS / "impl/actor/systems/shop"
 FOUND: dict[str, Any] = {"count": 3, "good": True, "colour": "green", "colours": ["red"], "last": None, "by": 2}
 RUN = RecordKey("own:1", "owner")
 
@@ -41,7 +41,7 @@ RUN = RecordKey("own:1", "owner")
 @pytest.fixture
 def shop(tmp_path: Path) -> Program:
     (tmp_path / "shop").mkdir()
-    return program_of(tmp_path / "shop", SHOP)
+    return program_of(SHOP)
 
 
 class Looks:
@@ -295,13 +295,13 @@ def test_kill_9_and_the_identifier_is_the_same(shop: Program, tmp_path: Path) ->
     assert numbers == sorted(set(numbers)), "the fencing number rises"
 
 
-LAMPS = files_of("impl/actor/systems/lamps")
+LAMPS = TESTS / "impl/actor/systems/lamps"
 
 
 async def test_of_two_answers_that_have_come_true_the_first_is_taken_and_the_other_asked_anew(tmp_path: Path) -> None:
     """The state that follows may wait for the same event under another condition."""
     (tmp_path / "lamps").mkdir()
-    program = program_of(tmp_path / "lamps", LAMPS)
+    program = program_of(LAMPS)
     actor = alone(program, "owner", MemoryStore(Disk()), {}, HandClock())
     await actor.start()
     await actor.begin(*RUN, "order", {}, {})

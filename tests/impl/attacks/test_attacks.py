@@ -136,8 +136,8 @@ async def test_the_newest_incarnation_is_remembered_in_the_store_and_its_address
 
 
 @pytest.fixture(scope="module")
-def estate_program(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    return program_of(tmp_path_factory.mktemp("estate"), FILES)
+def estate_program() -> Program:
+    return program_of(FILES)
 
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: answer.words)

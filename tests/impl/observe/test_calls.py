@@ -7,7 +7,6 @@ import contextlib
 import logging
 import re
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,9 +26,9 @@ from leasehold.impl.observe.watchdog import Watchdog
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey
 from tests.impl.actor.alone import GatedHandler, alone, program_of
-from tests.systems import files_of
+from tests.systems import TESTS
 
-BENCH = files_of("impl/observe/systems/bench")
+BENCH = TESTS / "impl/observe/systems/bench"
 
 
 class Bench:
@@ -60,9 +59,9 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> contextlib.AbstractAsyncContextManager[Bench]:
+def bench() -> contextlib.AbstractAsyncContextManager[Bench]:
     """An actor of a bench of which the worker and both tools are at work."""
-    program = program_of(tmp_path, BENCH)
+    program = program_of(BENCH)
 
     @contextlib.asynccontextmanager
     async def made() -> AsyncIterator[Bench]:
@@ -195,9 +194,9 @@ async def test_a_notice_is_about_a_lease_or_that_which_drove_its_unit_last(bench
 
 
 @pytest.mark.real_time
-async def test_a_call_that_a_state_gives_up_is_counted_and_its_span_ends(tmp_path: Path) -> None:
+async def test_a_call_that_a_state_gives_up_is_counted_and_its_span_ends() -> None:
     """As metrics and traces hear of it; the root of a lease's trace is told once."""
-    program, exporter = program_of(tmp_path, BENCH), InMemorySpanExporter()
+    program, exporter = program_of(BENCH), InMemorySpanExporter()
     handlers = dict.fromkeys(("saw", "sweep", "hone"), GatedHandler())
     actor = alone(program, "worker", MemoryStore(Disk()), handlers, HandClock())
     metrics, traces = Metrics(actor, Watchdog(actor)), Traces(actor, exporter)

@@ -18,11 +18,11 @@ from leasehold.impl.server.client import ClientError, NotFound
 from leasehold.impl.store.memory import Disk, MemoryStore
 from tests.impl.actor.alone import alone, program_of
 from tests.impl.server.test_control import listening
-from tests.systems import files_of, load
+from tests.systems import TESTS, load
 
 OPTIONS = ActorOptions(seed=0, reopen_pause=0.01, retry=RetryPolicy(tries=1, pause=0.0))
 
-SHELF = files_of("impl/server/systems/shelf")
+SHELF = TESTS / "impl/server/systems/shelf"
 
 
 class Site:
@@ -163,11 +163,11 @@ async def test_what_cannot_be_told_to_a_unit_is_said_and_changes_nothing(tmp_pat
 
 @pytest.mark.real_time
 async def test_a_unit_that_nothing_has_happened_to_takes_a_word_and_keeps_it(tmp_path: Path) -> None:
-    program, disk = program_of(tmp_path, SHELF), Disk()
+    program, disk = program_of(SHELF), Disk()
 
     actor = alone(program, "keeper", MemoryStore(disk), {}, HandClock())
     await actor.start()
-    async with listening(actor, load(tmp_path), tmp_path / "a.sock") as ask:
+    async with listening(actor, load(SHELF), tmp_path / "a.sock") as ask:
         ignored = await ask("post", "units", "2", "tell", event="label", fields={"size": 3})
         assert (ignored["kind"], ignored["reason"], actor.table.instances) == ("ignored", "it has none", {})
         assert (await ask("post", "units", "unit[1]", "tell", event="retire"))["transition"] == "unit/free#retire"
@@ -179,7 +179,7 @@ async def test_a_unit_that_nothing_has_happened_to_takes_a_word_and_keeps_it(tmp
     disk.crash()
     actor = alone(program, "keeper", MemoryStore(disk), {}, HandClock())
     await actor.start()
-    async with listening(actor, load(tmp_path), tmp_path / "a.sock") as ask:
+    async with listening(actor, load(SHELF), tmp_path / "a.sock") as ask:
         await ask("post", "begin", machine="keeper", event="open")
         rows = await ask("get", "units")
         assert [(row["unit"], row["state"], row["lease"]) for row in rows] == [
@@ -216,9 +216,9 @@ class Hearing:
 
 
 @pytest.mark.real_time
-async def test_a_policy_hears_of_units_that_no_lease_has_had(tmp_path: Path) -> None:
+async def test_a_policy_hears_of_units_that_no_lease_has_had() -> None:
     """Also after a restart, and when a lease drives one of them for the first time."""
-    program, disk = program_of(tmp_path, SHELF), Disk()
+    program, disk = program_of(SHELF), Disk()
 
     async def told(policy: Hearing, *wanted: tuple[str, dict[str, str]]) -> None:
         for _ in range(500):

@@ -19,7 +19,7 @@ from leasehold.spec.language import expression as x
 from leasehold.spec.language.lower.accepting import NotEliminable, meaning
 from leasehold.spec.language.render.evaluate import Context, NoState, evaluate
 from leasehold.spec.language.types import Value
-from tests.systems import files_of, written
+from tests.systems import TESTS, files_of, load, written
 
 GATED = files_of("spec/language/lower/systems/gate")
 SYSTEM = GATED["system.yaml"]
@@ -113,28 +113,28 @@ def with_guard(system: System, guard: x.Expression) -> System:
         "shut": replace(state, on={"push": (transition,)})})})  # fmt: skip
 
 
-PAIR = files_of("spec/language/lower/systems/pair")
+PAIR = TESTS / "spec/language/lower/systems/pair"
 
 
 WRONG = {"never", "known"}
 
 
 @pytest.mark.parametrize("engine", ["reference", "packed"])
-def test_both_engines_read_the_facts(tmp_path: Path, engine: Engine) -> None:
-    found = explore(written(tmp_path, PAIR), engine=engine)
+def test_both_engines_read_the_facts(engine: Engine) -> None:
+    found = explore(load(PAIR), engine=engine)
     assert found.complete
     assert {p.name for p in found.properties if p.verdict == "violated"} == WRONG
     assert not found.vacuous
 
 
-def test_the_prover_reads_the_facts(tmp_path: Path) -> None:
-    proof = prove(written(tmp_path, PAIR))
+def test_the_prover_reads_the_facts() -> None:
+    proof = prove(load(PAIR))
     assert {p.name for p in proof.properties if p.verdict != "proved"} == WRONG
 
 
-def test_a_mutant_has_its_own_meaning(tmp_path: Path) -> None:
+def test_a_mutant_has_its_own_meaning() -> None:
     """A claim that knew the guards of the specification would see nothing of what is wrong with them."""
-    pair = written(tmp_path, PAIR)
+    pair = load(PAIR)
     mutant = next(m for m in mutations(pair) if m.name == "ignore_event a/idle#ask").applied(pair)
     found = explore(mutant)
     assert {p.name for p in found.properties if p.verdict == "violated"} == {"small_enough", "known"}

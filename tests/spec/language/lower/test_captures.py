@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from leasehold.checker.explore import explore
-from leasehold.spec import SpecError, load
+from leasehold.spec import SpecError
 from tests.checker.explore.test_engines import assert_alike
-from tests.systems import files_of, written
+from tests.systems import TESTS, files_of, load, written
 
 FOLDER = Path(__file__).parents[3] / "constructs" / "captures"
 
@@ -107,11 +107,11 @@ def test_a_task_that_a_state_and_also_start_is_kept_of_the_state(tmp_path: Path)
     assert_alike(system)
 
 
-LEFT = files_of("spec/language/lower/systems/left")
+LEFT = TESTS / "spec/language/lower/systems/left"
 
 
-def test_a_set_that_was_kept_is_set_back_with_the_state_that_is_left(tmp_path: Path) -> None:
-    system = written(tmp_path, LEFT)
+def test_a_set_that_was_kept_is_set_back_with_the_state_that_is_left() -> None:
+    system = load(LEFT)
     (stop,) = system.roles["hub"].states["busy"].on["stop"]
     assert [u.name for u in stop.updates] == ["tell__some"]
 
