@@ -1,28 +1,15 @@
 """--json: one value, with the keys that docs/reference/command_line.md names."""
 
-import importlib.util
 import json
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
+from tests.cli import reference
 from tests.cli.conftest import LIGHT, Run, as_json
 
 SMALL = ("two_phase_commit", "--set", "participants=1")
-
-
-def _reference() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("reference", Path(__file__).with_name("reference.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-reference = _reference()
 
 
 def _same(found: dict[str, Any], documented: dict[str, str], maybe: set[str] = frozenset()) -> None:  # type: ignore[assignment]

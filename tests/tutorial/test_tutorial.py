@@ -1,29 +1,18 @@
 """The tutorial says what its commands say, and every mistake in it is found."""
 
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from leasehold.checker.explore import explore
 from leasehold.spec import SpecError, load
 from leasehold.spec.language.load import shipped_folder
+from tests.tutorial import render
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def _render() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("render", Path(__file__).with_name("render.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-render = _render()
 MISTAKES = render.mistakes()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import multiprocessing
 import pickle
 import random
@@ -27,6 +26,7 @@ from leasehold.spec import SpecError, System
 from leasehold.spec.language.expression import TRUE
 from leasehold.spec.language.expression import text as words_of
 from leasehold.spec.language.model import State, Transition
+from tests import mutation_page
 from tests.systems import TRUTH, files_of, load, write
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -340,12 +340,7 @@ def test_engines_judge_mutants_alike(count: int, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.slow
 def test_the_lease() -> None:
-    spec = importlib.util.spec_from_file_location("mutation_page", ROOT / "tests/mutation_page.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    printed = "\n".join(module.printed()) + "\n"
+    printed = "\n".join(mutation_page.printed()) + "\n"
     assert (ROOT / "docs/mutation.md").read_text() == printed, "run python tests/mutation_page.py > docs/mutation.md"
 
 

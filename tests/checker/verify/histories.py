@@ -8,6 +8,7 @@ from typing import Any
 
 from leasehold.checker.recovery.lease.random_runs.plan import RunPlan
 from leasehold.checker.recovery.lease.random_runs.run import RandomRun, compiled
+from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.checker.verify.history import HistoryResult, HistoryVerification
 from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.impl.events.event import AnyEvent, read
@@ -35,3 +36,11 @@ def verified(plan: RunPlan, history: History, make: Callable[..., Any] = History
     result: HistoryResult = found.end()
     found.close()
     return result
+
+
+def ticks(sim: LeaseSimulation, count: int) -> None:
+    """Time passes by so many ticks, each of which takes a second."""
+    for _ in range(count):
+        sim.time.advance()
+        sim.units.moved(sim.time.now)
+        sim.loop.advance(1.0)

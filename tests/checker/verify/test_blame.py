@@ -30,7 +30,7 @@ from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.policy.policy import Decision
 from leasehold.impl.store.store import RecordKey
 from tests.checker.conform.test_alterations import PYTHON
-from tests.checker.verify.histories import History, history_of
+from tests.checker.verify.histories import History, history_of, ticks
 from tests.checker.verify.test_histories import plan_in_two_settings
 from tests.impl.actor.alone import program_of
 from tests.impl.virtual import virtual
@@ -179,12 +179,6 @@ def test_a_unit_that_died_is_no_policy_s_fault(tmp_path: Path) -> None:
     sim, run = LeaseSimulation(compiled(2, lazy=True)[0], units=2), "service_manager:1"
     sim.start_all()
 
-    def ticks(count: int) -> None:
-        for _ in range(count):
-            sim.time.advance()
-            sim.units.moved(sim.time.now)
-            sim.loop.advance(1.0)
-
     def dies() -> None:
         """A unit dies, and a probe finds it."""
         sim.units.lose("unit-0")
@@ -193,11 +187,11 @@ def test_a_unit_that_died_is_no_policy_s_fault(tmp_path: Path) -> None:
         sim.loop.quiesce()
 
     sim.wish("demand", run, 1, 90, 50, start=0)
-    ticks(5)
+    ticks(sim, 5)
     dies()  # it is set up again
-    ticks(40)
+    ticks(sim, 40)
     dies()  # it is replaced
-    ticks(10)
+    ticks(sim, 10)
     history = {name: [read(body) for body in disk.events.values()] for name, disk in sim.disks.items()}
     sim.close()
     known = CutsOfSystem(load("lease", compiled(2, lazy=True)[1].system.values(), more=[own]))

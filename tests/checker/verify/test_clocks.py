@@ -10,7 +10,7 @@ from leasehold.checker.recovery.lease.random_runs.run import compiled
 from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.checker.verify.history import HistoryResult, HistoryVerification
 from leasehold.impl.events.event import read
-from tests.checker.verify.histories import History, known
+from tests.checker.verify.histories import History, known, ticks
 
 HOUR, HOLDER = 3_600, "service_manager"
 
@@ -21,23 +21,17 @@ def history(ahead: str) -> History:
     sim = LeaseSimulation(compiled(2, lazy=True)[0], units=2)
     sim.start_all()
 
-    def ticks(count: int) -> None:
-        for _ in range(count):
-            sim.time.advance()
-            sim.units.moved(sim.time.now)
-            sim.loop.advance(1.0)
-
-    ticks(10)
+    ticks(sim, 10)
     sim.wish("demand", f"{HOLDER}:1", 1, 60, 20, start=0)
-    ticks(3)
+    ticks(sim, 3)
     sim.clocks[ahead].ahead = HOUR
-    ticks(10)
+    ticks(sim, 10)
     sim.clocks[ahead].show(sim.time.now)
-    ticks(3)
+    ticks(sim, 3)
     for lease in (2, 3):
         now = sim.clocks[HOLDER].now()
         sim.wish("demand", f"{HOLDER}:{lease}", 1, now + 40, 20, start=0)
-        ticks(50)
+        ticks(sim, 50)
     found = {name: [read(body) for body in disk.events.values()] for name, disk in sim.disks.items()}
     sim.close()
     return found

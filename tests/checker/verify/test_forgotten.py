@@ -11,7 +11,7 @@ from leasehold.checker.recovery.lease.random_runs.run import compiled
 from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.checker.verify.history import HistoryVerification
 from leasehold.impl.events.event import ForgottenEvent, RecoveredEvent, read
-from tests.checker.verify.histories import History, known
+from tests.checker.verify.histories import History, known, ticks
 
 HOLDER = "service_manager"
 
@@ -22,27 +22,21 @@ def history() -> History:
     sim = LeaseSimulation(compiled(2, lazy=True)[0], units=2)
     sim.start_all()
 
-    def ticks(count: int) -> None:
-        for _ in range(count):
-            sim.time.advance()
-            sim.units.moved(sim.time.now)
-            sim.loop.advance(1.0)
-
     sim.wish("demand", f"{HOLDER}:1", 1, 30, 20, start=0)
     sim.wish("demand", f"{HOLDER}:2", 1, 30_000, 20_000, start=0)
-    ticks(3)
+    ticks(sim, 3)
     sim.crash("site")
     holder = sim.actors[HOLDER]
     sim.loop.call(lambda: holder.tell(f"{HOLDER}:1", HOLDER, "close", {}))
-    ticks(40)
+    ticks(sim, 40)
     sim.time.now += 10_001
-    ticks(3)
+    ticks(sim, 3)
     sim.crash(HOLDER)
-    ticks(3)
+    ticks(sim, 3)
     sim.start(HOLDER)
-    ticks(5)
+    ticks(sim, 5)
     sim.start("site")
-    ticks(5)
+    ticks(sim, 5)
     found = {name: [read(body) for body in disk.events.values()] for name, disk in sim.disks.items()}
     sim.close()
     return found

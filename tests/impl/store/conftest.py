@@ -225,6 +225,17 @@ def _place(kind: str, folder: Path) -> Any:
     return PostgresqlPlace() if kind == "postgresql" else MariadbPlace()
 
 
+@contextlib.asynccontextmanager
+async def opened(place: Any, owner: str = "site") -> AsyncIterator[Any]:
+    """A store of a place, open for an actor."""
+    store = place.store()
+    try:
+        await store.open(owner)
+        yield store
+    finally:
+        await store.close()
+
+
 @pytest.fixture
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
     """A fresh place of the kind that the test is parametrised with; without one, each kind in turn."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -26,22 +25,13 @@ from leasehold.impl.store.store import (
     Unfit,
     check_batch,
 )
+from tests.impl.store.conftest import opened
 
 pytestmark = pytest.mark.real_time
 
 ONE, TWO = RecordKey("tenant:1", "authority"), RecordKey("tenant:1", "participant[2]")
 SHARED = pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
 DURABLE = pytest.mark.parametrize("place", ["sqlite", "postgresql", "mariadb"], indirect=True)
-
-
-@asynccontextmanager
-async def opened(place: Any, owner: str = "site") -> AsyncIterator[Any]:
-    store = place.store()
-    try:
-        await store.open(owner)
-        yield store
-    finally:
-        await store.close()
 
 
 async def everything(store: Store) -> list[tuple[RecordKey, bytes]]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -26,22 +24,13 @@ from leasehold.impl.store.store import (
     Unfit,
     check_batch,
 )
+from tests.impl.store.conftest import opened
 
 pytestmark = pytest.mark.real_time
 
 ONE = RecordKey("tenant:1", "authority")
 DURABLE = pytest.mark.parametrize("place", ["sqlite", "postgresql", "mariadb"], indirect=True)
 SHARED = pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
-
-
-@asynccontextmanager
-async def opened(place: Any, owner: str = "site") -> AsyncIterator[Any]:
-    store = place.store()
-    try:
-        await store.open(owner)
-        yield store
-    finally:
-        await store.close()
 
 
 async def events(store: Store, after: int = 0, limit: int | None = None) -> list[tuple[int, bytes]]:
