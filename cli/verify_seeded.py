@@ -1,6 +1,6 @@
 """`leasehold verify --seeded`: bugs are planted into running actors, and their events alone are verified.
 
-Seeded bugs are no part of the package: they are in the tests of a checkout (tests/seeded_bugs, tests/watched).
+Seeded bugs are no part of the package: they are in the tests of a checkout (tests/planted, tests/watched).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def verify_seeded(name: str, as_json: bool) -> Exit:
 
 def _checkout() -> ModuleType:
     """Returns what plays the bugs, from the checkout that this package is of."""
-    found = (path for path in Path(leasehold.__file__).resolve().parents if (path / "tests/seeded_bugs").is_dir())
+    found = (path for path in Path(leasehold.__file__).resolve().parents if (path / "tests/planted").is_dir())
     root = next(found, None)
     if root is None:
         raise click.UsageError(

@@ -10,20 +10,19 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
 from random import Random
 from typing import Any
 
 import click
 import yaml
 
-from tests.mutation.judging import ROOT, Copy, Coverage, Judged
+from tests.mutation.judging import Coverage, Judged, MutantCopy
 from tests.mutation.operators import Mutant, mutants
+from tests.planted.judge import ROOT, in_copies
 
 EQUIVALENT = ROOT / "tests" / "mutation" / "equivalent.yaml"
 PACKAGES = (
@@ -106,30 +105,6 @@ class Reasons:
 
 def _text(words: str) -> str:
     return " ".join(words.split())
-
-
-def judged(wanted: Sequence[Mutant], measured: Coverage, jobs: int) -> Iterator[Judged]:
-    """Judges mutants, as they are done."""
-    free: SimpleQueue[Copy] = SimpleQueue()
-
-    def judge(mutant: Mutant) -> Judged:
-        copy = free.get()
-        try:
-            return copy.judge(mutant, measured)
-        finally:
-            free.put(copy)
-
-    with ExitStack() as stack:
-        for _ in range(jobs):
-            copy = Copy()
-            stack.callback(copy.close)
-            free.put(copy)
-        pool = stack.enter_context(ThreadPoolExecutor(jobs))
-        try:
-            for done in as_completed([pool.submit(judge, mutant) for mutant in wanted]):
-                yield done.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
 
 
 def page(results: dict[str, Any]) -> str:
@@ -234,7 +209,9 @@ def main(
         score, began = Score(package, count), time.monotonic()
         told = {mutant: reasons.of(mutant) for mutant in drawn}
         score.equivalent = [(mutant, reason) for mutant, reason in told.items() if reason is not None]
-        for one in judged([mutant for mutant, reason in told.items() if reason is None], measured, jobs):
+        judge = partial(MutantCopy.judge, measured=measured)
+        tried = [mutant for mutant, reason in told.items() if reason is None]
+        for one in in_copies(judge, tried, jobs, MutantCopy):
             (score.killed if one.killed_by else score.survivors).append(one)
             say = f"killed by {one.killed_by}" if one.killed_by else f"SURVIVES {one.tests} tests: {one.mutant.new}"
             number = len(score.killed) + len(score.survivors)

@@ -9,21 +9,20 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
-from queue import SimpleQueue
 
 import click
 
-from tests.paper.breaks import Break, Judged, Trial, breaks, judge, rows
+from tests.paper.breaks import Judged, breaks, judge, rows
+from tests.planted.judge import Copy, ended, in_copies
+from tests.planted.table import Mistake
 
 
 def page(judged: Sequence[Judged], seconds: float) -> str:
     """The report, as Markdown."""
     by_row: dict[str, list[Judged]] = {}
     for one in judged:
-        by_row.setdefault(one.made.row, []).append(one)
+        by_row.setdefault(one.made.name, []).append(one)
     noticed = sum(not one.wrong for one in judged)
     held = [row for row in rows() if row.held]
     lines = [
@@ -45,42 +44,28 @@ def page(judged: Sequence[Judged], seconds: float) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _all(wanted: Sequence[Break], jobs: int) -> list[Judged]:
-    """Judges breaks, each job in a copy of its own; says each as it is done."""
-    free: SimpleQueue[Trial] = SimpleQueue()
-
-    def one(made: Break) -> Judged:
-        trial = free.get()
-        try:
-            found = judge(trial, made)
-        finally:
-            free.put(trial)
-        words = "noticed" if not found.wrong else f"NOT NOTICED: {'; '.join(found.wrong)}"
-        click.echo(f"{made.row[:70]}: {words} ({found.seconds:.0f} s)", err=True)
-        return found
-
-    with ExitStack() as stack:
-        for _ in range(jobs):
-            trial = Trial()
-            stack.callback(trial.close)
-            free.put(trial)
-        pool = stack.enter_context(ThreadPoolExecutor(jobs))
-        try:
-            return list(pool.map(one, wanted))
-        finally:
-            pool.shutdown(cancel_futures=True)
+def _all(wanted: Sequence[Mistake], jobs: int) -> list[Judged]:
+    """Judges breaks; says each as it is done."""
+    found = []
+    for one in in_copies(judge, wanted, jobs, _compiled):
+        words = "noticed" if not one.wrong else f"NOT NOTICED: {'; '.join(one.wrong)}"
+        click.echo(f"{one.made.name[:70]}: {words} ({one.seconds:.0f} s)", err=True)
+        found.append(one)
+    return sorted(found, key=lambda one: wanted.index(one.made))
 
 
-def _fail_already(wanted: Sequence[Break]) -> list[str]:
+def _compiled() -> Copy:
+    copy = Copy()
+    copy.compile()
+    return copy
+
+
+def _fail_already(wanted: Sequence[Mistake]) -> list[str]:
     """The tests that do not pass as the repository is."""
     names = sorted({test for one in wanted for test in one.tests})
-    trial = Trial()
-    try:
-        ended = trial.run(names)
-    finally:
-        trial.close()
-    ran = {e.test for e in ended} | {e.test.partition("[")[0] for e in ended}
-    return [f"{e.test}: {e.words}" for e in ended if e.how != "passed"] + [n for n in names if n not in ran]
+    told = ended(names)
+    ran = {e.test for e in told} | {e.test.partition("[")[0] for e in told}
+    return [f"{e.test}: {e.words}" for e in told if e.how != "passed"] + [n for n in names if n not in ran]
 
 
 @click.command(help=(__doc__ or "").partition("\n\n")[2])
@@ -88,7 +73,7 @@ def _fail_already(wanted: Sequence[Break]) -> list[str]:
 @click.option("--jobs", default=2, show_default=True)
 @click.option("--results", type=click.Path(path_type=Path), help="write the page there")
 def main(some: tuple[str, ...], jobs: int, results: Path | None) -> None:
-    wanted = [one for one in breaks() if not some or one.row.startswith(some)]
+    wanted = [one for one in breaks() if not some or one.name.startswith(some)]
     if already := _fail_already(wanted):
         raise click.ClickException("these tests fail, or do not run, without any break:\n" + "\n".join(already))
     began = time.monotonic()

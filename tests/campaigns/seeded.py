@@ -1,4 +1,4 @@
-"""Seeded bugs of the running system (tests/seeded_bugs): cases of the recovery checker are played until one fails.
+"""Seeded bugs of the running system (planted/running.yaml): cases of the recovery checker are played until one fails.
 
 ``python -m tests.campaigns.seeded [BUG ...] [--jobs N] [--json] [--page reports/seeded_bugs.md]`` tries the named bugs,
 or all; it exits with 1 when one survives.
@@ -17,7 +17,6 @@ import argparse
 import json
 import os
 import random
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -34,16 +33,14 @@ from leasehold.checker.recovery.cases.counterexample import Counterexample
 from leasehold.checker.recovery.cases.runner import CaseRunner
 from leasehold.checker.recovery.cases.steps import Script
 from leasehold.spec import System, load
-from tests.seeded_bugs import Bug, UnknownBug, bugs, named
+from tests.planted.judge import ROOT, ended
+from tests.planted.table import TESTS, Mistake, UnknownMistake, bugs, named
 
 SEED = 1  # of the order; any other would do
-ROOT = Path(__file__).parents[2]
 SYSTEMS: Mapping[str, str | Path] = {
     "lease": "lease", "pipe": ROOT / "tests/impl/actor/pipe", "register": ROOT / "examples/register",
     "ring": ROOT / "tests/impl/actor/fixed_ring", "three_phase_commit_termination": "three_phase_commit_termination",
 }  # fmt: skip
-TESTS = "tests"  # in place of a system: a test catches the bug
-LONGEST_SECONDS = 120.0  # of such a test
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +97,7 @@ def in_order(scripts: Sequence[Script], seed: int = SEED) -> Iterator[RecoveryCa
     )
 
 
-def catch(bug: Bug, scripts: Sequence[Script], runner: CaseRunner, most: int | None = None) -> Caught:
+def catch(bug: Mistake, scripts: Sequence[Script], runner: CaseRunner, most: int | None = None) -> Caught:
     """Plays cases with a bug until one fails.
 
     Args:
@@ -111,7 +108,7 @@ def catch(bug: Bug, scripts: Sequence[Script], runner: CaseRunner, most: int | N
     """
     begun, played = time.perf_counter(), 0
     runner.close()
-    with bug.plant():
+    with bug.planted():
         try:
             for case in in_order(scripts):
                 if most is not None and played >= most:
@@ -149,7 +146,7 @@ def seeded(
         scripts: of the system, where they are there already.
 
     Raises:
-        UnknownBug: a name is none of a bug.
+        UnknownMistake: a name is none of a bug.
     """
     wanted = [bug.name for bug in bugs() if "lease" in bug.systems] if names is None else list(names)
     wanted = [named(name).name for name in wanted]
@@ -209,27 +206,18 @@ def tried(system: str, names: Sequence[str]) -> Iterator[Caught]:
     model = load(SYSTEMS[system], plain.faults.settings)
     explored = scripts_of(model)
     for name in names:
-        with named(name).plant():
+        with named(name).planted():
             runner = campaign.runner_of(model, *explored.known)
         yield replace(catch(named(name), explored.scripts, runner), system=system)
 
 
-def _tested(bug: Bug) -> Caught:
+def _tested(bug: Mistake) -> Caught:
     """Runs the test of a bug with it."""
     begun = time.perf_counter()
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "tests.seeded_bugs.planted", "-p", "no:cacheprovider"]
-    environment = {**os.environ, "LEASEHOLD_SEEDED_BUG": bug.name}
-    try:
-        done = subprocess.run(
-            [*command, bug.tests], cwd=ROOT, env=environment, timeout=LONGEST_SECONDS,
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        failed, lines = done.returncode == 1, done.stdout.splitlines()
-        words = next((line.removeprefix("E").strip() for line in lines if line.startswith("E  ")), "")
-    except subprocess.TimeoutExpired:
-        failed, words = True, f"it does not end within {LONGEST_SECONDS:g} s"
+    (test,), told = bug.tests, ended(bug.tests, planted=bug.name)
     caught = Caught(bug.name, bug.class_, 1, system=TESTS, seconds=time.perf_counter() - begun)
-    return replace(caught, case=bug.tests, checks=("test",), words=words) if failed else caught
+    words = [one.words for one in told if one.how != "passed"] or ["it does not end"] * (not told)
+    return replace(caught, case=test, checks=("test",), words=words[0]) if words else caught
 
 
 def survivors(found: Sequence[Caught]) -> list[str]:
@@ -325,7 +313,7 @@ def main() -> int:
         if not asked.others:
             own = None if chosen is None else [name for name in chosen if "lease" in named(name).systems]
             found = [*seeded(system, own, asked.jobs, show), *found]
-    except UnknownBug as error:
+    except UnknownMistake as error:
         parser.error(str(error))
     if asked.page is not None:
         asked.page.write_text(seeded_markdown(system, found), encoding="utf-8")

@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 import yaml
 
-from tests.seeded_bugs import bugs, named
+from tests.planted.table import bugs, named
 from tests.watched.seeded import (
     KNOWN,
     TRIED,

@@ -29,7 +29,7 @@ from leasehold.spec import load
 from tests.checker.verify.histories import known, verified
 from tests.checker.verify.test_histories import plan_in_two_settings
 from tests.checker.verify.test_resumed import a_history
-from tests.seeded_bugs import named
+from tests.planted.table import named
 
 SETTINGS = ("max_units=2", "lazy_close=true", "handler_limit=4", "guest_limit=4")
 
@@ -38,7 +38,7 @@ def _files(folder: Path, seed: int = 8, bug: str = "") -> list[Path]:
     """The events of a run's actors as files; nobody has signed their end."""
     run = RandomRun(plan_in_two_settings(seed))
     if bug:
-        with named(bug).plant():
+        with named(bug).planted():
             run.play()
     else:
         run.play()

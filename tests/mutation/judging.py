@@ -13,7 +13,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,9 +20,8 @@ from itertools import accumulate
 from pathlib import Path
 
 from tests.mutation.operators import Mutant
+from tests.planted.judge import ROOT, Copy, environment_of
 
-ROOT = Path(__file__).resolve().parents[2]
-NOT_COPIED = (".git", ".tox", ".mypy_cache", ".ruff_cache", ".hypothesis", "__pycache__", "*.egg-info", "build")
 FIRST, LONGEST = 3.0, 30.0  # seconds of tests that a mutant is tried with at first, and if it survives, in all
 PATIENCE = 3.0  # a mutant's tests may take so many times as long as they took without it
 START_SECONDS = 30.0
@@ -159,16 +157,8 @@ def _at_import(mutant: Mutant) -> bool:
     return not innermost or innermost[0].isupper()
 
 
-class Copy:
+class MutantCopy(Copy):
     """A copy of the repository, in which one mutant after the other is tried."""
-
-    def __init__(self) -> None:
-        self._temporary = tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True)
-        self.folder = Path(self._temporary.name) / "copy"
-        shutil.copytree(ROOT, self.folder, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED))
-
-    def close(self) -> None:
-        self._temporary.cleanup()
 
     def judge(self, mutant: Mutant, measured: Coverage) -> Judged:
         """Tries a mutant with the tests that run its lines: a few first, which kill most."""
@@ -197,14 +187,14 @@ class Copy:
     def _run(self, tests: Sequence[str], limit: float) -> str:
         names = self.folder.parent / "names"
         names.write_text("\n".join(tests) + "\n", encoding="utf-8")
-        environment = {**os.environ, "PYTHONPATH": f"{self.folder}/src:{self.folder}", "PYTHONDONTWRITEBYTECODE": "1"}
         if subprocess.run([*APART, "true"], check=False, stderr=subprocess.DEVNULL).returncode:
             raise PermissionError("no namespace of processes can be made: run this as root")
         options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", ""]
+        command = [*APART, sys.executable, "-m", "pytest", *options, f"@{names}"]
         with (names.parent / "said").open("w+", encoding="utf-8", errors="replace") as said:
             running = subprocess.Popen(
-                [*APART, sys.executable, "-m", "pytest", *options, f"@{names}"], cwd=self.folder, env=environment,
-                stdout=said, stderr=subprocess.STDOUT, start_new_session=True,
+                command, cwd=self.folder, env=environment_of(self.folder), stdout=said, stderr=subprocess.STDOUT,
+                start_new_session=True,
             )  # fmt: skip
             try:
                 code = running.wait(limit)

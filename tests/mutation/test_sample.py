@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.mutation.judging import APART, ROOT, Copy
+from tests.mutation.judging import APART, MutantCopy
 from tests.mutation.operators import Mutant, mutants
+from tests.planted.judge import ROOT
 
 RESULTS = ROOT / "reports" / "implementation_mutants.json"
 MOST = 6
@@ -34,7 +35,7 @@ def test_a_sample_is_found_again() -> None:
         pytest.skip("no namespace of processes can be made: this needs root")
     packages = json.loads(RESULTS.read_text(encoding="utf-8"))["packages"].values()
     seed = random.randrange(2**32)
-    rng, tried, survived, copy = random.Random(seed), 0, list[str](), Copy()
+    rng, tried, survived, copy = random.Random(seed), 0, list[str](), MutantCopy()
     by_test = ([row for row in package["found"] if "::" in row["test"]] for package in packages)
     rows = [row for found in by_test for row in rng.sample(found, min(2, len(found)))]
     try:

@@ -33,7 +33,7 @@ from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.impl.events.event import RefusedEvent
 from leasehold.spec import System, load
 from tests.campaigns.seeded import in_order
-from tests.seeded_bugs import Bug, bugs, named
+from tests.planted.table import Mistake, bugs, named
 from tests.watched.observer import Judge, Observer
 from tests.watched.sources import LEASE, History, RandomWalks, events_of, known_lease, walk_of
 from tests.watched.sources import OTHERS as FOLDERS
@@ -126,7 +126,7 @@ def lease_cases() -> tuple[System, CutsOfSystem, list[RecoveryCase]]:
 def history_of(bug: str, system: str, seed: int) -> tuple[CutsOfSystem, History, bool]:
     """The system, the events of a run with a bug (an empty name: without one), and whether nothing more would come."""
     player = _player(system)
-    with silent(), named(bug).plant() if bug else nullcontext():
+    with silent(), named(bug).planted() if bug else nullcontext():
         known, history, _, complete = player(Trial(bug, system, seed))
     return known, history, complete
 
@@ -134,7 +134,7 @@ def history_of(bug: str, system: str, seed: int) -> tuple[CutsOfSystem, History,
 def play(bug: str, system: str, seed: int, only_if_broken: bool = False) -> Trial:
     """Plays a run with a bug; an empty name: without one. `only_if_broken`: else its events are not verified."""
     trial, player = Trial(bug, system, seed), _player(system)
-    with silent(), named(bug).plant() if bug else nullcontext():
+    with silent(), named(bug).planted() if bug else nullcontext():
         known, history, runs, complete = player(trial)
     trial.refused = [
         f"{event.actor} {event.position}: {event.machine} of {event.lease} refuses {event.event}: {event.reason}"
@@ -218,7 +218,7 @@ def _observed(trial: Trial, run: Any, observer: Observer, go: Callable[[], Any])
 # Searching
 
 
-def systems_of(bug: Bug) -> list[str]:
+def systems_of(bug: Mistake) -> list[str]:
     """Returns where a bug is tried; one that only a test catches, at the lease."""
     return [SYSTEMS.get(system, system) for system in bug.systems or (LEASE,)]
 
@@ -232,7 +232,7 @@ def seeds_of(system: str) -> Iterator[int]:
         seed += 1
 
 
-def search(bug: Bug, tried: int = TRIED) -> Trial:
+def search(bug: Mistake, tried: int = TRIED) -> Trial:
     """The run that shows a bug best: at once where the right invariant is reported."""
     best, noticed = Trial(bug.name, LEASE, -1), list[Trial]()
     for system in systems_of(bug):
@@ -280,7 +280,7 @@ class Reported:
         reason: why events cannot show it, or why it breaks no invariant.
     """
 
-    bug: Bug
+    bug: Mistake
     trial: Trial | None
     false_alarms: list[str] = field(default_factory=list)
     reason: str = ""

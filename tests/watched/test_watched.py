@@ -15,7 +15,7 @@ from leasehold.impl.events.event import RefusedEvent
 from tests.campaigns.readings import agreement, groups
 from tests.campaigns.watched import judged
 from tests.checker.verify.databases import KINDS
-from tests.seeded_bugs import bugs, named
+from tests.planted.table import bugs, named
 from tests.watched.seeded import Reported, known_trials, play, reported, reported_json
 from tests.watched.sources import OTHERS, RandomWalks, events_of, known_lease, source_of
 
@@ -41,7 +41,7 @@ def test_random_runs_of_the_lease_raise_no_alarm_also_where_clocks_differ() -> N
 
 def test_an_alarm_is_counted() -> None:
     walks = RandomWalks(OTHERS["pipe"])
-    with named("sent_numbers_not_saved").plant():
+    with named("sent_numbers_not_saved").planted():
         (batch,) = walks.batches(range(6), 10)
         found = judged(batch)
     assert found.alarms
@@ -109,7 +109,7 @@ def _of_two_leases(*planted: str) -> tuple[HistoryResult, list[str]]:
     run = RandomRun(RunPlan(0, 2, True, 12, ACTS))
     with ExitStack() as stack:
         for name in planted:
-            stack.enter_context(named(name).plant())
+            stack.enter_context(named(name).planted())
         run.play()
     history = events_of(run.disks)
     own = own_queries([Path(__file__).with_name("unit_of_two_leases.sql")])

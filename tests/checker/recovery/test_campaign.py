@@ -38,7 +38,7 @@ from leasehold.checker.recovery.lease.runner import LeaseCaseRunner
 from leasehold.faults import Budget, crash_points
 from leasehold.impl.lease.broker import Holding
 from leasehold.spec.language.lower import ModelActor
-from tests.seeded_bugs import named
+from tests.planted.table import named
 from tests.systems import lease_cases, load
 
 SYSTEM = load("lease", {"max_units": 1, "last_end": 2})
@@ -636,7 +636,7 @@ def test_with_pairs_each_second_point_is_a_case(explored: None, few: list[Script
 def test_the_first_failures_are_drawn(explored: None, few: list[Script]) -> None:
     """A campaign that finds a bug stops at so many failures, and draws the first three."""
     point = next(s.point for s in few if s.point == "crash:service_manager/ticketed#recovering")
-    with named("commit_not_durable").plant():
+    with named("commit_not_durable").planted():
         found = campaign(load("lease", SMALL), jobs=1, only=point)
     assert not found.holds
     assert len(found.failures) >= 1

@@ -34,7 +34,7 @@ from tests.checker.verify.histories import History, history_of, ticks
 from tests.checker.verify.test_histories import plan_in_two_settings
 from tests.impl.actor.alone import program_of
 from tests.impl.virtual import virtual
-from tests.seeded_bugs import named
+from tests.planted.table import named
 from tests.systems import TESTS, files_of, load, write
 
 OWN = """
@@ -99,7 +99,7 @@ def test_a_timer_that_ends_nothing_is_the_core_s_fault(property_: str, monkeypat
 )
 def test_a_seeded_bug_is_blamed_on_its_part(bug: str, seed: int, culprit: str, words: str) -> None:
     plan = plan_in_two_settings(seed)
-    with named(bug).plant():
+    with named(bug).planted():
         history = history_of(plan)
     found = blamed(CutsOfSystem(compiled(plan.units, plan.lazy)[1].system), history)
     assert found

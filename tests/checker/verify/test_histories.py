@@ -16,7 +16,7 @@ from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.events.event import AnyEvent, RecoveredEvent, StepEvent, write
 from tests.checker.verify.histories import History, history_of, known, verified
-from tests.seeded_bugs import named
+from tests.planted.table import named
 
 # Where clocks differ, some properties are known to fail (docs/findings.md).
 SEEDS = [seed for seed in range(36) if all(act.kind != "skew" for act in plan_of(seed).acts)]
@@ -52,7 +52,7 @@ def test_a_correct_run_raises_no_alarm(seed: int) -> None:
 )
 def test_a_bug_is_reported_with_its_invariant(bug: str, seed: int, invariant: str, fault: str) -> None:
     plan = plan_in_two_settings(seed)
-    with named(bug).plant():
+    with named(bug).planted():
         history = history_of(plan)
     found = verified(plan, history)
     assert invariant in [v.property for v in found.violations]

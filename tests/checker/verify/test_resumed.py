@@ -23,7 +23,7 @@ from leasehold.spec import load
 from tests.checker.verify.databases import answers
 from tests.checker.verify.histories import History, history_of, known
 from tests.checker.verify.test_histories import plan_in_two_settings
-from tests.seeded_bugs import named
+from tests.planted.table import named
 
 ORDERS = {("violation", "number"), ("witness", "number")}  # in which order they were found depends on when it is asked
 
@@ -70,7 +70,7 @@ def a_history(seed: int, bug: str = "") -> History:
     plan = plan_in_two_settings(seed)
     if not bug:
         return history_of(plan)
-    with named(bug).plant():
+    with named(bug).planted():
         return history_of(plan)
 
 

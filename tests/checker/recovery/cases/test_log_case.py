@@ -15,7 +15,7 @@ from leasehold.checker.recovery.lease.random_runs.plan import RunPlan, plan_of
 from leasehold.spec import System
 from tests.checker.verify.histories import History, history_of, known
 from tests.checker.verify.test_histories import plan_in_two_settings
-from tests.seeded_bugs import named
+from tests.planted.table import named
 
 
 def system_of(plan: RunPlan) -> System:
@@ -93,12 +93,12 @@ def test_a_log_of_a_bug_differs_without_it_and_is_the_same_with_it(bug: str) -> 
     for seed in range(8, 14):
         plan = plan_in_two_settings(seed)
         system = system_of(plan)
-        with named(bug).plant():
+        with named(bug).planted():
             case = log_case(system, "lease", {}, history_of(plan))
         played = play(system, case)
         if not played.differs:
             continue
-        with named(bug).plant():
+        with named(bug).planted():
             assert not play(system, case).differs
         assert played.difference or played.why
         return

@@ -1,7 +1,8 @@
-"""A pytest plugin that writes how each test ended, a JSON object per line, into the file `LEASEHOLD_OUTCOMES`.
+"""A pytest plug-in: tests run with a mistake planted, and how each ended is written down.
 
-`how` is "passed", "asserted" where what was demanded was not so, or where the loader refused the specification, or
-"other": skipped, or an error of another kind.
+The variable `LEASEHOLD_PLANTED` names the mistake of the running system; without it none is planted. Into the file
+that `LEASEHOLD_OUTCOMES` names goes a JSON object per test: `how` is "passed", "asserted" where what was demanded was
+not so, or where the loader refused the specification, or "other": skipped, or an error of another kind.
 """
 
 from __future__ import annotations
@@ -9,13 +10,25 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from leasehold.spec import SpecError
+from tests.planted.table import named
 
-VARIABLE = "LEASEHOLD_OUTCOMES"
+OUTCOMES, PLANTED = "LEASEHOLD_OUTCOMES", "LEASEHOLD_PLANTED"
+_planted = ExitStack()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if PLANTED in os.environ:
+        _planted.enter_context(named(os.environ[PLANTED]).planted())
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    _planted.close()
 
 
 def demanded(error: BaseException) -> bool:
@@ -42,5 +55,5 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     elif (call.when == "call" and demanded(error)) or refused(error):
         how = "asserted"
     words = "" if error is None else f"{type(error).__name__}: {error}"[:300]
-    with Path(os.environ[VARIABLE]).open("a", encoding="utf-8") as file:
+    with Path(os.environ[OUTCOMES]).open("a", encoding="utf-8") as file:
         file.write(json.dumps({"test": item.nodeid, "how": how, "words": words}) + "\n")

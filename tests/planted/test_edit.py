@@ -1,0 +1,92 @@
+"""Mistakes are planted where they are said to be, and nothing is left of them."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from types import CodeType, FunctionType
+
+import pytest
+
+from leasehold.impl.core import stepping
+from leasehold.impl.core.stepping import stepper, with_cell
+from tests.planted.edit import ROOT, Edit, EditError, in_folder, in_process
+from tests.planted.table import Mistake, bugs
+
+STEPPING = "impl/core/stepping.py"
+OLDER = Edit(STEPPING, "            if number <= last:", "            if number < last:")
+
+
+def codes(bug: Mistake) -> dict[int, CodeType]:
+    """The code of all functions of the files that a mistake changes, as this process has them."""
+    ends = tuple(f"/leasehold/{edit.file}" for edit in bug.edits)
+    functions = (one for one in gc.get_objects() if type(one) is FunctionType)
+    return {id(one): one.__code__ for one in functions if one.__code__.co_filename.endswith(ends)}
+
+
+@pytest.mark.parametrize("bug", bugs(), ids=lambda bug: bug.name)
+def test_a_mistake_is_planted_and_taken_out_again(bug: Mistake) -> None:
+    with bug.planted():
+        during = codes(bug)
+    after = codes(bug)
+    changed = [one for one in during if one in after and during[one] is not after[one]]
+    assert {during[one].co_filename for one in changed} == {code.co_filename for code in during.values()}
+
+
+def made() -> stepping.Step:
+    """A step of a machine with one state and one message, as a compiled system has them."""
+    act = stepping.unmoved(stepping.UNKNOWN, 1)
+    return stepper({"s": {"m": act}}, 1, 2, {}, frozenset(), {"s": lambda record: ()})
+
+
+def test_a_function_that_was_made_before_has_the_mistake_as_well() -> None:
+    step, record, again = made(), ("s", (3,), 0), ("m", (), 0, 3, -1)
+    assert step(record, again, 0)[1].kind == "duplicate"
+    with in_process([OLDER]):
+        assert step(record, again, 0)[1] == made()(record, again, 0)[1] == stepping.UNKNOWN
+    assert step(record, again, 0)[1].kind == made()(record, again, 0)[1].kind == "duplicate"
+
+
+def test_a_function_that_was_imported_by_its_name_has_the_mistake_as_well() -> None:
+    with in_process([Edit(STEPPING, "    changed[key] = value", "    changed[key] = None")]):
+        assert with_cell((1, 2), 0, 3) == (None, 2)
+    assert with_cell((1, 2), 0, 3) == (3, 2)
+
+
+def test_what_is_raised_in_it_leaves_nothing_behind() -> None:
+    with pytest.raises(ZeroDivisionError), in_process([OLDER]):
+        raise ZeroDivisionError
+    assert made()(("s", (3,), 0), ("m", (), 0, 3, -1), 0)[1].kind == "duplicate"
+
+
+@pytest.mark.parametrize(
+    ("edit", "says"),
+    [
+        (Edit("impl/core/steps.py", "a", "b"), "there is no file impl/core/steps.py"),
+        (Edit(STEPPING, "if numbers <= last", ""), "has 0 times, and not once: if numbers <= last"),
+        (Edit(STEPPING, "return", "yield"), "times, and not once: return"),
+        (Edit(STEPPING, "REMEMBERED = 128", "REMEMBERED = 1"), "changes no function"),
+    ],
+)
+def test_an_edit_that_does_not_fit_is_refused(edit: Edit, says: str) -> None:
+    with pytest.raises(EditError, match=says), in_process([edit]):
+        pass
+
+
+def test_an_edit_that_needs_other_variables_is_refused() -> None:
+    step, edit = made(), Edit(STEPPING, "        if name not in answers:", "        if True:")
+    with pytest.raises(ValueError, match="free vars"), in_process([edit]):
+        pass
+    assert step(("s", (3,), 0), ("m", (), 0, 3, -1), 0)[1].kind == "duplicate"
+
+
+def test_a_folder_is_as_before_after_an_edit(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_bytes(b"one\r\ntwo\n")
+    with in_folder(tmp_path, [Edit("a.py", "two", "three"), Edit("a.py", "three\n", "four\n")]):
+        assert file.read_text() == "one\nfour\n"
+    assert file.read_bytes() == b"one\r\ntwo\n"
+
+
+def test_every_file_that_is_edited_is_one_of_the_repository() -> None:
+    assert all((ROOT / edit.file).is_file() for bug in bugs() for edit in bug.edits)
