@@ -1,7 +1,7 @@
 """`python -m tests.campaigns.prover`: whatever the prover calls proved is explored, on systems made by chance.
 
-With `--errors`, errors are seeded into the transition relation, and the command says after how many systems each is
-found.
+With `--errors`, errors are seeded into the prover (planted/prover.yaml), and the command says after how many systems
+each is found.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ import z3
 from leasehold.checker.prove.decide.set_aside import map_in_workers
 from leasehold.cli.progress import Status
 from tests.checker.prove.differential import Judged, compared, draw, judge
-from tests.checker.prove.wrong_encodings import ERRORS, seeded
+from tests.planted.table import mistakes
 
+ERRORS = mistakes("prover.yaml")
 LONGEST = 600  # seconds for one system, on a machine that others use
 
 
@@ -136,8 +137,8 @@ def shown(wanted: Wanted) -> tuple[Found, float]:
     state = rng.getstate()
     for name in names if not isinstance(drawn, str) else ():
         rng.setstate(state)
-        with seeded(name) as relation:
-            judged = compared(drawn, rng, relation=relation, every=False)
+        with ERRORS[name].planted():
+            judged = compared(drawn, rng, every=False)
         if judged.contradicted:
             found[name] = ", ".join(sorted({violation.kind for violation in judged.contradicted.values()}))
     return found, time.process_time() - began
@@ -194,13 +195,13 @@ def hunts(seeds: range, jobs: int, names: Sequence[str], tell: bool) -> Hunted:
 @click.option("--seed", default=0, help="The first seed.", show_default=True)
 @click.option("--jobs", default=2, help="Processes.", show_default=True)
 @click.option("--errors", is_flag=True, help="Seed errors into the relation: after how many systems is each found?")
-@click.option("--only", multiple=True, type=click.Choice(ERRORS), help="With --errors: this one.")
+@click.option("--only", multiple=True, type=click.Choice(list(ERRORS)), help="With --errors: this one.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def main(systems: int, seed: int, jobs: int, errors: bool, only: tuple[str, ...], as_json: bool) -> None:
     """Compares the prover with the explorer on systems made by chance."""
     seeds = range(seed, seed + systems)
     if errors:
-        hunted = hunts(seeds, jobs, only or ERRORS, not as_json)
+        hunted = hunts(seeds, jobs, only or list(ERRORS), not as_json)
         caught = len(hunted.each) - len(hunted.missed)
         if as_json:
             print(json.dumps({"errors": len(hunted.each), "found": caught, "missed": hunted.missed, **asdict(hunted)}))

@@ -174,9 +174,7 @@ class Drawn:
     answers: Answers = field(default_factory=Answers)
 
 
-def judge(
-    rng: Random, *, relation: MakesRelation = TransitionRelation, every: bool = True, share: float = SHARE
-) -> Judged:
+def judge(rng: Random, *, every: bool = True, share: float = SHARE) -> Judged:
     """Draws a system and compares.
 
     Args:
@@ -187,7 +185,7 @@ def judge(
     drawn = draw(rng, share)
     if isinstance(drawn, str):
         return Judged(refused=drawn.splitlines()[0])
-    found = compared(drawn, rng, relation=relation, every=every)
+    found = compared(drawn, rng, every=every)
     found.seconds = time.process_time() - began
     return found
 
@@ -198,11 +196,11 @@ def draw(rng: Random, share: float = SHARE) -> Drawn | str:
         return _drawn(Path(made), rng, share)
 
 
-def compared(drawn: Drawn, rng: Random, *, relation: MakesRelation = TransitionRelation, every: bool = True) -> Judged:
+def compared(drawn: Drawn, rng: Random, *, every: bool = True) -> Judged:
     """Asks the prover about what the runs of a system violate."""
     began = time.process_time()
     found = Judged(aimed=Counter(a.kind for a in drawn.aimed.values()), features=Counter(features(drawn.system)))
-    setting = replace(ANY, scope=drawn.scope, limit_seconds=LIMIT, relation=relation)
+    setting = replace(ANY, scope=drawn.scope, limit_seconds=LIMIT)
     try:
         _ask_about_steps(drawn, setting, rng, found)
         if rng.random() < WHOLE:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -12,13 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from leasehold.checker.prove.decide.induction import ANY
-from tests.campaigns.prover import Hunt, Totals, hunts
+from tests.campaigns.prover import ERRORS, Hunt, Totals, hunts
 from tests.checker.prove.differential import Judged, draw, judge
-from tests.checker.prove.wrong_encodings import ERRORS, seeded
-from tests.checker.prove.wrong_shared import OF_SHARED
 
-# docs/reference/prover.md says why.
-HARD_TO_SEE = {"OnlyTheFirstMachinesLose", "OnlyTheFirstMessageIsLost", "all_machines_are_the_declared_ones"}
+OF_SHARED = [name for name, error in ERRORS.items() if error.class_ == "shared variables"]
 MISSED = pytest.mark.xfail(strict=True, reason="no system of these seeds shows it")
 
 
@@ -70,14 +66,16 @@ def test_totals_are_json() -> None:
         ("no_local_events", range(1)),
         ("nobody_recovers", range(5, 6)),
         *(
-            pytest.param(name, range(441), marks=[pytest.mark.slow, *([MISSED] if name in HARD_TO_SEE else [])])
-            for name in ERRORS
+            pytest.param(
+                name, range(441), marks=[pytest.mark.slow, *([] if error.found_by["differential"] else [MISSED])]
+            )
+            for name, error in ERRORS.items()
         ),
     ],
 )
 def test_a_seeded_error_is_found(name: str, seeds: range) -> None:
-    with seeded(name) as relation:
-        found = (judge(Random(seed), relation=relation, every=False) for seed in seeds)
+    with ERRORS[name].planted():
+        found = (judge(Random(seed), every=False) for seed in seeds)
         assert any(judged.contradicted for judged in found)
 
 
@@ -96,21 +94,21 @@ def test_an_error_is_looked_for_until_a_system_shows_it(capsys: pytest.CaptureFi
 def test_every_error_can_be_seeded_where_variables_are_shared() -> None:
     drawn = draw(Random(0), share=1.0)
     assert not isinstance(drawn, str)
-    for name in ERRORS:
-        with seeded(name) as relation:
-            encoding = replace(ANY, relation=relation).encoding(drawn.system)
+    for name, error in ERRORS.items():
+        with error.planted():
+            encoding = ANY.encoding(drawn.system)
             assert any(encoding.relation.steps(encoding.before)), name
 
 
 @pytest.mark.parametrize(
     ("name", "seeds"),
     [
-        ("SharedUpdatesAreDropped", range(1)),
-        ("OtherStepsClearSharedVariables", range(2, 3)),
+        ("shared_updates_are_dropped", range(1)),
+        ("other_steps_clear_shared_variables", range(2, 3)),
         *(pytest.param(name, range(60), marks=pytest.mark.slow) for name in OF_SHARED),
     ],
 )
 def test_a_seeded_error_about_shared_variables_is_found(name: str, seeds: range) -> None:
-    with seeded(name) as relation:
-        found = (judge(Random(seed), relation=relation, every=False, share=1.0) for seed in seeds)
+    with ERRORS[name].planted():
+        found = (judge(Random(seed), every=False, share=1.0) for seed in seeds)
         assert any(judged.contradicted for judged in found)
