@@ -114,7 +114,7 @@ class ShippedSystem:
         """By property, the seeded mistakes of tests/mutants that it finds."""
         found: dict[str, list[str]] = {}
         for mutant in mutants() if self.name == "lease" else ():
-            for name in mutant.found_by:
+            for name in mutant.properties:
                 found.setdefault(name, []).append(mutant.name)
         return found
 

@@ -52,7 +52,7 @@ def deviations(mutant: Mutant) -> tuple[Deviation, ...]:
 def broken(mutant: Mutant) -> list[str]:
     """The properties of states and steps that a mistake breaks."""
     properties = load("lease").properties
-    return [name for name in mutant.found_by if name in properties and properties[name].kind in PROVABLE]
+    return [name for name in mutant.properties if name in properties and properties[name].kind in PROVABLE]
 
 
 @dataclass
@@ -172,7 +172,7 @@ SEEDED = [
 @pytest.mark.parametrize(("mutant", "name"), SEEDED)
 def test_a_seeded_mistake_is_not_proved_and_a_run_shows_why(mutant: Mutant, name: str) -> None:
     path = counterexample(mutant, name)
-    if name == mutant.found_by[0]:
+    if name == mutant.properties[0]:
         assert len(path) == mutant.steps
     assert contradicts(mutant, path, name)
     system = mutant.load()
@@ -200,7 +200,7 @@ def test_other_mistakes_break_nothing_that_is_proved() -> None:
         properties[name].kind
         for m in MUTANTS
         if not broken(m)
-        for name in m.found_by
+        for name in m.properties
         if name in properties  # or it is freedom from deadlock
     }
     assert kinds <= set(OF_RUNS)
