@@ -1,17 +1,19 @@
 """Alterations of logs: what a faulty core, store or network, or somebody who can write a store, may leave in them.
 
-Each takes the event at a position of an actor's log and gives what is there instead: none, one or several; None where
-it does not apply there. Positions and digests are written anew behind it, as by one who cannot sign.
+The table (planted/logs.yaml) has all, and what is found of each: most are another value of one field of a step. Each
+takes the event at a position of an actor's log and gives what is there instead: none, one or several; None where it
+does not apply there. Positions and digests are written anew behind it, as by one who cannot sign.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from leasehold.checker.conform.known import KnownSystem
+from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.core import Core
 from leasehold.impl.events.event import (
     ROOT,
@@ -28,14 +30,100 @@ from leasehold.impl.events.event import (
     digest,
     write,
 )
+from tests.planted.table import rows
 
 Alter = Callable[[KnownSystem, list[AnyEvent], int], list[AnyEvent] | None]
-ALTERATIONS: dict[str, Alter] = {}
+TABLE: dict[str, dict[str, Any]] = rows("logs.yaml")
 OTHER = {"message": "client", "timer": "message", "policy": "timer", "handler": "probe", "probe": "parent",
          "client": "subsidiary", "subsidiary": "parent", "parent": "client"}  # fmt: skip
+# By what the table calls it, another value of a field of a step; None: it has none.
+CHANGES: dict[str, Callable[[KnownSystem, MachineStep, Any], Any]] = {
+    "more": lambda known, step, value: value + 1,
+    "far_more": lambda known, step, value: value + 7,
+    "less": lambda known, step, value: value - 1 if value else None,
+    "first_more": lambda known, step, value: _with_first(value, lambda first: first + 1),
+    "first_other": lambda known, step, value: _one_other(value),
+    "drop_first": lambda known, step, value: type(value)([*(value.items() if isinstance(value, dict) else value)][1:]),
+    "double_first": lambda known, step, value: (*value, *value[:1]),
+    "double_last": lambda known, step, value: (*value, *value[-1:]),
+    "add_field": lambda known, step, value: {**value, "more": 1},
+    "add_call": lambda known, step, value: (*value, StartedCall("dance", "policy.dance")),
+    "another_state": lambda known, step, value: _another(value, _core(known, step.machine).states),
+    "another_event": lambda known, step, value: _another(value, _core(known, step.machine).events),
+    "another_message": lambda known, step, value: _another(value, known.program.messages),
+    "another_machine": lambda known, step, value: _another(value, known.program.machines),
+    "another_cause": lambda known, step, value: OTHER.get(value),
+    "another_transition": lambda known, step, value: _another(value, _transitions(known, step)),
+}
+# By what the table calls it, the steps that an alteration is one of.
+OF: dict[str, Callable[[MachineStep], bool]] = {
+    "message": lambda step: step.received is not None,
+    "local": lambda step: step.received is None,
+    "handler": lambda step: step.cause == "handler",
+    "below": lambda step: step.lease == BELOW,
+    "lease": lambda step: step.lease != BELOW,
+}
+
+
+def of_field(field: str, do: str = "", of: str = "", **values: Any) -> Alter:
+    """An alteration of one field of a step: it has another value, which `do` makes, or `is`."""
+
+    def alter(known: KnownSystem, events: list[AnyEvent], at: int) -> list[AnyEvent] | None:
+        event = events[at]
+        if not isinstance(event, StepEvent) or (of and not OF[of](event.step)):
+            return None
+        path = field.split(".")
+        if (holder := _at(event.step, path[:-1])) is None:
+            return None
+        value = _at(holder, path[-1:])
+        other = CHANGES[do](known, event.step, value) if do and value is not None else values.get("is")
+        if other == value or (other is None and do):
+            return None
+        return [replace(event, step=_put(event.step, path, other))]
+
+    return alter
+
+
+def _at(value: Any, path: Sequence[str]) -> Any:
+    """The part of a step at a path; None where there is none."""
+    for name in path:
+        if name.isdigit():
+            value = value[int(name)] if int(name) < len(value) else None
+        else:
+            value = None if value is None else getattr(value, name)
+    return value
+
+
+def _put(value: Any, path: Sequence[str], other: Any) -> Any:
+    """A step with another value at a path."""
+    if not path:
+        return other
+    name, *rest = path
+    if name.isdigit():
+        return tuple(_put(one, rest, other) if at == int(name) else one for at, one in enumerate(value))
+    return replace(value, **{name: _put(getattr(value, name), rest, other)})
+
+
+def _another(value: str, among: Iterable[str]) -> str | None:
+    return next((one for one in among if one != value), None)
+
+
+def _transitions(known: KnownSystem, step: MachineStep) -> list[str]:
+    return [t.name for t in known.system.roles[_core(known, step.machine).role].transitions()]
+
+
+def _with_first(values: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any] | None:
+    """A mapping of which the first value is another."""
+    name = next(iter(values), None)
+    return None if name is None else {**values, name: change(values[name])}
+
+
+ALTERATIONS: dict[str, Alter] = {name: of_field(**row["change"]) for name, row in TABLE.items() if "change" in row}
 
 
 def alters(make: Alter) -> Alter:
+    """An alteration of its own, which the table has as well."""
+    assert make.__name__ in TABLE
     ALTERATIONS[make.__name__] = make
     return make
 
@@ -48,8 +136,8 @@ def of_step(make: Callable[[KnownSystem, MachineStep], MachineStep | None]) -> A
         step = make(known, event.step) if isinstance(event, StepEvent) else None
         return [replace(event, step=step)] if step else None
 
-    ALTERATIONS[make.__name__] = alter
-    return alter
+    alter.__name__ = make.__name__
+    return alters(alter)
 
 
 def rewritten(events: list[AnyEvent]) -> list[AnyEvent]:
@@ -72,10 +160,6 @@ def altered(name: str, known: KnownSystem, log: Mapping[str, list[AnyEvent]], ac
 
 def _core(known: KnownSystem, machine: str) -> Core:
     return known.program.machines[machine][0]
-
-
-def _record(step: MachineStep, **fields: Any) -> MachineStep:
-    return replace(step, record=replace(step.record, **fields))
 
 
 def _other(value: Any) -> Any:
@@ -101,115 +185,7 @@ def _one_other(values: Mapping[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-# Its record
-
-
-@of_step
-def another_state(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    others = [s for s in _core(known, step.machine).states if s != step.record.state]
-    return _record(step, state=others[0]) if others else None
-
-
-@of_step
-def another_value(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    data = _one_other(step.record.data)
-    return data and _record(step, data=data)
-
-
-@of_step
-def a_value_is_missing(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    return _record(step, data=dict(list(step.record.data.items())[1:])) if step.record.data else None
-
-
-@of_step
-def a_later_state_epoch(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    return _record(step, epoch=step.record.epoch + 1)
-
-
-@of_step
-def an_earlier_state_epoch(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    return _record(step, epoch=step.record.epoch - 1) if step.record.epoch else None
-
-
-@of_step
-def a_sent_number_is_higher(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    sent = step.record.sent
-    return _record(step, sent={**sent, next(iter(sent)): next(iter(sent.values())) + 1}) if sent else None
-
-
-@of_step
-def a_sent_number_is_missing(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    return _record(step, sent=dict(list(step.record.sent.items())[1:])) if step.record.sent else None
-
-
-@of_step
-def a_received_number_is_higher(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    heard = step.record.received
-    return _record(step, received={**heard, next(iter(heard)): next(iter(heard.values())) + 1}) if heard else None
-
-
-@of_step
-def a_received_number_is_missing(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    return _record(step, received=dict(list(step.record.received.items())[1:])) if step.record.received else None
-
-
-@of_step
-def a_task_began_at_another_epoch(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    since = step.record.since
-    return _record(step, since={**since, next(iter(since)): next(iter(since.values())) + 1}) if since else None
-
-
-# What it consumed
-
-
-@of_step
-def another_source(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    others = [s for s in _core(known, step.machine).states if s != step.source]
-    return replace(step, source=others[0]) if others else None
-
-
-@of_step
-def another_event(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    others = [name for name in _core(known, step.machine).events if name != step.event]
-    return replace(step, event=others[0]) if others and step.received is None else None
-
-
-@of_step
-def another_message(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    others = [name for name in known.program.messages if name != step.event]
-    return replace(step, event=others[0]) if others and step.received is not None else None
-
-
-@of_step
-def another_field_of_a_message(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    fields = _one_other(step.fields) if step.received is not None else None
-    return fields and replace(step, fields=fields)
-
-
-@of_step
-def a_field_is_missing(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    return replace(step, fields=dict(list(step.fields.items())[1:])) if step.fields else None
-
-
-@of_step
-def a_field_too_many(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    return replace(step, fields={**step.fields, "more": 1})
-
-
-@of_step
-def another_cause(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    return replace(step, cause=OTHER[step.cause]) if step.cause else None
-
-
-@of_step
-def an_answer_to_another_epoch(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    answers = step.answers
-    return None if answers is None else replace(step, answers=replace(answers, epoch=answers.epoch + 1))
-
-
-@of_step
-def an_answer_to_nothing(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    return replace(step, answers=None) if step.answers is not None and step.cause == "handler" else None
+# A step
 
 
 @of_step
@@ -218,162 +194,15 @@ def an_answer_of_no_call(known: KnownSystem, step: MachineStep) -> MachineStep |
     return None if asked else replace(step, answers=EndedCall(step.record.epoch))
 
 
-def _received(step: MachineStep, **fields: Any) -> MachineStep | None:
-    return None if step.received is None else replace(step, received=replace(step.received, **fields))
-
-
-@of_step
-def from_another_machine(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    others = [name for name in known.program.machines if step.received and name != step.received.machine]
-    return _received(step, machine=others[0]) if others else None
-
-
-@of_step
-def from_another_actor(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    return _received(step, actor="somebody")
-
-
-@of_step
-def a_number_that_was_not_sent(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    return step.received and _received(step, number=step.received.number + 7)
-
-
-@of_step
-def a_number_that_came_before(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    return step.received and _received(step, number=step.received.number - 1)
-
-
-@of_step
-def a_message_of_nobody(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    return replace(step, received=None) if step.received is not None else None
-
-
 @of_step
 def a_local_event_as_a_message(known: KnownSystem, step: MachineStep) -> MachineStep | None:
     sender = next(iter(known.program.machines))
     return replace(step, received=ReceivedMessage(sender, "", 1)) if step.received is None else None
 
 
-# What followed
-
-
-@of_step
-def another_transition(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    role = known.system.roles[_core(known, step.machine).role]
-    others = [t.name for t in role.transitions() if t.name != step.transition]
-    return replace(step, transition=others[0]) if others else None
-
-
 @of_step
 def no_transition(known: KnownSystem, step: MachineStep) -> MachineStep | None:
     return replace(step, transition="", reason="it is late") if step.transition else None
-
-
-@of_step
-def another_reason(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    return replace(step, reason="for fun")
-
-
-@of_step
-def a_reason_is_missing(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    return replace(step, reason="") if step.reason else None
-
-
-@of_step
-def a_message_is_not_sent(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    return replace(step, sends=step.sends[1:]) if step.sends else None
-
-
-@of_step
-def a_message_is_sent_twice(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    return replace(step, sends=(*step.sends, step.sends[0])) if step.sends else None
-
-
-def _sent(step: MachineStep, **fields: Any) -> MachineStep | None:
-    return replace(step, sends=(replace(step.sends[0], **fields), *step.sends[1:])) if step.sends else None
-
-
-@of_step
-def sent_with_another_number(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    return step.sends and _sent(step, number=step.sends[0].number + 1)
-
-
-@of_step
-def sent_with_another_field(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    fields = _one_other(step.sends[0].fields) if step.sends else None
-    return fields and _sent(step, fields=fields)
-
-
-@of_step
-def sent_as_another_message(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    others = [name for name in known.program.messages if step.sends and name != step.sends[0].message]
-    return _sent(step, message=others[0]) if others else None
-
-
-@of_step
-def sent_to_another_machine(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    others = [name for name in known.program.machines if step.sends and name != step.sends[0].to]
-    return _sent(step, to=others[0]) if others else None
-
-
-@of_step
-def a_call_is_not_begun(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    return replace(step, starts=step.starts[1:]) if step.starts else None
-
-
-@of_step
-def a_call_is_begun_twice(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    return replace(step, starts=(*step.starts, step.starts[0])) if step.starts else None
-
-
-@of_step
-def another_call(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    return replace(step, starts=(*step.starts, StartedCall("dance", "policy.dance")))
-
-
-@of_step
-def another_target(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    starts = step.starts
-    return replace(step, starts=(replace(starts[0], target="policy.dance"), *starts[1:])) if starts else None
-
-
-@of_step
-def a_subsidiary_machine_is_not_driven(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    return replace(step, driven=step.driven[1:]) if step.driven else None
-
-
-@of_step
-def a_subsidiary_machine_is_driven_twice(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    return replace(step, driven=(*step.driven, step.driven[-1])) if step.driven else None
-
-
-@of_step
-def a_subsidiary_machine_becomes_another(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    if not step.driven:
-        return None
-    return replace(step, driven=(_record(step.driven[0], epoch=step.driven[0].record.epoch + 3), *step.driven[1:]))
-
-
-@of_step
-def it_serves_another_lease(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    return replace(step, serves="somebody:9") if step.lease == "-" else None
-
-
-@of_step
-def what_it_drives_serves_another_lease(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    return (
-        replace(step, driven=(replace(step.driven[0], serves="somebody:9"), *step.driven[1:])) if step.driven else None
-    )
-
-
-@of_step
-def of_another_lease(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    return replace(step, lease="somebody:9") if step.lease != "-" else None
-
-
-@of_step
-def of_a_machine_that_is_none(known: KnownSystem, step: MachineStep) -> MachineStep | None:
-    return replace(step, machine="nobody")
 
 
 # The event
