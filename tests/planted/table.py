@@ -6,7 +6,7 @@
 | `prover.yaml` | the prover, that make false proofs | edits in the process | `campaigns/prover.py --errors` |
 | `lease.yaml` | the lease's specification | edits of its text, deviations of its machines | `mutants/test_mutants.py` |
 | `logs.yaml` | who writes or keeps a log | another value of a field | `checker/conform/test_alterations.py` |
-| `../paper/breaks.yaml` | who keeps no rule of the paper | edits in a copy | the rule's own tests: `campaigns/paper.py` |
+| `../paper/breaks.yaml` | who keeps no rule of the paper | edits in a copy | tests of the rule: `campaigns/paper.py` |
 """
 
 from __future__ import annotations
