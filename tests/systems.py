@@ -3,7 +3,7 @@
 Shipped systems and those in folders of tests are loaded once for a choice of constants: they are immutable.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TypeAlias
@@ -20,9 +20,9 @@ Settings: TypeAlias = Mapping[str, str | int | bool]
 _loaded: dict[tuple[object, str, str], System] = {}
 
 
-def load(name_or_folder: str | Path, settings: Settings | None = None) -> System:
-    """As `leasehold.spec.load`; a folder that a test may write to is read again."""
-    return _once(spec.load, name_or_folder, settings)
+def load(name_or_folder: str | Path, settings: Settings | None = None, more: Sequence[Path] = ()) -> System:
+    """As `leasehold.spec.load`; a folder that a test may write to, and `more` properties, are read again."""
+    return spec.load(name_or_folder, settings, more=more) if more else _once(spec.load, name_or_folder, settings)
 
 
 def load_for_run(name_or_folder: str | Path, settings: Settings | None = None) -> System:
