@@ -33,8 +33,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pytest
 
 if TYPE_CHECKING:
-    from leasehold.impl.embedded import EmbeddedSystem
-    from leasehold.impl.lease.testing import EmbeddedCluster, ProcessCluster
+    from leasehold.faults.simulation.embedded import EmbeddedSystem
+    from leasehold.faults.simulation.lease import EmbeddedCluster
+    from leasehold.impl.lease.process_cluster import ProcessCluster
     from leasehold.impl.process_cluster import ProcessSystem
 
 AnyCluster: TypeAlias = "EmbeddedCluster | ProcessCluster"
@@ -79,7 +80,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]
 
 def _judgement(made: AnyCluster | AnySystem, expected: Sequence[str]) -> str:
     """Returns what is wrong with what the actors have done; of processes nothing is said."""
-    from leasehold.impl.embedded import Embedded
+    from leasehold.faults.simulation.embedded import Embedded
     from leasehold.reports.judged import judgement
 
     if not isinstance(made, Embedded):
@@ -88,7 +89,8 @@ def _judgement(made: AnyCluster | AnySystem, expected: Sequence[str]) -> str:
 
 
 def _make(config: pytest.Config, units: int = 4, processes: bool | None = None, **options: Any) -> AnyCluster:
-    from leasehold.impl.lease.testing import EmbeddedCluster, ProcessCluster
+    from leasehold.faults.simulation.lease import EmbeddedCluster
+    from leasehold.impl.lease.process_cluster import ProcessCluster
 
     return (ProcessCluster if _in_processes(config, processes) else EmbeddedCluster)(units, **options)
 
@@ -175,7 +177,7 @@ def leasehold_system(request: pytest.FixtureRequest) -> Iterator[Callable[..., A
         system: str, settings: Mapping[str, Any] | None = None, processes: bool | None = asked, **options: Any
     ) -> AnySystem:
         if not _in_processes(request.config, processes):
-            from leasehold.impl.embedded import EmbeddedSystem
+            from leasehold.faults.simulation.embedded import EmbeddedSystem
 
             made.append(EmbeddedSystem(str(system), settings, **options))
         else:

@@ -1,4 +1,4 @@
-"""The virtual clock: time advances by ticks from outside, and nothing else in an actor reads time."""
+"""The clock of an actor: time in ticks. Nothing else in an actor reads time."""
 
 from __future__ import annotations
 
@@ -24,30 +24,6 @@ class ActorClock(Protocol):
     async def run(self, on_tick: OnTick) -> None:
         """Calls on every change, until it is cancelled."""
         ...
-
-
-class HandClock:
-    """A clock that a test or a simulation moves by hand; several actors may share one."""
-
-    def __init__(self, now: int = 0) -> None:
-        self._now = now
-        self._heard: list[OnTick] = []
-
-    def now(self) -> int:
-        return self._now
-
-    async def advance(self, ticks: int = 1) -> None:
-        """Moves the clock tick by tick; comes back when all actors have taken every tick."""
-        for _ in range(ticks):
-            self._now += 1
-            await asyncio.gather(*(heard(self._now) for heard in tuple(self._heard)))
-
-    async def run(self, on_tick: OnTick) -> None:
-        self._heard.append(on_tick)
-        try:
-            await asyncio.get_running_loop().create_future()
-        finally:
-            self._heard.remove(on_tick)
 
 
 class RealClock:

@@ -25,7 +25,7 @@ from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Trust, add
 from leasehold.impl.server.build import verbs
 from leasehold.impl.server.client import Client, ClientError
-from leasehold.impl.words import choices
+from leasehold.impl.words import check_name
 from leasehold.spec import SHIPPED, load_for_run
 from leasehold.spec.language.model import Call
 
@@ -303,7 +303,7 @@ class SystemFleet:
 
     def kill(self, name: str) -> None:
         """Ends an actor as `kill -9` does."""
-        process = self.processes[check_actor(name, self.roles)]
+        process = self.processes[check_name("actor", name, self.roles)]
         process.kill()
         process.wait()
 
@@ -323,17 +323,6 @@ class SystemFleet:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-
-
-def check_actor(name: str, names: Collection[str]) -> str:
-    """The name of an actor of a fleet.
-
-    Raises:
-        ValueError: it is none.
-    """
-    if name not in names:
-        raise ValueError(f"there is no actor {name!r}{choices(name, list(names))}")
-    return name
 
 
 def free_ports(count: int) -> list[int]:

@@ -101,7 +101,9 @@ class Processes(Generic[AnyFleet]):
 
 
 class ProcessSystem(Processes[SystemFleet]):
-    """Any system as processes, with SQLite and HTTP; its methods are those of `EmbeddedSystem` (impl/embedded.py).
+    """Any system as processes, with SQLite and HTTP.
+
+    Its methods are those of `EmbeddedSystem` (faults/simulation/embedded.py).
 
     Args:
         system: a shipped system, or the folder of one.

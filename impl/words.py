@@ -18,6 +18,17 @@ def choices(word: str, known: Sequence[str]) -> str:
     return f"{did_you_mean(word, known)} (there are: {', '.join(known) or 'none'})"
 
 
+def check_name(kind: str, name: str, known: Iterable[str]) -> str:
+    """Returns the name of one of the known, such as an actor.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if name not in (names := list(known)):
+        raise ValueError(f"there is no {kind} {name!r}{choices(name, names)}")
+    return name
+
+
 def together(words: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

@@ -95,14 +95,14 @@ class StepConformance(StepComparison):
             if unmade and step.event is not None and not (step.outcome is not None and step.outcome.taken):
                 del self.records[step.key]  # the next message finds none either
         for key in {step.key for step in steps}:
-            actor = self.sim.actors.get(self.sim.player.get(key.machine, ""))
+            actor = self.sim.actors.get(self.sim.players.get(key.machine, ""))
             if actor is not None and key not in actor.table.instances:
                 self.records.pop(key, None)  # a message that moves nothing begins no machine
 
     # For the comparison
 
     def is_up(self, machine: str) -> bool:
-        return self.sim.player[machine] in self.sim.actors
+        return self.sim.players[machine] in self.sim.actors
 
     def _state(self, step: LoggedStep) -> list[Any]:
         found = super()._state(step)

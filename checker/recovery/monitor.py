@@ -178,7 +178,7 @@ class PropertyMonitor:
 
     def _stored(self, lease: str, machine: str) -> MachineInstance | None:
         """A machine as its actor's store has it."""
-        name = self.sim.player[machine]
+        name = self.sim.players[machine]
         actor, records = self.sim.actors[name], self.sim.disks[name].records
         key = self.sim.key(lease, machine)
         return actor.rows.read(key, records[key], actor.table.below_of(lease)) if key in records else None
@@ -192,7 +192,7 @@ class PropertyMonitor:
         for role, instance, _ in layout.machines():
             core = self.sim.program.roles[role.name]
             machine = core.machine(instance)
-            if self.sim.player[machine] != committed:
+            if self.sim.players[machine] != committed:
                 continue
             held = held_of(self.lease, machine)
             record = held.record if held is not None else core.first(instance)
@@ -203,7 +203,7 @@ class PropertyMonitor:
             found[at : at + 1 + len(role.data)] = core.cells(record)
         for actor in layout.actors:
             role_name, number = actor.machines[0]
-            player = self.sim.player[self.sim.program.roles[role_name].machine(number)]
+            player = self.sim.players[self.sim.program.roles[role_name].machine(number)]
             running = self.sim.actors.get(player)  # who has no store takes no step either
             found[self.properties.world.up[actor.name]] = UP if running is not None and running.running else DOWN
         if layout.clock is not None:

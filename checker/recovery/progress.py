@@ -44,7 +44,7 @@ def owed(sim: Simulation, properties: MonitoredProperties, lease: str, state: Se
     prompt = passage is not None and bool(passage.unless)
     for machine in properties.world.machines:
         name = sim.program.roles[machine.role.name].machine(machine.instance)
-        actor, held = sim.actors.get(sim.player[name]), sim.held(lease, name)
+        actor, held = sim.actors.get(sim.players[name]), sim.held(lease, name)
         if actor is None or held is None or not actor.running or actor.queue:
             continue
         if held.serves != lease:

@@ -90,7 +90,7 @@ class SimulatedRun(Generic[S]):
 
     def tell(self, machine: str, lease: str, event: str, fields: Mapping[str, Any] | None = None) -> None:
         """An operator's event for a machine."""
-        actor = self.sim.actors[self.sim.player[machine]]
+        actor = self.sim.actors[self.sim.players[machine]]
         self.sim.loop.call(partial(actor.tell, lease, machine, event, dict(fields or {})))
 
     def check_progress(self, monitor: PropertyMonitor) -> None:

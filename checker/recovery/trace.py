@@ -92,7 +92,7 @@ class TraceRecorder:
             self._add("recover", self._first(actor), f"recover:{actor}")
 
     def _first(self, actor: str) -> str:
-        return next(name for name in self._machines if self.sim.player[name] == actor)
+        return next(name for name in self._machines if self.sim.players[name] == actor)
 
     def _look(self, machine: str) -> None:
         held = self.sim.held(self.lease, machine)

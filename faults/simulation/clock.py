@@ -1,4 +1,7 @@
-"""One time for all actors of a simulation, and how far each actor's own clock is from it."""
+"""One time for all actors of one process, and how far each actor's own clock is from it.
+
+Time advances by ticks from outside: nothing else moves it.
+"""
 
 from __future__ import annotations
 
@@ -10,58 +13,66 @@ from leasehold.impl.clock import OnTick
 class TrueTime:
     """True time, in ticks. `held`: actors are not notified of ticks, though their clocks show them."""
 
-    def __init__(self) -> None:
-        self.now = 0
+    def __init__(self, now: int = 0) -> None:
+        self.now = now
         self.held = False
         self.clocks: list[SimulatedClock] = []
 
-    def advance(self) -> list[asyncio.Future[None] | asyncio.Task[None]]:
+    def advance(self) -> list[asyncio.Task[None]]:
         """One tick passes; returns the tasks in which running actors take it."""
         self.now += 1
         return [] if self.held else self.notify()
 
-    def notify(self) -> list[asyncio.Future[None] | asyncio.Task[None]]:
+    async def elapse(self, ticks: int = 1) -> None:
+        """Ticks pass one by one; comes back when all running actors have taken each."""
+        for _ in range(ticks):
+            await asyncio.gather(*self.advance())
+
+    def notify(self) -> list[asyncio.Task[None]]:
         """Notifies every running actor of the time."""
-        return [task for clock in self.clocks if (task := clock.notify()) is not None]
+        return [task for clock in self.clocks for task in clock.notify()]
 
 
 class SimulatedClock:
-    """The clock of one actor; `ahead` is how many ticks it is ahead of true time (or behind, below 0)."""
+    """The clock of one actor, or of several whose clocks agree.
 
-    def __init__(self, time: TrueTime, ahead: int = 0) -> None:
-        self._time, self.ahead = time, ahead
+    Args:
+        time: true time; left out: of its own.
+        ahead: how many ticks it is ahead of true time (or behind, below 0).
+    """
+
+    def __init__(self, time: TrueTime | None = None, ahead: int = 0) -> None:
+        self.time, self.ahead = time or TrueTime(), ahead
         self._latest = 0
-        self._heard: OnTick | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        time.clocks.append(self)
+        self._heard: list[tuple[asyncio.AbstractEventLoop, OnTick]] = []
+        self.time.clocks.append(self)
 
     def now(self) -> int:
-        self._latest = max(self._latest, self._time.now + self.ahead, 0)
+        self._latest = max(self._latest, self.time.now + self.ahead, 0)
         return self._latest
 
     def show(self, now: int) -> None:
         """The clock shows a time from now on, whatever it has shown before; nobody is notified."""
-        self.ahead, self._latest = now - self._time.now, now
+        self.ahead, self._latest = now - self.time.now, now
 
     def wall(self) -> float:
         """Real time, which events show: true time, a tick being a second."""
-        return float(self._time.now)
+        return float(self.time.now)
 
     async def run(self, on_tick: OnTick) -> None:
-        self._heard, self._loop = on_tick, asyncio.get_running_loop()
+        heard = asyncio.get_running_loop(), on_tick
+        self._heard.append(heard)
         try:
-            if not self._time.held:
+            if not self.time.held:
                 await on_tick(self.now())  # as a real clock does: what is due is due at the start
-            await self._loop.create_future()
+            await heard[0].create_future()
         finally:
-            self._heard = None
+            self._heard.remove(heard)
 
-    def notify(self) -> asyncio.Task[None] | None:
-        """Tells its actor the time, if that runs."""
-        if self._heard is None or self._loop is None:
-            return None
+    def notify(self) -> list[asyncio.Task[None]]:
+        """Tells its running actors the time; returns the tasks in which they take it."""
 
         async def tell(heard: OnTick, now: int) -> None:
             await heard(now)
 
-        return self._loop.create_task(tell(self._heard, self.now()))
+        return [loop.create_task(tell(heard, self.now())) for loop, heard in self._heard]

@@ -126,6 +126,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     # The interface of asyncio
 
+    def run_until_complete(self, future: Coroutine[Any, Any, T]) -> T:  # type: ignore[override]
+        return self.run(future)
+
     def time(self) -> float:
         return self._now
 

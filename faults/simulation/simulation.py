@@ -1,39 +1,31 @@
-"""Real actors of any system in simulation: compiled cores, signed messages and stores, all on one virtual loop.
+"""Real actors of any system on one virtual loop, driven from outside of it, whose every step a caller may choose.
 
 Theory of operation. One seed gives one run, to the byte: keys and jitter come from the seed, time is virtual, and the
-loop runs what is ready in one order. A crash takes an actor at once, between two callbacks: what it has in memory is
-gone, nothing more gets out of it, and its disk keeps what was committed.
+loop runs what is ready in one order. A crash takes an actor at once, between two callbacks.
 
-There is an actor for each actor that the system declares, and one for each machine of a role that no actor plays, as in
-the explorer. Its policies and handlers decide nothing by themselves (silent.py); a subclass may bring others.
+Its policies and handlers decide nothing by themselves (silent.py); a subclass may bring others.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-from leasehold.faults.simulation.clock import SimulatedClock, TrueTime
 from leasehold.faults.simulation.loop import VirtualLoop
-from leasehold.faults.simulation.network import SCHEME, Packet, SimulatedNetwork, SimulatedTransport
+from leasehold.faults.simulation.network import Packet, SimulatedNetwork
 from leasehold.faults.simulation.silent import silent_environment
 from leasehold.faults.simulation.steps import LoggedStepper, LoggedTurn
+from leasehold.faults.simulation.system import LocalSystem
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, Backoff, Environment, RetryPolicy
 from leasehold.impl.actor.pruned import origin_of
 from leasehold.impl.actor.ready import Acknowledge, Ready, Recheck, Request
-from leasehold.impl.actor.table import BELOW, MachineInstance
+from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.core.core import Program
 from leasehold.impl.identity import membership
-from leasehold.impl.identity.keys import PrivateKey
-from leasehold.impl.identity.trust import Identity, Trust, add
 from leasehold.impl.notices import Notice, Subscriber
-from leasehold.impl.store.memory import Disk, MemoryStore
-from leasehold.impl.store.store import RecordKey, Store
+from leasehold.impl.store.store import Store
 
 PAUSES = Backoff(first=0.1, longest=2.0, ask_again=2.0)
 
@@ -89,7 +81,7 @@ class ControlledActor(Actor):
             super().put_quietly(request)
 
 
-class Simulation:
+class Simulation(LocalSystem[ControlledActor]):
     """The actors of a system, and their simulated environment.
 
     Args:
@@ -101,9 +93,6 @@ class Simulation:
 
     Attributes:
         actors: those that run, by name.
-        roles: by actor, the roles that it plays, without subsidiary ones.
-        trust: whom all of them trust.
-        player: by machine, the actor that plays it.
         subscribers: hear the notices of every actor, from its start on.
         ends: hear which actor has ended.
         turns: hear what each actor has stepped, before it is committed.
@@ -117,52 +106,33 @@ class Simulation:
         self, program: Program, seed: int = 0, store: Callable[[str], Store] | None = None,
         actor: Callable[..., ControlledActor] = ControlledActor, players: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
-        self.program, self.seed = program, seed
+        super().__init__(program, players or program.hosts, SimulatedNetwork(seed), actor, seed, store)
         self.loop = VirtualLoop()  # type: ignore[abstract]
-        self.time, self.network = TrueTime(), SimulatedNetwork(seed)
-        self.disks: dict[str, Disk] = {}
-        self.actors: dict[str, ControlledActor] = {}
         self.subscribers: list[Subscriber] = []
         self.ends: list[Callable[[str], None]] = []
         self.turns: list[Callable[[str, LoggedTurn], None]] = []
         self.crashes = 0
         self.free = False
-        self._store = store or (lambda name: MemoryStore(self.disks[name]))
-        self._actor = actor
-        self._transports: dict[str, SimulatedTransport] = {}
-        self.player = dict(players or program.hosts)
-        self.roles = program.roles_of(self.player)
-        keys = {name: _key(seed, name) for name in self.roles}
-        trust = Trust()
-        for name, roles in self.roles.items():
-            trust = add(trust, name, ", ".join(roles), keys[name].public, SCHEME + name)
-        self.trust = trust
-        self._identities = {name: Identity(name, keys[name], trust) for name in self.roles}
-        self.disks = {name: Disk() for name in self.roles}
-        self.clocks = {name: SimulatedClock(self.time) for name in self.roles}
 
     # Actors
 
     def start(self, name: str) -> ControlledActor:
         """Starts an actor, which recovers what its disk has."""
-        at = list(self.roles).index(name)
-        options = ActorOptions(
-            retire_after=10_000, reopen_pause=0.5, backoff=PAUSES, retry=self.retry,
-            seed=self.seed * 64 + at,
-        )  # fmt: skip
-        transport = self._transports[name] = SimulatedTransport(self.network, name)
-        actor = self._actor(
-            self._identities[name], self.program, self.roles[name], self._store(name), transport, self.clocks[name],
-            self._environment(name), options,
-        )  # fmt: skip
-        for subscriber in self.subscribers:
-            actor.notices.subscribe(subscriber)
-        self.actors[name] = actor
-        actor.stepper.hear = partial(self._stepped, name) if self.turns else None
-        actor.controlled = self.network.holds and not self.free
-        self.loop.run(actor.start())
+        actor = self.loop.run(self._start(name))
         self.loop.quiesce()
         return actor
+
+    def _incarnation(self, name: str) -> ControlledActor:
+        actor = super()._incarnation(name)
+        for subscriber in self.subscribers:
+            actor.notices.subscribe(subscriber)
+        actor.stepper.hear = partial(self._stepped, name) if self.turns else None
+        actor.controlled = self.network.holds and not self.free
+        return actor
+
+    def _options(self, name: str) -> ActorOptions:
+        seed = self.seed * 64 + list(self.roles).index(name)
+        return ActorOptions(retire_after=10_000, reopen_pause=0.5, backoff=PAUSES, retry=self.retry, seed=seed)
 
     def start_all(self) -> None:
         for name in self.roles:
@@ -182,15 +152,13 @@ class Simulation:
         self.crashes += 1
         for hear in self.ends:
             hear(name)
-        self._transports[name].die()
+        self._cut_off(name, actor)
         actor.controlled = True  # whatever still runs of it comes to nothing
         self.loop.create_task(actor.kill())
-        self.disks[name].crash()
 
     def _environment(self, name: str) -> Environment:
-        """The environment of one incarnation of an actor."""
-        roles = {self.program.machines[machine][0].role for machine, player in self.player.items() if player == name}
-        return silent_environment(sorted(roles), self.player)
+        roles = {self.program.machines[machine][0].role for machine, player in self.players.items() if player == name}
+        return silent_environment(sorted(roles), self.players)
 
     # Control
 
@@ -213,22 +181,13 @@ class Simulation:
             self.time.notify()
         self.loop.quiesce()
 
-    def held(self, lease: str, machine: str) -> MachineInstance | None:
-        """A machine of a running actor; None where it has none, or does not run."""
-        actor = self.actors.get(self.player[machine])
-        return None if actor is None else actor.table.instances.get(self.key(lease, machine))
-
-    def key(self, lease: str, machine: str) -> RecordKey:
-        """The key of a machine of a lease, or of one that belongs to its actor."""
-        return RecordKey(BELOW if self.program.machines[machine][0].of_actor else lease, machine)
-
     def membership(self, lease: str) -> str | None:
         """Returns who plays the machines of a run, signed by its origin; None: its actors need not know."""
         origin = origin_of(lease)
         identity = self._identities.get(origin[0]) if origin is not None else None
         if identity is None or not self.program.has_membership:
             return None
-        members = {name: self.player[name] for name in self.program.talking}
+        members = {name: self.players[name] for name in self.program.talking}
         return membership.issue(identity.key, identity.name, lease, members)
 
     def where(self, lease: str) -> str:
@@ -247,10 +206,6 @@ class Simulation:
         """A packet is delivered now, and its receiver does what follows."""
         self.loop.call(partial(self.network.deliver, packet, answered))
 
-    def events(self) -> dict[str, list[bytes]]:
-        """Returns, by actor, its chain: the bytes of each event that it has committed."""
-        return {name: [disk.events[at] for at in sorted(disk.events)] for name, disk in self.disks.items()}
-
     def tick(self, settle: float = 0.0) -> None:
         """One tick passes, and then some seconds, in which actors do what follows."""
         self.time.advance()
@@ -260,7 +215,3 @@ class Simulation:
         for name in tuple(self.actors):
             self.crash(name)
         self.loop.close()
-
-
-def _key(seed: int, name: str) -> PrivateKey:
-    return PrivateKey(Ed25519PrivateKey.from_private_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()))

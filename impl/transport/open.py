@@ -18,10 +18,8 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from msgspec import Struct
 
-from leasehold.impl.transport import memory
 from leasehold.impl.transport.http import HttpTransport
 from leasehold.impl.transport.limits import LIMITS, TransportLimits
-from leasehold.impl.transport.memory import MemoryTransport, Network
 from leasehold.impl.transport.nats import NatsTransport
 from leasehold.impl.transport.transport import Transport, TransportError
 from leasehold.impl.words import did_you_mean
@@ -68,21 +66,15 @@ class Listening(Struct):
     login: Login | None = None
 
 
-_SCHEMES = ("http", "https", "memory", "nats")
-_FORMS = "http://host:port, https://host:port, nats://host:4222/some.subject, memory:NAME"
+_SCHEMES = ("http", "https", "nats")
+_FORMS = "http://host:port, https://host:port, nats://host:4222/some.subject"
 
 
-def open_transport(
-    config: str | Mapping[str, Any],
-    *,
-    network: Network | None = None,
-    routes: Iterable[web.AbstractRouteDef] = (),
-) -> Transport:
+def open_transport(config: str | Mapping[str, Any], *, routes: Iterable[web.AbstractRouteDef] = ()) -> Transport:
     """Makes a transport, which is not started yet.
 
     Args:
         config: where to listen, or a mapping with `listen`, `advertise`, `limits`, `tls`, and for nats `login`.
-        network: what a memory transport joins.
         routes: what else an http transport serves.
 
     Raises:
@@ -106,15 +98,8 @@ def open_transport(
     for setting in ("advertise", "tls"):
         if setting in given:
             raise TransportError(f"`{setting}` is for http and https, and {scheme} has no use of it; leave it out")
-    if scheme == "nats":
-        login = _known(given.get("login", {}), "`login`", Login.__struct_fields__)
-        return NatsTransport(listen, limits=limits, login={name: str(value) for name, value in login.items()})
-    name = listen.removeprefix(memory.SCHEME)
-    if network is None:
-        raise TransportError("memory: joins actors of one process, through a network that its program gives; use http")
-    if not name or "limits" in given:
-        raise TransportError("memory: needs a name, as in memory:tenant, and takes its limits from its network")
-    return MemoryTransport(network, name)
+    login = _known(given.get("login", {}), "`login`", Login.__struct_fields__)
+    return NatsTransport(listen, limits=limits, login={name: str(value) for name, value in login.items()})
 
 
 def _http(

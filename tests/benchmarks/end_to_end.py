@@ -12,11 +12,11 @@ from pathlib import Path
 
 import aiohttp
 
+from leasehold.faults.simulation.lease import Cluster
+from leasehold.faults.simulation.network import PacketOutcome
 from leasehold.impl.fleet import free_ports
 from leasehold.impl.identity.keys import PrivateKey
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import TENANT, Fleet
-from leasehold.impl.transport.memory import FrameOutcome
 from tests.benchmarks.measure import Row, Section, Table, Target, rounds
 from tests.benchmarks.relay import HOPS, NAMES
 
@@ -130,10 +130,10 @@ async def _sizes() -> list[int]:
     """Returns how large the four messages of a set-up are, in bytes: those of a real one."""
     seen: dict[tuple[str, str], int] = {}
 
-    def hand(sender: str, receiver: str, frame: bytes) -> FrameOutcome:
+    def rule(sender: str, receiver: str, frame: bytes) -> PacketOutcome:
         seen.setdefault((sender.removeprefix("memory:"), receiver.removeprefix("memory:")), len(frame))
-        return FrameOutcome()
+        return PacketOutcome()
 
-    async with Cluster(hand=hand) as cluster:
+    async with Cluster(rule=rule) as cluster:
         await cluster.lease(1, until=100)
     return [seen[hop] for hop in HOPS]

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.table import BELOW, MachineInstance, MachineTable, RowCodec
 from leasehold.impl.actor.upcalls import WISH
 from leasehold.impl.core.core import Program
 from leasehold.impl.core.work import Event
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.impl.lease.service_manager import FixedDemand
 from leasehold.impl.store.store import Batch, RecordKey, Store

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.faults.simulation.loop import VirtualLoop
-from leasehold.impl.lease.cluster import Cluster
 from tests.benchmarks.measure import Row, Section, Table
 
 WAITING, MINUTES, UNTIL = 10_000, 30, 1_000_000

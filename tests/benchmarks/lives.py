@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
+from leasehold.faults.simulation.clock import SimulatedClock
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.ready import Ready
 from leasehold.impl.actor.table import MachineInstance
-from leasehold.impl.clock import HandClock
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.work import Event, Outcome, Record
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.spec import System
 from tests.impl.actor.test_commit import MACHINES, NAMES, Group
 
@@ -41,7 +41,7 @@ class Life:
 Lives = dict[str, Life]  # by the machine's name
 
 
-def watch(actor: Actor, clock: HandClock, lives: Lives) -> None:
+def watch(actor: Actor, clock: SimulatedClock, lives: Lives) -> None:
     """Writes down every transition that an actor takes from now on."""
     step = actor.stepper.step
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import msgspec
 
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.events.event import AnyEvent, StepEvent, read, write
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.spec import System
 
@@ -46,7 +46,7 @@ async def _recorded(generations: int, phase: int, units: int) -> tuple[System, R
         for _ in range(phase * APART):
             await cluster.advance()
         for _ in range(generations):
-            until = cluster.clock.now() + UNTIL
+            until = cluster.time.now + UNTIL
             leases = [await cluster.lease(1, until, TERM) for _ in range(UNITS)]
             while any(set(cluster.state(lease)) != {"closed"} for lease in leases):
                 await cluster.advance()

@@ -16,9 +16,9 @@ from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
 
+from leasehold.faults.simulation.clock import SimulatedClock
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, Environment
-from leasehold.impl.clock import HandClock
 from leasehold.impl.identity.envelope import Envelope, seal
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, add
@@ -103,7 +103,7 @@ async def _measure() -> Watch:
         ("broker",),
         WatchedStore(watch),
         HttpTransport(),
-        HandClock(),
+        SimulatedClock(),
         environment,
         ActorOptions(seed=0),
     )

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from leasehold.impl.lease.cluster import Cluster
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.store.url import store_from_url
 from tests.benchmarks.herd import MOST_UNITS, ROLES, Patterns, fill, patterns_of

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from leasehold.impl.cluster import SystemCluster
+from leasehold.faults.simulation.cluster import SystemCluster
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.fleet import SystemFleet
 from leasehold.spec import load

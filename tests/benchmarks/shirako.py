@@ -27,8 +27,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from leasehold.faults.simulation.lease import Cluster  # noqa: E402
 from leasehold.impl.actor.environment import ActorOptions  # noqa: E402
-from leasehold.impl.lease.cluster import Cluster  # noqa: E402
 from leasehold.impl.lease.fleet import SITE, TENANT  # noqa: E402
 from leasehold.impl.store.sqlite import SqliteStore  # noqa: E402
 from leasehold.impl.store.store import RecordKey  # noqa: E402
@@ -79,7 +79,7 @@ class Site:
 
     async def flip(self, term_ticks: int) -> list[str]:
         """Asks for all units in new leases, and waits until they are there."""
-        cluster, until = self.cluster, self.cluster.clock.now() + term_ticks
+        cluster, until = self.cluster, self.cluster.time.now + term_ticks
         asked, names = [], []
         for _ in range(self.leases):
             self.named += 1
@@ -93,7 +93,7 @@ class Site:
     async def term(self, term_ticks: int) -> list[str]:
         """One term: its ticks, at the last of which the old leases end, and the flip."""
         for _ in range(term_ticks):
-            await self.cluster.clock.advance()
+            await self.cluster.time.elapse()
             await self.cluster.settle(1_000_000)
         return await self.flip(term_ticks)
 

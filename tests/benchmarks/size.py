@@ -8,7 +8,7 @@ import tracemalloc
 from functools import partial
 from pathlib import Path
 
-from leasehold.impl.lease.cluster import Cluster
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.store.url import store_from_url
 from tests.benchmarks.herd import MOST_UNITS, ROLES, Patterns, fill, patterns_of
 from tests.benchmarks.measure import Row, Section, Table, rounds

@@ -13,10 +13,11 @@ import asyncio
 import time
 from dataclasses import dataclass
 
+from leasehold.faults.simulation.clock import SimulatedClock
+from leasehold.faults.simulation.network import SimulatedNetwork, SimulatedTransport
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, Environment
 from leasehold.impl.actor.ready import Consume
-from leasehold.impl.clock import HandClock
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.core.work import Event, Outcome, message
@@ -26,7 +27,6 @@ from leasehold.impl.lease.broker import FirstComeFirstServed
 from leasehold.impl.lease.credentials import TicketCredentials
 from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.store.store import Batch, RecordKey, Store
-from leasehold.impl.transport.memory import MemoryTransport, Network
 from leasehold.spec import load
 from tests.benchmarks.places import Transaction
 
@@ -38,7 +38,7 @@ def lease_program(units: int = 4) -> Program:
     return compile_system(load("lease", {"max_units": units}))
 
 
-def broker(program: Program, store: Store, units: int, clock: HandClock | None = None) -> Actor:
+def broker(program: Program, store: Store, units: int, clock: SimulatedClock | None = None) -> Actor:
     """A broker of so many units whose transport leads nowhere."""
     key = PrivateKey.generate()
     trust = add(Trust(), "broker", "broker", key.public, "memory:broker")
@@ -48,8 +48,8 @@ def broker(program: Program, store: Store, units: int, clock: HandClock | None =
         {"broker": FirstComeFirstServed(inventory)}, credentials=TicketCredentials(program, identity, {})
     )  # fmt: skip
     return Actor(
-        identity, program, ("broker",), store, MemoryTransport(Network(), "broker"), clock or HandClock(), environment,
-        ActorOptions(seed=0),
+        identity, program, ("broker",), store, SimulatedTransport(SimulatedNetwork(), "broker"),
+        clock or SimulatedClock(), environment, ActorOptions(seed=0),
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.cli.client import close, fields_given, leases, length, moment, show
-from leasehold.impl.lease.cluster import Cluster
+from leasehold.faults.simulation.lease import Cluster
 from tests.impl.server.test_acknowledged import kept, peers_of
 from tests.impl.server.test_control import listening
 

@@ -18,8 +18,8 @@ from click.testing import CliRunner, Result
 from leasehold.cli import client as verbs
 from leasehold.cli.client import fields_given, length, moment
 from leasehold.cli.explain import explain
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.core.core import Core
-from leasehold.impl.lease.cluster import Cluster
 from tests.impl.server.test_control import listening
 
 Leasehold: TypeAlias = Callable[..., Awaitable[Result]]
@@ -187,7 +187,7 @@ async def test_leases_are_listed_with_their_state_at_each_actor(tmp_path: Path) 
         every = (await leasehold("leases", "--all")).output.splitlines()
         assert [line.split()[0] for line in every] == ["lease", lease, over]
         as_json = json.loads((await leasehold("leases", "--json")).output)
-        assert (as_json["now"], as_json["tick_seconds"]) == (c.clock.now(), 1.0)
+        assert (as_json["now"], as_json["tick_seconds"]) == (c.time.now, 1.0)
         assert sorted((row["lease"], row["actor"], row["state"]) for row in as_json["leases"]) == [
             (lease, "broker", "ticketed"), (lease, "site", "active"), (lease, "tenant", "active"),
         ]  # fmt: skip
@@ -211,7 +211,7 @@ async def test_a_lease_is_shown_at_all_actors_that_have_it(tmp_path: Path) -> No
         ):  # fmt: skip
             assert f"{role} at {actor}: {state}" in shown.output
         as_json = json.loads((await leasehold("show", lease, "--json")).output)
-        assert (as_json["lease"], as_json["now"]) == (lease, c.clock.now())
+        assert (as_json["lease"], as_json["now"]) == (lease, c.time.now)
         assert sorted(machine["actor"] for machine in as_json["machines"]) == ["broker", "site", "tenant"]
         one = json.loads((await leasehold("show", lease, "--json", at="site")).output)["machines"]
         assert [machine["actor"] for machine in one] == ["site"]
@@ -238,7 +238,7 @@ async def test_units_are_listed_by_the_actor_that_has_them(tmp_path: Path) -> No
             *([name, "site"] for name in names),
         ]
         as_json = json.loads((await leasehold("units", "--json", at="site")).output)
-        assert (as_json["now"], as_json["tick_seconds"]) == (c.clock.now(), 1.0)
+        assert (as_json["now"], as_json["tick_seconds"]) == (c.time.now, 1.0)
         assert [(row["unit"], row["state"], row["lease"]) for row in as_json["units"]] == [
             *((f"unit-{n}", "active", lease) for n in (0, 1)), *((f"unit-{n}", "idle", "") for n in (2, 3)),
         ]  # fmt: skip
@@ -325,7 +325,7 @@ async def test_a_lease_is_explained_by_the_actors_that_have_it(tmp_path: Path) -
         assert (found["lease"], found["told_by"], found["at"], found["notes"]) == (lease, "actors", None, [])
         assert sorted(machine["actor"] for machine in found["machines"]) == ["broker", "site", "tenant"]
         unsaid = {"position": None, "tick": None, "time": None, "first": None}
-        clock = {"now": c.clock.now(), "tick_seconds": 1.0}
+        clock = {"now": c.time.now, "tick_seconds": 1.0}
         assert found["actors"] == [{"name": name, **clock, **unsaid} for name in sorted(c.actors)]
         assert all((one["came"], one["restarts"], one["forgotten"]) == (None, None, None) for one in found["machines"])
         assert found["lines"] == told.output.splitlines()

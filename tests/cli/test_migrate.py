@@ -15,7 +15,7 @@ from msgspec import structs
 
 from leasehold.cli.common import Exit
 from leasehold.cli.migrate import _refuse, _say_error, _told, migrate
-from leasehold.impl.cluster import SystemCluster
+from leasehold.faults.simulation.cluster import SystemCluster
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.migrate.mapping import Problem
 from leasehold.impl.migrate.migration import MigrationError, Summary

@@ -12,11 +12,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from leasehold.cli.main import cli
-from leasehold.impl.clock import HandClock
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.events.event import AnyEvent, MigratedEvent, RecoveredEvent
 from leasehold.impl.events.stretches import stretches
 from leasehold.impl.identity.trust import Identity
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import ROLES
 from leasehold.impl.store.url import store_from_url
 
@@ -34,7 +33,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         nonlocal known
         made = Cluster(units, store=lambda name: store_from_url(f"sqlite:{folder / name}.db"))
         known = made._identities = known or made._identities
-        made.clock = HandClock(now)
+        made.time.now = now
         return made
 
     async def before() -> None:

@@ -11,9 +11,10 @@ from click.testing import CliRunner
 
 from leasehold.cli.conform import conform
 from leasehold.cli.pytest_plugin import AnySystem
+from leasehold.faults.simulation.lease import EmbeddedCluster
 from leasehold.impl.actor.environment import ActorError, ActorOptions, RetryPolicy
 from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
-from leasehold.impl.lease.testing import EmbeddedCluster, ProcessCluster
+from leasehold.impl.lease.process_cluster import ProcessCluster
 from leasehold.impl.process_cluster import ProcessSystem
 
 pytest_plugins = ["pytester"]

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from leasehold.cli.main import cli
-from leasehold.impl.cluster import SystemCluster
+from leasehold.faults.simulation.cluster import SystemCluster
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.identity.trust_file import save
 from leasehold.spec import load

@@ -12,8 +12,8 @@ import pytest
 
 from leasehold.checker.explore import explore
 from leasehold.checker.explore.expectations import differences, expectation_for
+from leasehold.faults.simulation.cluster import SystemCluster
 from leasehold.impl.actor.environment import ActorError
-from leasehold.impl.cluster import SystemCluster
 from leasehold.impl.compiler.program import compile_system
 from leasehold.spec import load
 

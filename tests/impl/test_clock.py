@@ -7,10 +7,10 @@ import logging
 
 import pytest
 
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl import clock
-from leasehold.impl.clock import STANDS_STILL, HandClock, RealClock
+from leasehold.impl.clock import STANDS_STILL, RealClock
 from leasehold.impl.core.codec import RecordError
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import SITE
 
 
@@ -60,24 +60,23 @@ async def test_ticks_come_in_time_whatever_becomes_of_the_calendar(
     assert came[7] < 8
 
 
-class Ticking(HandClock):
-    """A clock that is moved by hand, of ticks with a length."""
-
-    tick_seconds = 1.0
-
-
 async def test_ticks_of_another_length_are_refused_while_there_are_leases() -> None:
     c = Cluster()
-    c.clock = ticking = Ticking()
+
+    def ticks_last(seconds: float) -> None:
+        for one in c.clocks.values():
+            one.tick_seconds = seconds  # type: ignore[attr-defined]
+
+    ticks_last(1.0)
     async with c:
         lease = await c.lease(1, until=30)
         for name in tuple(c.actors):
             await c.kill(name)
-        ticking.tick_seconds = 5.0
+        ticks_last(5.0)
         for name in tuple(c.actors):
             with pytest.raises(RecordError, match="ticks of 1 s, and it would run with ticks of 5 s"):
                 await c.start(name)
-        ticking.tick_seconds = 1.0
+        ticks_last(1.0)
         for name in tuple(c.actors):
             await c.start(name)
         await c.settle()
@@ -85,38 +84,10 @@ async def test_ticks_of_another_length_are_refused_while_there_are_leases() -> N
         await c.advance(700)
         assert c.state(lease) == (None, None, None)
         await c.kill(SITE)
-        ticking.tick_seconds = 5.0
+        ticks_last(5.0)
         for number in range(4):  # units are remembered in records of their own
             c.disks[SITE].records.pop(("-", f"unit[{number}]"), None)
         await c.start(SITE)
-
-
-async def test_a_clock_that_is_moved_by_hand_waits_for_all_that_hear_it_at_each_tick() -> None:
-    """Listeners that are cancelled hear no more."""
-
-    by_hand, heard = HandClock(7), list[tuple[str, int]]()
-
-    def hears(name: str, seconds: float) -> asyncio.Task[None]:
-        async def hear(now: int) -> None:
-            await asyncio.sleep(seconds)
-            heard.append((name, now))
-
-        return asyncio.get_running_loop().create_task(by_hand.run(hear))
-
-    slow, fast = hears("slow", 2.0), hears("fast", 1.0)
-    await asyncio.sleep(0.1)
-    assert (by_hand.now(), heard) == (7, [])
-    await by_hand.advance(2)
-    assert by_hand.now() == 9
-    assert heard == [("fast", 8), ("slow", 8), ("fast", 9), ("slow", 9)]
-    slow.cancel()
-    await asyncio.sleep(0.1)
-    await by_hand.advance()
-    assert (by_hand.now(), heard[4:]) == (10, [("fast", 10)])
-    await by_hand.advance(0)
-    assert by_hand.now() == 10
-    fast.cancel()
-    assert HandClock().now() == 0
 
 
 @pytest.mark.parametrize("seconds", [0, 0.0, -1, float("nan")])

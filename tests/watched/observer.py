@@ -136,7 +136,7 @@ class Observer:
 
     def _player(self, of: str) -> str:
         role, number = next(actor for actor in self.layout.actors if actor.name == of).machines[0]
-        return self.sim.player[self._name(role, number)]
+        return self.sim.players[self._name(role, number)]
 
     def _name(self, role: str, number: int) -> str:
         return self.sim.program.roles[role].machine(number)
@@ -151,7 +151,7 @@ class Observer:
         """An actor has stopped, or runs again with the records of its store."""
         changed: dict[RecordKey, tuple[str, Core, Record]] = {}
         for key, (serves, core, record) in self._records.items():
-            if stored is not None and self.sim.player[key.machine] == actor:
+            if stored is not None and self.sim.players[key.machine] == actor:
                 now = stored.get(key, core.first(self.sim.program.machines[key.machine][1])[: core.below_at])
                 if now != record:
                     changed[key] = serves, core, now

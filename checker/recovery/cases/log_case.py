@@ -615,7 +615,7 @@ class LogPlayer(Player):
         name, lease, sender = said["receiving_machine"], said["lease"], said["sending_machine"]
         if not self.is_ordered(packet) or (lease, sender, name, said["number"]) in self._received:
             return False
-        player = self.sim.player[name]
+        player = self.sim.players[name]
         if player not in self.sim.actors or self.sim.held(lease, name) or self.position(name, sender) is None:
             return False
         core, number = self.program.machines[name]
@@ -650,7 +650,7 @@ class LogPlayer(Player):
         elif held is None and lease != BELOW:
             if core.subsidiary or event == "tick":
                 raise ReplayDiverged(f"there is no {machine} of {lease} to take {event}")
-            request = partial(actor.begin, lease, machine, event, fields, self.sim.player)
+            request = partial(actor.begin, lease, machine, event, fields, self.sim.players)
         elif held is not None and event == "tick":
             request = partial(actor.put, Consume(key, TICK))
         elif held is not None and cause == "handler":

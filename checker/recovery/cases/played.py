@@ -122,7 +122,7 @@ def play_counterexample(system: System, case: PathCase) -> PlayedCounterexample:
     elif kind == "eventually_always" and path.loop is not None and name not in played.broken:
         played.not_asked = AGAIN
     elif name in system.properties:
-        played.not_asked = untold(path.steps, run.sim.player, made, down, _asked(system.properties[name]))
+        played.not_asked = untold(path.steps, run.sim.players, made, down, _asked(system.properties[name]))
     return played
 
 

@@ -68,7 +68,7 @@ class Player:
     def is_of_before(self, packet: Packet) -> bool:
         """Returns whether the receiver has heard of a newer incarnation of the actor that has sent a packet."""
         said = packet.envelope
-        receiver = self.sim.actors.get(self.sim.player[said["receiving_machine"]])
+        receiver = self.sim.actors.get(self.sim.players[said["receiving_machine"]])
         if receiver is None:
             return False
         heard = Heard.of(receiver.table.metadata.get(EPOCH + said["sender"])).epoch

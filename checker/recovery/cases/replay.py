@@ -68,7 +68,7 @@ class Replayer(Player):
 
     def player(self, machine: Machine) -> str:
         """The actor that plays a machine of the script."""
-        return self.sim.player[self.machine(machine)]
+        return self.sim.players[self.machine(machine)]
 
     def fields(self, shape: Named, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """The fields of an event of the script in the simulation."""
@@ -130,7 +130,7 @@ class Replayer(Player):
         """Checks whether the machines that run are where the model has them."""
         for (role, instance), state in zip(self.script.machines, step.control, strict=True):
             name = self.machine((role, instance))
-            if self.sim.player[name] not in self.sim.actors:
+            if self.sim.players[name] not in self.sim.actors:
                 continue
             held = self.sim.held(self.lease, name)
             found = held.state if held is not None else self.program.roles[role].first_state(instance)
@@ -150,7 +150,7 @@ class Replayer(Player):
             return
         drivers = {role.parent for role in self.system.roles.values() if role.parent is not None}
         where = step.point.partition("@")[0].partition("#")[2]
-        for machine, player in self.sim.player.items():
+        for machine, player in self.sim.players.items():
             if player != self.player(step.machine) or machine.partition("[")[0] not in drivers:
                 continue
             if self.sim.key(self.lease, machine) not in self.sim.disks[player].records:
@@ -223,7 +223,7 @@ class Replayer(Player):
         name, to = self.machine(sender), self.machine(receiver)
         held = self.sim.held(self.lease, name)
         if held is None:
-            return self.sim.key(self.lease, name) not in self.sim.disks[self.sim.player[name]].records
+            return self.sim.key(self.lease, name) not in self.sim.disks[self.sim.players[name]].records
         core, number = self.program.machines[name]
         if core.subsidiary:
             return True
@@ -245,7 +245,7 @@ class Replayer(Player):
             ReplayDiverged: there is no such machine, or it cannot be begun.
             Unplayable: there is none yet, and only the origin of the run may begin one.
         """
-        actor = self.sim.actors[self.sim.player[machine]]
+        actor = self.sim.actors[self.sim.players[machine]]
         core, number = self.program.machines[machine]
         held = self.sim.held(self.lease, machine)
         begun = core.subsidiary or self.program.standing or event == "tick"  # otherwise than by an event
@@ -258,14 +258,14 @@ class Replayer(Player):
             raise Unplayable(f"{machine} {UNHEARD} {self.lease} yet, and takes {event} in the script")
         if held is None:
             plain = {name: to_plain(kind, value) for (name, kind), value in zip(shape, values, strict=True)}
-            self._put(actor, partial(actor.begin, self.lease, machine, event, plain, self.sim.player))
+            self._put(actor, partial(actor.begin, self.lease, machine, event, plain, self.sim.players))
             return
         what = TICK if event == "tick" else local(event, self.fields(shape, values), self.began(held, event))
         self._put(actor, partial(actor.put, Consume(held.key, what)))
 
     def may_begin(self, machine: str) -> bool:
         """Returns whether the player of a machine that is not there yet may begin it: the run is its own."""
-        return self.sim.player[machine] == self.lease.rpartition(":")[0]
+        return self.sim.players[machine] == self.lease.rpartition(":")[0]
 
     def _put(self, actor: ControlledActor, request: Callable[[], Any]) -> None:
         error = self.put(request)

@@ -181,9 +181,9 @@ def name_of_run(simulation: Simulation, properties: RunProperties, script: Scrip
     for step in script.steps:
         if step.machine is not None and (step.kind == "local" or step.event.startswith("local ")):
             role, number = step.machine
-            return f"{simulation.player[roles[role].machine(number)]}:1"
+            return f"{simulation.players[roles[role].machine(number)]}:1"
     world = properties.world
     for action, _ in world.successors(world.initial_states()[0]):
         if action.kind == "local" and action.role is not None:
-            return f"{simulation.player[roles[action.role].machine(action.instance)]}:1"
+            return f"{simulation.players[roles[action.role].machine(action.instance)]}:1"
     return f"{next(iter(simulation.roles))}:1"

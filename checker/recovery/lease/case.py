@@ -241,8 +241,8 @@ class LeaseCaseRun(CaseRun[LeaseSimulation], LeaseRun):
                 self.say("world", f"{when} {unit.name} is up for a lease that is over")
 
     def _policies(self, when: str) -> None:
-        broker = self.sim.actors.get(self.sim.player[BROKER])
-        site = self.sim.actors.get(self.sim.player[AUTHORITY])
+        broker = self.sim.actors.get(self.sim.players[BROKER])
+        site = self.sim.actors.get(self.sim.players[AUTHORITY])
         if broker is not None:
             leases = [broker.table.view(*key) for key in broker.table.instances]
             rebuilt = Calendar.rebuilt(leases)

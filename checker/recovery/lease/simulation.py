@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from leasehold.faults.simulation.lease import LeaseActors, inventory_of
 from leasehold.faults.simulation.simulation import ControlledActor, Simulation
-from leasehold.impl.actor.environment import Environment, RetryPolicy
+from leasehold.impl.actor.environment import RetryPolicy
 from leasehold.impl.core.core import Program
 from leasehold.impl.handlers.handler import Handler
 from leasehold.impl.handlers.simulated import SimulatedHandler
 from leasehold.impl.handlers.simulated import SimulatedUnits as Units
-from leasehold.impl.lease.environment import lease_environment
-from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.store.store import Store
 
 
-class LeaseSimulation(Simulation):
+class LeaseSimulation(LeaseActors[ControlledActor], Simulation):
     """The actors of the lease.
 
     Args:
@@ -31,18 +30,11 @@ class LeaseSimulation(Simulation):
         self, program: Program, seed: int = 0, units: int = 2, store: Callable[[str], Store] | None = None,
         actor: type[ControlledActor] = ControlledActor,
     ) -> None:  # fmt: skip
-        super().__init__(program, seed, store, actor)
+        Simulation.__init__(self, program, seed, store, actor)
         self.units = Units(seed=seed)
-        self.inventory = Inventory.parse({"units": [{"name": f"unit-{n}"} for n in range(units)]})
-
-    def _environment(self, name: str) -> Environment:
-        return lease_environment(
-            self.program, self._identities[name], self.roles[name], self.player, self.inventory,
-            lambda role: self._handler(name, role),
-        )  # fmt: skip
+        self.inventory = inventory_of(units)
 
     def _handler(self, name: str, role: str) -> Handler:
-        """The handler of one incarnation of an actor, for a role that it plays."""
         return SimulatedHandler(self.units)
 
     # Units, as they are outside of the actors
@@ -67,7 +59,7 @@ class LeaseSimulation(Simulation):
 
     def wish(self, method: str, *arguments: Any, **options: Any) -> None:
         """Passes a client's command to the service manager's policy."""
-        actor = self.actors[self.player["service_manager"]]
+        actor = self.actors[self.players["service_manager"]]
         future = self.loop.call(lambda: actor.command("service_manager", method, *arguments, **options))
         if future.done():
             future.result()
@@ -76,4 +68,4 @@ class LeaseSimulation(Simulation):
 
     def policy(self, role: str) -> Any:
         """The policy of a running actor."""
-        return self.actors[self.player[role]].environment.policies[role]
+        return self.actors[self.players[role]].environment.policies[role]

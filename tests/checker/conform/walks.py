@@ -47,7 +47,7 @@ class WordsFromOutside:
         sim, chance, lease = self.run.sim, self.run.chance, self.run.lease
         machine = chance.choice(self.run.monitor.properties.world.machines)
         name = self.run.replayer.machine((machine.role.name, machine.instance))
-        actor, key = sim.actors.get(sim.player[name]), sim.key(lease, name)
+        actor, key = sim.actors.get(sim.players[name]), sim.key(lease, name)
         if actor is None:
             return
         held = actor.table.instances.get(key)
@@ -64,7 +64,7 @@ class WordsFromOutside:
         elif held is not None:
             self._ask(partial(actor.tell, *key, event, fields))
         elif self.run.replayer.may_begin(name):
-            self._ask(partial(actor.begin, *key, event, fields, sim.player))
+            self._ask(partial(actor.begin, *key, event, fields, sim.players))
 
     def _ask(self, request: Callable[[], Any]) -> None:
         answer = self.run.sim.loop.call(request)

@@ -17,12 +17,12 @@ from leasehold.checker.verify.blame import Blame, Blaming
 from leasehold.checker.verify.drawn import drawn_path
 from leasehold.checker.verify.history import HistoryVerification, Violation, events_of
 from leasehold.checker.verify.system import CutsOfSystem
+from leasehold.faults.simulation.cluster import SystemCluster
+from leasehold.faults.simulation.embedded import EmbeddedSystem
 from leasehold.faults.simulation.simulation import ControlledStepper
 from leasehold.impl.actor.environment import ActorOptions, Environment, RetryPolicy
 from leasehold.impl.actor.ready import Observe
 from leasehold.impl.actor.table import BELOW
-from leasehold.impl.cluster import SystemCluster
-from leasehold.impl.embedded import EmbeddedSystem
 from leasehold.impl.events.event import StepEvent, read
 from leasehold.impl.handlers.handler import Done, HandlerAction, NullHandler
 from leasehold.impl.lease.broker import FirstComeFirstServed

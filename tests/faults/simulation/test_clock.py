@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from leasehold.faults.simulation.clock import SimulatedClock, TrueTime
@@ -29,3 +31,32 @@ def test_a_clock_that_is_set_goes_on_from_there(shown: int) -> None:
     assert clock.now() == shown + 1
     clock.ahead -= 3
     assert clock.now() == shown + 1
+
+
+async def test_time_that_elapses_waits_for_all_that_hear_it_at_each_tick() -> None:
+    """They hear the time when they begin, too; those that are cancelled hear no more."""
+    time = TrueTime(7)
+    clock, heard = SimulatedClock(time), list[tuple[str, int]]()
+
+    def hears(name: str, seconds: float) -> asyncio.Task[None]:
+        async def hear(now: int) -> None:
+            await asyncio.sleep(seconds)
+            heard.append((name, now))
+
+        return asyncio.get_running_loop().create_task(clock.run(hear))
+
+    slow, fast = hears("slow", 2.0), hears("fast", 1.0)
+    await asyncio.sleep(3.0)
+    assert (clock.now(), heard) == (7, [("fast", 7), ("slow", 7)])
+    heard.clear()
+    await time.elapse(2)
+    assert clock.now() == 9
+    assert heard == [("fast", 8), ("slow", 8), ("fast", 9), ("slow", 9)]
+    slow.cancel()
+    await asyncio.sleep(0.1)
+    await time.elapse()
+    assert (clock.now(), heard[4:]) == (10, [("fast", 10)])
+    await time.elapse(0)
+    assert clock.now() == 10
+    fast.cancel()
+    assert SimulatedClock().now() == 0

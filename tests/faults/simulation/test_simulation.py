@@ -78,7 +78,7 @@ def test_a_lease_comes_up_without_a_tick_and_ends_with_its_demand(sim: LeaseSimu
 def test_each_role_has_a_player_and_each_actor_what_it_needs(sim: LeaseSimulation) -> None:
     subsidiary = {f"{machine}[{n}]": name for machine, name in SUBSIDIARY.items() for n in range(2)}
     players = {"service_manager": "service_manager", "broker": "broker", "authority": "site"}
-    assert sim.player == players | subsidiary
+    assert sim.players == players | subsidiary
     assert sim.roles == {"service_manager": ("service_manager",), "broker": ("broker",), "site": ("authority",)}
     assert [type(sim.policy(role)).__name__ for role in ROLES] == ["FixedDemand", "FirstComeFirstServed", "FirstFit"]
     assert [unit.name for unit in sim.inventory.units] == ["unit-0", "unit-1"]
@@ -94,7 +94,7 @@ def test_a_crash_takes_what_is_in_memory_and_leaves_what_was_committed(sim: Leas
     before = sim.actors[name]
     sim.crash(name)
     assert (ends, sim.crashes, name in sim.actors, before.running) == ([name], 1, False, False)
-    role = next(role for role in ROLES if sim.player[role] == name)
+    role = next(role for role in ROLES if sim.players[role] == name)
     assert sim.held(LEASE, role) is None
     assert sim.disks[name].owner is None
     assert sim.up() == {"unit-0", GUEST}, "units and guests do not end with an actor"

@@ -516,7 +516,7 @@ def test_a_lease_of_any_system_of_actors() -> None:
     sim.start_all()
     names = list(sim.roles)
     assert names == [*sim.actors] == ["coordinator", "participant-0", "participant-1"]
-    assert sim.player == {"coordinator": names[0], "participant[0]": names[1], "participant[1]": names[2]}
+    assert sim.players == {"coordinator": names[0], "participant[0]": names[1], "participant[1]": names[2]}
     for name in names:
         sim.crash(name)
         sim.start(name)

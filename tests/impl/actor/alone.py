@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from leasehold.faults.simulation.clock import SimulatedClock
+from leasehold.faults.simulation.network import SimulatedNetwork, SimulatedTransport
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, Environment, Probe, RetryPolicy
-from leasehold.impl.clock import HandClock
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.handlers.handler import Done, HandlerAction
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, add
 from leasehold.impl.store.store import Store
-from leasehold.impl.transport.memory import MemoryTransport, Network
 from tests.systems import load, written
 
 KEY = PrivateKey.generate()
@@ -46,11 +46,12 @@ def program_of(folder: Path, files: Mapping[str, str] | None = None) -> Program:
 
 
 def alone(
-    program: Program, role: str, store: Store, handlers: Mapping[str, Any], clock: HandClock, *more: str,
+    program: Program, role: str, store: Store, handlers: Mapping[str, Any], clock: SimulatedClock, *more: str,
     options: ActorOptions | None = None, probes: tuple[Probe, ...] = (), policies: Mapping[str, Any] | None = None,
 ) -> Actor:  # fmt: skip
     """The actor `own`, which is not started yet; it may play more roles than one, and all its actions go on at once."""
     options = options or ActorOptions(seed=0, retry=RetryPolicy(at_once=10**9))
     identity = Identity("own", KEY, add(Trust(), "own", role, KEY.public, "memory:own"))
-    transport, world = MemoryTransport(Network(None), "own"), Environment(policies or {}, handlers, probes=probes)
+    transport = SimulatedTransport(SimulatedNetwork(), "own")
+    world = Environment(policies or {}, handlers, probes=probes)
     return Actor(identity, program, (role, *more), store, transport, clock, world, options)

@@ -8,16 +8,17 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from leasehold.faults.simulation.clock import SimulatedClock
+from leasehold.faults.simulation.network import PacketOutcome, PacketRule, SimulatedNetwork, SimulatedTransport
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, Backoff, Environment
-from leasehold.impl.clock import HandClock
 from leasehold.impl.core.core import Program
 from leasehold.impl.core.work import Record
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, add
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey
-from leasehold.impl.transport.memory import FrameOutcome, Hand, MemoryTransport, Network
+from leasehold.impl.transport.limits import LIMITS
 from leasehold.impl.transport.transport import Reply
 from tests.systems import TESTS
 
@@ -46,21 +47,21 @@ class Estate:
     """The actors, and the frames that were sent.
 
     Attributes:
-        hand: what becomes of a frame; None: it comes.
+        rule: what becomes of a frame; None: it comes.
     """
 
     program: Program
     disks: dict[str, Disk] = field(default_factory=lambda: {name: Disk() for name in ROLES})
     actors: dict[str, Actor] = field(default_factory=dict)
     sent: list[tuple[str, str, bytes]] = field(default_factory=list)
-    hand: Hand | None = None
+    rule: PacketRule | None = None
 
     def __post_init__(self) -> None:
-        self.network, self.clock = Network(self._carry), HandClock()
+        self.network, self.clock = SimulatedNetwork(0, LIMITS, self._carry, tells_losses=True), SimulatedClock()
 
-    def _carry(self, source: str, target: str, frame: bytes) -> FrameOutcome:
+    def _carry(self, source: str, target: str, frame: bytes) -> PacketOutcome:
         self.sent.append((source, target, frame))
-        return FrameOutcome() if self.hand is None else self.hand(source, target, frame)
+        return PacketOutcome() if self.rule is None else self.rule(source, target, frame)
 
     async def start(self, *names: str) -> None:
         for name in names:
@@ -68,7 +69,7 @@ class Estate:
             options = ActorOptions(seed=0, backoff=Backoff(first=0.01, longest=0.1))
             self.actors[name] = Actor(
                 identity, self.program, (ROLES[name],), MemoryStore(self.disks[name]),
-                MemoryTransport(self.network, name), self.clock, Environment(peers=peers), options,
+                SimulatedTransport(self.network, name), self.clock, Environment(peers=peers), options,
             )  # fmt: skip
             await self.actors[name].start()
 

@@ -8,23 +8,22 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.lease import Cluster
+from leasehold.faults.simulation.network import NetworkConditions, PacketOutcome
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff, RetryPolicy
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
 from leasehold.impl.identity.envelope import Envelope, seal
 from leasehold.impl.identity.trust import remove
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.impl.lease.inventory import Inventory, InventoryError
 from leasehold.impl.notices import Consumed, Kind, Notice, SimulatedCrash
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Batch, Busy, Fenced, Older, RecordKey, StoreError
-from leasehold.impl.transport.memory import FrameOutcome
 from leasehold.impl.transport.transport import Delivery
 from tests.impl.demand import demand
 from tests.systems import load
-from tests.weather import Weather
 
 
 def up(cluster: Cluster) -> set[str]:
@@ -117,7 +116,8 @@ async def test_a_lease_ends_with_its_term_while_a_peer_is_away(name: str) -> Non
 async def test_a_bad_network_changes_nothing_in_the_end(seed: int) -> None:
     """Paper, section 4.2: lost, doubled, late and overtaking messages; sequence numbers make an order of them."""
     options = ActorOptions(seed=seed, backoff=Backoff(first=0.001, longest=0.002, ask_again=0.02))
-    async with Cluster(hand=Weather(seed, lose=0.2, duplicate=0.2, delay=5, unanswered=0.2), options=options) as c:
+    async with Cluster(seed=seed, options=options) as c:
+        c.network.conditions = NetworkConditions(lose=0.2, duplicate=0.2, unanswered=0.2, delay=0.005)
         leases = [await c.lease(1, until=40, term=10, name=f"tenant:{i + 1}") for i in range(4)]
         for _ in range(70):
             await c.advance()
@@ -203,10 +203,10 @@ async def test_the_scalpel_starts_the_work_of_one_machine_again() -> None:
         assert c.handler.world.units["unit-0"].history == acts  # an active unit asks for nothing
         with pytest.raises(ActorError, match="none of this name"):
             await c.site.recover("tenant:77", "authority")
-        c.network.hand = lambda *frame: FrameOutcome(())  # a request is lost, and nobody remembers that it was sent
+        c.network.rule = lambda *frame: PacketOutcome(())  # a request is lost, and nobody remembers that it was sent
         waiting = RecordKey(await c.lease(1, until=30), "service_manager")
         c.tenant.outbox.forget(waiting)
-        c.network.hand = None
+        c.network.rule = None
         await c.settle()
         assert c.state(waiting.lease)[0] == "ticketing"
         await c.tenant.recover(*waiting)
@@ -217,7 +217,7 @@ async def test_the_scalpel_starts_the_work_of_one_machine_again() -> None:
 async def test_a_forced_close_is_legal_in_every_state() -> None:
     async with Cluster() as c:
         for ticks in range(6):
-            lease = await c.lease(1, until=c.clock.now() + 30)
+            lease = await c.lease(1, until=c.time.now + 30)
             await c.advance(ticks)
             await c.tenant.tell(lease, "service_manager", "close")
             await c.tenant.tell(lease, "service_manager", "close")
@@ -231,10 +231,10 @@ async def test_a_lease_that_is_over_is_forgotten_and_its_first_message_creates_n
         parcels: list[bytes] = []
         carry = c.network.carry
 
-        async def keep(source: str, target: str, parcel: bytes) -> Any:
+        async def keep(source: str, target: str, parcel: bytes, *more: Any) -> Any:
             if target.endswith(BROKER):
                 parcels.append(parcel)
-            return await carry(source, target, parcel)
+            return await carry(source, target, parcel, *more)
 
         c.network.carry = keep  # type: ignore[method-assign]
         lease = await c.lease(1, until=5, term=5)
@@ -337,7 +337,7 @@ async def test_leases_side_by_side_do_not_hold_each_other_s_units() -> None:
     async with Cluster() as c:
         long = await c.lease(1, until=200, term=50)
         for _ in range(4):
-            now = c.clock.now()
+            now = c.time.now
             short = await c.lease(3, until=now + 10, term=10)
             assert c.state(short) == ("active", "ticketed", "active")
             await c.advance(14)
@@ -434,7 +434,7 @@ async def test_nothing_is_left_of_leases_that_are_forgotten() -> None:
     """What an actor has in memory is bounded by the leases that it holds, not by those that it ever held."""
     async with Cluster(options=ActorOptions(seed=0, retire_after=5)) as c:
         for _ in range(12):
-            await c.lease(2, until=c.clock.now() + 5, term=5)
+            await c.lease(2, until=c.time.now + 5, term=5)
             await c.advance(20)
         for actor in c.actors.values():
             assert not any(key.lease.startswith("tenant:") for key in actor.table.instances)

@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from leasehold.faults.simulation.clock import SimulatedClock
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.actor import SLICE, Actor
 from leasehold.impl.actor.environment import (
     ActorError,
@@ -22,10 +24,8 @@ from leasehold.impl.actor.environment import (
     RetryPolicy,
 )
 from leasehold.impl.actor.queue import MOST
-from leasehold.impl.clock import HandClock
 from leasehold.impl.core.stepping import with_cell
 from leasehold.impl.core.work import CallWork
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.notices import Kind, Notice, SimulatedCrash
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.owned import PAGE
@@ -50,7 +50,7 @@ async def settled(actor: Actor) -> None:
 async def test_as_many_requests_as_a_turn_takes_and_one_more_or_less(tmp_path: Path, count: int) -> None:
     program, disk, backup = program_of(tmp_path, KEEPER), Disk(), GatedHandler()
 
-    actor = alone(program, "owner", MemoryStore(disk), {"backup": backup}, HandClock())
+    actor = alone(program, "owner", MemoryStore(disk), {"backup": backup}, SimulatedClock())
     await actor.start()
     before = actor.counts["commits"]
     begun = [actor.begin(f"own:{n}", "owner", "leave", {}, {}) for n in range(1, count + 1)]
@@ -76,14 +76,14 @@ async def test_recovery_begins_the_work_of_every_machine_once(tmp_path: Path, co
     """It reads the records by pages, and begins what is more than a turn's work between the turns."""
     program, disk = program_of(tmp_path, KEEPER), Disk()
 
-    first = alone(program, "owner", MemoryStore(disk), {"backup": GatedHandler()}, HandClock())
+    first = alone(program, "owner", MemoryStore(disk), {"backup": GatedHandler()}, SimulatedClock())
     await first.start()
     await asyncio.gather(*(first.begin(f"own:{n}", "owner", "leave", {}, {}) for n in range(1, count + 1)))
     for _ in range(2):
         await first.kill()
         disk.crash()
         backup = GatedHandler()
-        first = alone(program, "owner", MemoryStore(disk), {"backup": backup}, HandClock())
+        first = alone(program, "owner", MemoryStore(disk), {"backup": backup}, SimulatedClock())
         await first.start()
         await settled(first)
         await asyncio.sleep(0)
@@ -95,13 +95,13 @@ async def test_recovery_begins_the_work_of_every_machine_once(tmp_path: Path, co
 async def test_work_that_is_not_wanted_any_more_is_not_begun_by_a_long_recovery(tmp_path: Path) -> None:
     program, disk, count = program_of(tmp_path, KEEPER), Disk(), MOST + 5 * SLICE
 
-    first = alone(program, "owner", MemoryStore(disk), {"backup": GatedHandler()}, HandClock())
+    first = alone(program, "owner", MemoryStore(disk), {"backup": GatedHandler()}, SimulatedClock())
     await first.start()
     await asyncio.gather(*(first.begin(f"own:{n}", "owner", "leave", {}, {}) for n in range(1, count + 1)))
     await first.kill()
     disk.crash()
     backup = GatedHandler()
-    again = alone(program, "owner", MemoryStore(disk), {"backup": backup}, HandClock())
+    again = alone(program, "owner", MemoryStore(disk), {"backup": backup}, SimulatedClock())
     await again.start()
     last = max(disk.records)
     await again.tell(last.lease, "owner", "back")
@@ -160,12 +160,13 @@ async def test_an_end_in_the_middle_of_a_long_recovery_begins_nothing_more(
     """And a store that fails then: what is still to be begun is begun by the next recovery, once."""
     program, disk, count = program_of(tmp_path, KEEPER), Disk(), 30
 
-    first = alone(program, "owner", MemoryStore(disk), {"backup": GatedHandler()}, HandClock())
+    first = alone(program, "owner", MemoryStore(disk), {"backup": GatedHandler()}, SimulatedClock())
     await first.start()
     await asyncio.gather(*(first.begin(f"own:{n}", "owner", "leave", {}, {}) for n in range(1, count + 1)))
     await first.stop()
-    store, backup = MemoryStore(disk), GatedHandler()
-    again = alone(program, "owner", store, {"backup": backup}, HandClock())
+    store, backup, clock = MemoryStore(disk), GatedHandler(), SimulatedClock()
+    clock.time.held = True  # nothing but recovery gives the actor work
+    again = alone(program, "owner", store, {"backup": backup}, clock)
     calls: list[str] = []
 
     def hear(notice: Notice) -> None:
@@ -218,20 +219,20 @@ async def test_an_end_in_the_middle_of_a_long_recovery_begins_nothing_more(
 async def test_an_actor_is_at_work_until_a_long_recovery_is_done(tmp_path: Path, small_turns: None) -> None:
     program, disk, count = program_of(tmp_path, KEEPER), Disk(), 12
 
-    first = alone(program, "owner", MemoryStore(disk), {"backup": GatedHandler()}, HandClock())
+    first = alone(program, "owner", MemoryStore(disk), {"backup": GatedHandler()}, SimulatedClock())
     await first.start()
     await asyncio.gather(*(first.begin(f"own:{n}", "owner", "leave", {}, {}) for n in range(1, count + 1)))
     await first.stop()
     backup, whole = GatedHandler(), copy.deepcopy(disk)
     backup.gate.set()
-    again = alone(program, "owner", MemoryStore(disk), {"backup": backup}, HandClock())
+    again = alone(program, "owner", MemoryStore(disk), {"backup": backup}, SimulatedClock())
     await again.start()
     assert not again.idle
     await asyncio.sleep(1)
     assert (again.idle, backup.runs) == (True, count)
     assert {held.state for held in again.table.instances.values()} == {"waiting"}
     await again.stop()
-    deaf = alone(program, "owner", MemoryStore(whole), {}, HandClock())  # it has nobody to call
+    deaf = alone(program, "owner", MemoryStore(whole), {}, SimulatedClock())  # it has nobody to call
     await deaf.start()
     assert (deaf.idle, deaf.calls.under_way()) == (False, 0)
     await asyncio.sleep(1)

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.clock import SimulatedClock
 from leasehold.impl.actor import chronicle
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.chronicle import HEAD, followers_of
 from leasehold.impl.actor.environment import ActorError, ActorOptions, EventSettings, RetryPolicy
 from leasehold.impl.actor.ready import Follow, Observe, SealEvents
-from leasehold.impl.clock import HandClock
 from leasehold.impl.core.core import Program
 from leasehold.impl.events.chain import Head, Verified, verify
 from leasehold.impl.events.event import (
@@ -35,18 +35,11 @@ RUN = RecordKey("own:1", "ringer")
 EVENTS = EventSettings()
 
 
-class WallClock(HandClock):
-    """A clock that knows the real time as well: a second is a tick."""
-
-    def wall(self) -> float:
-        return float(self.now())
-
-
 class Tower:
     """One actor after another on one disk."""
 
     def __init__(self, program: Program, settings: EventSettings | None = EVENTS) -> None:
-        self.program, self.settings, self.disk, self.clock = program, settings, Disk(), WallClock()
+        self.program, self.settings, self.disk, self.clock = program, settings, Disk(), SimulatedClock()
         self.handler = GatedHandler()
         self.handler.gate.set()
         self.actor: Actor
@@ -190,12 +183,12 @@ async def test_seals_come_after_many_events_and_when_an_actor_is_quiet(program: 
     for _ in range(5):
         await t.ring()
     assert [event.position for event in t.events if isinstance(event, SealEvent)] == [5, 10]  # each after 4 others
-    await t.clock.advance(2)
+    await t.clock.time.elapse(2)
     assert t.kinds[-1] == "Step"
-    await t.clock.advance(1)
+    await t.clock.time.elapse(1)
     assert (t.kinds[-1], t.verified().sealed) == ("Seal", 14)
     commits = t.actor.counts["commits"]
-    await t.clock.advance(20)
+    await t.clock.time.elapse(20)
     assert t.actor.counts["commits"] == commits  # there is nothing to seal
     await t.actor.put(SealEvents("asked"))
     assert t.actor.counts["commits"] == commits
@@ -230,10 +223,10 @@ async def test_refusals_of_a_quiet_actor_are_written_at_a_tick(program: Program)
     t = Tower(program)
     await t.start()
     await t.ring()
-    await t.clock.advance(5)
+    await t.clock.time.elapse(5)
     with pytest.raises(ActorError):
         await t.actor.tell(*RUN, "crack")
-    await t.clock.advance(9)
+    await t.clock.time.elapse(9)
     assert t.kinds[-2:] == ["Refused", "Seal"]
 
 
@@ -314,7 +307,7 @@ async def test_events_may_be_off_and_on_again(program: Program) -> None:
         if not on:
             with pytest.raises(ActorError, match="writes no events"):
                 await t.actor.put(Follow("one", 1))
-            await t.clock.advance(9)
+            await t.clock.time.elapse(9)
         await t.crash()
     assert t.kinds == ["Recovered", "Step", "Step", "Recovered", "Found", "Step", "Step"]
     assert isinstance(again := t.events[3], RecoveredEvent)

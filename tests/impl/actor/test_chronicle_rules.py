@@ -170,11 +170,11 @@ async def test_a_commit_is_sealed_when_the_rule_says(program: Program, seed: int
             if chance.random() < 0.2 and t.actor.chronicle.unsealed:
                 asked.add(len(commits) + len(store.commits))
                 await t.actor.put(SealEvents("asked"))
-            await t.clock.advance(chance.choice((0, 0, 1, 2)))
+            await t.clock.time.elapse(chance.choice((0, 0, 1, 2)))
             assert not t.actor.chronicle.unsealed or t.clock.wall() - oldest(t, starts[-1]) < max(seconds, 1)
         commits.extend(store.commits)
         await t.crash()
-        await t.clock.advance(2)
+        await t.clock.time.elapse(2)
     kept = [(n, commit) for n, commit in enumerate(commits) if commit.events]
     said = [next((e.why for e in c.events if isinstance(e, SealEvent)), "") for _, c in kept]
     assert said == sealed([c for _, c in kept], starts, settings, {at for at, (n, _) in enumerate(kept) if n in asked})

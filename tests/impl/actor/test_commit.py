@@ -10,16 +10,16 @@ from collections.abc import Iterable
 
 import pytest
 
+from leasehold.faults.simulation.clock import SimulatedClock
+from leasehold.faults.simulation.network import SimulatedNetwork, SimulatedTransport
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, Backoff, Environment
-from leasehold.impl.clock import HandClock
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, add
 from leasehold.impl.policy.policy import Decision, Lease, Question
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey
-from leasehold.impl.transport.memory import MemoryTransport, Network
 from tests.impl.virtual import virtual
 from tests.systems import load
 
@@ -53,7 +53,7 @@ class Group:
 
     def __init__(self, unable: frozenset[int]) -> None:
         self.program = compile_system(load("two_phase_commit", {"participants": COUNT}))
-        self.network, self.clock, self.unable = Network(), HandClock(), unable
+        self.network, self.clock, self.unable = SimulatedNetwork(), SimulatedClock(), unable
         self.disks = {name: Disk() for name in NAMES}
         self.keys = {name: PrivateKey.generate() for name in NAMES}
         self.trust = Trust()
@@ -67,7 +67,7 @@ class Group:
         votes = {} if name == "chief" else {role: Voter(int(index[:-1]) not in self.unable)}
         self.actors[name] = Actor(
             Identity(name, self.keys[name], self.trust), self.program, (role,), MemoryStore(self.disks[name]),
-            MemoryTransport(self.network, name), self.clock, Environment(votes),
+            SimulatedTransport(self.network, name), self.clock, Environment(votes),
             ActorOptions(seed=0, backoff=Backoff(first=0.001, longest=0.002, ask_again=0.02)),
         )  # fmt: skip
         await self.actors[name].start()

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.clock import SimulatedClock
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff, Environment, RetryPolicy
 from leasehold.impl.actor.ready import TellPolicy
-from leasehold.impl.clock import HandClock
 from leasehold.impl.core.values import OPAQUE_BYTES
 from leasehold.impl.handlers.handler import Done, NullHandler
 from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
 from leasehold.impl.lease.authority import FirstFit
 from leasehold.impl.lease.broker import FirstComeFirstServed
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import SITE
 from leasehold.impl.policy.policy import Decision, Lease, Question
 from leasehold.impl.store.memory import Disk, MemoryStore
@@ -259,7 +259,7 @@ async def test_whatever_brings_an_event_from_outside_it_is_held_to_its_contract(
             return Done(True, answer="lifted", fields={"by": by if way == "handler" else 1})
 
     caplog.set_level(logging.ERROR)
-    actor = alone(program, "keeper", MemoryStore(Disk()), {"lift": Lifts()}, HandClock())
+    actor = alone(program, "keeper", MemoryStore(Disk()), {"lift": Lifts()}, SimulatedClock())
     actor.environment.policies["keeper"] = Answers("chosen", {"by": by if way == "policy" else 1})
     await actor.start()
     with nullcontext() if by == 3 else suppress(ActorError):

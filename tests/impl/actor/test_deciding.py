@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor import deciding
 from leasehold.impl.actor.environment import ActorOptions
 from leasehold.impl.actor.ready import Ready, TellRefused
 from leasehold.impl.events.event import StepEvent, read
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import TENANT
 from leasehold.impl.policy.policy import Decision
 from leasehold.impl.store.store import RecordKey
@@ -23,8 +23,8 @@ async def grown(c: Cluster) -> None:
     """Leases of each age: tenant:1 is forgotten, tenant:2 is over, tenant:3 is active."""
     await c.lease(1, until=4, term=2)
     await c.advance(60)
-    await c.lease(1, until=c.clock.now() + 4, term=2)
-    await c.lease(1, until=c.clock.now() + 300, term=200)
+    await c.lease(1, until=c.time.now + 4, term=2)
+    await c.lease(1, until=c.time.now + 300, term=200)
     while not _over(c, "tenant:2"):
         await c.advance()
     assert RecordKey("tenant:1", MACHINE) not in c.tenant.table.instances
@@ -58,7 +58,7 @@ async def test_who_hears_of_a_decision_that_is_not_taken(events: bool) -> None:
         for lease, event, fields, epoch, final, reason in REFUSED:
             before = dict(c.tenant.table.instances)
             records = {key: held.record for key, held in before.items()}
-            ready = Ready(c.clock.now())
+            ready = Ready(c.time.now)
             deciding.decide(c.tenant.stepper, ready, Decision(lease, MACHINE, event, fields, epoch))
             told = [effect for effect in ready.effects if isinstance(effect, TellRefused)]
             if final is not None:
@@ -76,7 +76,7 @@ async def test_a_decision_of_its_own_accord_ends_no_call_though_it_names_a_state
     """Only an answer to a question ends a call, in events too, whatever state the policy has in mind."""
 
     async with Cluster(options=ActorOptions(seed=0)) as c:
-        lease = await c.lease(1, until=c.clock.now() + 300, term=200)
+        lease = await c.lease(1, until=c.time.now + 300, term=200)
         held = c.tenant.table.instances[RecordKey(lease, MACHINE)]
         epoch = held.state_epoch if answering else -1
         c.tenant.upcalls.decided([Decision(lease, MACHINE, "close", {}, epoch)])
@@ -92,13 +92,13 @@ async def test_what_a_client_is_told_at_once(epoch: int) -> None:
     """Decisions of their own accord are tried while the client waits, answers to questions are not."""
 
     async with Cluster(options=ActorOptions(seed=0)) as c:
-        lease = await c.lease(1, until=c.clock.now() + 300, term=200)
+        lease = await c.lease(1, until=c.time.now + 300, term=200)
         decision = Decision(lease, MACHINE, "demand", demand(1, 900), epoch)
         if epoch < 0:
             with pytest.raises(deciding.ActorError, match="does not take demand in active"):
-                deciding.check(c.tenant.stepper, decision, c.clock.now())
+                deciding.check(c.tenant.stepper, decision, c.time.now)
         else:
-            deciding.check(c.tenant.stepper, decision, c.clock.now())
+            deciding.check(c.tenant.stepper, decision, c.time.now)
         begins = Decision("tenant:9", MACHINE, "demand", demand(1, 900), epoch)
-        deciding.check(c.tenant.stepper, begins, c.clock.now())
+        deciding.check(c.tenant.stepper, begins, c.time.now)
         assert RecordKey("tenant:9", MACHINE) not in c.tenant.table.instances

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor import describe
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.describe import EventDescriber
@@ -17,7 +18,6 @@ from leasehold.impl.actor.table import MachineInstance, RowCodec
 from leasehold.impl.core.core import Program
 from leasehold.impl.core.values import to_plain
 from leasehold.impl.events.event import AnyEvent, FoundEvent, MachineStep, StepEvent, read
-from leasehold.impl.lease.cluster import Cluster
 from tests.impl.actor import estate
 from tests.impl.actor.alone import program_of
 from tests.impl.actor.test_messages import TWINS

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.faults.simulation.cluster import SystemCluster
 from leasehold.impl.actor.environment import Environment
 from leasehold.impl.actor.table import RowCodec
-from leasehold.impl.cluster import SystemCluster
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.migrate.mapping import Mapper
@@ -107,7 +107,7 @@ async def test_settings_whose_commit_failed_are_followed_all_the_same() -> None:
         assert "node-1" in dict(node.addressed).values()
         stores["node-0"].failing = True
         del cluster.players["node[1]"]
-        await cluster.clock.advance()
+        await cluster.time.elapse()
         for _ in range(200):
             await asyncio.sleep(0.01)
             if cluster.actors["node-0"].running:

@@ -10,21 +10,21 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.clock import SimulatedClock
+from leasehold.faults.simulation.lease import Cluster
+from leasehold.faults.simulation.network import PacketOutcome
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, Backoff
 from leasehold.impl.actor.ready import Complete, SendNext
-from leasehold.impl.clock import HandClock
 from leasehold.impl.handlers.handler import Done, HandlerAction
 from leasehold.impl.handlers.simulated import SimulatedHandler
 from leasehold.impl.identity.envelope import open_frame
 from leasehold.impl.lease.broker import FirstComeFirstServed
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.impl.notices import Consumed, Kind, Notice
 from leasehold.impl.policy.policy import Decision, Lease, Question
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Batch, RecordKey
-from leasehold.impl.transport.memory import FrameOutcome
 from tests.impl.actor.alone import GatedHandler, alone, program_of
 from tests.impl.actor.test_boundaries import KEEPER
 from tests.impl.actor.test_timers import LAMPLIGHTER
@@ -41,9 +41,9 @@ class Post:
     def __init__(self) -> None:
         self.sent: list[tuple[str, str, bytes]] = []
 
-    def hand(self, source: str, target: str, frame: bytes) -> FrameOutcome:
+    def rule(self, source: str, target: str, frame: bytes) -> PacketOutcome:
         self.sent.append((source, target, frame))
-        return FrameOutcome()
+        return PacketOutcome()
 
     def messages(self, c: Cluster, source: str) -> list[str]:
         trust = c.tenant.identity.trust
@@ -54,7 +54,7 @@ class Post:
 async def test_of_several_transitions_of_a_turn_only_the_last_one_s_message_is_sent() -> None:
     post = Post()
 
-    async with Cluster(hand=post.hand) as c:
+    async with Cluster(rule=post.rule) as c:
         peers = c.tenant.environment.peers
         both = [
             c.tenant.begin("tenant:1", "service_manager", "demand", demand(1, 9), peers),
@@ -69,7 +69,7 @@ async def test_of_several_transitions_of_a_turn_only_the_last_one_s_message_is_s
 async def test_of_several_transitions_of_a_turn_only_the_last_one_s_handler_is_called(tmp_path: Path) -> None:
     program, backup = program_of(tmp_path, KEEPER), GatedHandler()
 
-    actor = alone(program, "owner", MemoryStore(), {"backup": backup}, HandClock())
+    actor = alone(program, "owner", MemoryStore(), {"backup": backup}, SimulatedClock())
     await actor.start()
     told = [
         actor.begin(*OWN, "leave", {}, {}),
@@ -108,7 +108,7 @@ async def test_a_transition_is_whole_before_the_next_event_and_then_its_tasks_be
     program, told = program_of(BELL), list[tuple[Kind, str]]()
 
     store, handler = GatedStore(), GatedHandler()
-    actor = alone(program, "ringer", store, dict.fromkeys(("swing", "pull", "tie"), handler), HandClock())
+    actor = alone(program, "ringer", store, dict.fromkeys(("swing", "pull", "tie"), handler), SimulatedClock())
     await actor.start()
     actor.notices.subscribe(lambda notice: told.append((notice.kind, notice.name)))
     store.gate.clear()
@@ -133,7 +133,7 @@ async def test_a_transition_is_whole_before_the_next_event_and_then_its_tasks_be
 async def test_a_state_that_is_left_gives_up_its_handler_and_its_message(tmp_path: Path) -> None:
     program, backup = program_of(tmp_path, KEEPER), GatedHandler()
 
-    actor = alone(program, "owner", MemoryStore(), {"backup": backup}, HandClock())
+    actor = alone(program, "owner", MemoryStore(), {"backup": backup}, SimulatedClock())
     await actor.start()
     await actor.begin(*OWN, "leave", {}, {})
     await asyncio.sleep(1)
@@ -197,7 +197,7 @@ async def test_the_refusal_of_a_message_is_forgotten_when_its_machine_moves_on()
 async def test_the_mistake_of_one_effect_harms_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     program, backup = program_of(tmp_path, KEEPER), GatedHandler()
 
-    actor = alone(program, "owner", MemoryStore(), {"backup": backup}, HandClock())
+    actor = alone(program, "owner", MemoryStore(), {"backup": backup}, SimulatedClock())
     await actor.start()
     begin = actor.calls.begin
 
@@ -260,7 +260,7 @@ async def test_facts_of_a_handler_are_kept_while_its_state_waits_for_them(tmp_pa
     """Those of an earlier state are of no interest any more; and all that it says is told."""
     program, disk, facts = program_of(tmp_path, KEEPER), Disk(), Facts()
 
-    actor = alone(program, "owner", MemoryStore(disk), {"backup": facts}, HandClock())
+    actor = alone(program, "owner", MemoryStore(disk), {"backup": facts}, SimulatedClock())
     told = list[Notice]()
     await actor.start()
     actor.notices.subscribe(lambda notice: told.append(notice) if notice.kind is Kind.ANSWERED else None)
@@ -344,7 +344,7 @@ async def test_whom_an_action_is_for(tmp_path: Path) -> None:
             seen.append(action)
             return await super().act(action)
 
-    actor: Actor = alone(program, "keeper", MemoryStore(), {"burn": Seen()}, HandClock())
+    actor: Actor = alone(program, "keeper", MemoryStore(), {"burn": Seen()}, SimulatedClock())
     await actor.start()
     for n in (1, 2):
         await actor.begin(f"own:{n}", "keeper", "begin", {}, {})

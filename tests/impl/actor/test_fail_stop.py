@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.faults.simulation.clock import SimulatedClock
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorError
-from leasehold.impl.clock import HandClock
 from leasehold.impl.handlers.handler import Done, HandlerAction
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Batch, RecordKey, Transient
@@ -59,7 +59,7 @@ class Counted(GatedHandler):
 async def test_calls_of_before_are_given_up_before_recovery_begins_them_again(tmp_path: Path) -> None:
     program, store, backup = program_of(tmp_path, KEEPER), Fragile(Disk()), Counted()
 
-    actor = alone(program, "owner", store, {"backup": backup}, HandClock())
+    actor = alone(program, "owner", store, {"backup": backup}, SimulatedClock())
     await actor.start()
     await actor.begin("own:1", "owner", "leave", {}, {})
     await asyncio.sleep(1)
@@ -84,7 +84,7 @@ async def test_calls_of_before_are_given_up_before_recovery_begins_them_again(tm
 async def test_nobody_waits_for_an_actor_that_takes_no_steps(tmp_path: Path) -> None:
     program, store = program_of(tmp_path, KEEPER), Fragile(Disk())
 
-    actor = alone(program, "owner", store, {"backup": GatedHandler()}, HandClock())
+    actor = alone(program, "owner", store, {"backup": GatedHandler()}, SimulatedClock())
     reply = await actor.receive(b"before it has started")
     assert (reply.answer, reply.reason) == (Delivery.UNREACHABLE, "the actor is not taking steps")
     await actor.start()
@@ -110,7 +110,7 @@ async def test_nobody_waits_for_an_actor_that_takes_no_steps(tmp_path: Path) -> 
 async def test_a_client_can_begin_no_machine_that_the_actor_has_not(tmp_path: Path, machine: str) -> None:
     program, disk = program_of(tmp_path, KEEPER), Disk()
 
-    actor: Actor = alone(program, "owner", MemoryStore(disk), {"backup": GatedHandler()}, HandClock())
+    actor: Actor = alone(program, "owner", MemoryStore(disk), {"backup": GatedHandler()}, SimulatedClock())
     await actor.start()
     with pytest.raises(ActorError, match="this actor has no machine"):
         await actor.begin("own:1", machine, "leave", {}, {})
@@ -131,7 +131,7 @@ async def test_a_client_cannot_begin_a_machine_that_belongs_to_the_actor(tmp_pat
     """All leases see it: one lease's event would be another's unit."""
     program, disk = program_of(tmp_path, LAMPLIGHTER), Disk()
 
-    actor = alone(program, "keeper", MemoryStore(disk), {"burn": GatedHandler()}, HandClock())
+    actor = alone(program, "keeper", MemoryStore(disk), {"burn": GatedHandler()}, SimulatedClock())
     await actor.start()
     for lease, words in (("own:1", "this actor has no machine lamp"), ("-", "no machine lamp|ORIGIN:NUMBER")):
         with pytest.raises(ActorError, match=words):
@@ -143,19 +143,19 @@ async def test_a_client_cannot_begin_a_machine_that_belongs_to_the_actor(tmp_pat
 async def test_a_tick_that_could_not_be_committed_is_made_up_for_by_a_later_one(tmp_path: Path) -> None:
     program, store = program_of(tmp_path, PAIR), Fragile(Disk())
 
-    clock = HandClock()
+    clock = SimulatedClock()
     actor = alone(program, "early", store, {}, clock, "late", options=KEEP)
     await actor.start()
     await actor.begin(*EARLY, "go", {}, {})
     await actor.tell(*EARLY, "stop")
-    await clock.advance(KEEP.retire_after - 1)
+    await clock.time.elapse(KEEP.retire_after - 1)
     store.away = True
-    await clock.advance()  # at which it is to be forgotten
+    await clock.time.elapse()  # at which it is to be forgotten
     assert (actor.running, set(store.disk.records)) == (False, {EARLY})
-    await clock.advance(3)
+    await clock.time.elapse(3)
     store.away = False
     await asyncio.sleep(5)
     assert (actor.running, set(actor.table.instances)) == (True, {EARLY})
-    await clock.advance()
+    await clock.time.elapse()
     assert (actor.table.instances, store.disk.records) == ({}, {})
     await actor.stop()

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.faults.simulation.loop import VirtualLoop
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.store.memory import MemoryStore
@@ -101,8 +101,8 @@ def end_of(c: Cluster, lease: str) -> int:
 
 async def tick_to(c: Cluster, now: int) -> None:
     """Moves the clock, and lets those that run do what is to be done at each time."""
-    while c.clock.now() < now:
-        await c.clock.advance()
+    while c.time.now < now:
+        await c.time.elapse()
         for _ in range(2):
             await asyncio.sleep(0.01)
             await soon(lambda: all(actor.idle for actor in c.actors.values()))
@@ -151,7 +151,7 @@ async def fails_and_comes_back(c: Cluster, name: str, failure: Failure, stores: 
     assert str(failure.place.kind if failure.place.kind != "sqlite" else failure.place.path) in stopped.data["reason"]
     assert {key: recovered[0].get(key) for key in before} == before
     extended = lambda: c.state("tenant:1") == active and end_of(c, "tenant:1") == 22  # noqa: E731
-    if name == SITE and c.clock.now() >= 8:
+    if name == SITE and c.time.now >= 8:
         await soon(extended)  # or the next tick would find its handlers late
     await tick_to(c, 9)
     await soon(extended)

@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.lease import Cluster
+from leasehold.faults.simulation.network import PacketOutcome
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff, DecisionLimits, Environment, RetryPolicy
 from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
 from leasehold.impl.identity.trust import Trust
 from leasehold.impl.lease.authority import FirstFit
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.observe.watch import watch
 from leasehold.impl.policy.policy import Decision, Lease, Question
 from leasehold.impl.server.subscribers import History
-from leasehold.impl.transport.memory import FrameOutcome
 from tests.impl.actor.mentions import mentions
 from tests.waiting import until
 
@@ -50,22 +50,23 @@ class Observed(Cluster):
 
     def left(self, lease: str) -> dict[str, list[str]]:
         """By actor, where it still names a lease; what it made is outside of it, and so are the tests' own objects."""
-        beside = (self, self.world, self.network, self.clock, self.disks, *(d.events for d in self.disks.values()))
+        around = self.world, self.network, self.time, self.clocks, self.disks
+        beside = (self, *around, *(d.events for d in self.disks.values()))
         found = {name: mentions((actor, self.observers[name]), lease, beside) for name, actor in self.actors.items()}
         return {name: places for name, places in found.items() if places}
 
 
 async def plain(c: Cluster, lease: str) -> None:
     """It is renewed, extended, and over."""
-    await c.lease(1, c.clock.now() + 6, 3, lease)
+    await c.lease(1, c.time.now + 6, 3, lease)
     await c.advance(2)
-    await c.tenant.command("service_manager", "prolong", lease, c.clock.now() + 9)
+    await c.tenant.command("service_manager", "prolong", lease, c.time.now + 9)
     await c.advance(8)
 
 
 async def closed_early(c: Cluster, lease: str) -> None:
     """It is closed while it runs."""
-    await c.lease(1, c.clock.now() + 40, 20, lease)
+    await c.lease(1, c.time.now + 40, 20, lease)
     await c.tenant.tell(lease, "service_manager", "close")
     await c.settle()
 
@@ -73,14 +74,14 @@ async def closed_early(c: Cluster, lease: str) -> None:
 async def denied(c: Cluster, lease: str) -> None:
     """It waits for units that another has, and its demand ends meanwhile."""
     other = f"tenant:{int(lease.partition(':')[2]) + 500}"
-    await c.lease(1, c.clock.now() + 12, 12, other)
-    await c.lease(1, c.clock.now() + 4, 4, lease)
+    await c.lease(1, c.time.now + 12, 12, other)
+    await c.lease(1, c.time.now + 4, 4, lease)
     await c.advance(13)
 
 
 async def refused_by(judge: str, c: Cluster, lease: str) -> None:
     """From its close on an actor takes nothing that others say of it, as it does not trust them for a while."""
-    await c.lease(1, c.clock.now() + 9, 9, lease)
+    await c.lease(1, c.time.now + 9, 9, lease)
     identity = c._identities[judge]
     trusted = identity.trust
     identity.trust = Trust({judge: trusted.actors[judge]})
@@ -97,23 +98,23 @@ async def lossy(c: Cluster, lease: str) -> None:
     """Each message is said several times, as its answer is lost at first."""
     heard: dict[bytes, int] = {}
 
-    def hand(source: str, target: str, frame: bytes) -> FrameOutcome:
+    def rule(source: str, target: str, frame: bytes) -> PacketOutcome:
         heard[frame] = heard.get(frame, 0) + 1
-        return FrameOutcome((0, 3), heard[frame] > 1)
+        return PacketOutcome((0, 0.003), heard[frame] > 1)
 
-    c.network.hand = hand
-    await c.lease(1, c.clock.now() + 6, 6, lease)
+    c.network.rule = rule
+    await c.lease(1, c.time.now + 6, 6, lease)
     await asyncio.sleep(5)
     await c.advance(7)
     await asyncio.sleep(5)
-    c.network.hand = None
+    c.network.rule = None
 
 
 async def failing(c: Cluster, lease: str) -> None:
     """Its unit fails as it is set up and as it is torn down, and an operator repairs it."""
     assert isinstance(c, Observed)
     c.world._fails = lambda action, chance: True
-    await c.lease(1, c.clock.now() + 6, 6, lease)
+    await c.lease(1, c.time.now + 6, 6, lease)
     await c.advance(7)
     c.world._fails = lambda action, chance: False
     await c.site.tell("-", "unit[0]", "repaired")
@@ -125,9 +126,9 @@ async def broken(c: Cluster, lease: str) -> None:
     for actor in c.actors.values():
         await actor.store.close()
     with pytest.raises(ActorError):
-        await c.lease(1, c.clock.now() + 6, 6, lease)
+        await c.lease(1, c.time.now + 6, 6, lease)
     await asyncio.sleep(1)
-    await c.lease(1, c.clock.now() + 6, 6, lease)
+    await c.lease(1, c.time.now + 6, 6, lease)
     await asyncio.sleep(3)
     assert all(actor.epoch > 1 for actor in c.actors.values())
     await c.advance(8)
@@ -160,7 +161,7 @@ async def test_what_is_still_remembered_is_found_everywhere() -> None:
     """The search itself: while a lease runs, its name is found in what each actor has of it."""
 
     async with Observed(SimulatedUnits()) as c:
-        lease = await c.lease(1, c.clock.now() + 50, 50)
+        lease = await c.lease(1, c.time.now + 50, 50)
         found = c.left(lease)
         assert set(found) == {"tenant", "broker", "site"}
         for places in found.values():
@@ -223,7 +224,7 @@ async def test_nothing_names_a_lease_about_which_a_policy_was_too_late() -> None
         await c.tenant.command("service_manager", "demand", "tenant:999", 1, 40, 20)
         await until(lambda: c.state("tenant:999") == ("active", "ticketed", "active"))
         for _ in range(60):
-            await c.clock.advance()
+            await c.time.elapse()
         await until(lambda: c.state("tenant:101") == (None, None, None))
         await until(lambda: not c.left("tenant:101"))
 

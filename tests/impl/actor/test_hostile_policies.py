@@ -9,15 +9,15 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.faults.simulation.loop import VirtualLoop
 from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff, DecisionLimits, Environment
 from leasehold.impl.lease.authority import FirstFit
 from leasehold.impl.lease.broker import FirstComeFirstServed
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.impl.lease.service_manager import FixedDemand
 from leasehold.impl.observe.metrics import Metrics
@@ -73,6 +73,11 @@ class Site(Cluster):
     def __init__(self, wrong: Callable[[Any], Any], on: Iterable[str], **rest: Any) -> None:
         super().__init__(**{"units": 4, "options": options(), **rest})
         self.wrong, self.on, self.asked = wrong, frozenset(on), list[str]()
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        await until(lambda: all(actor.idle for actor in self.actors.values()))  # policies have heard the time
+        return self
 
     def _environment(self, name: str) -> Environment:
         made = super()._environment(name)
@@ -145,7 +150,7 @@ async def test_a_policy_that_hangs_on_one_lease_leaves_the_others_alone(
         for n in (2, 3):
             await demanded(c, f"tenant:{n}")
         await until(lambda: [c.state(f"tenant:{n}")[2] for n in (2, 3)] == ["active", "active"])
-        await c.clock.advance()
+        await c.time.elapse()
         await until(lambda: c.site.counts["policy timeouts"] >= 2)  # it was asked again
         assert c.state("tenant:1") == ("redeeming", "ticketed", "priming")
         assert c.asked.count("tenant:1") >= 2
@@ -361,7 +366,7 @@ async def test_a_policy_that_takes_its_time_is_not_made_anew() -> None:
         assert c.site.environment.policies["authority"] is policy
         assert c.site.counts["policy timeouts"] == 0
         loop.takes = lambda: 5.1
-        await c.clock.advance()
+        await c.time.elapse()
         await asyncio.sleep(60)
         assert c.site.environment.policies["authority"] is not policy
         assert c.site.counts["policy timeouts"]
@@ -370,7 +375,7 @@ async def test_a_policy_that_takes_its_time_is_not_made_anew() -> None:
 async def hung_once(c: Site, loop: SlowLoop) -> None:
     """The site's policy takes too long at one tick, is made anew, and answers at once from then on."""
     loop.takes = lambda: 6.0
-    await c.clock.advance()
+    await c.time.elapse()
     await asyncio.sleep(5.5)
     loop.takes = lambda: 0.0
     await asyncio.sleep(60)
@@ -405,9 +410,9 @@ async def test_a_policy_that_has_hung_on_the_clock_hears_of_it_again(monkeypatch
         await hung_once(c, loop)
         for _ in range(3):
             before = len(ticks)
-            await c.clock.advance()
+            await c.time.elapse()
             await asyncio.sleep(1)
-            assert ticks[before:] == [c.clock.now()]
+            assert ticks[before:] == [c.time.now]
 
 
 class Client(FixedDemand):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.network import PacketOutcome
 from leasehold.impl.actor import kept_values
 from leasehold.impl.actor.kept_values import ROUNDS, WANTED, KeptPages, ValueSender
 from leasehold.impl.actor.ready import Tell
@@ -19,7 +20,6 @@ from leasehold.impl.identity.pages import Lacking, cut, frame_of, names_of
 from leasehold.impl.identity.signed import Malformed, Refusal, TooLarge
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.store.store import RecordKey
-from leasehold.impl.transport.memory import FrameOutcome
 from leasehold.impl.transport.transport import Delivery, Receive, Reply
 from tests.impl.actor.alone import program_of
 from tests.impl.actor.estate import FILES, KEEPER, OWNER, RUN, estate, properties, size
@@ -92,8 +92,8 @@ async def test_subscribers_and_credentials_see_whole_values(program: Program) ->
 async def test_the_network_may_lose_and_repeat_and_hold_back_every_frame(program: Program, seed: int) -> None:
     async with estate(program) as e:
         rng = random.Random(seed)
-        e.hand = lambda source, target, frame: FrameOutcome(
-            tuple(rng.randrange(4) for _ in range(rng.choice([0, 1, 1, 1, 2]))), rng.random() < 0.8
+        e.rule = lambda source, target, frame: PacketOutcome(
+            tuple(rng.randrange(4) / 1000 for _ in range(rng.choice([0, 1, 1, 1, 2]))), rng.random() < 0.8
         )
         await e.put({n: properties(n, 300) for n in range(20)})
         for n in range(20, 24):
@@ -106,14 +106,14 @@ async def test_values_that_are_lacked_in_the_middle_come_later(program: Program)
     """The receiver dies while they come."""
     async with estate(program) as e:
         await e.put({n: properties(n, 3000) for n in range(200)})
-        e.hand = lambda source, target, frame: FrameOutcome((0,) if len(e.sent) < 120 else ())
+        e.rule = lambda source, target, frame: PacketOutcome((0,) if len(e.sent) < 120 else ())
         await e.actors["alice"].tell(RUN, OWNER, "offer")
         while len(e.sent) < 130:
             await asyncio.sleep(0.001)
         assert RecordKey(RUN, KEEPER) not in e.actors["clerk"].table.instances
         assert not e.disks["clerk"].records
         await e.restart("clerk")
-        e.hand = None
+        e.rule = None
         await e.settle()
         assert e.same()
 
@@ -123,12 +123,12 @@ async def test_a_message_that_is_replaced_is_sent_no_more(program: Program) -> N
         await e.put({n: properties(n, 3000) for n in range(200)})
         owner = e.actors["alice"]
 
-        def hand(source: str, target: str, frame: bytes) -> FrameOutcome:
+        def rule(source: str, target: str, frame: bytes) -> PacketOutcome:
             if len(e.sent) == 20:
                 owner.put_quietly(Tell(RecordKey(RUN, OWNER), "offer", {}))
-            return FrameOutcome((2,))
+            return PacketOutcome((0.002,))
 
-        e.hand = hand
+        e.rule = rule
         await owner.tell(RUN, OWNER, "offer")
         await e.settle()
         assert e.same()

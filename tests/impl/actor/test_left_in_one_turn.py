@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.faults.simulation.cluster import SystemCluster
+from leasehold.faults.simulation.network import PacketOutcome
 from leasehold.impl.actor.environment import ActorOptions, Backoff
-from leasehold.impl.cluster import SystemCluster
-from leasehold.impl.transport.memory import FrameOutcome
 from tests.impl.actor.alone import program_of
 from tests.systems import TESTS
 
@@ -24,9 +24,9 @@ class Talk(SystemCluster):
         super().__init__(program_of(TALK), self.carries, options=OPTIONS)
         self.deaf, self.frames = False, 0
 
-    def carries(self, source: str, target: str, frame: bytes) -> FrameOutcome:
+    def carries(self, source: str, target: str, frame: bytes) -> PacketOutcome:
         self.frames += target == "memory:hearer"
-        return FrameOutcome(()) if self.deaf and target == "memory:hearer" else FrameOutcome()
+        return PacketOutcome(()) if self.deaf and target == "memory:hearer" else PacketOutcome()
 
     async def at_once(self, *events: str) -> None:
         """Events of the caller that its actor takes in one turn."""

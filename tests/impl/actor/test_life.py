@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.clock import SimulatedClock
+from leasehold.faults.simulation.lease import Cluster
+from leasehold.faults.simulation.network import PacketOutcome
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff, EnvironmentMismatch
-from leasehold.impl.clock import HandClock
 from leasehold.impl.core.codec import CoreError, RecordError
 from leasehold.impl.core.core import Program
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.impl.notices import Kind, Notice, SimulatedCrash
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Batch, Fenced, Older, RecordKey, StoreError, Transient
-from leasehold.impl.transport.memory import FrameOutcome
 from leasehold.impl.transport.transport import Delivery, TransportError
 from tests.impl.actor.alone import GatedHandler, alone, program_of
 from tests.impl.actor.test_boundaries import KEEPER
@@ -76,7 +76,7 @@ def program(tmp_path: Path) -> Program:
 
 
 def owner(program: Program, store: MemoryStore, backup: GatedHandler | None = None) -> Actor:
-    return alone(program, "owner", store, {"backup": backup or GatedHandler()}, HandClock())
+    return alone(program, "owner", store, {"backup": backup or GatedHandler()}, SimulatedClock())
 
 
 async def begun(program: Program, disk: Disk, count: int = 1) -> None:
@@ -372,15 +372,15 @@ async def test_nothing_follows_from_a_turn_before_its_commit(name: str) -> None:
     stores: dict[str, Breaking] = {}
     sent: list[str] = []
 
-    def hand(source: str, target: str, frame: bytes) -> FrameOutcome:
+    def rule(source: str, target: str, frame: bytes) -> PacketOutcome:
         sent.append(source)
-        return FrameOutcome()
+        return PacketOutcome()
 
     def store(of: str) -> Breaking:
         stores[of] = Breaking()
         return stores[of]
 
-    async with Cluster(store=store, hand=hand) as c:
+    async with Cluster(store=store, rule=rule) as c:
         heard = list[Notice]()
         c.actors[name].notices.subscribe(heard.append)
         stores[name].gate.clear()
@@ -474,9 +474,9 @@ async def test_an_actor_is_at_work_until_its_messages_were_answered() -> None:
     async with Cluster() as c:
         carry = c.network.carry
 
-        async def held(source: str, target: str, frame: bytes) -> Any:
+        async def held(source: str, target: str, frame: bytes, *more: Any) -> Any:
             await gate.wait()
-            return await carry(source, target, frame)
+            return await carry(source, target, frame, *more)
 
         c.network.carry = held  # type: ignore[method-assign]
         await c.tenant.command("service_manager", "demand", "tenant:1", 1, 30, 10)

@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace as with_fields
 
+from leasehold.faults.simulation.cluster import SystemCluster
+from leasehold.faults.simulation.lease import Cluster
+from leasehold.faults.simulation.network import PacketOutcome
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.messages import MEMBERSHIP
-from leasehold.impl.cluster import SystemCluster
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.identity import membership
 from leasehold.impl.identity.envelope import open_frame, seal
 from leasehold.impl.identity.keys import PrivateKey
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.store.store import RecordKey
-from leasehold.impl.transport.memory import FrameOutcome
 from leasehold.impl.transport.transport import Delivery, Reply
 from leasehold.spec import load
 from tests.impl.demand import demand
@@ -89,11 +89,13 @@ async def test_a_member_that_nobody_has_asked_yet_is_begun_by_another_member() -
     lost = {"participant-2"}
     frames: list[bytes] = []
 
-    def hand(sender: str, receiver: str, frame: bytes) -> FrameOutcome:
+    def rule(sender: str, receiver: str, frame: bytes) -> PacketOutcome:
         frames.append(frame)
-        return FrameOutcome(() if sender == "memory:coordinator" and receiver.removeprefix("memory:") in lost else (0,))
+        return PacketOutcome(
+            () if sender == "memory:coordinator" and receiver.removeprefix("memory:") in lost else (0,)
+        )
 
-    cluster = SystemCluster(program_of("three_phase_commit_termination", participants=3), hand)
+    cluster = SystemCluster(program_of("three_phase_commit_termination", participants=3), rule)
     async with cluster:
         await cluster.actors["coordinator"].begin(RUN, "coordinator", "begin", {}, {})
         await cluster.settle()
@@ -143,12 +145,12 @@ async def test_a_member_that_nobody_has_asked_yet_is_begun_by_another_member() -
 async def test_nobody_begins_a_run_in_anothers_name_nor_changes_who_plays_in_it(change: object, words: str) -> None:
     held_back: list[bytes] = []
 
-    def hand(sender: str, receiver: str, frame: bytes) -> FrameOutcome:
+    def rule(sender: str, receiver: str, frame: bytes) -> PacketOutcome:
         if receiver == "memory:participant-2":
             held_back.append(frame)
-        return FrameOutcome(() if receiver == "memory:participant-2" else (0,))
+        return PacketOutcome(() if receiver == "memory:participant-2" else (0,))
 
-    cluster = SystemCluster(program_of("three_phase_commit_termination", participants=3), hand)
+    cluster = SystemCluster(program_of("three_phase_commit_termination", participants=3), rule)
     async with cluster:
         await cluster.actors["coordinator"].begin(RUN, "coordinator", "begin", {}, {})
         await cluster.settle()
@@ -186,11 +188,11 @@ def _found(words: str, reply: Reply) -> bool:
 async def test_a_run_without_a_membership_takes_none() -> None:
     frames: list[bytes] = []
 
-    def hand(sender: str, receiver: str, frame: bytes) -> FrameOutcome:
+    def rule(sender: str, receiver: str, frame: bytes) -> PacketOutcome:
         frames.append(frame)
-        return FrameOutcome(())
+        return PacketOutcome(())
 
-    async with SystemCluster(program_of("two_phase_commit", participants=2), hand) as cluster:
+    async with SystemCluster(program_of("two_phase_commit", participants=2), rule) as cluster:
         await cluster.actors["coordinator"].begin(RUN, "coordinator", "begin", {}, {})
         await cluster.settle()
         identity = cluster.actors["coordinator"].identity
@@ -205,11 +207,11 @@ async def test_a_run_without_a_membership_takes_none() -> None:
 async def test_a_membership_goes_along_until_the_neighbour_has_spoken() -> None:
     said: list[tuple[str, bool]] = []
 
-    def hand(sender: str, receiver: str, frame: bytes) -> FrameOutcome:
+    def rule(sender: str, receiver: str, frame: bytes) -> PacketOutcome:
         said.append((f"{sender} {receiver}".replace("memory:", ""), b'"membership"' in frame))
-        return FrameOutcome()
+        return PacketOutcome()
 
-    async with SystemCluster(program_of("three_phase_commit_termination", participants=2), hand) as cluster:
+    async with SystemCluster(program_of("three_phase_commit_termination", participants=2), rule) as cluster:
         await cluster.actors["coordinator"].begin(RUN, "coordinator", "begin", {}, {})
         await cluster.settle()
         for n in range(2):
@@ -259,7 +261,7 @@ async def test_only_roles_that_the_specification_names_begin_runs() -> None:
         with pytest.raises(ActorError, match=r"begins no runs of three_phase_.*; these do: coordinator"):
             await cluster.actors["participant-0"].begin("participant-0:1", "participant[0]", "lost", {}, MEMBERS)
         frames: list[bytes] = []
-        cluster.network.hand = lambda *words: frames.append(words[2]) or FrameOutcome(())  # type: ignore[func-returns-value]
+        cluster.network.rule = lambda *words: frames.append(words[2]) or PacketOutcome(())  # type: ignore[func-returns-value]
         await cluster.actors["coordinator"].begin(RUN, "coordinator", "begin", {}, {})
         await cluster.settle()
         liar = cluster.actors["participant-0"].identity
@@ -279,10 +281,10 @@ async def test_only_roles_that_the_specification_names_relay_runs_of_others() ->
     program = replace(program_of("three_phase_commit_termination", participants=3), relayed_by=())
     lost = {"memory:participant-2"}
 
-    def hand(sender: str, receiver: str, frame: bytes) -> FrameOutcome:
-        return FrameOutcome(() if sender == "memory:coordinator" and receiver in lost else (0,))
+    def rule(sender: str, receiver: str, frame: bytes) -> PacketOutcome:
+        return PacketOutcome(() if sender == "memory:coordinator" and receiver in lost else (0,))
 
-    async with SystemCluster(program, hand) as cluster:
+    async with SystemCluster(program, rule) as cluster:
         await cluster.actors["coordinator"].begin(RUN, "coordinator", "begin", {}, {})
         await cluster.settle()
         await cluster.kill("coordinator")
@@ -350,7 +352,7 @@ async def test_a_standing_system_is_not_begun_and_takes_no_other_run() -> None:
         with pytest.raises(ActorError, match="there is none of this name"):
             await node.tell("ring:1", "node[1]", "start")  # another's
         frames: list[bytes] = []
-        cluster.network.hand = lambda *words: frames.append(words[2]) or FrameOutcome(())  # type: ignore[func-returns-value]
+        cluster.network.rule = lambda *words: frames.append(words[2]) or PacketOutcome(())  # type: ignore[func-returns-value]
         await node.tell("ring:1", "node[0]", "start")
         await cluster.settle()
         said = open_frame(frames[0], node.identity.trust, "node-1")

@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from leasehold.faults.simulation.clock import SimulatedClock
+from leasehold.faults.simulation.lease import Cluster
+from leasehold.faults.simulation.network import SimulatedNetwork, SimulatedTransport
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorError, ActorOptions, Environment
 from leasehold.impl.actor.messages import (
@@ -21,7 +24,6 @@ from leasehold.impl.actor.messages import (
     check_origin,
 )
 from leasehold.impl.actor.table import MachineTable
-from leasehold.impl.clock import HandClock
 from leasehold.impl.core.core import Program
 from leasehold.impl.core.work import SendWork
 from leasehold.impl.identity.envelope import Envelope, open_frame, seal
@@ -36,12 +38,10 @@ from leasehold.impl.identity.signed import (
     UnknownSender,
 )
 from leasehold.impl.identity.trust import Identity, Trust, add
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.impl.notices import Consumed, Kind, Notice
 from leasehold.impl.store.memory import MemoryStore
 from leasehold.impl.store.store import RecordKey
-from leasehold.impl.transport.memory import MemoryTransport, Network
 from leasehold.impl.transport.transport import Delivery
 from tests.impl.actor.alone import program_of
 from tests.systems import TESTS
@@ -198,10 +198,10 @@ async def test_a_message_of_an_incarnation_that_is_over_is_refused_for_ever() ->
     async with Cluster() as c:
         carry = c.network.carry
 
-        async def keep(source: str, target: str, frame: bytes) -> Any:
+        async def keep(source: str, target: str, frame: bytes, *more: Any) -> Any:
             if (source, target) == (f"memory:{TENANT}", f"memory:{BROKER}"):
                 frames.append(frame)
-            return await carry(source, target, frame)
+            return await carry(source, target, frame, *more)
 
         c.network.carry = keep  # type: ignore[method-assign]
         await c.lease(1, until=60, term=60)
@@ -343,11 +343,11 @@ async def test_a_message_for_a_machine_that_the_actor_does_not_play_is_refused()
 async def test_to_a_neighbour_that_nobody_has_heard_of_nothing_is_sent(twins: Program) -> None:
     """A machine that a message has begun knows who has sent it, and no other; when one is heard, it is told."""
 
-    identity, network = Identity("ann", KEYS["ann"], trust()), Network(None)
+    identity, network = Identity("ann", KEYS["ann"], trust()), SimulatedNetwork()
     program = with_changes(twins, begun_by=("answerer",))
     actor = Actor(
-        identity, program, ("asker",), MemoryStore(), MemoryTransport(network, "ann"), HandClock(), Environment(),
-        ActorOptions(seed=0),
+        identity, program, ("asker",), MemoryStore(), SimulatedTransport(network, "ann"), SimulatedClock(),
+        Environment(), ActorOptions(seed=0),
     )  # fmt: skip
     await actor.start()
     told = Envelope(

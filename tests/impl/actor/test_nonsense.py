@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.calls import HandlerCalls
 from leasehold.impl.actor.environment import ActorError, ActorOptions, RetryPolicy
 from leasehold.impl.actor.table import BELOW, MachineInstance
@@ -16,7 +17,6 @@ from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.work import CallWork
 from leasehold.impl.handlers.handler import FACTS, Done, HandlerAction, checked
 from leasehold.impl.handlers.simulated import SimulatedHandler
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.policy.policy import Decision
 from leasehold.impl.store.store import RecordKey
 from tests.impl.actor.test_actor import up

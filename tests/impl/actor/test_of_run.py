@@ -22,11 +22,11 @@ from leasehold.checker.recovery.cases.campaign import campaign
 from leasehold.checker.recovery.conformance import StepConformance
 from leasehold.checker.recovery.monitor import DurabilityMonitor, MonitoredProperties, PropertyMonitor
 from leasehold.checker.recovery.progress import owed
+from leasehold.faults.simulation.cluster import SystemCluster
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, Environment
 from leasehold.impl.actor.table import BELOW
-from leasehold.impl.cluster import SystemCluster
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.handlers.handler import Done, HandlerAction
@@ -149,7 +149,7 @@ def stayed(crash: int = -1, seed: int = 0) -> tuple[Lodge, list[str]]:
         sim.start_all()
         for lease, who in VISITS.items():
             home = sim.actors["home"]
-            sim.loop.call(partial(home.begin, lease, "visitor", "visit", {"who": who}, sim.player))
+            sim.loop.call(partial(home.begin, lease, "visitor", "visit", {"who": who}, sim.players))
         for _ in range(60):
             sim.go_on()
             if sim.is_over() and not sim.stopped:

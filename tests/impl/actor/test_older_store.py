@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
+from leasehold.faults.simulation.lease import Cluster
+from leasehold.faults.simulation.network import PacketOutcome
 from leasehold.impl.actor.environment import ActorOptions, Backoff
 from leasehold.impl.identity.keys import PrivateKey, PublicKey
 from leasehold.impl.identity.trust import Identity, Trust, add, remove, revoke, rotate
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import BROKER, TENANT
 from leasehold.impl.store.memory import Disk
-from leasehold.impl.transport.memory import FrameOutcome
 
 QUICK = ActorOptions(reopen_pause=0.01, backoff=Backoff(first=0.01, longest=0.05))
 
@@ -97,10 +97,10 @@ async def test_a_store_of_an_earlier_version_gets_a_name_before_anybody_hears_it
     """It says its request again in recovery, and crashes before anything comes back that it would commit."""
     mute = False
 
-    def hand(sender: str, receiver: str, frame: bytes) -> FrameOutcome:
-        return FrameOutcome(()) if mute and sender == f"memory:{BROKER}" else FrameOutcome()
+    def rule(sender: str, receiver: str, frame: bytes) -> PacketOutcome:
+        return PacketOutcome(()) if mute and sender == f"memory:{BROKER}" else PacketOutcome()
 
-    async with Cluster(units=4, options=QUICK, hand=hand) as c:
+    async with Cluster(units=4, options=QUICK, rule=rule) as c:
         mute = True
         await c.lease(1, until=100)
         assert c.state(f"{TENANT}:1") == ("ticketing", "ticketed", None)

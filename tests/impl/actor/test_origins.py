@@ -33,7 +33,7 @@ def sim() -> Iterator[Simulation]:
     found = Simulation(PROGRAM)
     found.start_all()
     home = found.actors["home"]
-    found.loop.call(partial(home.begin, VISIT, "visitor", "visit", {"who": [0, 1]}, found.player))
+    found.loop.call(partial(home.begin, VISIT, "visitor", "visit", {"who": [0, 1]}, found.players))
     found.loop.quiesce()
     assert found.where(VISIT) == "coming/opening"
     yield found

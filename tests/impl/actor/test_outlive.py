@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.faults.simulation.clock import SimulatedClock
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.clock import HandClock
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey
 from tests.impl.actor.alone import GatedHandler, alone, program_of
@@ -22,7 +22,7 @@ async def test_it_runs_on_and_its_end_is_heard(tmp_path: Path, crash: bool) -> N
     program, disk = program_of(tmp_path, KEEPER), Disk()
 
     def made(backup: GatedHandler) -> Actor:
-        return alone(program, "owner", MemoryStore(disk), {"backup": backup}, HandClock())
+        return alone(program, "owner", MemoryStore(disk), {"backup": backup}, SimulatedClock())
 
     backup = GatedHandler()
     actor = made(backup)
@@ -53,7 +53,7 @@ async def test_an_operator_recovers_one_that_hangs_and_its_end_is_heard_once(tmp
     """In the state that asks for it, and in one that only remembers it."""
     program, backup = program_of(tmp_path, KEEPER), GatedHandler()
 
-    actor = alone(program, "owner", MemoryStore(Disk()), {"backup": backup}, HandClock())
+    actor = alone(program, "owner", MemoryStore(Disk()), {"backup": backup}, SimulatedClock())
     await actor.start()
     await actor.begin("own:1", "owner", "leave", {}, {})
     for event, state in (("back", "saving"), ("leave", "away__backup")):

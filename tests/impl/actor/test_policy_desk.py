@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.clock import SimulatedClock, TrueTime
 from leasehold.impl.actor.environment import ActorContext, ActorError, ActorOptions, DecisionLimits, Environment
 from leasehold.impl.actor.policy_desk import LONGEST, MOST_ABANDONED, Answer, Job, PolicyDesk, Told
 from leasehold.impl.actor.table import MachineTable
-from leasehold.impl.clock import HandClock
 from leasehold.impl.identity.trust import Identity, Trust
 from leasehold.impl.policy.policy import Decision
 from tests.impl.actor.alone import KEY
@@ -60,7 +60,7 @@ class Desk:
         self.environment = Environment({"broker": self.policy})
         identity, options = Identity("own", KEY, Trust()), ActorOptions(deciding=LIMITS)
         table = MachineTable(LEASE, ALL)
-        self.context = ActorContext(identity, LEASE, table, HandClock(7), self.environment, options)
+        self.context = ActorContext(identity, LEASE, table, SimulatedClock(TrueTime(7)), self.environment, options)
         self.all: list[tuple[Hashable, Job]] = []
         self.taken: list[tuple[list[Decision], bool]] = []
         self.durable: asyncio.Future[Any] = self.loop.create_future()

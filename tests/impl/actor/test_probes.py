@@ -15,11 +15,11 @@ import pytest
 
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.recovery.conformance import StepConformance
+from leasehold.faults.simulation.clock import SimulatedClock
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, Environment, Probe, ProbeSettings
 from leasehold.impl.actor.table import BELOW
-from leasehold.impl.clock import HandClock
 from leasehold.impl.core.core import Program
 from leasehold.impl.handlers.handler import Done, HandlerAction, NullHandler
 from leasehold.impl.store.memory import Disk, MemoryStore
@@ -132,7 +132,7 @@ class Scene:
     async def start(self, begin: bool = True) -> Actor:
         options = ActorOptions(seed=0, reopen_pause=0.5)
         probes = (Probe("unit", "lost", self.settings),)
-        clock = HandClock()
+        clock = SimulatedClock()
         self.actor = alone(
             self.program, "keeper", self.store, self.handlers, clock, options=options, probes=probes
         )  # fmt: skip
@@ -440,7 +440,7 @@ async def test_a_machine_that_is_no_unit_is_asked_for_by_its_run(tmp_path: Path)
     world = Machines()
     probes = (Probe("owner", "gone", ProbeSettings(patience=1)),)
     program, store = program_of(tmp_path, service), MemoryStore(Disk())
-    actor = alone(program, "owner", store, {"make": world}, HandClock(), probes=probes)
+    actor = alone(program, "owner", store, {"make": world}, SimulatedClock(), probes=probes)
     await actor.start()
     await actor.begin("own:7", "owner", "want", {}, {})
     await asyncio.sleep(0.1)

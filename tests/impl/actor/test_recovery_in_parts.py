@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import leasehold.impl.actor.actor as actor_module
+from leasehold.faults.simulation.clock import SimulatedClock
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.clock import HandClock
 from leasehold.impl.core.core import Program
 from leasehold.impl.store.memory import Disk, MemoryStore
 from tests.impl.actor.alone import GatedHandler, alone, program_of
@@ -26,7 +26,9 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
 
 
 def made(program: Program, disk: Disk, backup: GatedHandler) -> Actor:
-    return alone(program, "owner", MemoryStore(disk), {"backup": backup}, HandClock())
+    clock = SimulatedClock()
+    clock.time.held = True  # nothing but recovery gives the actor work
+    return alone(program, "owner", MemoryStore(disk), {"backup": backup}, clock)
 
 
 async def left(program: Program, machines: int) -> Disk:

@@ -144,7 +144,7 @@ async def test_units_that_did_not_end_well_are_asked_for_again_and_again(system:
             assert {round(b - a, 6) for a, b in pairwise(world.times_of(number))} == {5.0}
         assert {unit for _, unit in world.left} == {"unit[1]", "unit[2]"}
         world.says["unit[1]"] = "process 11"
-        await actor.clock.advance()
+        await actor.clock.time.elapse()
         await asyncio.sleep(6)
         assert found(actor) == {"unit[1]": "process 11", "unit[2]": "process 2"}
         assert {key: remain.since for key, remain in actor.remains.found.items()} == since

@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.cluster import SystemCluster
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.actor import COMMITS, Actor
 from leasehold.impl.actor.chronicle import HEAD
 from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff, Environment, Probe
-from leasehold.impl.cluster import SystemCluster
 from leasehold.impl.compiler.program import compile_system
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import SITE
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Batch, Transient

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.faults.simulation.clock import SimulatedClock
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.stepper import MOST_ANSWERS
-from leasehold.impl.clock import HandClock
 from leasehold.impl.policy.policy import Decision, Lease, Question
 from leasehold.impl.store.memory import MemoryStore
 from leasehold.impl.store.store import RecordKey
@@ -74,7 +74,7 @@ async def test_a_machine_takes_so_many_answers_for_one_request_and_its_policy_he
     program, key = program_of(tmp_path, ROUNDS), RecordKey("own:1", "keeper")
 
     policy = Listener()
-    actor = alone(program, "keeper", MemoryStore(), {}, HandClock(), policies={"keeper": policy})
+    actor = alone(program, "keeper", MemoryStore(), {}, SimulatedClock(), policies={"keeper": policy})
     await actor.start()
     if most >= MOST_ANSWERS:
         with pytest.raises(ActorError, match="without an end: 100 for one request"):

@@ -11,18 +11,18 @@ import pytest
 from leasehold.checker.explore import explore
 from leasehold.checker.recovery.cases.campaign import campaign
 from leasehold.faults import Budget
+from leasehold.faults.simulation.clock import SimulatedClock
+from leasehold.faults.simulation.cluster import SystemCluster
+from leasehold.faults.simulation.network import PacketOutcome
 from leasehold.impl.actor import session
 from leasehold.impl.actor.environment import ActorOptions, Backoff, Environment
 from leasehold.impl.actor.session import SESSIONS, ChannelFull, queued
 from leasehold.impl.actor.table import MachineInstance
-from leasehold.impl.clock import HandClock
-from leasehold.impl.cluster import SystemCluster
 from leasehold.impl.compiler.program import NotRunnable, compile_system
 from leasehold.impl.core.work import SendWork, local
 from leasehold.impl.handlers.handler import NullHandler
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey
-from leasehold.impl.transport.memory import FrameOutcome
 from leasehold.spec import load
 from tests.impl.actor.alone import GatedHandler, alone, program_of
 from tests.systems import files_of, written
@@ -43,11 +43,12 @@ async def test_every_line_comes_once_and_in_order(seed: int) -> None:
     """Actors are killed and the network loses, repeats and delays; the writer goes on writing, and waits for room."""
     rng = random.Random(seed)
 
-    def hand(source: str, target: str, frame: bytes) -> FrameOutcome:
-        return FrameOutcome(rng.choice(((), (0,), (rng.randrange(9), rng.randrange(9)))), rng.random() < 0.7)
+    def rule(source: str, target: str, frame: bytes) -> PacketOutcome:
+        delays = rng.choice(((), (0.0,), (rng.randrange(9) / 1000, rng.randrange(9) / 1000)))
+        return PacketOutcome(delays, rng.random() < 0.7)
 
     async with SystemCluster(compile_system(load(PIPE, {"most": LINES}))) as cluster:
-        cluster.network.hand = hand
+        cluster.network.rule = rule
         full = 0
         while held(cluster, "writer", "written") != LINES:
             try:
@@ -60,7 +61,7 @@ async def test_every_line_comes_once_and_in_order(seed: int) -> None:
                 await cluster.kill(name)
                 await cluster.start(name)
             assert not held(cluster, "reader", "disorder")
-        cluster.network.hand = None
+        cluster.network.rule = None
         await cluster.settle()
         for _ in range(200):
             if SESSIONS not in cluster.held("pipe:1", "writer").metadata:  # type: ignore[union-attr]
@@ -201,7 +202,7 @@ async def test_a_run_is_not_forgotten_before_its_last_message_is_taken(tmp_path:
         for event in ("write", "finish"):
             await writer.tell("writer:1", "writer", event)
         for _ in range(20):
-            await c.clock.advance()
+            await c.time.elapse()
         held = c.held("writer:1", "writer")
         assert held is not None
         assert (held.state, len(queued(held, 0))) == ("done", 2)
@@ -276,10 +277,10 @@ async def test_a_machine_that_stands_from_the_first_start_on_begins_its_work_onc
     program, disk, handler = program_of(tmp_path, FETCHING), Disk(), GatedHandler()
 
     for starts in (1, 2):
-        clock = HandClock()
+        clock = SimulatedClock()
         actor = alone(program, "writer", MemoryStore(disk), {"fetch": handler}, clock)
         await actor.start()
-        await clock.advance(4)
+        await clock.time.elapse(4)
         await asyncio.sleep(1)
         assert actor.table.instances[RecordKey("fetching:1", "writer")].state == "fetching"
         assert handler.runs == starts
@@ -289,11 +290,11 @@ async def test_a_machine_that_stands_from_the_first_start_on_begins_its_work_onc
 async def test_what_was_owed_in_a_session_goes_once_and_in_order_when_somebody_is_there_to_read() -> None:
     frames: list[bytes] = []
 
-    def hand(source: str, target: str, frame: bytes) -> FrameOutcome:
+    def rule(source: str, target: str, frame: bytes) -> PacketOutcome:
         frames.append(frame)
-        return FrameOutcome((0,), True)
+        return PacketOutcome((0,), True)
 
-    cluster = SystemCluster(compile_system(load(PIPE, {"most": LINES})), hand)
+    cluster = SystemCluster(compile_system(load(PIPE, {"most": LINES})), rule)
     player = cluster.players.pop("reader")
     async with cluster:
         for _ in range(2):

@@ -12,15 +12,15 @@ import pytest
 from click.testing import CliRunner
 
 from leasehold.cli.export import compile_
+from leasehold.faults.simulation.clock import SimulatedClock
+from leasehold.faults.simulation.cluster import SystemCluster
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.faults.simulation.silent import NoCredentials, SilentHandler
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff, Environment
-from leasehold.impl.clock import HandClock
-from leasehold.impl.cluster import SystemCluster
 from leasehold.impl.compiler.contract_source import not_enforced
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.policy.policy import Decision
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey
@@ -41,7 +41,7 @@ def stock(tmp_path: Path) -> Program:
 
 
 def broker(program: Program, disk: Disk, policy: Any) -> Actor:
-    actor = alone(program, "broker", MemoryStore(disk), {}, HandClock(), "cap", options=ActorOptions(seed=0))
+    actor = alone(program, "broker", MemoryStore(disk), {}, SimulatedClock(), "cap", options=ActorOptions(seed=0))
     if policy is not None:
         actor.environment.policies["broker"] = policy
     return actor
@@ -87,7 +87,7 @@ async def test_what_is_promised_twice_is_refused_in_every_machine_and_run(
 async def test_a_machine_that_nothing_has_begun_counts_as_in_its_first_state(tmp_path: Path) -> None:
     program = program_of(tmp_path, VOTE)
 
-    actor = alone(program, "voter", MemoryStore(Disk()), {}, HandClock(), options=ActorOptions(seed=0))
+    actor = alone(program, "voter", MemoryStore(Disk()), {}, SimulatedClock(), options=ActorOptions(seed=0))
     await actor.start()
     for voter in range(2):
         await actor.begin("own:1", f"voter[{voter}]", "agree", {}, {})
@@ -106,7 +106,7 @@ async def test_each_machine_that_nothing_has_begun_counts_as_in_its_own_first_st
     files["roles/voter.yaml"] = voter.replace("closed: {on", "closed: {initial: 'self == voter[2]', on")
     program = program_of(tmp_path, files)
 
-    actor = alone(program, "voter", MemoryStore(Disk()), {}, HandClock(), options=ActorOptions(seed=0))
+    actor = alone(program, "voter", MemoryStore(Disk()), {}, SimulatedClock(), options=ActorOptions(seed=0))
     await actor.start()
     await actor.begin("own:1", "voter[0]", "agree", {}, {})
     with pytest.raises(ActorError, match="it breaks the contract `decide`: All have agreed"):

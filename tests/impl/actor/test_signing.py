@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.lease import Cluster
+from leasehold.faults.simulation.network import PacketOutcome
 from leasehold.impl.identity.envelope import open_frame
 from leasehold.impl.identity.keys import unbase64
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.ticket import read_ticket
-from leasehold.impl.transport.memory import FrameOutcome
 from tests.impl.virtual import virtual
 
 COUNT = 40
@@ -26,9 +26,9 @@ class Heard:
     def __init__(self) -> None:
         self.frames: dict[tuple[str, str], list[bytes]] = defaultdict(list)
 
-    def __call__(self, sender: str, receiver: str, frame: bytes) -> FrameOutcome:
+    def __call__(self, sender: str, receiver: str, frame: bytes) -> PacketOutcome:
         self.frames[sender.removeprefix("memory:"), receiver.removeprefix("memory:")].append(frame)
-        return FrameOutcome()
+        return PacketOutcome()
 
 
 def ed25519(signature: str) -> bytes:
@@ -44,7 +44,7 @@ def test_what_goes_to_one_actor_in_a_turn_shares_a_signature() -> None:
 
 async def _many_at_once() -> None:
     heard = Heard()
-    async with Cluster(units=COUNT, hand=heard) as c:
+    async with Cluster(units=COUNT, rule=heard) as c:
         leases = await asyncio.gather(*(c.lease(1, until=100) for _ in range(COUNT)))
         await c.settle()
         assert {c.state(lease) for lease in leases} == {("active", "ticketed", "active")}

@@ -15,16 +15,16 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.clock import SimulatedClock
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, RetryPolicy
-from leasehold.impl.clock import HandClock
 from leasehold.impl.core.core import Program
 from leasehold.impl.core.values import OPAQUE_BYTES
 from leasehold.impl.core.work import CallWork
 from leasehold.impl.handlers.command import CommandHandler
 from leasehold.impl.handlers.handler import Done, HandlerAction, HandlerError, answer_of
 from leasehold.impl.handlers.simulated import SimulatedHandler
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import SITE
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey
@@ -65,7 +65,7 @@ class Looks:
 
 def made(program: Program, disk: Disk, handler: Any) -> Actor:
     options = ActorOptions(seed=0, retry=RetryPolicy(tries=2, pause=0.1))
-    return alone(program, "owner", MemoryStore(disk), {"look": handler}, HandClock(), options=options)
+    return alone(program, "owner", MemoryStore(disk), {"look": handler}, SimulatedClock(), options=options)
 
 
 def answered(program: Program, handler: Any) -> tuple[str, dict[str, Any]]:
@@ -242,7 +242,7 @@ async def test_units_too_are_set_up_under_one_identifier_by_every_incarnation() 
 LIFE = """
 import asyncio, sys
 from pathlib import Path
-from leasehold.impl.clock import HandClock
+from leasehold.faults.simulation.clock import SimulatedClock
 from leasehold.impl.handlers.command import CommandHandler
 from leasehold.impl.store.sqlite import SqliteStore
 from leasehold.impl.compiler.program import compile_system
@@ -252,7 +252,7 @@ async def main(folder):
     script = f'echo $LEASEHOLD_TASK $LEASEHOLD_INCARNATION $LEASEHOLD_NUMBER >>{folder}/said; sleep 600'
     handler = CommandHandler(look=["sh", "-c", script], directory=folder / "locks")
     program, store = compile_system(load(folder / "shop")), SqliteStore(folder / "own.db")
-    actor = alone(program, "owner", store, {"look": handler}, HandClock())
+    actor = alone(program, "owner", store, {"look": handler}, SimulatedClock())
     await actor.start()
     if sys.argv[2] == "order":
         await (actor.tell if actor.table.instances else actor.begin)(
@@ -302,7 +302,7 @@ async def test_of_two_answers_that_have_come_true_the_first_is_taken_and_the_oth
     """The state that follows may wait for the same event under another condition."""
     (tmp_path / "lamps").mkdir()
     program = program_of(LAMPS)
-    actor = alone(program, "owner", MemoryStore(Disk()), {}, HandClock())
+    actor = alone(program, "owner", MemoryStore(Disk()), {}, SimulatedClock())
     await actor.start()
     await actor.begin(*RUN, "order", {}, {})
     await asyncio.sleep(1)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.faults.simulation.clock import SimulatedClock, TrueTime
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.environment import ActorError, ActorOptions
-from leasehold.impl.clock import HandClock
 from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.notices import Consumed, Kind, Notice
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Batch, RecordKey
@@ -40,7 +40,7 @@ class FailsOnce(MemoryStore):
 async def test_it_does_not_wait_for_the_next_tick(tmp_path: Path, failing: bool, ticks: int) -> None:
     program = program_of(tmp_path, LAMPLIGHTER)
 
-    handler, clock, store = GatedHandler(), HandClock(), FailsOnce()
+    handler, clock, store = GatedHandler(), SimulatedClock(), FailsOnce()
     actor = alone(program, "keeper", store, {"burn": handler}, clock)
     await actor.start()
     await actor.begin("own:1", "keeper", "begin", {}, {})
@@ -51,10 +51,10 @@ async def test_it_does_not_wait_for_the_next_tick(tmp_path: Path, failing: bool,
         store.failing = True
         with pytest.raises(ActorError, match="could not be committed"):
             await actor.tell("own:1", "keeper", "nothing")
-        await clock.advance(ticks)
+        await clock.time.elapse(ticks)
         assert not actor.running, "so that it hears of no tick"
     else:
-        await clock.advance(ticks)
+        await clock.time.elapse(ticks)
         await asyncio.sleep(0.05)
         handler.gate.set()
     assert actor.table.instances[held].state == "away"
@@ -74,10 +74,10 @@ async def test_a_handler_that_does_not_end_in_time_is_given_up_and_its_lease_goe
         lease = "tenant:1"
         await c.tenant.command("service_manager", "demand", lease, 2, 60, 30)
         await asyncio.sleep(1)
-        await c.clock.advance(2)
+        await c.time.elapse(2)
         await asyncio.sleep(1)
         assert c.state(lease)[2] == "priming"
-        await c.clock.advance()
+        await c.time.elapse()
         await asyncio.sleep(1)
         unit = c.site.table.instances[RecordKey("-", "unit[0]")]
         assert unit.state != "priming"
@@ -111,20 +111,20 @@ async def test_a_lease_is_forgotten_when_all_its_machines_here_have_been_over_fo
     """One that were forgotten before the others could be begun anew, by a message that comes late once more."""
     program, disk = program_of(tmp_path, PAIR), Disk()
 
-    clock = HandClock()
+    clock = SimulatedClock()
     actor = alone(program, "early", MemoryStore(disk), {}, clock, "late", options=KEEP)
     await actor.start()
     for key in (EARLY, LATE):
         await actor.begin(*key, "go", {}, {})
     await actor.tell(*EARLY, "stop")
-    await clock.advance(20)
+    await clock.time.elapse(20)
     assert set(actor.table.instances) == set(disk.records) == {EARLY, LATE}
     with pytest.raises(ActorError, match="there is, or was, a lease own:1"):
         await actor.begin(*EARLY, "go", {}, {})
     await actor.tell(*LATE, "stop")
-    await clock.advance(KEEP.retire_after - 1)
+    await clock.time.elapse(KEEP.retire_after - 1)
     assert set(actor.table.instances) == {EARLY, LATE}
-    await clock.advance()
+    await clock.time.elapse()
     assert (actor.table.instances, disk.records, "own:1" in actor.table.pruned) == ({}, {}, True)
     with pytest.raises(ActorError, match="there is, or was, a lease own:1"):
         await actor.begin(*LATE, "go", {}, {})
@@ -143,22 +143,22 @@ async def test_how_long_it_has_been_over_is_counted_from_its_end(tmp_path: Path,
     """Whatever it hears after its end, and though the actor begins anew."""
     program, disk = program_of(tmp_path, PAIR), Disk()
 
-    clock = HandClock(100)
+    clock = SimulatedClock(TrueTime(100))
     actor = alone(program, "early", MemoryStore(disk), {}, clock, "late", options=KEEP)
     await actor.start()
     await actor.begin(*EARLY, "go", {}, {})
-    await clock.advance(3)
+    await clock.time.elapse(3)
     await actor.tell(*EARLY, "stop")
-    await clock.advance(2)
+    await clock.time.elapse(2)
     await actor.tell(*EARLY, "stop")
     if restarted:
         await actor.stop()
         actor = alone(program, "early", MemoryStore(disk), {}, clock, "late", options=KEEP)
         await actor.start()
         await asyncio.sleep(0)  # from now on it hears of ticks
-    await clock.advance(2)
+    await clock.time.elapse(2)
     assert EARLY in actor.table.instances
-    await clock.advance()
+    await clock.time.elapse()
     assert (actor.table.instances, disk.records) == ({}, {})
     assert not actor.table._ended
     await actor.stop()
@@ -168,7 +168,7 @@ async def test_whether_a_record_is_over_its_state_says(tmp_path: Path) -> None:
     """A migration may have given it a state that is an end, or is none any more."""
     program, disk = program_of(tmp_path, PAIR), Disk()
 
-    clock = HandClock()
+    clock = SimulatedClock()
     actor = alone(program, "early", MemoryStore(disk), {}, clock, "late", options=KEEP)
     await actor.start()
     for key in (EARLY, RecordKey("own:2", "early")):
@@ -180,13 +180,13 @@ async def test_whether_a_record_is_over_its_state_says(tmp_path: Path) -> None:
     rows = {held.key: actor.rows.write(held) for held in (over, alive)}
     await actor.stop()
     disk.records, disk.order = rows, None
-    await clock.advance(50)
+    await clock.time.elapse(50)
     actor = alone(program, "early", MemoryStore(disk), {}, clock, "late", options=KEEP)
     await actor.start()
     await asyncio.sleep(0)  # from now on it hears of ticks
-    await clock.advance(KEEP.retire_after - 1)
+    await clock.time.elapse(KEEP.retire_after - 1)
     assert len(actor.table.instances) == 2
-    await clock.advance(20)
+    await clock.time.elapse(20)
     assert set(actor.table.instances) == set(disk.records) == {alive.key}
     await actor.stop()
 
@@ -196,14 +196,14 @@ async def test_a_subsidiary_machine_at_its_end_is_never_forgotten(tmp_path: Path
     program, disk = program_of(tmp_path, LAMPLIGHTER), Disk()
     lamp, handler = RecordKey("-", "lamp[0]"), GatedHandler()
 
-    clock = HandClock()
+    clock = SimulatedClock()
     actor = alone(program, "keeper", MemoryStore(disk), {"burn": handler}, clock, options=KEEP)
     await actor.start()
     handler.gate.set()
     await actor.begin("own:1", "keeper", "begin", {}, {})
     for _ in range(2):
         await asyncio.sleep(1)
-        await clock.advance(20)
+        await clock.time.elapse(20)
         assert actor.running
         assert set(actor.table.instances) == set(disk.records) == {lamp}
         assert actor.table.below["lamp"][0][0] == "dark"
@@ -217,7 +217,7 @@ async def test_a_subscriber_may_keep_a_lease_from_being_forgotten(tmp_path: Path
     """It is asked at each tick, and told since when the lease is over, with whom, and what was in it."""
     program, disk = program_of(tmp_path, PAIR), Disk()
 
-    clock, told = HandClock(), list[Notice]()
+    clock, told = SimulatedClock(), list[Notice]()
 
     def keep(notice: Notice) -> None:
         if notice.kind is Kind.FORGET:
@@ -230,9 +230,9 @@ async def test_a_subscriber_may_keep_a_lease_from_being_forgotten(tmp_path: Path
     actor.notices.subscribe(keep)
     await actor.begin(*EARLY, "go", {}, {})
     await actor.tell(*EARLY, "stop")
-    await clock.advance(KEEP.retire_after + 2)
+    await clock.time.elapse(KEEP.retire_after + 2)
     assert set(actor.table.instances) == set(disk.records) == {EARLY}
-    await clock.advance(5)
+    await clock.time.elapse(5)
     assert (actor.table.instances, disk.records) == ({}, {})
     assert [(n.now, n.lease, n.machine, n.name) for n in told] == [(at, *EARLY, "over") for at in (5, 6, 7, 8)]
     assert told[0].data == {"over": 0, "peers": [], "data": {}}
@@ -244,7 +244,7 @@ async def test_since_when_a_machine_is_in_its_state_is_kept_with_its_record(tmp_
     program, disk = program_of(tmp_path, LAMPLIGHTER), Disk()
     held = RecordKey("own:1", "keeper")
 
-    clock = HandClock(7)
+    clock = SimulatedClock(TrueTime(7))
     actor = alone(program, "keeper", MemoryStore(disk), {"burn": GatedHandler()}, clock)
 
     def since() -> object:
@@ -253,10 +253,10 @@ async def test_since_when_a_machine_is_in_its_state_is_kept_with_its_record(tmp_
     await actor.start()
     await asyncio.sleep(0)  # from now on it hears of ticks
     await actor.begin(*held, "nothing", {}, {})
-    await clock.advance()
+    await clock.time.elapse()
     await actor.tell(*held, "begin")
     assert (actor.table.instances[held].state, since()) == ("away", 8)
-    await clock.advance(2)
+    await clock.time.elapse(2)
     await actor.tell(*held, "nothing")
     assert since() == 8
     await actor.stop()
@@ -277,7 +277,7 @@ async def test_a_timer_that_is_put_off_within_its_state_comes_at_its_new_time(
     program = program_of(tmp_path, {name: text.replace("WAY", way) for name, text in WAITER.items()})
     key = RecordKey("own:1", "waiter")
 
-    clock = HandClock()
+    clock = SimulatedClock()
     actor = alone(program, "waiter", MemoryStore(), {}, clock)
     await actor.start()
     await asyncio.sleep(0)  # from now on it hears of ticks
@@ -285,7 +285,7 @@ async def test_a_timer_that_is_put_off_within_its_state_comes_at_its_new_time(
     await actor.tell(*key, "put", {"at": then})
     states = []
     for _ in range(10):
-        await clock.advance()
+        await clock.time.elapse()
         await asyncio.sleep(0.1)
         states.append(actor.table.instances[key].state)
     assert states == ["waiting"] * (then - 1) + ["over"] * (11 - then)

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.clock import SimulatedClock, TrueTime
 from leasehold.impl.actor.environment import ActorContext, ActorError, ActorOptions, Environment
 from leasehold.impl.actor.policy_desk import Answer
 from leasehold.impl.actor.ready import Decide, PolicyCommand, Request, StartCall, TellRefused
 from leasehold.impl.actor.table import MachineInstance, MachineTable
 from leasehold.impl.actor.upcalls import INVENTORY, Upcalls
-from leasehold.impl.clock import HandClock
 from leasehold.impl.core.work import CallWork
 from leasehold.impl.identity.trust import Identity, Trust
 from leasehold.impl.policy.policy import Decision, Lease, Question, Undecided, is_quick
@@ -102,7 +102,7 @@ class Scene:
         self, check: Callable[[Decision, int], None] = lambda decision, now: None, rooms: Any = None, **policies: Any
     ) -> None:
         self.table = MachineTable(LEASE, ALL)
-        self.clock, self.environment = HandClock(7), Environment(policies, units=rooms)
+        self.clock, self.environment = SimulatedClock(TrueTime(7)), Environment(policies, units=rooms)
         identity = Identity("own", KEY, Trust())
         self.context = ActorContext(identity, LEASE, self.table, self.clock, self.environment, ActorOptions())
         self.put: list[Request] = []

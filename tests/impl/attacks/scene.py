@@ -15,9 +15,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from leasehold.faults.simulation.clock import SimulatedClock
+from leasehold.faults.simulation.network import PacketOutcome, SimulatedNetwork, SimulatedTransport
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions
-from leasehold.impl.clock import HandClock
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.events.event import StepEvent, read
@@ -29,7 +30,7 @@ from leasehold.impl.lease.environment import lease_environment
 from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey
-from leasehold.impl.transport.memory import FrameOutcome, MemoryTransport, Network
+from leasehold.impl.transport.limits import LIMITS
 from tests.systems import load
 
 ALICE, BOB, BROKER, RIVAL, NORTH, SOUTH = "alice", "bob", "broker", "rival", "north", "south"
@@ -40,7 +41,7 @@ ROLES = {
 OTHER = {ALICE: BOB, BOB: ALICE, BROKER: RIVAL, RIVAL: BROKER, NORTH: SOUTH, SOUTH: NORTH}
 LEASE, HIS = "alice:1", "bob:1"
 UNITS = 4
-NOT_SENT = FrameOutcome(copies=())
+NOT_SENT = PacketOutcome(())
 
 
 @cache
@@ -99,13 +100,13 @@ class _Stage:
 
     def __init__(self, message: str) -> None:
         self.message, self.found = message, b""
-        self.network, self.clock = Network(self._hand), HandClock()
+        self.network, self.clock = SimulatedNetwork(0, LIMITS, self._rule, tells_losses=True), SimulatedClock()
         self.keys = {name: PrivateKey.generate() for name in (*ROLES, "stranger")}
         self.tickets: dict[str, list[str]] = {}
         self.actors: dict[str, Actor] = {}
         self.trust = Trust()
 
-    def _hand(self, source: str, target: str, frame: bytes) -> FrameOutcome:
+    def _rule(self, source: str, target: str, frame: bytes) -> PacketOutcome:
         envelope = envelope_of(frame)
         ticket = envelope.credential
         if ticket is not None and ticket not in self.tickets.setdefault(envelope.lease, []):
@@ -115,7 +116,7 @@ class _Stage:
         if envelope.message == self.message and envelope.lease == LEASE and self._worth(envelope):
             self.found = frame
             return NOT_SENT
-        return FrameOutcome()
+        return PacketOutcome()
 
     def _worth(self, envelope: Envelope) -> bool:
         """The first answer of a broker or site may say no more than that it has begun."""
@@ -130,7 +131,7 @@ class _Stage:
             identity = Identity(name, self.keys[name], self.trust)
             environment = lease_environment(program(), identity, (role,), player, inventory, lambda _: NullHandler())
             self.actors[name] = Actor(
-                identity, program(), (role,), MemoryStore(Disk()), MemoryTransport(self.network, name), self.clock,
+                identity, program(), (role,), MemoryStore(Disk()), SimulatedTransport(self.network, name), self.clock,
                 environment, ActorOptions(seed=0),
             )  # fmt: skip
             await self.actors[name].start()
@@ -147,7 +148,7 @@ class _Stage:
                 return
             if self.clock.now() == 12:
                 await self.actors[ALICE].tell(LEASE, "service_manager", "close")
-            await self.clock.advance()
+            await self.clock.time.elapse()
             await self._settle()
 
     async def _settle(self) -> None:

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
+from leasehold.faults.simulation.network import SimulatedTransport
 from leasehold.impl.actor.kept_values import ROUNDS
 from leasehold.impl.core.core import Program
 from leasehold.impl.identity import pages
 from leasehold.impl.identity.trust import Trust
 from leasehold.impl.store.store import RecordKey
-from leasehold.impl.transport.memory import MemoryTransport
 from leasehold.impl.transport.transport import Delivery, Reply
 from tests.impl.actor.alone import program_of
 from tests.impl.actor.estate import FILES, KEEPER, OWNER, RUN, estate, properties
@@ -154,7 +154,7 @@ async def test_a_wrong_answer_to_a_message_with_large_values_changes_nothing(
 
         async def forged(address: str, frame: bytes) -> Reply:
             if not forging:
-                return await MemoryTransport.send(alice.transport, address, frame)
+                return await SimulatedTransport.send(alice.transport, address, frame)
             e.sent.append(("memory:alice", address, frame))
             (pending,) = alice.outbox.of(RecordKey(RUN, OWNER))
             return answer.answer(dict(pending.pages), frame.startswith(pages.START))

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.handlers.handler import Done, HandlerAction
-from leasehold.impl.lease.cluster import Cluster
 
 
 class Guests:

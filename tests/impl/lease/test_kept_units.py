@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.environment import ActorOptions, RetryPolicy
 from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import SITE
 from leasehold.impl.store.store import RecordKey
 

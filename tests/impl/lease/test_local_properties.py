@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.environment import Environment
 from leasehold.impl.handlers.handler import Done, HandlerAction
 from leasehold.impl.handlers.simulated import SimulatedHandler
 from leasehold.impl.lease.authority import FirstFit
 from leasehold.impl.lease.broker import FirstComeFirstServed
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import ROLES
 from leasehold.impl.policy.policy import Decision, Question
 

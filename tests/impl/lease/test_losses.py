@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.handlers.handler import Done, HandlerAction
 from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import SITE
 from tests.impl.lease.test_reasons import at_holder
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.environment import ActorOptions, RetryPolicy
 from leasehold.impl.handlers.handler import HandlerAction
 from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.store.store import RecordKey
 
 ONCE = ActorOptions(seed=0, retry=RetryPolicy(tries=1, pause=0.0))

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.environment import ActorOptions
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.credentials import AUTHORITY
 from leasehold.impl.store.store import RecordKey
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.environment import Environment
 from leasehold.impl.core.values import LARGEST
 from leasehold.impl.lease.broker import FirstComeFirstServed
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.policy.policy import Decision, Question
 from tests.impl.lease.test_reasons import at_holder
 
@@ -64,7 +64,7 @@ async def test_a_lease_is_renewed_before_the_end_that_was_granted(longer: int) -
         lease = await cluster.lease(1, until=60, term=5)
         ends = set()
         for _ in range(24):
-            assert cluster.state(lease)[0] == "active", cluster.clock.now()
+            assert cluster.state(lease)[0] == "active", cluster.time.now
             ends.add(at_holder(cluster, lease)["lease_end"])
             await cluster.advance(1)
         assert len(ends) >= 4

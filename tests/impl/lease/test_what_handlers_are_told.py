@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.handlers.handler import Done, HandlerAction
 from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import SITE, TENANT
 from leasehold.impl.store.store import RecordKey
 from tests.impl.lease.test_reasons import at_holder

@@ -18,13 +18,12 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-import leasehold.impl.lease.cluster as clusters
+import leasehold.faults.simulation.lease as clusters
 from leasehold.cli.migrate import migrate
-from leasehold.impl.clock import HandClock
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.codec import RecordError
 from leasehold.impl.handlers.simulated import SimulatedHandler
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.impl.migrate.schema import SPECIFICATION, RecordSchema
 from leasehold.impl.store.sqlite import SqliteStore
@@ -68,14 +67,14 @@ class Stage:
 
         async def run() -> Any:
             cluster = Cluster(units, store=self.store, handler=self.handler)
-            cluster.clock = HandClock(self.now)
+            cluster.time.now = self.now
             self.identities = self.identities or cluster._identities
             cluster._identities = dict(self.identities)
             try:
                 async with cluster:
                     await cluster.settle()
                     found = await story(cluster)
-                    self.now = cluster.clock.now()
+                    self.now = cluster.time.now
                     return found
             finally:
                 for store in self.stores:  # also of an actor that could not start

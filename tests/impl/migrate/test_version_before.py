@@ -17,10 +17,9 @@ from click.testing import CliRunner
 
 from leasehold.checker.recovery.monitor import MonitoredProperties
 from leasehold.cli.main import cli
-from leasehold.impl.clock import HandClock
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, add
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import ROLES
 from leasehold.impl.store.url import store_from_url
 
@@ -52,7 +51,7 @@ def reopened(folder: Path, at: int = WRITTEN_AT, **settings: int) -> Cluster:
         keys[name] = PrivateKey.load(file)
         trust = add(trust, name, role, keys[name].public, f"memory:{name}")
     cluster._identities = {name: Identity(name, key, trust) for name, key in keys.items()}
-    cluster.clock = HandClock(at)
+    cluster.time.now = at
     return cluster
 
 
@@ -133,7 +132,7 @@ def broken(cluster: Cluster, lease: str, properties: MonitoredProperties) -> set
                 at, cells = properties.layout.at(held.core.role, held.number, None), held.core.cells(held.record)
                 state[at : at + len(cells)] = cells
     assert properties.layout.clock is not None
-    state[properties.layout.clock] = cluster.clock.now()
+    state[properties.layout.clock] = cluster.time.now
     return {name for name, holds in properties.states.items() if not holds(state, (), -1)}
 
 

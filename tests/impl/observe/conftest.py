@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.lease.cluster import Cluster
 
 Attach = Callable[[Actor], Any]
 

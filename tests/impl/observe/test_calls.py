@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from leasehold.faults.simulation.clock import SimulatedClock
 from leasehold.impl.actor.table import BELOW
-from leasehold.impl.clock import HandClock
 from leasehold.impl.files import table
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.observe import journal
@@ -66,7 +66,7 @@ def bench() -> contextlib.AbstractAsyncContextManager[Bench]:
     @contextlib.asynccontextmanager
     async def made() -> AsyncIterator[Bench]:
         handlers = dict.fromkeys(("saw", "sweep", "hone"), GatedHandler())
-        actor = alone(program, "worker", MemoryStore(Disk()), handlers, HandClock())
+        actor = alone(program, "worker", MemoryStore(Disk()), handlers, SimulatedClock())
         await actor.start()
         await actor.begin("own:1", "worker", "begin", {}, {})
         yield Bench(actor)
@@ -198,7 +198,7 @@ async def test_a_call_that_a_state_gives_up_is_counted_and_its_span_ends() -> No
     """As metrics and traces hear of it; the root of a lease's trace is told once."""
     program, exporter = program_of(BENCH), InMemorySpanExporter()
     handlers = dict.fromkeys(("saw", "sweep", "hone"), GatedHandler())
-    actor = alone(program, "worker", MemoryStore(Disk()), handlers, HandClock())
+    actor = alone(program, "worker", MemoryStore(Disk()), handlers, SimulatedClock())
     metrics, traces = Metrics(actor, Watchdog(actor)), Traces(actor, exporter)
     await actor.start()
     await actor.begin("own:1", "worker", "begin", {}, {})

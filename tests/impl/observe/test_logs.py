@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.environment import ActorOptions
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import SITE
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.observe import logs

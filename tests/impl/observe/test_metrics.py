@@ -13,9 +13,9 @@ from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
 from leasehold import __version__
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.environment import ActorOptions, Probe, RetryPolicy
 from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.impl.notices import Kind
 from leasehold.impl.observe import metrics as module
@@ -212,7 +212,7 @@ async def test_handlers_that_fail_or_are_given_up_show(watched: Any) -> None:
         samples = w.read(SITE)
         assert value(samples, "calls_under_way") >= 1
         assert value(samples, "handler_calls_total", verb="setup", result="given_up") == 0
-        await c.clock.advance(40)  # the term ends: what hangs gives way to the teardown
+        await c.time.elapse(40)  # the term ends: what hangs gives way to the teardown
         async with asyncio.timeout(10):
             while value(w.read(SITE), "handler_calls_total", verb="setup", result="given_up") == 0:
                 await asyncio.sleep(0.001)
@@ -236,7 +236,7 @@ async def test_labels_are_bounded_whatever_the_number_of_leases(watched: Any, at
 
     async def count(leases: range) -> set[Any]:
         for i in leases:
-            await w.cluster.lease(1, until=w.cluster.clock.now() + 8, term=8, name=f"tenant:{i}")
+            await w.cluster.lease(1, until=w.cluster.time.now + 8, term=8, name=f"tenant:{i}")
         await w.cluster.advance(10)
         series = {key for name in w.of for key in w.read(name)}
         assert not any("tenant:" in label for _, labels in series for _, label in labels)

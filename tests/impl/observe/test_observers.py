@@ -19,7 +19,7 @@ import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from leasehold import __version__
-from leasehold.impl.lease.cluster import Cluster
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.observe import logs
 from leasehold.impl.observe.logs import ABOUT, JsonLines, TextLines, act_as
 from leasehold.impl.observe.metrics import Metrics

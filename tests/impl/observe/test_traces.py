@@ -13,9 +13,9 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.environment import ActorOptions, Backoff, RetryPolicy
 from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.impl.observe.traces import Traces, message_id, trace_id
 
@@ -162,7 +162,7 @@ async def test_a_handler_that_fails_is_an_error_and_one_cut_off_is_given_up(watc
         async with asyncio.timeout(10):
             while not named(w.spans(), "handler.setup", SITE):
                 await asyncio.sleep(0.001)
-        await c.clock.advance(40)  # the term ends: what hangs gives way to the teardown
+        await c.time.elapse(40)  # the term ends: what hangs gives way to the teardown
         async with asyncio.timeout(10):
             while len(named(w.spans(), "handler.setup", SITE)) < 2:
                 await asyncio.sleep(0.001)
@@ -177,7 +177,7 @@ async def test_a_sampler_takes_whole_leases(watched: Any, monkeypatch: pytest.Mo
     monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "0.5")
     async with recorded(Watched(watched)) as (c, spans):
         for _ in range(12):
-            await c.lease(1, until=c.clock.now() + 4, term=4)
+            await c.lease(1, until=c.time.now + 4, term=4)
             await c.advance(5)
     taken = {of(span, "lease") for span in spans}
     assert taken == {f"tenant:{n}" for n in range(1, 13) if trace_id("lease", f"tenant:{n}") % 2**64 < 2**63}

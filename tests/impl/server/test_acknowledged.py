@@ -15,8 +15,8 @@ from aiohttp import ClientSession, UnixConnector
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.core.values import DEEPEST, OPAQUE_BYTES, OPAQUE_DEEPEST
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.demand import LeaseDemand
 from leasehold.impl.lease.service_manager import FixedDemand
 from leasehold.impl.server.client import ClientError

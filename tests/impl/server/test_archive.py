@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.environment import ActorOptions
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.server import subscribers
 from leasehold.impl.server.config import ConfigError
 from leasehold.impl.server.subscribers import Archive

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.clock import SimulatedClock
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.clock import HandClock
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.server.client import Client, ClientError
 from leasehold.impl.server.control import ControlSocket
 from leasehold.impl.server.subscribers import History
@@ -64,7 +64,7 @@ async def test_what_a_client_begins_is_named_after_the_actor(tmp_path: Path, lea
 async def test_the_scalpel_recovers_every_machine_of_a_lease(tmp_path: Path) -> None:
     program = program_of(tmp_path, PAIR)
     recovered: list[tuple[str, str]] = []
-    actor = alone(program, "early", MemoryStore(Disk()), {}, HandClock(), "late")
+    actor = alone(program, "early", MemoryStore(Disk()), {}, SimulatedClock(), "late")
     await actor.start()
     for machine in ("early", "late[0]", "late[1]"):
         await actor.begin("own:1", machine, "go", {}, {})

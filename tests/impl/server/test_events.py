@@ -13,13 +13,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from leasehold.cli.events import events as verb
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.events.chain import ChainVerifier
 from leasehold.impl.events.event import read
 from leasehold.impl.events.lines import EventLines, verify_lines
 from leasehold.impl.identity import trust_file
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.server import event_feed
 from leasehold.impl.server.client import Client, ClientError, Unreachable
 from leasehold.impl.server.event_source import open_source

@@ -24,6 +24,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.environment import ActorOptions, EventSettings
 from leasehold.impl.events.chain import ChainVerifier
 from leasehold.impl.events.event import read
@@ -31,7 +32,6 @@ from leasehold.impl.events.lines import EventLines, LinesEnd
 from leasehold.impl.identity import trust_file
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Trust, add
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.server import client, event_feed, event_source
 from leasehold.impl.server.build import Built, build
 from leasehold.impl.server.client import Client, ClientError, NotFound, Silent, Unreachable, near_file, sockets

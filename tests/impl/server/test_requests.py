@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.values import to_plain
 from leasehold.impl.core.work import Outcome
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.server import client, control
 from leasehold.impl.server.client import Client, ClientError, NotFound
 from leasehold.impl.server.control import DEMANDS, GROWS, ControlSocket

@@ -22,8 +22,8 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl import descriptors
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.observe.watch import watch
 from leasehold.impl.server.client import Client, ClientError
 from leasehold.impl.server.config import Serving

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.clock import SimulatedClock
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.environment import ActorError, ActorOptions, RetryPolicy
 from leasehold.impl.actor.table import BELOW
-from leasehold.impl.clock import HandClock
 from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.policy.policy import Lease, Question
 from leasehold.impl.server.client import ClientError, NotFound
 from leasehold.impl.store.memory import Disk, MemoryStore
@@ -165,7 +165,7 @@ async def test_what_cannot_be_told_to_a_unit_is_said_and_changes_nothing(tmp_pat
 async def test_a_unit_that_nothing_has_happened_to_takes_a_word_and_keeps_it(tmp_path: Path) -> None:
     program, disk = program_of(SHELF), Disk()
 
-    actor = alone(program, "keeper", MemoryStore(disk), {}, HandClock())
+    actor = alone(program, "keeper", MemoryStore(disk), {}, SimulatedClock())
     await actor.start()
     async with listening(actor, load(SHELF), tmp_path / "a.sock") as ask:
         ignored = await ask("post", "units", "2", "tell", event="label", fields={"size": 3})
@@ -177,7 +177,7 @@ async def test_a_unit_that_nothing_has_happened_to_takes_a_word_and_keeps_it(tmp
             await actor.tell(BELOW, "keeper", "open")
     await actor.kill()
     disk.crash()
-    actor = alone(program, "keeper", MemoryStore(disk), {}, HandClock())
+    actor = alone(program, "keeper", MemoryStore(disk), {}, SimulatedClock())
     await actor.start()
     async with listening(actor, load(SHELF), tmp_path / "a.sock") as ask:
         await ask("post", "begin", machine="keeper", event="open")
@@ -230,7 +230,7 @@ async def test_a_policy_hears_of_units_that_no_lease_has_had() -> None:
 
     for again in range(2):
         hearing = Hearing()
-        actor = alone(program, "keeper", MemoryStore(disk), {}, HandClock(), policies={"keeper": hearing})
+        actor = alone(program, "keeper", MemoryStore(disk), {}, SimulatedClock(), policies={"keeper": hearing})
         await actor.start()
         if not again:
             await actor.tell(BELOW, "unit[0]", "label", {"size": 3})  # it is ignored, and nothing has moved

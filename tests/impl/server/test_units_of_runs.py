@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from leasehold.faults.simulation.clock import SimulatedClock
+from leasehold.faults.simulation.embedded import EmbeddedSystem
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.table import BELOW
-from leasehold.impl.clock import HandClock
-from leasehold.impl.embedded import EmbeddedSystem
 from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.process_cluster import ProcessSystem
 from leasehold.impl.server import build
@@ -29,7 +29,7 @@ INN = files_of("impl/server/systems/inn")
 async def test_a_word_reaches_the_machine_of_one_run(tmp_path: Path) -> None:
     program, disk = program_of(tmp_path, INN), Disk()
 
-    actor = alone(program, "keeper", MemoryStore(disk), {}, HandClock(), "guest", "lamp")
+    actor = alone(program, "keeper", MemoryStore(disk), {}, SimulatedClock(), "guest", "lamp")
     await actor.start()
 
     def states(lease: str, role: str) -> list[str]:
@@ -74,7 +74,7 @@ async def test_a_word_reaches_the_machine_of_one_run(tmp_path: Path) -> None:
 async def test_the_scalpel_takes_the_machines_of_a_run_and_those_of_the_actor(tmp_path: Path) -> None:
     program = program_of(tmp_path, INN)
 
-    actor = alone(program, "keeper", MemoryStore(Disk()), {}, HandClock(), "guest", "lamp")
+    actor = alone(program, "keeper", MemoryStore(Disk()), {}, SimulatedClock(), "guest", "lamp")
     await actor.start()
     async with listening(actor, load(tmp_path), tmp_path / "a.sock") as ask:
         for _ in range(2):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.checker.recovery.processes.resources import TmpfsDisk, Unavailable
-from leasehold.impl.lease.cluster import Cluster
+from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.server.client import ClientError
 from leasehold.impl.store import reserve
 from leasehold.impl.store.owned import OwnedStore

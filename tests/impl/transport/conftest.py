@@ -8,9 +8,9 @@ import uuid
 
 import pytest
 
+from leasehold.faults.simulation.network import SimulatedNetwork, SimulatedTransport
 from leasehold.impl.transport.http import HttpTransport
 from leasehold.impl.transport.limits import LIMITS
-from leasehold.impl.transport.memory import MemoryTransport, Network
 from leasehold.impl.transport.nats import NatsTransport
 from leasehold.impl.transport.transport import Delivery, Reply
 
@@ -39,9 +39,9 @@ class World:
 
     def make(self, name, limits=LIMITS):
         if self.kind == "memory":
-            self.network = self.network or Network(limits=limits)
+            self.network = self.network or SimulatedNetwork(limits=limits)
             self.network.limits = limits
-            made = MemoryTransport(self.network, name)
+            made = SimulatedTransport(self.network, name)
         elif self.kind == "http":
             made = HttpTransport(port=self.ports.get(name, 0), limits=limits)
         else:

@@ -7,7 +7,6 @@ import pytest
 from aiohttp import web
 
 from leasehold.impl.transport.http import HttpTransport
-from leasehold.impl.transport.memory import MemoryTransport, Network
 from leasehold.impl.transport.nats import NatsTransport
 from leasehold.impl.transport.open import open_transport
 from leasehold.impl.transport.transport import Delivery, TransportError
@@ -22,11 +21,10 @@ from tests.impl.transport.test_http import certify
         ({"listen": "http://0.0.0.0:0", "advertise": "http://h:1", "limits": {"parcel": 1000}}, HttpTransport),
         ("nats://127.0.0.1:4222/a.b", NatsTransport),
         ({"listen": "nats://h/a", "limits": {"batch": 3}, "login": {"user": "u", "password": "p"}}, NatsTransport),
-        ("memory:tenant", MemoryTransport),
     ],
 )
 def test_each_form_of_address_opens_its_transport(config, kind):
-    assert type(open_transport(config, network=Network())) is kind
+    assert type(open_transport(config)) is kind
 
 
 @pytest.mark.parametrize(
@@ -40,7 +38,7 @@ def test_each_form_of_address_opens_its_transport(config, kind):
         ("http://h:1/path", "nothing to listen on"),
         ("https://h:1", "https needs `tls`"),
         ("nats://h", "no NATS address"),
-        ("memory:", "needs a name"),
+        ("memory:tenant", "no address to listen on"),
         ({}, "needs `listen`"),
         ([], "settings by name"),
         ({"lisen": "http://h:1"}, "did you mean listen"),
@@ -53,7 +51,6 @@ def test_each_form_of_address_opens_its_transport(config, kind):
         ({"listen": "https://h:1", "tls": {"certificate": "/absent", "key": "/absent"}}, "cannot be used"),
         ({"listen": "nats://h/a", "tls": {}}, "leave it out"),
         ({"listen": "nats://h/a", "login": {"pasword": "x"}}, "did you mean password"),
-        ({"listen": "memory:a", "limits": {"parcel": 9}}, "takes its limits from its network"),
         (":1", "no address to listen on"),
         ("memory", "no address to listen on"),
         ({"listen": 8470}, "needs `listen`"),
@@ -77,21 +74,14 @@ def test_each_form_of_address_opens_its_transport(config, kind):
         ({"listen": "https://h:1", "tls": {"certificate": 1, "key": "k"}}, "`tls` needs `certificate`"),
         ({"listen": "https://h:1", "tls": {"certificate": "c", "key": "k", "autority": "a"}}, "did you mean authority"),
         ({"listen": "nats://h/a", "advertise": "http://h:1"}, "`advertise` is for http and https, and nats"),
-        ({"listen": "memory:a", "advertise": "http://h:1"}, "`advertise` is for http and https, and memory"),
-        ({"listen": "memory:a", "tls": {}}, "`tls` is for http and https, and memory"),
-        ({"listen": "memory:a", "login": {}}, "is for nats"),
+        ({"listen": "nats://h/a", "tls": {}}, "`tls` is for http and https, and nats"),
         ({"listen": "nats://h/a", "login": "word"}, "`login` has settings by name"),
     ],
     ids=str,
 )
 def test_a_configuration_that_is_not_good_is_refused_with_the_near_miss(config, words):
     with pytest.raises(TransportError, match=words):
-        open_transport(config, network=Network())
-
-
-def test_memory_without_a_network_is_refused():
-    with pytest.raises(TransportError, match="network"):
-        open_transport("memory:tenant")
+        open_transport(config)
 
 
 def test_what_a_configuration_says_holds(tmp_path, receiver):

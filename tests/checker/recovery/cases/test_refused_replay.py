@@ -12,8 +12,8 @@ import yaml
 from leasehold.checker.history.chains import read_chain
 from leasehold.checker.recovery.campaign import silent
 from leasehold.checker.recovery.cases.log_case import LogPlayer, log_case
+from leasehold.faults.simulation.embedded import EmbeddedSystem
 from leasehold.impl.actor.environment import ActorError, Environment
-from leasehold.impl.embedded import EmbeddedSystem
 from leasehold.impl.events.event import RefusedEvent
 from leasehold.impl.handlers.handler import Done, HandlerAction, NullHandler
 from leasehold.impl.policy.policy import Decision, Lease, Question

@@ -61,7 +61,7 @@ class Sim:
     def __init__(self) -> None:
         self.told: list[Any] = []
         self.program = PROGRAM
-        self.player = {
+        self.players = {
             "service_manager": "service_manager", "broker": "broker", "authority": "site", "unit[0]": "site",
             "unit[1]": "site",
         }  # fmt: skip
@@ -200,7 +200,7 @@ def test_the_first_event_begins_the_lease_and_later_ones_are_of_the_states_epoch
     replay._do(step("local", SM, "demand", (*SAID, 0, 0)))
     assert acts(sim) == [
         ("begin", "service_manager", LEASE, "service_manager", "demand",
-         {**TICKET, "configuration": 0, "local": 0}, sim.player)
+         {**TICKET, "configuration": 0, "local": 0}, sim.players)
     ]  # fmt: skip
     sim.told.clear()
     sim.states = {"authority": "priming", "service_manager": "ticketed"}
@@ -223,7 +223,7 @@ def test_an_event_of_a_machine_that_is_not_there_ends_the_replay(sim: Sim) -> No
 def test_only_the_origin_of_a_lease_may_begin_a_machine_of_it(sim: Sim) -> None:
     """A script in which another is the first to take an event cannot be played."""
     replay = replayer(sim)
-    assert [name for name in sim.player if replay.may_begin(name)] == ["service_manager"]
+    assert [name for name in sim.players if replay.may_begin(name)] == ["service_manager"]
     with pytest.raises(Unplayable, match="authority has not heard of service_manager:2 yet, and takes reclaim in the"):
         replay._do(step("local", SITE, "reclaim"))
     with pytest.raises(ReplayDiverged, match="there is no broker to take granted"):  # no first state takes that

@@ -33,7 +33,7 @@ class Sim:
         self.up_ = {"unit-0", "unit-1", f"{BYSTANDER}/guest[0]", f"{NEXT}/guest[1]"}
         self.outside = False
         self.refuses = 0
-        self.player = {SERVICE_MANAGER: SERVICE_MANAGER, BROKER: BROKER, AUTHORITY: "site", "unit": "site"}
+        self.players = {SERVICE_MANAGER: SERVICE_MANAGER, BROKER: BROKER, AUTHORITY: "site", "unit": "site"}
         self.time = SimpleNamespace(now=3)
         self.loop = SimpleNamespace(
             advance=lambda seconds: self.told.append(("advance", seconds)), call=lambda what: what(), errors=[]
@@ -97,7 +97,7 @@ class Run(LeaseCaseRun):
         self.steps: Any = SimpleNamespace(strange=[])
         self.events: Any = SimpleNamespace(wrong=[])
         self.second: Any = SimpleNamespace(armed=False, stopped="", restart=self._restart)
-        self.replayer: Any = SimpleNamespace(step=self._step, player=lambda machine: self.sim.player[machine[0]])
+        self.replayer: Any = SimpleNamespace(step=self._step, player=lambda machine: self.sim.players[machine[0]])
         self.crashes_at: int | None = None
 
     def _restart(self) -> None:

@@ -1,77 +1,21 @@
-"""The actors of the lease for integration tests, in one process or as processes: what the pytest plugin gives."""
+"""The actors of the lease as processes, for integration tests, with the methods of those in one process."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from leasehold.impl.actor.table import BELOW, MachineInstance
-from leasehold.impl.embedded import Embedded
-from leasehold.impl.lease.cluster import Cluster
 from leasehold.impl.lease.fleet import ROLES, SITE, TENANT, Fleet
 from leasehold.impl.process_cluster import Processes
 from leasehold.impl.server.client import ClientError
-from leasehold.impl.store.store import RecordKey
 from leasehold.impl.words import choices
-
-
-def _no_unit(unit: str, known: Iterable[str]) -> LookupError:
-    return LookupError(f"there is no unit {unit[:60]!r}{choices(unit, list(known))}")
-
-
-class EmbeddedCluster(Embedded[Cluster]):
-    """A service manager (`tenant`), a broker and a site."""
-
-    def __init__(self, units: int = 4, **options: Any) -> None:
-        cluster = Cluster(units, **options)
-        super().__init__(cluster, cluster.system)
-
-    def lease(self, units: int, until: int, term: int = 10) -> str:
-        """Asks for units until a time, renewed in terms of so many ticks; returns the name of the lease."""
-        return self._run(self.cluster.lease(units, until, term))
-
-    def flex(self, lease: str, units: int) -> None:
-        """Wants another number of units, as soon as the lease can be extended."""
-        self._settled(lambda: self.cluster.tenant.command("service_manager", "flex", lease, units, soon=True))
-
-    def close(self, lease: str) -> None:
-        """Ends a lease, in any state."""
-        self._settled(lambda: self.cluster.tenant.tell(lease, "service_manager", "close"))
-
-    def state(self, lease: str) -> dict[str, str | None]:
-        """The state of the lease's machine at each role; None where it has none."""
-        return dict(zip(ROLES.values(), self.cluster.state(lease), strict=True))
-
-    def units(self) -> set[str]:
-        """The units of the site that are up."""
-        up: set[str] = self.cluster.handler.world.on()
-        return up
-
-    def tell_unit(self, unit: str, event: str, /, **fields: Any) -> None:
-        """An operator's, or a detector's, event for a unit of the site, such as `repaired`."""
-        key = self._unit(unit)
-        self._settled(lambda: self.cluster.site.tell(*key, event, fields))
-
-    def unit_state(self, unit: str) -> str:
-        """The state of a unit's machine."""
-        return self.cluster.site.program.roles["unit"].states[0] if (held := self._held(unit)) is None else held.state
-
-    def _held(self, unit: str) -> MachineInstance | None:
-        return self.cluster.site.table.instances.get(self._unit(unit))
-
-    def _unit(self, unit: str) -> RecordKey:
-        number = self.cluster.inventory.number(unit)
-        if number is None:
-            raise _no_unit(unit, [one.name for one in self.cluster.inventory.units])
-        return RecordKey(BELOW, f"unit[{number}]")
 
 
 class ProcessCluster(Processes[Fleet]):
     """A service manager (`tenant`), a broker and a site as processes, with SQLite, HTTP and units that are processes.
 
-    It has the methods of `EmbeddedCluster`.
+    It has the methods of `EmbeddedCluster` (faults/simulation/lease.py).
 
     Args:
         units: of the site.
@@ -123,7 +67,7 @@ class ProcessCluster(Processes[Fleet]):
         """The state of a unit's machine."""
         states: dict[str, str] = {row["unit"]: row["state"] for row in self.fleet.client(SITE).get("units")}
         if unit not in states:
-            raise _no_unit(unit, states)
+            raise LookupError(f"there is no unit {unit[:60]!r}{choices(unit, list(states))}")
         return states[unit]
 
     def stop(self) -> None:

@@ -1,18 +1,33 @@
-"""The memory transport's hand: what it loses, delays, doubles and reorders; and a crash, which nothing hides."""
+"""A rule of the network: what it loses, delays, doubles and reorders; and a crash, which nothing hides."""
 
 import asyncio
 from dataclasses import replace
 
 import pytest
 
+from leasehold.faults.simulation.network import (
+    NO_FAULTS,
+    NetworkConditions,
+    PacketOutcome,
+    SimulatedNetwork,
+    SimulatedTransport,
+)
 from leasehold.impl.transport.limits import LIMITS
-from leasehold.impl.transport.memory import FrameOutcome, MemoryTransport, Network
-from leasehold.impl.transport.reception import Reception
 from leasehold.impl.transport.transport import Delivery, Reply, TransportError
-from tests.weather import Weather
+from tests.impl.virtual import virtual
 
 
-def conversation(hand, count=20):
+def network_of(rule=None):
+    return SimulatedNetwork(0, LIMITS, rule, tells_losses=True)
+
+
+async def settled(network):
+    while network.busy:
+        await network.arrivals()
+        await asyncio.sleep(0)
+
+
+def conversation(rule, count=20, conditions=NO_FAULTS, seed=0):
     """Sends numbers one after the other without waiting; answers what came, and the replies."""
     got = []
 
@@ -21,17 +36,18 @@ def conversation(hand, count=20):
         return Reply(Delivery.TAKEN)
 
     async def talk():
-        network = Network(hand)
-        here, there = MemoryTransport(network, "here"), MemoryTransport(network, "there")
+        network = SimulatedNetwork(seed, LIMITS, rule, tells_losses=True)
+        network.conditions = conditions
+        here, there = SimulatedTransport(network, "here"), SimulatedTransport(network, "there")
         await here.start(receive)
         address = await there.start(receive)
         replies = await asyncio.gather(*(here.send(address, str(i).encode()) for i in range(count)))
-        await network.settle()
+        await settled(network)
         await here.close()
         await there.close()
         return [r.answer for r in replies]
 
-    return got, asyncio.run(talk())
+    return got, virtual(talk())
 
 
 def test_without_a_hand_each_frame_comes_once_and_in_order():
@@ -41,38 +57,38 @@ def test_without_a_hand_each_frame_comes_once_and_in_order():
 
 
 def test_a_lost_frame_is_unreachable_and_does_not_come():
-    got, answers = conversation(lambda source, target, frame: FrameOutcome(()) if frame == b"7" else FrameOutcome())
+    got, answers = conversation(lambda source, target, frame: PacketOutcome(()) if frame == b"7" else PacketOutcome())
     assert got == [i for i in range(20) if i != 7]
     assert [i for i, a in enumerate(answers) if a is Delivery.UNREACHABLE] == [7]
 
 
 def test_a_lost_answer_is_unreachable_although_the_frame_came():
-    got, answers = conversation(lambda source, target, frame: FrameOutcome(answered=frame != b"7"))
+    got, answers = conversation(lambda source, target, frame: PacketOutcome(answered=frame != b"7"))
     assert 7 in got
     assert [i for i, a in enumerate(answers) if a is Delivery.UNREACHABLE] == [7]
 
 
 def test_a_doubled_frame_comes_twice_and_the_sender_need_not_wait_for_the_second():
     got, answers = conversation(
-        lambda source, target, frame: FrameOutcome((0, 50)) if frame == b"7" else FrameOutcome()
+        lambda source, target, frame: PacketOutcome((0, 0.05)) if frame == b"7" else PacketOutcome()
     )
     assert got == [*range(20), 7]
     assert set(answers) == {Delivery.TAKEN}
 
 
 def test_a_delayed_frame_is_overtaken():
-    got, _ = conversation(lambda source, target, frame: FrameOutcome((30,)) if frame == b"0" else FrameOutcome())
+    got, _ = conversation(lambda source, target, frame: PacketOutcome((0.03,)) if frame == b"0" else PacketOutcome())
     assert got == [*range(1, 20), 0]
 
 
 def test_the_hand_knows_who_sends_to_whom():
     seen = set()
 
-    def hand(source, target, frame):
+    def rule(source, target, frame):
         seen.add((source, target))
-        return FrameOutcome()
+        return PacketOutcome()
 
-    conversation(hand)
+    conversation(rule)
     assert seen == {("memory:here", "memory:there")}
 
 
@@ -81,18 +97,18 @@ async def test_who_leaves_takes_nobody_elses_place_and_a_network_is_busy_while_c
     async def receive(frame):
         return Reply(Delivery.TAKEN)
 
-    network = Network(lambda source, target, frame: FrameOutcome((0, 30)))
-    here, there = MemoryTransport(network, "here"), MemoryTransport(network, "there")
+    network = network_of(lambda source, target, frame: PacketOutcome((0, 0.03)))
+    here, there = SimulatedTransport(network, "here"), SimulatedTransport(network, "there")
     await here.start(receive)
     address = await there.start(receive)
     with pytest.raises(TransportError, match="in use"):
-        await (second := MemoryTransport(network, "there")).start(receive)
+        await (second := SimulatedTransport(network, "there")).start(receive)
     await second.close()
-    network.leave(address, Reception(receive, LIMITS))
+    second.die()
     assert not network.busy
     assert (await here.send(address, b"x")).answer is Delivery.TAKEN
     assert network.busy
-    await network.settle()
+    await settled(network)
     assert not network.busy
     await there.close()
     assert (await here.send(address, b"x")).answer is Delivery.UNREACHABLE
@@ -108,8 +124,8 @@ async def test_a_send_ends_at_its_limit_and_the_frame_is_still_carried():
         got.append(frame)
         return Reply(Delivery.TAKEN)
 
-    network = Network(limits=replace(LIMITS, send_seconds=15, answer_seconds=100))
-    here, there = MemoryTransport(network, "here"), MemoryTransport(network, "there")
+    network = SimulatedNetwork(limits=replace(LIMITS, send_seconds=15, answer_seconds=100))
+    here, there = SimulatedTransport(network, "here"), SimulatedTransport(network, "there")
     await here.start(receive)
     address = await there.start(receive)
     began = asyncio.get_running_loop().time()
@@ -130,8 +146,8 @@ async def test_a_sender_that_gives_up_stops_no_frame_on_its_way():
         got.append(frame)
         return Reply(Delivery.TAKEN)
 
-    network = Network(lambda source, target, frame: FrameOutcome((30, 40)))
-    here, there = MemoryTransport(network, "here"), MemoryTransport(network, "there")
+    network = network_of(lambda source, target, frame: PacketOutcome((0.03, 0.04)))
+    here, there = SimulatedTransport(network, "here"), SimulatedTransport(network, "there")
     await here.start(receive)
     address = await there.start(receive)
     send = asyncio.create_task(here.send(address, b"x"))
@@ -140,7 +156,7 @@ async def test_a_sender_that_gives_up_stops_no_frame_on_its_way():
     send.cancel()
     await asyncio.wait([send])
     assert got == []
-    await network.settle()
+    await settled(network)
     assert got == [b"x", b"x"]
     await here.close()
     await there.close()
@@ -148,7 +164,7 @@ async def test_a_sender_that_gives_up_stops_no_frame_on_its_way():
 
 def test_the_same_seed_does_the_same_harm():
     def weather(seed):
-        return conversation(Weather(seed, lose=0.2, duplicate=0.3, delay=9, unanswered=0.1), 100)
+        return conversation(None, 100, NetworkConditions(0.2, 0.3, 0.1, 0.009), seed)
 
     assert weather(4) == weather(4)
     assert weather(4) != weather(5)
@@ -171,8 +187,8 @@ async def test_a_crash_of_the_receiver_is_told_to_the_loop_and_not_to_the_sender
         raise Crash
 
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context["exception"]))
-    network = Network()
-    here, there = MemoryTransport(network, "here"), MemoryTransport(network, "there")
+    network = network_of()
+    here, there = SimulatedTransport(network, "here"), SimulatedTransport(network, "there")
     address = await there.start(receive)
     assert (await here.send(address, b"x")).answer is Delivery.UNREACHABLE
     await there.close()

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Generic, TypeVar
 
-from leasehold.impl.cluster import SystemCluster
+from leasehold.faults.simulation.cluster import SystemCluster
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.values import to_plain
-from leasehold.impl.fleet import check_actor
+from leasehold.impl.words import check_name
 from leasehold.spec import System, load_for_run
 
 T = TypeVar("T")
@@ -17,10 +17,17 @@ C = TypeVar("C", bound=SystemCluster)
 
 
 class Embedded(Generic[C]):
-    """Actors in the test's process, driven by a test that is no coroutine."""
+    """Actors in the test's process, driven by a test that is no coroutine.
 
-    def __init__(self, cluster: C, system: System) -> None:
-        self._loop = asyncio.new_event_loop()
+    Args:
+        cluster: not started yet.
+        system: of the actors.
+        loop: drives them; left out: asyncio's own, on which handlers, stores and policies may be real. On a
+            `VirtualLoop` nothing waits for real time, and a run depends on what it is given alone.
+    """
+
+    def __init__(self, cluster: C, system: System, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        self._loop = loop or asyncio.new_event_loop()
         self.cluster, self.system = cluster, system
         self._run(cluster.__aenter__())
 
@@ -40,7 +47,7 @@ class Embedded(Generic[C]):
     @property
     def now(self) -> int:
         """The clock."""
-        return self.cluster.clock.now()
+        return self.cluster.time.now
 
     def advance(self, ticks: int = 1) -> None:
         """Moves the clock; comes back when nothing is left to do at that time."""
@@ -48,11 +55,11 @@ class Embedded(Generic[C]):
 
     def probe(self, actor: str) -> None:
         """An actor's probes ask for all machines that are up, once; comes back when nothing is left to do."""
-        self._settled(self.cluster.actors[check_actor(actor, list(self.cluster.disks))].probes.round)
+        self._settled(self.cluster.actors[check_name("actor", actor, self.cluster.roles)].probes.round)
 
     def crash(self, actor: str, restart: bool = True) -> None:
         """Ends an actor as a power cut would, and starts it again."""
-        self._run(self.cluster.kill(check_actor(actor, list(self.cluster.disks))))
+        self._run(self.cluster.kill(check_name("actor", actor, self.cluster.roles)))
         if restart:
             self.restart(actor)
 
@@ -68,11 +75,11 @@ class Embedded(Generic[C]):
 
     def logs(self) -> dict[str, list[bytes]]:
         """Returns, by actor, its events as the lines of a file."""
-        return {name: self.cluster.log(name) for name in self.cluster.disks}
+        return {name: self.cluster.log(name) for name in self.cluster.roles}
 
     def events(self) -> dict[str, list[bytes]]:
         """Returns, by actor whose disk is of the cluster, its events."""
-        return {name: [disk.events[at] for at in sorted(disk.events)] for name, disk in self.cluster.disks.items()}
+        return self.cluster.events()
 
     def stop(self) -> None:
         """Ends all actors."""
@@ -86,12 +93,16 @@ class EmbeddedSystem(Embedded[SystemCluster]):
     Args:
         system: a shipped system, or the folder of one.
         settings: constants of the specification.
+        loop: as `Embedded` takes it.
         options: of `SystemCluster`.
     """
 
-    def __init__(self, system: str, settings: Mapping[str, Any] | None = None, **options: Any) -> None:
+    def __init__(
+        self, system: str, settings: Mapping[str, Any] | None = None, loop: asyncio.AbstractEventLoop | None = None,
+        **options: Any,
+    ) -> None:  # fmt: skip
         model = load_for_run(system, settings)
-        super().__init__(SystemCluster(compile_system(model), **options), model)
+        super().__init__(SystemCluster(compile_system(model), **options), model, loop)
         self._last = self.cluster.program.only_run
 
     def begin(self, machine: str, event: str, /, **fields: Any) -> str:

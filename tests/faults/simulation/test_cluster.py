@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.impl.cluster import SystemCluster
+from leasehold.faults.simulation.cluster import SystemCluster
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.store.sqlite import SqliteStore
 from tests.systems import load
