@@ -27,7 +27,7 @@ from leasehold.cli.common import (
 )
 from leasehold.cli.crash_report import Wanted, print_case, wanted_case
 from leasehold.cli.progress import Status
-from leasehold.faults import DEFAULT, Budget, crash_points
+from leasehold.faults.model import DEFAULT, Budget, crash_points
 from leasehold.reports.crash import crash_json, crash_markdown, worst_svg
 from leasehold.reports.json_report import dumps, picked, plain
 from leasehold.spec import System, load

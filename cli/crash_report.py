@@ -21,7 +21,7 @@ from leasehold.checker.explore.expectations import expectation_for
 from leasehold.cli import tables
 from leasehold.cli.common import console, no_such, print_json
 from leasehold.cli.search import replay_command
-from leasehold.faults import Budget, crash_points
+from leasehold.faults.model import Budget, crash_points
 from leasehold.impl.words import counted
 from leasehold.reports import crash_words
 from leasehold.reports.crash import case_json

@@ -19,8 +19,8 @@ from leasehold.cli.common import (
     verb,
 )
 from leasehold.cli.crash import load_for_faults
-from leasehold.faults import Budget, BudgetError
-from leasehold.faults.lowering import lower_with_faults
+from leasehold.faults.model import Budget, BudgetError
+from leasehold.faults.model.lowering import lower_with_faults
 from leasehold.impl.compiler.program import NotRunnable, check_runnable
 from leasehold.reports.sarif import diagnostics_sarif
 from leasehold.spec import Diagnostic, SpecError, System, load

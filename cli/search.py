@@ -13,8 +13,8 @@ from leasehold.checker.explore import ENGINES, Engine, EngineError, Exploration,
 from leasehold.checker.explore.graph.fairness import Fairness
 from leasehold.cli.common import Exit, F, no_such
 from leasehold.cli.progress import Status
-from leasehold.faults import Budget, BudgetError
-from leasehold.faults.lowering import lower_with_faults
+from leasehold.faults.model import Budget, BudgetError
+from leasehold.faults.model.lowering import lower_with_faults
 from leasehold.spec import System
 from leasehold.spec.language.check.unbounded import growing as names_of_growing
 from leasehold.spec.language.diagnostics import listed

@@ -1,6 +1,1 @@
-"""Faults: their catalogue, where actors can crash, and how many faults an exploration may use."""
-
-from leasehold.faults.budget import DEFAULT, Budget, BudgetError
-from leasehold.faults.points import CrashPoint, crash_points
-
-__all__ = ["DEFAULT", "Budget", "BudgetError", "CrashPoint", "crash_points"]
+"""Faults, in two rooms: `model`, of systems that are explored or proved, and `simulation`, of real actors."""

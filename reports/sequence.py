@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from leasehold.checker.explore.result import Path, Snapshot, Step
-from leasehold.faults.catalogue import catalogue
+from leasehold.faults.model.catalogue import catalogue
 
 RowKind: TypeAlias = Literal[
     "receive",  # an arrow from peer to at: a message is consumed

@@ -17,7 +17,7 @@ from leasehold.checker.crash.unmet import explanations
 from leasehold.checker.explore import explore
 from leasehold.checker.explore import result as steps
 from leasehold.checker.explore.result import Exploration
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.reports.crash import crash_markdown, worst_svg
 from leasehold.reports.dot import NoSvg, product_dot, render, role_dot
 from leasehold.reports.json_report import dumps, json_report

@@ -1,7 +1,7 @@
 """Print a generated page of docs/reference: ``python tests/reference.py diagnostics``, ``keys`` or ``faults``.
 
 `diagnostics` takes its examples from bad_specs/, `keys` everything from spec/language/keys.yaml, `faults`
-from faults/catalogue.yaml and the crash points of shipped systems.
+from faults/model/catalogue.yaml and the crash points of shipped systems.
 """
 
 import sys
@@ -10,9 +10,9 @@ from pathlib import Path
 
 from leasehold.checker.crash.analysis import crash
 from leasehold.checker.crash.unmet import FILE as UNMET
-from leasehold.faults import DEFAULT, Budget
-from leasehold.faults.catalogue import catalogue
-from leasehold.faults.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING
+from leasehold.faults.model import DEFAULT, Budget
+from leasehold.faults.model.catalogue import catalogue
+from leasehold.faults.model.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING
 from leasehold.spec import load
 from leasehold.spec.language.diagnostics import codes
 from leasehold.spec.language.read import shape

@@ -91,7 +91,7 @@ def test_what_is_not_python_is_installed_too() -> None:
     shipped = {
         "leasehold": ["py.typed"],
         "leasehold.checker": ["**/*.yaml"],
-        "leasehold.faults": ["*.yaml"],
+        "leasehold.faults": ["model/*.yaml"],
         "leasehold.impl": ["**/*.yaml"],
         "leasehold.reports": ["page/**/*.*"],
         "leasehold.spec": ["**/*.yaml", "language/*.json"],

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 from leasehold.checker.explore.ground import GroundMachine, GroundOffer, GroundPiece, Move
 from leasehold.checker.explore.reference import Reference, choose
 from leasehold.checker.explore.step import SpecFault
-from leasehold.faults.lowering import DOWN, UP
+from leasehold.faults.model.lowering import DOWN, UP
 from leasehold.faults.simulation.steps import LoggedStep
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.core import Core, Named, Program

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.ground import GroundOffer
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.impl.compiler.contract_source import is_known
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program

@@ -28,9 +28,9 @@ from leasehold.checker.explore.properties import only_these
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.result import Path, PropertyResult
 from leasehold.checker.host.deadline import LEAST_GRACE, OutOfTime, alarm_at, grace
-from leasehold.faults import Budget, CrashPoint, crash_points
-from leasehold.faults.budget import deepening
-from leasehold.faults.lowering import lower_with_faults
+from leasehold.faults.model import Budget, CrashPoint, crash_points
+from leasehold.faults.model.budget import deepening
+from leasehold.faults.model.lowering import lower_with_faults
 from leasehold.spec.language.lower import ModelActor
 from leasehold.spec.language.model import System
 

@@ -19,9 +19,9 @@ from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.resources import side_by_side
 from leasehold.checker.explore.result import Path, Step
-from leasehold.faults import CrashPoint
-from leasehold.faults.lowering import DOWN
-from leasehold.faults.points import BEFORE, RECOVERING, point_name
+from leasehold.faults.model import CrashPoint
+from leasehold.faults.model.lowering import DOWN
+from leasehold.faults.model.points import BEFORE, RECOVERING, point_name
 from leasehold.spec.language.lower import ModelActor
 from leasehold.spec.language.model import System, machine_name
 

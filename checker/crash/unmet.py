@@ -13,8 +13,8 @@ from pathlib import Path
 
 from leasehold.checker.crash.analysis import CrashReport
 from leasehold.checker.explore.expectations import Difference, Explanation, explanations_of, read_checked
-from leasehold.faults import CrashPoint, crash_points
-from leasehold.faults.points import BEFORE, RECOVERING, point_name
+from leasehold.faults.model import CrashPoint, crash_points
+from leasehold.faults.model.points import BEFORE, RECOVERING, point_name
 from leasehold.spec import System
 from leasehold.spec.language.diagnostics import Sink
 from leasehold.spec.language.read.shape import FILES

@@ -14,7 +14,7 @@ from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.graph.fairness import Fairness
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.result import Exploration
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec.language.model import System
 
 if TYPE_CHECKING:

@@ -26,9 +26,9 @@ from leasehold.checker.explore.ground import GroundMachine, GroundOffer, GroundP
 from leasehold.checker.explore.layout import Lane, State, closed, opened
 from leasehold.checker.explore.reference import Part, Reference, Steps, choose
 from leasehold.checker.explore.step import FORGED, Action
-from leasehold.faults import Budget
-from leasehold.faults.lowering import DOWN, UP, lower_with_faults
-from leasehold.faults.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING, point_name, work_done
+from leasehold.faults.model import Budget
+from leasehold.faults.model.lowering import DOWN, UP, lower_with_faults
+from leasehold.faults.model.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING, point_name, work_done
 from leasehold.spec.language.lower import Change, Crash, ModelActor, lower, messages_of
 from leasehold.spec.language.model import System
 from leasehold.spec.language.types import Value

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from leasehold.checker.explore.expectations import Explanation, explanations_of, read_checked
 from leasehold.checker.host.mutant_results import BATTERY
 from leasehold.checker.mutation.operators import Mutation, mutations
-from leasehold.faults import Budget, BudgetError
+from leasehold.faults.model import Budget, BudgetError
 from leasehold.spec import SpecError, System, load
 from leasehold.spec.language.declare.declare import text_of
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink

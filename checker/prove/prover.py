@@ -43,7 +43,7 @@ from leasehold.checker.prove.encode.lemma import CandidateLemma, with_lemmas
 from leasehold.checker.prove.encode.properties import claims as claims_of
 from leasehold.checker.prove.encode.properties import steps_read_reachability, written_claims
 from leasehold.checker.prove.encode.transitions import TransitionRelation
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec.language.check.first_states import no_first_state
 from leasehold.spec.language.expression import negation
 from leasehold.spec.language.model import Property, System

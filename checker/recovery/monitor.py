@@ -18,8 +18,8 @@ from typing import Any
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.ground import cells_read, function, step_function
 from leasehold.checker.explore.step import Action
-from leasehold.faults import Budget
-from leasehold.faults.lowering import DOWN, UP
+from leasehold.faults.model import Budget
+from leasehold.faults.model.lowering import DOWN, UP
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.table import MachineInstance

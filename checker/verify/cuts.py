@@ -33,7 +33,7 @@ from leasehold.checker.verify.lost import first_steps, lost_record, recovered_ot
 from leasehold.checker.verify.run_state import Cut, RunState
 from leasehold.checker.verify.run_steps import RunSteps, Unjudged
 from leasehold.checker.verify.system import CutsOfSystem
-from leasehold.faults.lowering import DOWN, UP
+from leasehold.faults.model.lowering import DOWN, UP
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.events.event import (
     AnyEvent,

@@ -19,7 +19,7 @@ from leasehold.checker.verify.lanes import ReplayedLane
 from leasehold.checker.verify.lost import first_steps, lost_record
 from leasehold.checker.verify.run_state import Cut, RunState, StoredCut
 from leasehold.checker.verify.system import CutsOfSystem
-from leasehold.faults.lowering import DOWN, UP
+from leasehold.faults.model.lowering import DOWN, UP
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.values import ValueFault, from_plain
 from leasehold.impl.events.event import AnyEvent, ForgottenEvent, FoundEvent, MachineRecord, MachineStep, StepEvent

@@ -8,7 +8,7 @@ from typing import Any
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.ground import function
 from leasehold.checker.explore.layout import Lane
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.spec.language.bounds import as_running

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from leasehold.checker.explore.layout import State
 from leasehold.checker.verify.system import CutsOfSystem
-from leasehold.faults.lowering import UP
+from leasehold.faults.model.lowering import UP
 from leasehold.impl.core.core import Core
 from leasehold.impl.core.work import TICK, Machines, Record
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from leasehold.checker.recovery.fleet.links import Links
 from leasehold.checker.recovery.lease.processes.outside import Observer
-from leasehold.faults.partition import ActorPartition, drawn_partition
+from leasehold.faults.simulation.partition import ActorPartition, drawn_partition
 from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.place import UnitDirectory
 from leasehold.impl.lease.fleet import BROKER, SITE, TENANT, Fleet

@@ -1,1 +1,1 @@
-"""Simulation of real actors in one process: their time, network, disks and units, all of which may fail."""
+"""Real actors in one process: their time, network and disks, all of which may fail, and the ways to drive them."""

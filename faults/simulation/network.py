@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from leasehold.faults.partition import LinkCuts
+from leasehold.faults.simulation.partition import LinkCuts
 from leasehold.impl.transport.lanes import CLOSED, SendingEnd
 from leasehold.impl.transport.limits import TransportLimits
 from leasehold.impl.transport.reception import Reception
@@ -147,7 +147,7 @@ class SimulatedNetwork:
         self._numbers = 0
         self._incarnations = 0
         self._delayed = self._receiving = 0
-        self._arrival: asyncio.Future[None] | None = None
+        self._arrival = asyncio.Event()
         self._random = random.Random(seed)
 
     # Members
@@ -212,8 +212,7 @@ class SimulatedNetwork:
     def _end_delay(self, packet: Packet, answered: bool) -> None:
         self._delayed -= 1
         self._arrive(packet, answered)
-        if self._arrival is not None and not self._arrival.done():
-            self._arrival.set_result(None)
+        self._arrival.set()
 
     def _arrive(self, packet: Packet, answered: bool) -> None:
         if (packet.source, packet.target) in self.cut:
@@ -280,8 +279,8 @@ class SimulatedNetwork:
     async def arrivals(self) -> None:
         """Waits until every copy that is delayed has arrived."""
         while self._delayed:
-            self._arrival = asyncio.get_running_loop().create_future()
-            await self._arrival
+            self._arrival.clear()
+            await self._arrival.wait()
 
 
 class SimulatedTransport(SendingEnd):

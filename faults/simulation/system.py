@@ -13,7 +13,6 @@ coroutine. `Simulation` (simulation.py) brings a virtual loop, and is driven fro
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
@@ -69,8 +68,9 @@ class LocalSystem(Generic[A]):
         self._transport = transport or (lambda name: SimulatedTransport(self.network, name))
         self._simulates_network, self._simulates_stores = transport is None, store is None
         self._identities: dict[str, Identity] = {}
-        for name, roles in program.roles_of(self.players).items():
-            self._introduce(name, roles)
+        roles = program.roles_of(self.players)
+        for name in dict.fromkeys(self.players.values()):
+            self._introduce(name, roles[name])
 
     @property
     def trust(self) -> Trust:
@@ -145,8 +145,7 @@ class LocalSystem(Generic[A]):
 
     def log(self, name: str) -> list[bytes]:
         """The events of an actor as the lines of a file, with a signed end; without events where its disk has none."""
-        bodies = self.events()[name]
-        return [*write_lines(name, bodies, round(time.time(), 3), key=self._identities[name].key)]
+        return [*write_lines(name, self.events()[name], self.clocks[name].wall(), key=self._identities[name].key)]
 
 
 def _key(seed: int, name: str) -> PrivateKey:

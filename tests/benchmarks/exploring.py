@@ -20,7 +20,7 @@ from leasehold.checker.explore.graph import liveness
 from leasehold.checker.explore.graph.edges import Graph
 from leasehold.checker.explore.packed import library
 from leasehold.checker.explore.properties import PropertyClaims
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import load
 from tests.benchmarks.measure import Missing, Row, Section, Table, Target, rounds, say
 

@@ -32,7 +32,7 @@ from leasehold.checker.recovery.lease.processes.outside import Observer, unit_pr
 from leasehold.checker.recovery.processes.proxy import CUT, DEAF, MUTE, OPEN, TcpProxy
 from leasehold.checker.recovery.processes.resources import PORTS, TmpfsDisk, Unavailable
 from leasehold.checker.recovery.processes.servers import SERVERS, Server
-from leasehold.faults.partition import drawn_partition
+from leasehold.faults.simulation.partition import drawn_partition
 from leasehold.impl.lease.fleet import ROLES, TENANT, Fleet
 from tests.chaos.observer import ask, held_locks, open_files, tracebacks, wait
 from tests.chaos.siege import ADDRESSES, CALM_SECONDS, Clock, Crowd, bytes_in, few_descriptors, half_open

@@ -22,7 +22,7 @@ from leasehold.checker.prove.discover import strengthen
 from leasehold.checker.prove.discover.candidates import MOST, explored_states
 from leasehold.checker.prove.encode.properties import claims as claims_of
 from leasehold.checker.prove.prover import Strategies
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.reports import crash_words
 from leasehold.reports.crash import crash_json, crash_markdown
 from leasehold.reports.json_report import json_report

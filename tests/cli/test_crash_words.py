@@ -18,7 +18,7 @@ from leasehold.checker.crash.unmet import Unmet
 from leasehold.cli import crash_report
 from leasehold.cli.crash_report import FOLLOWS, UNDECIDED, Completed, Wanted, left_out, verdict, wanted_case
 from leasehold.cli.tables import FEW
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from tests.systems import load
 
 CASE = (("asking", "voting"), "crash:participant/voting#after-commit")

@@ -8,7 +8,7 @@ import pytest
 
 from leasehold.checker.recovery.fleet.links import Links
 from leasehold.checker.recovery.processes.proxy import DEAF, OPEN
-from leasehold.faults.partition import ActorPartition
+from leasehold.faults.simulation.partition import ActorPartition
 from leasehold.impl.fleet import SystemFleet
 from leasehold.impl.identity import trust_file
 from tests.cli import reference

@@ -40,7 +40,7 @@ from leasehold.checker.mutation.battery import SystemLoader, Trial, battery_of
 from leasehold.checker.mutation.judge import Baseline, baseline_of
 from leasehold.checker.mutation.operators import Mutation, mutations, refused
 from leasehold.checker.verify.queries import claim_text, end_claim
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import SHIPPED, System
 from leasehold.spec.language.model import Property
 from tests.invariants.stored import Counterexample, Stored, read, write

@@ -22,7 +22,7 @@ from leasehold.checker.explore.result import Path, PropertyResult
 from leasehold.checker.mutation.battery import Trial
 from leasehold.checker.mutation.operators import Mutation
 from leasehold.checker.verify.queries import claim_text
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.reports.mermaid import path_mermaid
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import Property, System

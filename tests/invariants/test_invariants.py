@@ -11,7 +11,7 @@ from leasehold.checker.explore import Limits, explore
 from leasehold.checker.explore.properties import only_these
 from leasehold.checker.mutation.battery import SystemLoader
 from leasehold.checker.mutation.operators import Mutation, mutations, refused
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import SHIPPED, load
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.model import Send

@@ -9,8 +9,8 @@ from leasehold.checker.explore.faulty import FaultyReference
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.reference import Steps
 from leasehold.checker.explore.step import Action
-from leasehold.faults import Budget
-from leasehold.faults.lowering import lower_with_faults
+from leasehold.faults.model import Budget
+from leasehold.faults.model.lowering import lower_with_faults
 from leasehold.spec.language.diagnostics import near_miss
 from leasehold.spec.language.lower import ModelActor
 from leasehold.spec.language.model import System

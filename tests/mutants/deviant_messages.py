@@ -17,8 +17,8 @@ from leasehold.checker.explore.ground import GroundMachine, GroundPiece, Move
 from leasehold.checker.explore.layout import Lane, State, closed, opened
 from leasehold.checker.explore.reference import Steps
 from leasehold.checker.explore.step import FORGED, Action
-from leasehold.faults import Budget
-from leasehold.faults.points import AFTER, point_name, work_done
+from leasehold.faults.model import Budget
+from leasehold.faults.model.points import AFTER, point_name, work_done
 from leasehold.spec.language.lower import ModelActor
 from leasehold.spec.language.model import Call, System
 from tests.mutants.deviant import Deviant, OfRoles

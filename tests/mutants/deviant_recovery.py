@@ -9,8 +9,8 @@ from typing import Any
 from leasehold.checker.explore.ground import GroundMachine, GroundOffer, GroundPiece, Move
 from leasehold.checker.explore.layout import State, closed, opened
 from leasehold.checker.explore.reference import Steps
-from leasehold.faults import Budget
-from leasehold.faults.lowering import UP
+from leasehold.faults.model import Budget
+from leasehold.faults.model.lowering import UP
 from leasehold.spec.language.lower import ModelActor
 from leasehold.spec.language.model import Send, System
 from leasehold.spec.language.types import Value

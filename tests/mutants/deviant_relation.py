@@ -29,7 +29,7 @@ from leasehold.checker.prove.encode.formulas import Term, Unencodable, conjuncti
 from leasehold.checker.prove.encode.state import NUMBER, Key, StateSchema, SymbolicState
 from leasehold.checker.prove.encode.terms import StepLabel, term
 from leasehold.checker.prove.encode.transitions import SymbolicStep, TransitionRelation
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec.language.lower import Choice
 from leasehold.spec.language.model import Channel, Message, Role
 from tests.mutants import deviant_messages as messages

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.reference import Reference
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec.language.diagnostics import near_miss
 from leasehold.spec.language.model import System
 from tests.mutants import deviant_messages as messages

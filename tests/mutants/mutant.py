@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from leasehold.faults.budget import Budget
+from leasehold.faults.model.budget import Budget
 from leasehold.spec import System, load, shipped_folder
 from tests.mutants.deviation import Deviation
 from tests.planted.edit import Edit, edited, edits_of

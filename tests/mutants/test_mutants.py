@@ -10,7 +10,7 @@ from leasehold.checker.crash.convergence import Convergence, convergence
 from leasehold.checker.explore import Exploration, explore
 from leasehold.checker.explore.result import Path as Trace
 from leasehold.checker.mutation.judge import CONVERGENCE
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.reports.trace import trace_text
 from leasehold.spec import System
 from tests.mutants.deviation import Deviation

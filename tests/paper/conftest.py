@@ -15,7 +15,7 @@ from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.step import Action
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import System, shipped_folder
 from tests.systems import load
 

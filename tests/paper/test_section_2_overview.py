@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import shipped_folder
 from tests.sampled import one_in
 

@@ -1,7 +1,7 @@
 """Section 5.1: the product of the local machines, what of it is reached, and where an actor may stop in a state."""
 
 from leasehold.checker.explore import explore
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from tests.systems import load
 
 CLOSE_ACTIVE_ONLY = """

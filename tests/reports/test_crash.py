@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from leasehold.checker.crash.analysis import CrashReport, crash
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.reports.crash import crash_json, crash_markdown, worst_svg
 from leasehold.reports.crash_words import (
     byzantine_note,

@@ -14,7 +14,7 @@ import pytest
 from leasehold.checker.crash.analysis import crash
 from leasehold.checker.explore import Exploration, Snapshot, explore
 from leasehold.checker.explore.result import Driven, Path, Sent
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.reports.coverage import coverage_data
 from leasehold.reports.crash import crash_json, crash_markdown
 from leasehold.reports.dot import product_dot, role_dot

@@ -2,7 +2,7 @@ import pytest
 
 from leasehold.checker.explore import Snapshot
 from leasehold.checker.explore.result import Driven, Path, Sent
-from leasehold.faults.catalogue import catalogue
+from leasehold.faults.model.catalogue import catalogue
 from leasehold.reports.sequence import DiagramRow, FieldChange, sequence, sequence_step
 
 IDLE = Snapshot(control={"a": "idle", "b": "idle", "u": "off"}, data={"a.n": "0"}, channels={}, now=0)

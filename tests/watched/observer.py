@@ -21,7 +21,7 @@ from leasehold.checker.explore.step import Action
 from leasehold.checker.verify.lanes import ReplayedLane
 from leasehold.checker.verify.queries import end_claim
 from leasehold.checker.verify.system import CRASH, CutsOfSystem
-from leasehold.faults.lowering import DOWN, UP
+from leasehold.faults.model.lowering import DOWN, UP
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.faults.simulation.steps import LoggedStep, LoggedTurn
 from leasehold.impl.actor.actor import Actor

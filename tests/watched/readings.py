@@ -21,7 +21,7 @@ from leasehold.checker.verify.cuts import ConsistentCuts
 from leasehold.checker.verify.queries import Queries, end_claim
 from leasehold.checker.verify.run_state import Cut
 from leasehold.checker.verify.system import CRASH, CutsOfSystem
-from leasehold.faults.lowering import UP
+from leasehold.faults.model.lowering import UP
 from leasehold.impl.events.event import AnyEvent
 from leasehold.spec.language.for_each import each
 from leasehold.spec.language.lower import Machine

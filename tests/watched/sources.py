@@ -22,7 +22,7 @@ from leasehold.checker.recovery.cases.walk import WalkRun
 from leasehold.checker.recovery.lease.random_runs.plan import RunPlan, plan_of
 from leasehold.checker.recovery.lease.random_runs.run import RandomRun, compiled
 from leasehold.checker.verify.system import CutsOfSystem
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.impl.events.event import AnyEvent, read
 from leasehold.impl.store.memory import Disk
 from leasehold.spec import load

@@ -42,7 +42,7 @@ from leasehold.checker.recovery.cases.untold import (
     UNMADE,
 )
 from leasehold.checker.verify.queries import WHAT_CAN
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.impl.events.event import StepEvent
 from tests.checker.conform.walks import Log, judged
 from tests.checker.verify.databases import database

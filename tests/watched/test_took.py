@@ -11,7 +11,7 @@ import pytest
 
 from leasehold.checker.explore import explore
 from leasehold.checker.prove import prove
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import System
 from tests.checker.verify.databases import database
 from tests.systems import files_of, written

@@ -28,7 +28,7 @@ from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.resources import interrupts, memory_words, peak_memory
 from leasehold.checker.explore.result import Cell, Exploration, PropertyResult
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec.language.model import System
 
 if TYPE_CHECKING:

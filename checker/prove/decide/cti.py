@@ -24,7 +24,7 @@ from leasehold.checker.prove.encode.encoding import Claim, Encoding
 from leasehold.checker.prove.encode.formulas import Term
 from leasehold.checker.prove.encode.properties import claims as claims_of
 from leasehold.checker.prove.encode.state import SymbolicState
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec.language.model import Channel, Property, System
 from leasehold.spec.language.types import show
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec.language.model import System
 
 # Kinds of faults whose steps the relation has: an actor that halts never recovers, and what is parted delivers nothing.

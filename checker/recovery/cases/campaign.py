@@ -26,7 +26,7 @@ from leasehold.checker.recovery.cases.runner import CaseRunner, Known
 from leasehold.checker.recovery.cases.script import ScriptGenerator
 from leasehold.checker.recovery.cases.steps import Script
 from leasehold.checker.recovery.plugins import plugin_of
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import System
 
 LOST = "!lost"  # at the end of a case's name: the messages of the crashed actor are lost

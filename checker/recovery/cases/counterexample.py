@@ -20,8 +20,8 @@ from leasehold.checker.recovery.cases.replay import NOT_THERE, Unplayable
 from leasehold.checker.recovery.cases.steps import Script, ScriptStep, StepWriter
 from leasehold.checker.recovery.cases.walk import AS_IN_THE_MODEL, WalkRun
 from leasehold.checker.recovery.trace import UNTRACED
-from leasehold.faults import Budget, crash_points
-from leasehold.faults.lowering import WHOLE
+from leasehold.faults.model import Budget, crash_points
+from leasehold.faults.model.lowering import WHOLE
 from leasehold.faults.simulation.network import SCHEME
 from leasehold.impl.notices import Kind, Notice
 from leasehold.spec.language.model import OF_FAIR_RUNS, System

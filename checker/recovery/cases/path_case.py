@@ -24,7 +24,7 @@ from leasehold.checker.explore.result import Path, Snapshot, Step
 from leasehold.checker.explore.step import Action
 from leasehold.checker.recovery.cases.properties import RunProperties
 from leasehold.checker.recovery.monitor import CRASH
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import System
 
 TOLD = ("kind", "machine", "event", "fields", "sender", "data")  # keys of a step; those that are empty are left out

@@ -21,7 +21,7 @@ from leasehold.checker.recovery.cases.properties import DEADLOCK, reads_messages
 from leasehold.checker.recovery.cases.untold import AGAIN, UNBEGUN, Asked, untold
 from leasehold.checker.verify.history import HistoryVerification
 from leasehold.checker.verify.system import CutsOfSystem
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.impl.actor.ready import SealEvents
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.events.event import AnyEvent, StepEvent, read

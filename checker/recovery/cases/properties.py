@@ -15,8 +15,8 @@ from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action
 from leasehold.checker.recovery.monitor import CRASH, MonitoredProperties, PropertyMonitor
-from leasehold.faults import Budget
-from leasehold.faults.points import AFTER
+from leasehold.faults.model import Budget
+from leasehold.faults.model.points import AFTER
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t

@@ -16,7 +16,7 @@ from typing import Any
 
 from leasehold.checker.recovery.cases.player import Player, ReplayDiverged
 from leasehold.checker.recovery.cases.steps import Machine, Script, ScriptStep
-from leasehold.faults.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING
+from leasehold.faults.model.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING
 from leasehold.faults.simulation.network import SCHEME, Packet
 from leasehold.faults.simulation.simulation import ControlledActor, Simulation
 from leasehold.impl.actor.ready import Consume

@@ -17,7 +17,7 @@ from leasehold.checker.recovery.cases.counterexample import Counterexample, Coun
 from leasehold.checker.recovery.cases.properties import Projection, Records, RunProperties
 from leasehold.checker.recovery.cases.steps import Script
 from leasehold.checker.recovery.cases.walk import CHECKS, WalkRun
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.impl.compiler.program import compile_system
 from leasehold.spec import System
 

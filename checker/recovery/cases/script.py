@@ -29,8 +29,8 @@ from leasehold.checker.explore.layout import State, with_cell
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action
 from leasehold.checker.recovery.cases.steps import Machine, Script, ScriptStep, StepWriter
-from leasehold.faults.lowering import DOWN, UP
-from leasehold.faults.points import ACKNOWLEDGE, BEFORE, RECOVERING
+from leasehold.faults.model.lowering import DOWN, UP
+from leasehold.faults.model.points import ACKNOWLEDGE, BEFORE, RECOVERING
 from leasehold.spec.language.lower import ModelActor, work_of
 from leasehold.spec.language.model import Transition
 

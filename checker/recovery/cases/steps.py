@@ -9,9 +9,9 @@ from leasehold.checker.explore import channels
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action
-from leasehold.faults import CrashPoint
-from leasehold.faults.lowering import UP
-from leasehold.faults.points import BEFORE
+from leasehold.faults.model import CrashPoint
+from leasehold.faults.model.lowering import UP
+from leasehold.faults.model.points import BEFORE
 from leasehold.spec.language.lower import ModelActor
 from leasehold.spec.language.types import Value
 

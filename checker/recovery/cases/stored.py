@@ -20,7 +20,7 @@ from msgspec.structs import fields, replace
 from leasehold.checker.recovery.cases.log_case import LogCase, LogPlayer, PlayedLog
 from leasehold.checker.recovery.cases.path_case import CaseError, PathCase, reported_cases
 from leasehold.checker.recovery.cases.played import PlayedCounterexample, play_counterexample
-from leasehold.faults import BudgetError
+from leasehold.faults.model import BudgetError
 from leasehold.impl.files import Unreadable, read_yaml
 from leasehold.impl.words import did_you_mean
 from leasehold.spec import System, load

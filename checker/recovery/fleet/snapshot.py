@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 
 from leasehold.checker.recovery.cases.properties import RunProperties
-from leasehold.faults.lowering import DOWN, UP
+from leasehold.faults.model.lowering import DOWN, UP
 from leasehold.impl.core.values import ValueFault, from_plain
 from leasehold.impl.fleet import SystemFleet
 from leasehold.impl.server.client import ClientError

@@ -19,8 +19,8 @@ from leasehold.checker.crash.unmet import Unmet, differences, explanations, unme
 from leasehold.checker.explore import Exploration, explore
 from leasehold.checker.explore.expectations import Explanation
 from leasehold.checker.explore.result import Step
-from leasehold.faults import Budget, crash_points
-from leasehold.faults.budget import deepening
+from leasehold.faults.model import Budget, crash_points
+from leasehold.faults.model.budget import deepening
 from leasehold.spec import SHIPPED, System
 from tests.systems import files_of, load, write
 

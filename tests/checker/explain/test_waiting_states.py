@@ -17,7 +17,7 @@ from leasehold.checker.explain.views import EventViews
 from leasehold.checker.explore import explore
 from leasehold.checker.history.fold import MachineOf
 from leasehold.cli.leases import explained
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.impl.actor.describe import EventDescriber
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.core import Core

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, product
 from typing import Any
 
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import System
 from leasehold.spec.language import types as t
 from leasehold.spec.language.declare.build_fields import constant_value

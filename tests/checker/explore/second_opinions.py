@@ -14,7 +14,7 @@ from typing import Any
 
 import networkx as nx
 
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import System
 from leasehold.spec.language.for_each import each
 from leasehold.spec.language.model import Fair, Property

@@ -12,7 +12,7 @@ from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.result import Exploration
 from leasehold.checker.explore.step import Action
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from tests.systems import load
 
 SYSTEMS = pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from leasehold.checker.crash.analysis import crash
 from leasehold.checker.explore import explore
 from leasehold.checker.explore.graph.liveness import OUT_OF_BOUNDS
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.reports.crash_words import stabilises_words
 from leasehold.spec import SpecError
 from leasehold.spec.language.expression import negation

@@ -22,8 +22,8 @@ from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.packed import CheckpointError, checkpoint, library
 from leasehold.checker.explore.packed.checkpoint import key_of
 from leasehold.checker.explore.step import Action
-from leasehold.faults import Budget
-from leasehold.faults.catalogue import budgeted
+from leasehold.faults.model import Budget
+from leasehold.faults.model.catalogue import budgeted
 from leasehold.spec import System
 from tests.checker.explore.test_engines import TINY, TRUTH, assert_found_alike, library_loaded_anew
 from tests.cli.conftest import Run, interrupted, run

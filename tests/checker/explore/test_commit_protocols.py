@@ -18,7 +18,7 @@ from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.result import Path
 from leasehold.checker.explore.step import Action
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from tests.systems import load
 
 TWO, THREE, TERMINATION = "two_phase_commit", "three_phase_commit", "three_phase_commit_termination"

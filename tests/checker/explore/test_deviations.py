@@ -6,7 +6,7 @@ import pytest
 
 from leasehold.checker.crash.analysis import crash
 from leasehold.checker.explore import explore
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from tests.mutants.deviant import DeviationError
 from tests.mutants.deviation import Deviation
 from tests.mutants.deviations import DEVIATIONS, deviant, deviating

@@ -13,7 +13,7 @@ import pytest
 from leasehold.checker.explore import Exploration, Limits, explore
 from leasehold.checker.explore.packed import distributed, library, workers
 from leasehold.checker.explore.packed.partition import Partition
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import System
 from tests.checker.explore.test_engines import TINY, TRUTH
 from tests.checker.explore.test_explore import Make, made

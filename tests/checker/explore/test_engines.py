@@ -25,8 +25,8 @@ from leasehold.checker.crash.convergence import convergence
 from leasehold.checker.explore import ENGINES, EngineError, Exploration, Limits, explore, packed
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.packed import PackedSearch, kernel, library, search
-from leasehold.faults import Budget, crash_points
-from leasehold.faults.catalogue import budgeted
+from leasehold.faults.model import Budget, crash_points
+from leasehold.faults.model.catalogue import budgeted
 from leasehold.reports.json_report import convergence_json
 from leasehold.spec import System
 from tests.checker.explore.by_chance import by_chance

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from leasehold.checker.explore import Exploration, Limits, explore
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from tests.systems import TESTS, files_of, load, write
 
 Make = Callable[..., Path]

@@ -20,7 +20,7 @@ from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.result import Path as FoundPath
 from leasehold.checker.explore.result import PropertyResult
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import System
 from leasehold.spec.language.for_each import each
 from leasehold.spec.language.model import OF_FAIR_RUNS, Fair, Property

@@ -15,8 +15,8 @@ from leasehold.checker.crash.analysis import crash
 from leasehold.checker.crash.convergence import convergence
 from leasehold.checker.explore import Exploration, Limits, explore
 from leasehold.checker.explore.reference import Reference
-from leasehold.faults import Budget
-from leasehold.faults.lowering import cuts
+from leasehold.faults.model import Budget
+from leasehold.faults.model.lowering import cuts
 from leasehold.spec import System, shipped_folder
 from tests.checker.explore.by_chance import by_chance
 from tests.checker.explore.fault_twin import DOWN, GONE, UP, Step, Whole, World, whole

@@ -11,7 +11,7 @@ from leasehold.checker.crash.convergence import convergence
 from leasehold.checker.explore import explore
 from leasehold.checker.explore.breadth_first import Exploration
 from leasehold.checker.explore.graph.fairness import Fairness
-from leasehold.faults import Budget, BudgetError
+from leasehold.faults.model import Budget, BudgetError
 from tests.systems import files_of, load, write
 
 CONVERSATION = files_of("checker/systems/conversation")

@@ -12,7 +12,7 @@ from leasehold.checker.explore import Limits, explore
 from leasehold.checker.explore.symmetry import distinct_bindings, symmetry_of
 from leasehold.checker.export import export_system
 from leasehold.checker.prove import prove
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import System
 from leasehold.spec.language.for_each import each
 from tests.checker.explore.clients import clients_by_chance

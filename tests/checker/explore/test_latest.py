@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.checker.explore import explore
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import System
 from tests.checker.explore.test_fault_twin import compare, holds, shape
 from tests.systems import written

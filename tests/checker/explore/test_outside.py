@@ -9,7 +9,7 @@ import pytest
 
 from leasehold.checker.explore import Limits, explore
 from leasehold.checker.explore.properties import only_these
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import load, shipped_folder
 from leasehold.spec.language.model import System
 

@@ -13,7 +13,7 @@ from leasehold.checker.explore import Exploration, Limits, explore
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.properties import DEADLOCK, REFINES, PropertyClaims, only_these
 from leasehold.checker.explore.reference import Reference
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import System
 from tests.checker.explore.every_kind import of_every_kind
 from tests.systems import TESTS, load

@@ -14,7 +14,7 @@ from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.result import PropertyResult
 from leasehold.checker.export import export_system
 from leasehold.checker.prove import prove
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import SpecError, System, shipped_folder
 from tests.checker.explore.clients import clients_by_chance
 from tests.systems import TRUTH, load

@@ -15,8 +15,8 @@ import yaml
 
 from leasehold.checker.crash.convergence import convergence
 from leasehold.checker.explore import Exploration, explore
-from leasehold.faults import Budget
-from leasehold.faults.catalogue import budgeted
+from leasehold.faults.model import Budget
+from leasehold.faults.model.catalogue import budgeted
 from leasehold.spec import System
 from leasehold.spec.language.model import CHANNEL_FAULTS, PropertyKind
 from tests.checker.explore.every_kind import of_every_kind
@@ -45,7 +45,7 @@ def kinds_of_the_language() -> set[str]:
 
 
 def faults_of_the_catalogue() -> set[str]:
-    rows = yaml.safe_load((ROOT / "faults/catalogue.yaml").read_text())
+    rows = yaml.safe_load((ROOT / "faults/model/catalogue.yaml").read_text())
     return {"none", *rows, *(f"{fault} of a channel" for fault in CHANNEL_FAULTS)}
 
 

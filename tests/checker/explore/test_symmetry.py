@@ -21,7 +21,7 @@ from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.packed import library
 from leasehold.checker.explore.properties import only_these
 from leasehold.checker.explore.symmetry import Group, symmetry_of
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import System
 from tests.checker.explore.by_chance import by_chance
 from tests.systems import TRUTH, files_of, load, written

@@ -12,7 +12,7 @@ from leasehold.checker.explore.properties import only_these
 from leasehold.checker.explore.unread import Influence, UnreadDatum, unread
 from leasehold.checker.host.mutant_results import kept
 from leasehold.checker.mutation.operators import mutations
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import SHIPPED, System, shipped_folder
 from leasehold.spec.language.model import Fair
 from tests.systems import TRUTH, files_of, load, write, written

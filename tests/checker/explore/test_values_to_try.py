@@ -9,7 +9,7 @@ import pytest
 from leasehold.checker.explore import explore
 from leasehold.checker.export import export_system
 from leasehold.checker.prove import prove
-from leasehold.faults import Budget, BudgetError
+from leasehold.faults.model import Budget, BudgetError
 from leasehold.spec import System
 from tests.systems import files_of, written
 

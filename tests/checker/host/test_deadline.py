@@ -19,7 +19,7 @@ from leasehold.checker.explore.packed import search as packed
 from leasehold.checker.host.deadline import OutOfTime, alarm_at, grace
 from leasehold.checker.prove import prover
 from leasehold.checker.prove.decide.induction import ANY
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from tests.systems import files_of, load, write
 
 LONG = 3600.0

@@ -20,8 +20,8 @@ from leasehold.checker.mutation.battery import DEFAULT, Battery, SystemLoader, T
 from leasehold.checker.mutation.judge import MutationError, ReachableGraph
 from leasehold.checker.mutation.mutate import MutationReport, RuleScore, mutate
 from leasehold.checker.mutation.operators import EFFECTS, RULES, Mutation, mutations
-from leasehold.faults import DEFAULT as MANY
-from leasehold.faults import Budget
+from leasehold.faults.model import DEFAULT as MANY
+from leasehold.faults.model import Budget
 from leasehold.spec import SpecError, System
 from leasehold.spec.language.expression import TRUE
 from leasehold.spec.language.expression import text as words_of

@@ -18,7 +18,7 @@ from leasehold.checker.mutation.observer import (
     compared,
 )
 from leasehold.checker.mutation.operators import mutations
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import System, shipped_folder
 from tests.systems import files_of, load, write
 

@@ -31,7 +31,7 @@ from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.checker.prove.encode.formulas import Unencodable
 from leasehold.checker.prove.encode.state import StateSchema
 from leasehold.checker.prove.encode.transitions import TransitionRelation
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import SpecError, System, load
 from leasehold.spec.language.model import Property
 from tests.checker.prove.described import PARTS, AimedClaim, Describer

@@ -16,7 +16,7 @@ from leasehold.checker.prove.encode.encoding import Claim
 from leasehold.checker.prove.encode.formulas import Term
 from leasehold.checker.prove.encode.properties import meaning_of
 from leasehold.checker.prove.encode.transitions import SymbolicStep
-from leasehold.faults.points import RECOVERING
+from leasehold.faults.model.points import RECOVERING
 from leasehold.spec import System
 from leasehold.spec.language.model import Property
 from tests.checker.prove.walks import WalkedStep

@@ -11,7 +11,7 @@ from leasehold.checker.prove import StoredProof, prove
 from leasehold.checker.prove.decide.assumptions import Assumptions, any_number, assumptions, held
 from leasehold.checker.prove.decide.induction import Setting
 from leasehold.checker.prove.encode.fault_scope import FaultScope
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import System
 from tests.checker.explore.by_chance import written
 from tests.systems import TRUTH, load

@@ -14,7 +14,7 @@ from leasehold.checker.prove.decide.cti import _looked, counterexample_to_induct
 from leasehold.checker.prove.decide.induction import ANY, START, Induction, induct
 from leasehold.checker.prove.decide.model import ModelState
 from leasehold.checker.prove.encode.lemma import CandidateLemma
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import System, shipped_folder
 from tests.systems import TRUTH, load
 

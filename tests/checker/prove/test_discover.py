@@ -14,7 +14,7 @@ from leasehold.checker.prove.decide.induction import induct
 from leasehold.checker.prove.discover.candidates import candidates, explored_states
 from leasehold.checker.prove.discover.strengthen import Strengthened, houdini, strengthened
 from leasehold.checker.prove.encode.lemma import CandidateLemma
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import System, shipped_folder
 from leasehold.spec.language.diagnostics import SpecError
 from tests.systems import load

@@ -29,7 +29,7 @@ from leasehold.checker.prove.decide.proof import PROVABLE
 from leasehold.checker.prove.encode.encoding import Encoding
 from leasehold.checker.prove.encode.properties import claims as claims_of
 from leasehold.checker.prove.encode.transitions import SymbolicStep
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import System
 from leasehold.spec.language.model import OF_FAIR_RUNS
 from tests.checker.prove.test_relations import Written, relations, walk

@@ -19,7 +19,7 @@ from leasehold.checker.prove.decide.proof import ClaimVerdict, Proof
 from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.checker.prove.encode.lemma import CandidateLemma
 from leasehold.checker.prove.encode.transitions import TransitionRelation
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import System
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.diagnostics import Place

@@ -16,7 +16,7 @@ from leasehold.checker.explore import explore
 from leasehold.checker.prove import prove
 from leasehold.checker.prove.decide.guards import guard_findings
 from leasehold.checker.prove.decide.induction import Setting, induct
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import System, shipped_folder
 from tests.checker.prove import certificate_reader
 from tests.systems import load

@@ -16,7 +16,7 @@ from leasehold.checker.prove.decide import proof_store
 from leasehold.checker.prove.decide.induction import ANY, Setting
 from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.checker.prove.encode.formulas import Unencodable
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import SpecError
 from tests.systems import load
 

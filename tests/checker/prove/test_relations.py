@@ -23,7 +23,7 @@ from leasehold.checker.prove.decide.induction import Setting
 from leasehold.checker.prove.encode.encoding import Encoding
 from leasehold.checker.prove.encode.state import SymbolicState
 from leasehold.checker.prove.encode.transitions import SymbolicStep
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import System
 from leasehold.spec.language.types import domain
 from tests.systems import TRUTH, load

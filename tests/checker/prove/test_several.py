@@ -8,7 +8,7 @@ import pytest
 
 from leasehold.checker.explore import explore
 from leasehold.checker.prove import prove
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import SpecError
 from tests.systems import load
 

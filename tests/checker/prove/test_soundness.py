@@ -14,7 +14,7 @@ from leasehold.checker.prove import NoSuchNumbers, Proof, prove
 from leasehold.checker.prove.decide.induction import ANY, Setting, induct
 from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.checker.prove.encode.formulas import Unencodable
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from tests.systems import load
 
 SETS = """

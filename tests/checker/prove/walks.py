@@ -16,7 +16,7 @@ from leasehold.checker.explore.labels import after as faults_left
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action, SpecFault
-from leasehold.faults.points import RECOVERING
+from leasehold.faults.model.points import RECOVERING
 
 MOST_STEPS = 200  # of a state, that a walk looks at
 SENDS_AGAIN = ("duplicate", "retry", "recover")

@@ -35,7 +35,7 @@ from leasehold.checker.recovery.cases.steps import Script
 from leasehold.checker.recovery.lease.case import BYSTANDER, LEASE, NEXT, LeaseCaseRun
 from leasehold.checker.recovery.lease.random_runs.campaign import RandomCampaign
 from leasehold.checker.recovery.lease.runner import LeaseCaseRunner
-from leasehold.faults import Budget, crash_points
+from leasehold.faults.model import Budget, crash_points
 from leasehold.impl.lease.broker import Holding
 from leasehold.spec.language.lower import ModelActor
 from tests.planted.table import named

@@ -14,7 +14,7 @@ from leasehold.checker.verify.incremental import IncrementalCheck
 from leasehold.checker.verify.own import OwnQueryError, own_queries
 from leasehold.checker.verify.queries import Queries
 from leasehold.checker.verify.system import CutsOfSystem
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import load
 from tests.benchmarks.many_leases import recorded
 from tests.benchmarks.verify_long import instructions

@@ -11,7 +11,7 @@ from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.verify.cuts import ConsistentCuts
 from leasehold.checker.verify.queries import PropertyQuery, Queries
 from leasehold.checker.verify.system import CutsOfSystem
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import SHIPPED
 from tests.benchmarks.many_leases import actors, history, recorded
 from tests.checker.verify.databases import KINDS, Database, database

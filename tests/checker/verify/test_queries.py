@@ -12,7 +12,7 @@ import pytest
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.properties import DEADLOCK
 from leasehold.checker.verify.queries import Queries, end_claim
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec import System
 from leasehold.spec.language.for_each import each
 from tests.checker.verify.databases import KINDS, Database, database

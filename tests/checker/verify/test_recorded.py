@@ -11,7 +11,7 @@ from leasehold.checker.explore import channels
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.verify.schema import FOREVER, encoded
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from tests.checker.verify.databases import Database, database
 from tests.checker.verify.twin import Run, disturbed, walks
 from tests.systems import load

@@ -10,7 +10,7 @@ from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.verify.queries import Queries
 from leasehold.checker.verify.schema import FOREVER, Tables, content, encoded
 from leasehold.checker.verify.sql.dialects import DIALECTS
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.spec.language import types as t
 from tests.checker.verify.databases import KINDS, database
 from tests.systems import files_of, load, written

@@ -7,8 +7,8 @@ import random
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.checker.verify.timers import due
-from leasehold.faults import Budget
-from leasehold.faults.lowering import UP
+from leasehold.faults.model import Budget
+from leasehold.faults.model.lowering import UP
 from tests.systems import load
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from leasehold.checker.explore import explore
 from leasehold.checker.recovery.cases.campaign import campaign
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.faults.simulation.clock import SimulatedClock
 from leasehold.faults.simulation.cluster import SystemCluster
 from leasehold.faults.simulation.network import PacketOutcome

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from leasehold.checker.explore import Limits, explore
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.step import SpecFault
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.impl.compiler.program import NotRunnable
 from leasehold.spec import System
 from tests.checker.explore.by_chance import by_chance

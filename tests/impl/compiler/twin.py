@@ -13,7 +13,7 @@ from leasehold.checker.explore import explore
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.codec import Codec
 from leasehold.impl.core.core import Core, Program

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.checker.explore import Exploration, explore
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.reports.dot import product_dot, role_dot
 from leasehold.reports.markdown import markdown
 from leasehold.reports.product import product

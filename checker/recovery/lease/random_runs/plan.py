@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from leasehold.faults.partition import ActorPartition, drawn_partition
+from leasehold.faults.simulation.partition import ActorPartition, drawn_partition
 
 ACTORS = ("service_manager", "broker", "site")
 FAULTS = ("crash", "crash_within", "cut", "weather", "disk", "handler", "power", "skew", "lose")

@@ -32,8 +32,8 @@ from leasehold.checker.recovery.cases.untold import (
     Asked,
     untold,
 )
-from leasehold.faults import Budget, crash_points
-from leasehold.faults.lowering import UP
+from leasehold.faults.model import Budget, crash_points
+from leasehold.faults.model.lowering import UP
 from leasehold.reports.json_report import path_json
 from leasehold.spec.language import types as t
 from tests.systems import load

@@ -16,7 +16,7 @@ from leasehold.checker.recovery.cases.log_case import LogPlayer, log_case
 from leasehold.checker.recovery.cases.path_case import NoSuchStep, PathCase, reported_cases
 from leasehold.checker.recovery.cases.played import UNPLAYED, PlayedCounterexample, play_counterexample
 from leasehold.checker.recovery.cases.stored import plain_case, read_case
-from leasehold.faults import Budget
+from leasehold.faults.model import Budget
 from leasehold.impl.compiler.program import NotRunnable
 from leasehold.impl.events.event import read
 from leasehold.reports.json_report import property_json

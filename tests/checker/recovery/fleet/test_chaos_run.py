@@ -19,7 +19,7 @@ from leasehold.checker.recovery.fleet.chaos_run import (
     ChaosRun,
 )
 from leasehold.checker.recovery.fleet.snapshot import Snapshots
-from leasehold.faults.lowering import DOWN, UP
+from leasehold.faults.model.lowering import DOWN, UP
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.server.client import ClientError
 from tests.systems import load

@@ -17,7 +17,7 @@ from leasehold.checker.recovery.lease.random_runs.plan import (
 from leasehold.checker.recovery.lease.random_runs.run import RandomRun, compiled
 from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.checker.recovery.lease.use import UseOfUnits
-from leasehold.faults.partition import ActorPartition, every_partition
+from leasehold.faults.simulation.partition import ActorPartition, every_partition
 from leasehold.impl.handlers.handler import HandlerAction, HandlerError
 
 MINE, OTHERS = "service_manager:1", "service_manager:2"

@@ -8,9 +8,9 @@ from itertools import islice, product
 
 import pytest
 
-from leasehold.faults import DEFAULT, Budget, BudgetError
-from leasehold.faults.budget import deepening
-from leasehold.faults.catalogue import BudgetUnit, budgeted, catalogue
+from leasehold.faults.model import DEFAULT, Budget, BudgetError
+from leasehold.faults.model.budget import deepening
+from leasehold.faults.model.catalogue import BudgetUnit, budgeted, catalogue
 
 COUNTED = {"crash", "power_cut", "halt", "duplicate", "lose", "reorder", "partition", "amnesia"}
 ANY = {"duplicate", "lose", "reorder"}

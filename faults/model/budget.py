@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from itertools import cycle, product
 from typing import Any, Literal, TypeAlias
 
-from leasehold.faults.catalogue import BudgetUnit, Fault, budgeted
+from leasehold.faults.model.catalogue import BudgetUnit, Fault, budgeted
 
 Count: TypeAlias = int | Literal["any"]
 
@@ -27,7 +27,7 @@ class BudgetError(ValueError):
 
 
 class Budget:
-    """The faults that may happen, and how often: a value by kind of fault; faults/catalogue.yaml defines the kinds.
+    """The faults that may happen, and how often: a value by kind of fault; catalogue.yaml defines the kinds.
 
     A kind is an attribute, too: `budget.crash` is 0 where no crash is in the budget, `budget.byzantine` is empty.
 

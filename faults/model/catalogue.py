@@ -66,7 +66,7 @@ def catalogue() -> tuple[Fault, ...]:
             entry["doc"].strip(), entry["model"].strip(), entry["actor"].strip(), entry["source"].strip(),
             tuple(entry["steps"]),
         )
-        for name, entry in table("catalogue.yaml", "leasehold.faults").items()
+        for name, entry in table("catalogue.yaml", "leasehold.faults.model").items()
     )  # fmt: skip
 
 

@@ -8,8 +8,8 @@ from itertools import product
 
 import pytest
 
-from leasehold.faults.partition import LONGER, LinkCuts, drawn_partition, every_partition
 from leasehold.faults.simulation.network import SCHEME, SimulatedNetwork
+from leasehold.faults.simulation.partition import LONGER, LinkCuts, drawn_partition, every_partition
 
 
 @pytest.mark.parametrize("actors", ["", "a", "ab", "abc", "abcd"])

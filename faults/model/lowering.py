@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any, TypeAlias
 
-from leasehold.faults.budget import Budget, BudgetError
+from leasehold.faults.model.budget import Budget, BudgetError
 from leasehold.spec.language.lower import Change, Crash, FaultCell, ModelActor, Relation, Variable, lower
 from leasehold.spec.language.model import System
 from leasehold.spec.language.types import finite

@@ -4,8 +4,8 @@ from itertools import product
 
 import pytest
 
-from leasehold.faults import CrashPoint, crash_points
-from leasehold.faults.points import point_name, work_done
+from leasehold.faults.model import CrashPoint, crash_points
+from leasehold.faults.model.points import point_name, work_done
 from leasehold.spec import SHIPPED
 from tests.systems import load
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from leasehold import faults
-from leasehold.faults import DEFAULT
-from leasehold.faults.catalogue import BudgetUnit, Fault, budgeted, catalogue
-from leasehold.faults.lowering import KINDS
+from leasehold.faults import model
+from leasehold.faults.model import DEFAULT
+from leasehold.faults.model.catalogue import BudgetUnit, Fault, budgeted, catalogue
+from leasehold.faults.model.lowering import KINDS
 
 
 def test_every_fault_with_a_limit_is_in_the_budget_and_the_other_way_round() -> None:
@@ -32,7 +32,7 @@ def test_the_default() -> None:
 @pytest.mark.parametrize("fault", catalogue(), ids=lambda fault: fault.name)
 def test_a_fault_is_what_its_row_says(fault: Fault) -> None:
     """Each key of the row is in a part of its own, and what a row does not have is left out."""
-    rows = yaml.safe_load((Path(faults.__file__).parent / "catalogue.yaml").read_text())
+    rows = yaml.safe_load((Path(model.__file__).parent / "catalogue.yaml").read_text())
     assert [f.name for f in catalogue()] == list(rows)
     row = rows[fault.name]
     assert row.keys() <= {"budget", "lasts", "stops", "doc", "model", "actor", "source", "steps"}

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.faults import Budget, BudgetError
-from leasehold.faults.lowering import DOWN, EVERYTHING, GONE, KINDS, UP, cuts, lower_with_faults
+from leasehold.faults.model import Budget, BudgetError
+from leasehold.faults.model.lowering import DOWN, EVERYTHING, GONE, KINDS, UP, cuts, lower_with_faults
 from leasehold.spec.language.lower import FaultCell, Relation, Variable
 from tests.systems import TRUTH, files_of, load, write
 
