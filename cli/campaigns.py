@@ -1,16 +1,13 @@
-"""`leasehold crash --real`: campaigns on real actors, run and printed.
-
-Three of them: every case in simulation, runs made at random, and cases with real processes.
-"""
+"""`leasehold crash real`, `random` and `processes`: campaigns on real actors, run and printed."""
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console
@@ -24,23 +21,58 @@ from leasehold.checker.recovery.lease.processes.campaign import NO_TIME, Process
 from leasehold.checker.recovery.lease.random_runs.campaign import RandomCampaign
 from leasehold.checker.recovery.plugins import plugin_of
 from leasehold.cli import tables
-from leasehold.cli.common import Exit, console, print_json, write_files
+from leasehold.cli.common import (
+    Exit,
+    console,
+    json_option,
+    make_folder,
+    print_json,
+    system_options,
+    verb,
+    write_files,
+)
+from leasehold.cli.crash import Hours, load_for_faults
 from leasehold.cli.progress import Status
 from leasehold.impl.words import counted
 from leasehold.reports.json_report import dumps
 from leasehold.reports.lifelines import path_svg
 from leasehold.reports.recovery import processes_json, random_json, recovery_html, recovery_json, rerun
 from leasehold.reports.write import safe_name
-from leasehold.spec import System
+from leasehold.spec import System, load
 
 C = TypeVar("C", bound=Campaign)
 MOST = 20  # failures that are printed
+FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
-def crash_real(
-    model: System, *, only: str | None, pairs: bool, jobs: int | None, as_json: bool, out: Path | None
-) -> NoReturn:  # fmt: skip
-    """Plays every case in simulation, prints the outcomes, and exits."""
+jobs_option = click.option(
+    "--jobs", metavar="N", type=click.IntRange(min=1), help="Processes; default: one for each processor."
+)
+
+
+@verb()
+@system_options
+@click.option("--only", metavar="NAME", help="The case of that name, or all that begin so.")
+@click.option("--pairs", is_flag=True, help="Also stop an actor once more, at each point after a restart.")
+@jobs_option
+@click.option("--out", type=FOLDER, help="Write recovery.html and recovery.json, and a picture of a case with --only.")
+def real(
+    system: str, settings: Mapping[str, str], as_json: bool, only: str | None, pairs: bool, jobs: int | None,
+    out: Path | None,
+) -> Exit:  # fmt: skip
+    """Play every case of one crash of SYSTEM with real actors, in simulation.
+
+    Of each case a shortest path into it, the crash, the restart. Then the lease, the actors, their policies and the
+    units are checked; in any other system, events that the specification allows follow, until the run ends, and it has
+    to be a run of the specification. The name of a case is POINT@MODE@CELL.
+
+    Example:  leasehold crash real two_phase_commit
+              leasehold crash real lease --out recovery
+              leasehold crash real lease --only crash:authority/priming#after-setup@over
+    """
+    model, _ = load_for_faults(system, settings)
+    if out is not None:
+        make_folder(out)
     found = _watched(
         "exploring, so as to know the cases", "cases",
         lambda watch: campaign(model, pairs=pairs, jobs=jobs, watch=watch, only=only),
@@ -49,42 +81,70 @@ def crash_real(
     if out is not None:
         files = {"recovery.html": recovery_html(found), "recovery.json": dumps(recovery_json(found, measured=False))}
         files |= {safe_name(f"{name}.svg"): path_svg(path, name) for name, path in found.drawn.items()}
-    _finish(found, recovery_json(found), _print_cases, as_json, out, files)
+    return _finish(found, recovery_json(found), _print_cases, as_json, out, files)
 
 
-def crash_random(
-    model: System, *, runs: int | None, hours: float | None, seed: int, jobs: int | None, as_json: bool,
-    out: Path | None,
-) -> NoReturn:  # fmt: skip
-    """Plays random runs, prints the outcomes, and exits."""
-    random_runs = _brought(model, plugin_of(model).random_runs, "--random")
+@verb()
+@system_options
+@click.option("--runs", metavar="N", type=click.IntRange(min=1), help="How many; default: 1, or what --hours allows.")
+@click.option("--hours", metavar="H", type=Hours(), help="For how long.")
+@click.option(
+    "--seed", metavar="N", type=click.IntRange(min=0), default=0, show_default=True, help="The first run's seed."
+)
+@jobs_option
+@click.option("--out", type=FOLDER, help="Write a picture of each run that fails.")
+def random(
+    system: str, settings: Mapping[str, str], as_json: bool, runs: int | None, hours: float | None, seed: int,
+    jobs: int | None, out: Path | None,
+) -> Exit:  # fmt: skip
+    """Play random runs of SYSTEM with real actors, in simulation: many leases, contention and mixes of faults.
+
+    A run that fails is printed with its seed and the smallest plan that still fails.
+
+    Example:  leasehold crash random lease --runs 10000
+              leasehold crash random lease --hours 8
+    """
+    model, _ = load_for_faults(system, settings)
+    random_runs = _brought(model, plugin_of(model).random_runs, "random runs")
+    if out is not None:
+        make_folder(out)
     if runs is None and hours is None:
         runs = 1  # the one of a seed
     found = _watched(
         "", "runs", lambda watch: random_runs(runs, hours=hours, seed=seed, jobs=jobs, watch=watch)
     )  # fmt: skip
     files = {f"seed_{f.seed}.svg": path_svg(f.path, f"seed {f.seed}: {f.lease}") for f in found.failures}
-    _finish(found, random_json(model, found), lambda *shown: _print_random(model, *shown), as_json, out, files)
+    return _finish(found, random_json(model, found), lambda *shown: _print_random(model, *shown), as_json, out, files)
 
 
-def crash_processes(
-    model: System, *, only: str | None, quick: bool, jobs: int | None, hours: float | None, as_json: bool
-) -> NoReturn:  # fmt: skip
-    """Plays cases with real processes, prints the outcomes, and exits."""
-    processes = _brought(model, plugin_of(model).processes, "--processes")
+@verb()
+@click.argument("system")
+@click.option("--only", metavar="NAME", help="The case of that name, or all that begin so.")
+@click.option("--quick", is_flag=True, help="A selection that takes some two minutes.")
+@click.option("--hours", metavar="H", type=Hours(), help="For how long at most.")
+@jobs_option
+@json_option
+def processes(system: str, only: str | None, quick: bool, hours: float | None, jobs: int | None, as_json: bool) -> Exit:
+    """Play cases of SYSTEM with real processes, real stores and real faults.
+
+    Example:  leasehold crash processes lease --quick
+              leasehold crash processes lease --only kill/site/before-commit
+    """
+    model = load(system)
+    play = _brought(model, plugin_of(model).processes, "processes")
     limit = {} if hours is None else {"limit_seconds": hours * 3600}
     found = _watched(
         "looking which points and system calls there are", "cases",
-        lambda watch: processes(only=only, quick=quick, jobs=jobs, watch=watch, **limit),
+        lambda watch: play(only=only, quick=quick, jobs=jobs, watch=watch, **limit),
     )  # fmt: skip
-    _finish(found, processes_json(model, found), lambda *shown: _print_processes(model, *shown), as_json)
+    return _finish(found, processes_json(model, found), lambda *shown: _print_processes(model, *shown), as_json)
 
 
-def _brought(model: System, campaign: Callable[..., C] | None, option: str) -> Callable[..., C]:
+def _brought(model: System, campaign: Callable[..., C] | None, what: str) -> Callable[..., C]:
     """A campaign that a plug-in of the recovery checker brings."""
     if campaign is None:
-        words = f"{option} needs policies, handlers and units that exist, and no plug-in has any for {model.name}"
-        raise click.UsageError(f"{words}; leave it out, or take the system lease")
+        words = f"{what} need policies, handlers and units that exist, and no plug-in has any for {model.name}"
+        raise click.UsageError(f"{words}; take the system lease, or `leasehold crash real {model.name}`")
     return campaign
 
 
@@ -107,8 +167,8 @@ def _watched(before: str, unit: str, start: Callable[[Watch], C]) -> C:
 def _finish(
     found: C, values: dict[str, Any], show: Callable[[Console, C], None], as_json: bool,
     out: Path | None = None, files: Mapping[str, str] | None = None,
-) -> NoReturn:  # fmt: skip
-    """Writes files, prints a campaign or its JSON values, and exits."""
+) -> Exit:  # fmt: skip
+    """Writes files, prints a campaign or its JSON values, and returns the exit code."""
     written = [] if out is None else write_files(out, files or {})
     if as_json:
         print_json(values)
@@ -117,7 +177,7 @@ def _finish(
         if out is not None:
             words = ", ".join(map(str, written)) or "nothing, as nothing failed"
             console().print(f"wrote {words}", markup=False, soft_wrap=True)
-    sys.exit(Exit.VIOLATED if found.failures else Exit.INTERRUPTED if found.interrupted else Exit.HOLDS)
+    return Exit.VIOLATED if found.failures else Exit.INTERRUPTED if found.interrupted else Exit.HOLDS
 
 
 def _lines(screen: Console, found: Campaign, lines: Sequence[str], time_spent: str) -> None:
@@ -126,8 +186,8 @@ def _lines(screen: Console, found: Campaign, lines: Sequence[str], time_spent: s
     screen.print(f"{found.seconds:,.1f} s{time_spent}", style="dim")
 
 
-def _failures(screen: Console, found: Campaign, system: str) -> None:
-    """A table of the first failures, and the command that plays one again."""
+def _failures(screen: Console, found: Campaign, again: Callable[[str], str]) -> None:
+    """A table of the first failures, and the command that plays one again, by its name."""
     if not found.failures:
         return
     table = Table(box=None, pad_edge=False, show_edge=False)
@@ -139,8 +199,7 @@ def _failures(screen: Console, found: Campaign, system: str) -> None:
     screen.print(table)
     if len(found.failures) > MOST:
         screen.print(f"and {len(found.failures) - MOST:,} more; --json has all")
-    again = rerun(found.failures[0].name, system)
-    screen.print(f"to see one again: {escape(again)}", style="dim", soft_wrap=True)
+    screen.print(f"to see one again: {escape(again(found.failures[0].name))}", style="dim", soft_wrap=True)
 
 
 def _interrupted(found: Campaign) -> str:
@@ -165,7 +224,7 @@ def _print_cases(screen: Console, found: CaseCampaign) -> None:
     if found.played == 1:
         for path in found.drawn.values():
             tables.path(screen, path, brief=False)
-    _failures(screen, found, found.system.name)
+    _failures(screen, found, partial(rerun, "real", found.system.name))
 
 
 def _not_played(found: CaseCampaign) -> list[tuple[str, int]]:
@@ -196,7 +255,8 @@ def _print_random(model: System, screen: Console, found: RandomCampaign) -> None
     )
     _lines(screen, found, lines, f", {found.played / max(found.seconds, 1e-9):,.0f} runs/s")
     for failed in found.failures:
-        screen.print(f"[red]{failed.name} fails[/]; to see it again: {rerun(failed.name)}")
+        again = rerun("random", model.name, failed.name)
+        screen.print(f"[red]{failed.name} fails[/]; to see it again: {again}")
         for finding in failed.smallest:
             screen.print(f"  {finding.check}: {escape(finding.words)}", soft_wrap=True)
         screen.print(f"  the smallest plan that fails so: {escape(str(failed.plan))}", soft_wrap=True)
@@ -219,4 +279,4 @@ def _print_processes(model: System, screen: Console, found: ProcessCampaign) -> 
             screen.print(f"skipped {escape(outcome.name)}: {escape(outcome.skipped)}", soft_wrap=True)
     if late:
         screen.print(f"for {counted(len(late), 'case')} no time was left; --json names them, --hours gives more")
-    _failures(screen, found, model.name)
+    _failures(screen, found, partial(rerun, "processes", model.name))

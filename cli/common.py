@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 import os
@@ -18,11 +19,12 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from leasehold.impl.words import counted, visible, visible_lines
+from leasehold.impl.words import counted, did_you_mean, visible, visible_lines
 from leasehold.spec import Diagnostic, SpecError, System
-from leasehold.spec.language.diagnostics import NOWHERE, near_miss
+from leasehold.spec.language.diagnostics import NOWHERE, listed, near_miss
 
 F = TypeVar("F", bound=Callable[..., Any])
+WHOLE = 1000  # letters of a summary, which click would cut to a line
 
 
 class Exit(IntEnum):
@@ -39,7 +41,7 @@ class Exit(IntEnum):
     VIOLATED = 1, (
         "a property is violated; for `prove` also a lemma; for `check` also any other difference from "
         "`expected.yaml`; for `crash`, `check` and `explore --faults` also a system that does not return; for "
-        "`mutate` a survivor that nothing explains; for `demo`, `up --crash` and `crash --real` a run in which "
+        "`mutate` a survivor that nothing explains; for `demo`, `up --crash` and `crash real` a run in which "
         "something is wrong; for `migrate` records that do not fit; for the verbs that talk to actors: the actor said "
         "no"
     )  # fmt: skip
@@ -52,7 +54,7 @@ class Exit(IntEnum):
         "nothing is contradicted, but `prove` leaves a property or a lemma undecided, a limit cut `check` short, or "
         "events that `verify` needs are missing",
     )
-    INTERRUPTED = 130, "Ctrl-C (SIGTERM too: `prove`, `mutate`, `crash --real`) ended the work before any violation"
+    INTERRUPTED = 130, "Ctrl-C (SIGTERM too: `prove`, `mutate`, `crash real`) ended the work before any violation"
     NO_READER = 141, "the reader of the output has gone (`leasehold ... | head -1`)"
 
 
@@ -64,7 +66,7 @@ class Verb(click.Command):
 
     def __init__(self, *words: Any, refusals: Mapping[type[Exception], Exit], **options: Any) -> None:
         super().__init__(*words, **options)
-        self.help = inspect.cleandoc(self.help or "").replace("\n\nExample:", "\n\n\b\nExample:")
+        self.help = _as_written(self.help)
         self.refusals = refusals
 
     def invoke(self, ctx: click.Context) -> NoReturn:
@@ -79,11 +81,87 @@ class Verb(click.Command):
             raise click.UsageError(visible_lines(error.message), error.ctx) from None
 
 
+def _as_written(help_: str | None) -> str:
+    """The help of a verb, with its `Example:` as it is written."""
+    return inspect.cleandoc(help_ or "").replace("\n\nExample:", "\n\n\b\nExample:")
+
+
 def verb(
     name: str | None = None, refusals: Mapping[type[Exception], Exit] | None = None, **options: Any
 ) -> Callable[[Callable[..., Exit | None]], Verb]:  # fmt: skip
     """Makes a verb of a function."""
     return click.command(name, cls=Verb, refusals=refusals or {}, **options)
+
+
+class VerbGroup(click.Group):
+    """A group of verbs. Each is imported when it is asked for, as most need only a few of the packages of all.
+
+    Args:
+        sections: by heading, where each verb is, as `module:name` of this package, in the order of the help.
+        default: the verb that is meant where the first word is none of them, as in `leasehold crash SYSTEM`.
+    """
+
+    def __init__(
+        self, *words: Any, sections: Mapping[str, Mapping[str, str]], default: str = "", **options: Any
+    ) -> None:  # fmt: skip
+        super().__init__(*words, **options)
+        self.help = _as_written(self.help)
+        self.sections, self.default = sections, default
+        self.places = {name: place for verbs in sections.values() for name, place in verbs.items()}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.places)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.places:
+            return None
+        module, _, name = self.places[cmd_name].partition(":")
+        found: click.Command = getattr(importlib.import_module(f"leasehold.cli.{module}"), name)
+        return found
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        first, second = [*args, "", ""][:2]
+        several = second and not any(word.startswith("-") for word in (first, second))  # a misspelt verb, and SYSTEM
+        misspelt = several and did_you_mean(first, self.places)
+        if self.default and first not in (*self.places, *ctx.help_option_names) and not misspelt:
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            words = f"there is no verb {args[0][:60]!r}{did_you_mean(args[0], self.places)}"
+            raise click.UsageError(words, ctx) from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for heading, verbs in self.sections.items():
+            found = [(name, self.get_command(ctx, name)) for name in verbs]
+            with formatter.section(heading):
+                formatter.write_dl([(name, verb.get_short_help_str(WHOLE)) for name, verb in found if verb is not None])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            ctx.exit(Exit.INTERRUPTED)
+        except click.NoSuchOption as error:
+            near = self._verbs_for(error.option_name, ctx)
+            if not near or error.ctx is None or error.ctx.parent is not ctx:
+                raise
+            words = f"No such option {error.option_name!r} here; see {listed(near)}"
+            raise click.UsageError(words, error.ctx) from None
+
+    def _verbs_for(self, option: str, ctx: click.Context) -> list[str]:
+        """The verbs that an option names, or else that have it."""
+        if (named := option.removeprefix("--")) in self.places:
+            return [f"`{ctx.command_path} {named}`"]
+        found = ((name, self.get_command(ctx, name)) for name in self.places)
+        have = [name for name, verb in found if verb is not None and any(option in one.opts for one in verb.params)]
+        return [f"`{ctx.command_path} {name}`" for name in have] if self.default else []
 
 
 def console(stderr: bool = False) -> Console:

@@ -1,4 +1,4 @@
-"""`leasehold crash`: crashes of every actor at every point, and whether the system survives them."""
+"""`leasehold crash`: crashes of every actor at every point, in the model (here) and of real actors (campaigns.py)."""
 
 from __future__ import annotations
 
@@ -13,29 +13,28 @@ import click
 from leasehold.checker.crash.analysis import CrashReport, deepen
 from leasehold.checker.crash.unmet import explanations, unmet
 from leasehold.checker.explore import Engine, Progress
-from leasehold.checker.explore.expectations import Explanation
 from leasehold.cli import crash_report, search
 from leasehold.cli.common import (
     Exit,
+    VerbGroup,
     console,
     interruptible,
+    json_option,
     make_folder,
     print_json,
+    set_option,
     system_options,
     verb,
     write_files,
 )
-from leasehold.cli.crash_report import Wanted, print_case, wanted_case
+from leasehold.cli.crash_report import Completed, print_case, wanted_case
 from leasehold.cli.progress import Status
 from leasehold.faults.model import DEFAULT, Budget, crash_points
 from leasehold.reports.crash import crash_json, crash_markdown, worst_svg
 from leasehold.reports.json_report import dumps, picked, plain
 from leasehold.spec import System, load
 
-DEEP = "deep"
-CASE = "crash:"  # the name of a case begins with it
 TIME_SECONDS = 60.0  # for the default budget, which is more than many systems can take
-PLAYED = "lease"  # the system of which real actors play cases
 
 
 class Hours(click.FloatRange):
@@ -51,46 +50,53 @@ class Hours(click.FloatRange):
         return hours
 
 
-@verb()
+@click.group(
+    cls=VerbGroup,
+    default="explore",
+    sections={
+        "In the model": {
+            "explore": "crash:explored", "deep": "crash:deep", "points": "crash:points", "case": "crash:case",
+        },
+        "Real actors": {
+            "real": "campaigns:real", "random": "campaigns:random", "processes": "campaigns:processes",
+        },
+    },
+)  # fmt: skip
+def crash() -> None:
+    """Crash every actor of a system at every point of its work, and decide whether the system recovers.
+
+    A case is a cell of the product, a crash point, and a mode in which the actor restarts. `leasehold crash SYSTEM`
+    explores them in the model, as `leasehold crash explore SYSTEM` does.
+
+    Example:  leasehold crash two_phase_commit --set participants=2
+              leasehold crash points lease
+              leasehold crash real two_phase_commit
+    """
+
+
+_faults = click.option("--faults", metavar="BUDGET", help="Explore this budget alone, such as crash=2,lose=any.")
+_all_cells = click.option("--all-cells", is_flag=True, help="Print the table of all cells, not the worst ones alone.")
+_files = click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Write crash.md, crash.json and worst.svg."
+)
+
+
+@verb("explore")
 @system_options
 @search.engine_option
 @search.memory_option
 @partial(search.time_option, left_out=f"{TIME_SECONDS:.0f}s for the default budget, else no limit")
-@click.option(
-    "--faults",
-    metavar="BUDGET",
-    help="Explore this budget alone, such as crash=2,lose=any; `deep`: ever larger ones.",
-)
-@click.option("--hours", metavar="H", type=Hours(), help="With `--faults deep`, or --real: for how long.")
-@click.option("--points", is_flag=True, help="List the points at which actors can crash, and explore nothing.")
-@click.option("--case", "cell", metavar="CELL", help="Print the path of one case: where the machines are, state/state.")
-@click.option("--point", metavar="POINT", help="With --case: where in its work the actor stops.")
-@click.option("--mode", metavar="MODE", help="With --case: the mode in which it restarts; default: the first.")
-@click.option("--all-cells", is_flag=True, help="Print the table of all cells, not the worst ones alone.")
-@click.option("--real", is_flag=True, help="Play every case with real actors, in simulation.")
-@click.option("--pairs", is_flag=True, help="With --real: also stop an actor once more, at each point after a restart.")
-@click.option("--random", "runs", metavar="RUNS", type=click.IntRange(min=1), help="With --real: so many random runs.")
-@click.option("--seed", metavar="N", type=click.IntRange(min=0), help="With --random: the first run's seed; 0.")
-@click.option("--jobs", type=click.IntRange(min=1), help="With --real: processes; one for each processor.")
-@click.option("--processes", is_flag=True, help="With --real: with processes, real stores and real faults.")
-@click.option("--only", metavar="NAME", help="With --real: the case of that name, or all that begin so.")
-@click.option("--quick", is_flag=True, help="With --processes: a selection that takes some two minutes.")
-@click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path),
-    help="Write crash.md, crash.json and worst.svg; with --real, recovery.html and recovery.json.",
-)  # fmt: skip
-def crash(
+@_faults
+@_all_cells
+@_files
+def explored(
     system: str, settings: Mapping[str, str], as_json: bool, engine: Engine, memory: int | None,
-    seconds: float | None, faults: str | None, hours: float | None, points: bool, cell: str | None,
-    point: str | None, mode: str | None, all_cells: bool, real: bool, pairs: bool, runs: int | None,
-    seed: int | None, jobs: int | None, processes: bool, only: str | None, quick: bool,
-    out: Path | None,
+    seconds: float | None, faults: str | None, all_cells: bool, out: Path | None,
 ) -> Exit:  # fmt: skip
-    """Crash every actor of SYSTEM at every point of its work, and decide whether the system recovers.
+    """Explore every case of SYSTEM: the default.
 
-    A case is a cell of the product, a crash point, and a mode in which the actor restarts; every case is tried. The
-    verdict says which properties hold under these faults; whether the system returns, once faults stop, to a state that
-    is reachable without any, and after how many steps and messages at most; and for each property that breaks, the
+    The verdict says which properties hold under these faults; whether the system returns, once faults stop, to a state
+    that is reachable without any, and after how many steps and messages at most; and for each property that breaks, the
     weakest faults that break it.
 
     Without --faults, a single crash is explored first, and then ever larger parts of the system's own budget (`faults`
@@ -98,114 +104,166 @@ def crash(
     over. Parts that hold because the whole budget does are left out, where there is time for the whole. The constants
     that system.yaml sets for faults are used, unless --set gives them.
 
-    With --real, real actors play every case of one crash: a shortest path into it, the crash, the restart. Then the
-    lease, the actors, their policies and the units are checked; in any other system, events that the specification
-    allows follow, until the run ends, and it has to be a run of the specification. --only names a case,
-    POINT@MODE@CELL, or the beginning of one, which may stand in place of SYSTEM for the lease. With --random or
-    --hours, random runs of the lease are played instead: many leases, contention and mixes of faults. A run that
-    fails is printed with its seed and the smallest plan that still fails.
-
     Example:  leasehold crash two_phase_commit --set participants=2
               leasehold crash ./my_system --time 10m
               leasehold crash lease --faults crash=1 --set expiry=false --out lease-crash
-              leasehold crash lease --faults deep --hours 8 --json
-              leasehold crash lease --points
-              leasehold crash lease --case active/ticketed/active --point crash:unit/active#recovering
-              leasehold crash two_phase_commit --real
-              leasehold crash lease --real --out recovery
-              leasehold crash --real crash:authority/priming#after-setup@over
-              leasehold crash lease --real --random 10000
-              leasehold crash lease --real --hours 8
-              leasehold crash lease --real --processes --only kill/site/before-commit
     """
-    if (processes and not real) or (quick and not processes) or (only is not None and not real):
-        raise click.UsageError("--processes and --only go with --real; --quick goes with --processes")
-    if real:
-        from leasehold.cli import campaigns  # they take a while to load
-    searched = faults or points or cell or all_cells or engine != "auto" or memory is not None or seconds is not None
-    if processes:
-        if searched or settings or pairs or any(value is not None for value in (point, mode, runs, seed, out)):
-            raise click.UsageError("--processes takes --only, --quick, --jobs, --hours and --json, and no other option")
-        model = load(system)
-        campaigns.crash_processes(model, only=only, quick=quick, jobs=jobs, hours=hours, as_json=as_json)
-    if system.startswith(CASE):
-        if not real:
-            raise click.UsageError(f"{system[:60]} names a case, which is played with --real")
-        if only is not None:
-            raise click.UsageError(f"{system[:60]} names a case: --only would name another")
-        system, only = PLAYED, system
-    by_chance = runs is not None or (real and hours is not None) or seed is not None
-    if (pairs or jobs is not None or by_chance) and not real:
-        raise click.UsageError("--pairs, --random, --seed and --jobs go with --real")
-    if real and searched:
-        words = "it takes no --faults, --points, --case, --engine, --memory or --time"
-        raise click.UsageError(f"--real plays every case of one crash; {words}")
-    if by_chance and (pairs or only):
-        raise click.UsageError("random runs are no cases: leave out --pairs and the name")
-    if hours is not None and faults != DEEP and not real:
-        raise click.UsageError(f"--hours goes with --faults {DEEP}, or with --real for random runs")
-    if (cell is None) != (point is None) or (mode is not None and cell is None):
-        raise click.UsageError("a case needs --case and --point; --mode goes with them")
-    model, own = load_for_faults(system, settings)
-    if real:
+    asked = _Asked(system, settings, engine, memory, seconds, as_json)
+    budget, source = budget_of(asked.model, faults)
+    budgets = list(budget.parts()) if faults is None else [budget]
+    if len(budgets) > 1 and seconds is None and not asked.model.faults.budget:
+        asked.seconds = TIME_SECONDS
+    words = f"{budgets[0]} to {budgets[-1]}" if len(budgets) > 1 else str(budgets[0])
+    return _report(asked, budgets, f"{words} ({source}){asked.limit}", all_cells, out)
+
+
+@verb()
+@system_options
+@search.engine_option
+@search.memory_option
+@click.option("--hours", metavar="H", type=Hours(), default=1, show_default=True, help="For how long.")
+@_all_cells
+@_files
+def deep(
+    system: str, settings: Mapping[str, str], as_json: bool, engine: Engine, memory: int | None, hours: float,
+    all_cells: bool, out: Path | None,
+) -> Exit:  # fmt: skip
+    """Explore ever larger budgets of faults, without end, for --hours.
+
+    Example:  leasehold crash deep lease --hours 8 --json
+    """
+    asked = _Asked(system, settings, engine, memory, hours * 3600, as_json)
+    return _report(asked, [], f"deep (for {hours:g} h)", all_cells, out)
+
+
+@verb()
+@system_options
+def points(system: str, settings: Mapping[str, str], as_json: bool) -> None:
+    """List the points at which the actors of SYSTEM can crash, and explore nothing.
+
+    Example:  leasehold crash points lease
+    """
+    model, _ = load_for_faults(system, settings)
+    every = crash_points(model)
+    if as_json:
+        found = [picked(p, "name role state done effects") for p in every]
+        print_json({"system": model.name, "spec_digest": model.digest, "crash_points": found})
+        return
+    screen = console()
+    width = max((len(p.name) for p in every), default=0)
+    for p in every:
+        done = f"{p.name:<{width}}  done before: {', '.join(p.done)}" if p.done else p.name
+        screen.print(done, markup=False, soft_wrap=True)
+    screen.print(f"{len(every):,} crash points", markup=False)
+
+
+@verb()
+@click.argument("system")
+@click.argument("cell")
+@click.argument("point")
+@set_option
+@json_option
+@search.engine_option
+@search.memory_option
+@search.time_option
+@_faults
+@click.option("--mode", metavar="MODE", help="The mode in which the actor restarts; default: the first.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Draw the path there (SVG).")
+def case(
+    system: str, cell: str, point: str, settings: Mapping[str, str], as_json: bool, engine: Engine,
+    memory: int | None, seconds: float | None, faults: str | None, mode: str | None, out: Path | None,
+) -> Exit:  # fmt: skip
+    """Print the path of one case of SYSTEM.
+
+    CELL is where the machines are, state/state; POINT is where in its work the actor stops, as
+    `leasehold crash points` names it.
+
+    Example:  leasehold crash case lease active/ticketed/active crash:unit/active#recovering
+    """
+    asked = _Asked(system, settings, engine, memory, seconds, as_json)
+    wanted = wanted_case(asked.model, cell, point, mode)
+    budget, source = budget_of(asked.model, faults)
+    found, tried = asked.explore([budget], f"{budget} ({source}){asked.limit}", out)
+    name, drawing = wanted.drawing(found)
+    print_case(found, wanted, as_json)
+    _say_written(asked, out, {name: drawing})
+    return crash_code(found, cut=tried[-1].interrupted)
+
+
+class _Asked:
+    """The system that is to be explored under faults, and how."""
+
+    def __init__(
+        self, system: str, settings: Mapping[str, str], engine: Engine, memory: int | None, seconds: float | None,
+        as_json: bool,
+    ) -> None:  # fmt: skip
+        self.system, self.engine, self.memory, self.seconds, self.as_json = system, engine, memory, seconds, as_json
+        self.model, self.own = load_for_faults(system, settings)
+        self.known = explanations(system, self.model)
+
+    @property
+    def limit(self) -> str:
+        return "" if self.seconds is None else f", {self.seconds:g} s at most (--time)"
+
+    def explore(self, budgets: Sequence[Budget], faults: str, out: Path | None) -> tuple[CrashReport, list[Completed]]:
+        """Explores budgets, none: ever larger ones; returns the largest decided, and all that were completed."""
         if out is not None:
             make_folder(out)
-        if by_chance:
-            campaigns.crash_random(model, runs=runs, hours=hours, seed=seed or 0, jobs=jobs, as_json=as_json, out=out)
-        campaigns.crash_real(model, only=only, pairs=pairs, jobs=jobs, as_json=as_json, out=out)
-    if points:
-        _print_points(model, as_json)
-        return Exit.HOLDS
-    known = explanations(system, model)
-    case = None if cell is None or point is None else wanted_case(model, cell, point, mode)
-    if faults == DEEP:
-        budgets, source, seconds = [], f"for {hours or 1:g} h", (hours or 1) * 3600
-    else:
-        budget, source = budget_of(model, faults)
-        budgets = list(budget.parts()) if faults is None and case is None else [budget]
-    several = len(budgets) != 1
-    if len(budgets) > 1 and seconds is None and not model.faults.budget:
-        seconds = TIME_SECONDS
-    if out is not None:
-        make_folder(out)
-    screen = console()
-    if not as_json:
-        words = f"{budgets[0]} to {budgets[-1]}" if len(budgets) > 1 else str(budgets[0]) if budgets else DEEP
-        limit = f", {seconds:g} s at most (--time)" if budgets and seconds is not None else ""
-        crash_report.asked(screen, words, source, own, limit)
-    tried: list[crash_report.Completed] = []
-    found: CrashReport | None = None
-    width = max((len(str(b)) for b in budgets), default=24)
-    with interruptible(), search.engine_or_usage_error():
-        with Status("exploring") as status:
+        screen = console()
+        if not self.as_json:
+            crash_report.asked(screen, faults, self.own)
+        tried: list[Completed] = []
+        found: CrashReport | None = None
+        width = max((len(str(b)) for b in budgets), default=24)
+        with interruptible(), search.engine_or_usage_error(), Status("exploring") as status:
             watch = partial(_watch, status)
-            for report in deepen(model, seconds, watch, engine, memory, budgets):
-                tried.append(crash_report.Completed.of(report))
+            for report in deepen(self.model, self.seconds, watch, self.engine, self.memory, budgets):
+                tried.append(Completed.of(report))
                 if found is None or (report.complete and found.budget not in budgets[-1:]):
                     found = report
-                if several and not as_json:
+                if len(budgets) != 1 and not self.as_json:
                     status.clear()
                     crash_report.completed(screen, tried[-1], width)
         assert found is not None
-        interrupted = tried[-1].verdict.endswith("interrupted")
-        left_out = crash_report.left_out(found, tried, budgets)
-        for one in left_out if not as_json else ():
-            crash_report.completed(screen, one, width)
-        order = [str(budget) for budget in budgets]
-        tried = sorted((*tried, *left_out), key=lambda one: order.index(one.faults)) if order else tried
-        written = _write(found, case, known, out)
-    if case is not None:
-        print_case(found, case, as_json)
-    elif as_json:
+        return found, tried
+
+
+def _report(
+    asked: _Asked, budgets: Sequence[Budget], faults: str, all_cells: bool, out: Path | None
+) -> Exit:  # fmt: skip
+    """Explores, and prints and writes the report."""
+    found, tried = asked.explore(budgets, faults, out)
+    interrupted, known, several = tried[-1].interrupted, asked.known, len(budgets) != 1
+    left_out = crash_report.left_out(found, tried, budgets)
+    order = [str(budget) for budget in budgets]
+    screen = console()
+    if not asked.as_json:
+        for one in left_out:
+            crash_report.completed(screen, one, max(map(len, order)))
+    tried = sorted((*tried, *left_out), key=lambda one: order.index(one.faults)) if order else tried
+    if asked.as_json:
         extra = {"budgets": plain(tried)} if several else {}
         print_json({**crash_json(found, known=known), **extra})
     else:
         if several:
             crash_report.largest(screen, found, tried, budgets)
-        crash_report.report(screen, found, unmet(found, known), system, all_cells)
-    if written and not as_json:
-        screen.print(f"wrote {', '.join(map(str, written))}", markup=False, soft_wrap=True)
+        crash_report.report(screen, found, unmet(found, known), asked.system, all_cells)
+    files = {
+        "crash.md": crash_markdown(found, known, "worst.svg"),
+        "crash.json": dumps(crash_json(found, measured=False, known=known)),
+        "worst.svg": worst_svg(found),
+    }
+    _say_written(asked, out, files)
     return crash_code(found, cut=interrupted)
+
+
+def _say_written(asked: _Asked, out: Path | None, files: Mapping[str, str | None]) -> None:
+    """Writes files, but for those that there is nothing for, and says which."""
+    if out is None:
+        return
+    written = write_files(out, {name: content for name, content in files.items() if content is not None})
+    if not asked.as_json:
+        console().print(f"wrote {', '.join(map(str, written))}", markup=False, soft_wrap=True)
 
 
 def _watch(status: Status, budget: Budget) -> Callable[[Progress], None]:
@@ -234,32 +292,3 @@ def crash_code(found: CrashReport, cut: bool = False) -> Exit:
     if not found.holds:
         return Exit.VIOLATED
     return Exit.INTERRUPTED if cut or found.legal.interrupted or found.faulty.interrupted else Exit.HOLDS
-
-
-def _write(
-    found: CrashReport, case: Wanted | None, known: Sequence[Explanation], folder: Path | None
-) -> list[Path]:  # fmt: skip
-    if folder is None:
-        return []
-    files = (
-        dict([case.drawing(found)]) if case is not None
-        else {
-            "crash.md": crash_markdown(found, known, "worst.svg"),
-            "crash.json": dumps(crash_json(found, measured=False, known=known)), "worst.svg": worst_svg(found),
-        }
-    )  # fmt: skip
-    return write_files(folder, {name: content for name, content in files.items() if content is not None})
-
-
-def _print_points(model: System, as_json: bool) -> None:
-    points = crash_points(model)
-    if as_json:
-        found = [picked(p, "name role state done effects") for p in points]
-        print_json({"system": model.name, "spec_digest": model.digest, "crash_points": found})
-        return
-    screen = console()
-    width = max((len(p.name) for p in points), default=0)
-    for p in points:
-        done = f"{p.name:<{width}}  done before: {', '.join(p.done)}" if p.done else p.name
-        screen.print(done, markup=False, soft_wrap=True)
-    screen.print(f"{len(points):,} crash points", markup=False)

@@ -48,6 +48,11 @@ class Completed:
     verdict: str
     complete: bool
 
+    @property
+    def interrupted(self) -> bool:
+        """Returns whether a person has ended the search."""
+        return self.verdict.endswith("interrupted")
+
     @classmethod
     def of(cls, report: CrashReport) -> Completed:
         if not report.complete:
@@ -59,9 +64,9 @@ class Completed:
         return cls(str(report.budget), report.faulty.distinct, report.seconds, verdict, report.complete)
 
 
-def asked(screen: Console, faults: str, source: str, settings: Mapping[str, str], limit: str = "") -> None:
-    """Prints which faults and which of the system's own settings are used."""
-    words = f"faults {faults} ({source}){limit}"
+def asked(screen: Console, faults: str, settings: Mapping[str, str]) -> None:
+    """Prints which faults, as who has asked for them, and which of the system's own settings are used."""
+    words = f"faults {faults}"
     if settings:
         words += "; " + ", ".join(f"{n}={v}" for n, v in settings.items()) + " (set for faults in system.yaml)"
     screen.print(words, markup=False, style="dim")
@@ -113,7 +118,7 @@ def brief(
     """The verdict in a sentence, then a few lines, for `check`; `differ` crash points are not as crash.yaml says."""
     words, style = verdict(found, differ)
     screen.print(Text(words, style=f"bold {style}"), soft_wrap=not screen.is_terminal)
-    asked(screen, str(found.budget), "system.yaml", settings)
+    asked(screen, f"{found.budget} (system.yaml)", settings)
     cases = f", {len(found.cases):,} cases of a crash" if found.complete else ""
     screen.print(f"{found.faulty.distinct:,} distinct states{cases}", markup=False)
     not_met(screen, missed, named=not differ)
@@ -299,10 +304,10 @@ class Wanted:
         name = crash_words.cell_name(self.cell)
         if all(cell != self.cell for cell, _, _ in found.cases):
             cells = dict.fromkeys(crash_words.cell_name(cell) for cell, _, _ in found.cases)
-            _none(f"--case: no case has the cell {name}", name, cells)
+            _none(f"no case has the cell {name}", name, cells)
         points = {point: None for cell, point, _ in found.cases if cell == self.cell}
         if self.point not in points:
-            _none(f"--point: nothing stops at {self.point} in {name}", self.point, points)
+            _none(f"nothing stops at {self.point} in {name}", self.point, points)
         modes = [m for m in found.modes if (self.cell, self.point, m) in found.cases]
         if self.mode is not None and self.mode not in modes:
             raise click.UsageError(f"--mode: no restart of this case is {self.mode}; it has {', '.join(modes)}")
@@ -325,16 +330,16 @@ def wanted_case(model: System, cell: str, point: str, mode: str | None) -> Wante
     if len(states) != len(machines):
         example = crash_words.cell_name([role.first(i).name for _, role, i in machines])
         raise click.UsageError(
-            f"--case: a cell of {model.name} has {counted(len(machines), 'state')} "
+            f"a cell of {model.name} has {counted(len(machines), 'state')} "
             f"({', '.join(name for name, *_ in machines)}), such as {example}; {cell[:80]!r} has {len(states)}"
         )
     for state, (name, role, _) in zip(states, machines, strict=True):
         if state not in role.states:
-            _none(f"--case: {name} has no state {state[:60]!r}", state, role.states)
+            _none(f"{name} has no state {state[:60]!r}", state, role.states)
     bare = point.partition("@")[0]
     known = [p.name for p in crash_points(model)]
     if bare not in known:
-        _none(f"--point: there is no crash point {bare[:100]!r}", bare, known)
+        _none(f"there is no crash point {bare[:100]!r}", bare, known)
     modes = tuple(model.faults.modes) or (ANY,)
     if mode is not None and mode not in modes:
         _none(f"--mode: {model.name} has no mode {mode[:60]!r}", mode, modes)

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import atexit
 import gc
-import importlib
 import os
 import sys
 from errno import EIO, ENOSPC
-from typing import Any
 
 import click
 
-from leasehold.cli.common import Exit
-from leasehold.impl.words import did_you_mean
+from leasehold.cli.common import Exit, VerbGroup
 
 # What is imported and loaded stays, so looking for cycles in it again and again only takes time.
 gc.set_threshold(100_000, 50, 100)
 
-# Where each verb is, as `module:name`, in the order in which the help shows them. A verb is imported when it is asked
-# for, as most need only a few of the packages that all of them together do.
+# Where each verb is, in the order in which the help shows them.
 SECTIONS: dict[str, dict[str, str]] = {
     "Systems": {
         "check": "check:check", "explore": "explore:explore", "crash": "crash:crash", "lint": "lint:lint",
@@ -40,46 +36,11 @@ SECTIONS: dict[str, dict[str, str]] = {
         "readdress": "trust:readdress_",
     },
 }  # fmt: skip
-WHOLE = 1000  # letters of a summary, which click would cut to a line
-VERBS = {name: place for verbs in SECTIONS.values() for name, place in verbs.items()}
 
 
-class Sections(click.Group):
-    """A group whose help shows the verbs under headings, and that imports a verb when it is asked for."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            click.echo("interrupted", err=True)
-            ctx.exit(Exit.INTERRUPTED)
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
-            return None
-        module, _, name = VERBS[cmd_name].partition(":")
-        found: click.Command = getattr(importlib.import_module(f"leasehold.cli.{module}"), name)
-        return found
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError:
-            raise click.UsageError(f"there is no verb {args[0][:60]!r}{did_you_mean(args[0], VERBS)}", ctx) from None
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for heading, verbs in SECTIONS.items():
-            found = [(name, self.get_command(ctx, name)) for name in verbs]
-            with formatter.section(heading):
-                formatter.write_dl([(name, verb.get_short_help_str(WHOLE)) for name, verb in found if verb is not None])
-
-
-@click.group(cls=Sections, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=VerbGroup, sections=SECTIONS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)  # fmt: skip
 @click.version_option(package_name="leasehold", prog_name="leasehold")
 def cli() -> None:
     """Check systems of interacting recoverable state machines, written in YAML, and run them.

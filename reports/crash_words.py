@@ -32,11 +32,11 @@ def case_command(report: CrashReport, case: Case, system: str = "") -> str:
     model = report.system
     usual = {**{name: str(value).lower() for name, value in model.defaults.items()}, **model.faults.settings}
     constants = {name: show(c.type, c.value) for name, c in model.constants.items()}
-    words = ["leasehold", "crash", system or model.name]
+    words = ["leasehold", "crash", "case", system or model.name, cell_name(cell), point]
     for name, value in constants.items():
         if str(usual.get(name, "")).lower() != value:
             words += ["--set", f"{name}={value}"]
-    words += ["--faults", str(report.budget), "--case", cell_name(cell), "--point", point, "--mode", mode]
+    words += ["--faults", str(report.budget), "--mode", mode]
     return shlex.join(words)
 
 

@@ -61,7 +61,7 @@ def recovery_json(found: CaseCampaign, *, measured: bool = True) -> dict[str, An
         values["seconds"] = round(found.seconds, 3)
         values["exploring_seconds"] = round(found.exploring, 3)
     values["failures"] = [
-        {"case": o.name, "rerun": rerun(o.name, found.system.name), "findings": to_builtins(o.findings)}
+        {"case": o.name, "rerun": rerun("real", found.system.name, o.name), "findings": to_builtins(o.findings)}
         for o in found.failures
     ]
     return values
@@ -91,7 +91,7 @@ def random_json(system: System, found: RandomCampaign) -> dict[str, Any]:
         "failures": [
             {
                 "seed": failed.seed,
-                "rerun": rerun(failed.name),
+                "rerun": rerun("random", system.name, failed.name),
                 "findings": to_builtins(failed.findings),
                 "smallest_plan": str(failed.plan).splitlines(),
                 "smallest_findings": to_builtins(failed.smallest),
@@ -114,7 +114,11 @@ def processes_json(system: System, found: ProcessCampaign) -> dict[str, Any]:
         "skipped": [{"name": outcome.name, "reason": outcome.skipped} for outcome in found.skipped],
         "ends": {"same": found.ends["same"], "ended": found.ends["ended"]},
         "failures": [
-            {"name": outcome.name, "findings": [f.words for f in outcome.findings], "rerun": rerun(outcome.name)}
+            {
+                "name": outcome.name,
+                "findings": [f.words for f in outcome.findings],
+                "rerun": rerun("processes", system.name, outcome.name),
+            }
             for outcome in found.failures
         ],
         "interrupted": found.interrupted,
@@ -122,15 +126,10 @@ def processes_json(system: System, found: ProcessCampaign) -> dict[str, Any]:
     }
 
 
-def rerun(name: str, system: str = "lease") -> str:
-    """The command that plays a case of a system again."""
-    if system != "lease":
-        return f"leasehold crash {system} --real --only {shlex.quote(name)}"
-    if name.startswith("seed "):
-        return f"leasehold crash lease --real --{name}"
-    if name.startswith("crash:"):
-        return f"leasehold crash --real '{name}'"
-    return f"leasehold crash lease --real --processes --only {shlex.quote(name)}"
+def rerun(verb: str, system: str, name: str) -> str:
+    """The command that plays a case, or the random run of a seed, again; `verb` is that of `leasehold crash`."""
+    which = f"--{name}" if verb == "random" else f"--only {shlex.quote(name)}"
+    return f"leasehold crash {verb} {system} {which}"
 
 
 def recovery_html(found: CaseCampaign) -> str:

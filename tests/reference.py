@@ -193,7 +193,7 @@ def faults() -> Iterator[str]:
     yield "The name of a crash point has the machine at work and the state in its record: `crash:ROLE/STATE#POINT`. A"
     yield "step from one state to another can stop at `before-commit` of the first and at the other points of the"
     yield "second. Tasks of one work list may overlap, so every subset of the list is a point."
-    yield "`leasehold crash SYSTEM --points` lists them. The examples are points of the lease and of two-phase"
+    yield "`leasehold crash points SYSTEM` lists them. The examples are points of the lease and of two-phase"
     yield "commit, with the constants that these set for faults."
     yield ""
     yield "| point | the actor stops | for example |"

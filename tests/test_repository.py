@@ -212,9 +212,11 @@ def test_names_in_prose_are_no_logic(text: str, names: set[str]) -> None:
     assert _named(text) == names
 
 
-@pytest.mark.parametrize("words", ["--version", "check two_phase_commit", "run --help", "crash --help"])
+@pytest.mark.parametrize(
+    "words", ["--version", "check two_phase_commit", "run --help", "crash points two_phase_commit"]
+)
 def test_only_what_a_verb_runs_is_imported(words: str) -> None:
-    """The simulator, the recovery checker and mutants are for `crash --real` and `mutate` alone."""
+    """The simulator, the recovery checker and mutants are for `crash real` and `mutate` alone."""
     command = [sys.executable, "-X", "importtime", "-m", "leasehold", *words.split()]
     imported = subprocess.run(command, check=True, capture_output=True, text=True).stderr
     assert " leasehold.cli.main\n" in imported

@@ -47,7 +47,7 @@ def explanations(name_or_folder: str | Path, system: System) -> tuple[Explanatio
     node = read_checked(name_or_folder, FILE, FILES["crash"], sink)
     if node is None:
         return ()
-    remedy = "remove the explanation, or write the point's name as `leasehold crash SYSTEM --points` does"
+    remedy = "remove the explanation, or write the point's name as `leasehold crash points SYSTEM` does"
     names = [p.name for p in crash_points(system)]
     found = explanations_of(node.get("unmet"), names, "crash point", remedy, sink)
     sink.raise_errors()

@@ -25,8 +25,8 @@ class RecoveryPlugin:
     Attributes:
         plays: whether a system is of the kind.
         runner: runs its cases.
-        random_runs: the campaign of random runs (`--random`); None: there is none.
-        processes: the campaign with real processes (`--processes`); None: there is none.
+        random_runs: the campaign of random runs (`crash random`); None: there is none.
+        processes: the campaign with real processes (`crash processes`); None: there is none.
     """
 
     plays: Callable[[System], bool]

@@ -15,11 +15,7 @@ from leasehold.faults.model.catalogue import BudgetUnit, Fault, budgeted
 
 Count: TypeAlias = int | Literal["any"]
 
-# Words for whole budgets, and what else is said to whoever takes them for faults.
-ALONE = {
-    "none": "", "default": "",
-    "deep": ": ever larger budgets are tried, for as long as --hours says, as in `crash lease --faults deep --hours 2`",
-}  # fmt: skip
+ALONE = ("none", "default")  # words for whole budgets
 
 
 class BudgetError(ValueError):
@@ -146,7 +142,9 @@ def _fewer(fault: Fault, budget: Budget) -> list[Count | str]:
 def _known(name: str) -> str:
     names = list(budgeted())
     if name in ALONE:
-        raise BudgetError(f"`{name}` stands alone, without a number or other faults{ALONE[name]}")
+        raise BudgetError(f"`{name}` stands alone, without a number or other faults")
+    if name == "deep":
+        raise BudgetError("there is no fault 'deep'; `leasehold crash deep SYSTEM` tries ever larger budgets")
     if name not in names:
         near = difflib.get_close_matches(name, names, 1)
         hint = f"; did you mean {near[0]}?" if near else ""

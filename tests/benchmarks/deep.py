@@ -41,7 +41,7 @@ def _page(limits: str, settings: Mapping[str, str], found: Sequence[Completed]) 
     rest = f" After `{found[enough].faults}` more faults led to no more states." if enough < len(found) - 1 else ""
     lines = [
         "# The lease under ever larger budgets of faults", "",
-        f"What `leasehold crash lease --faults deep {limits}` finds, with {constants}: one fault more at",
+        f"What `leasehold crash deep lease {limits}` finds, with {constants}: one fault more at",
         "a time. Of each budget every state is visited, every property decided, and whether each fair run comes back",
         f"to a state that is reached without faults. Finished: {whole}.{rest}",
         "`python -m tests.benchmarks.deep` repeats it.", "",

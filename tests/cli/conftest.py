@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.cli.main import VERBS, main
+from leasehold.cli.main import cli, main
 from tests.systems import files_of, write
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -24,7 +24,7 @@ LIGHT = files_of("cli/systems/light")
 
 
 _processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload([f"leasehold.cli.{verb.partition(':')[0]}" for verb in VERBS.values()])
+_processes.set_forkserver_preload([f"leasehold.cli.{verb.partition(':')[0]}" for verb in cli.places.values()])
 
 
 def _main(words: tuple[str, ...], folder: Path, environment: dict[str, str], output: Path) -> None:

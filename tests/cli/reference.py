@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 import click
 
-from leasehold.cli.common import Exit
+from leasehold.cli.common import Exit, VerbGroup
 from leasehold.cli.main import cli
 
 INTRODUCTION = """\
@@ -109,7 +109,7 @@ CHECK_CRASH_KEYS = {
     "`expected`, `found` and `explain_under`",
 }
 DEEP_KEYS = {
-    "budgets": "where several budgets are explored, with `--faults deep` or on the way to the system's own: each with "
+    "budgets": "where several budgets are explored, with `crash deep` or on the way to the system's own: each with "
     "`faults`, `states` (null: it follows from the last and was not explored), `seconds`, `verdict` and `complete`; "
     "what stands beside it is of the last that was complete"
 }
@@ -392,6 +392,25 @@ def table(keys: Mapping[str, str]) -> Iterator[str]:
     yield ""
 
 
+def helps(group: VerbGroup, context: click.Context) -> Iterator[str]:
+    """The help of each verb of a group, and of theirs."""
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        inner = click.Context(
+            command, info_name=name, parent=context, max_content_width=100, terminal_width=100,
+            help_option_names=["-h", "--help"],
+        )  # fmt: skip
+        yield f"## {inner.command_path}"
+        yield ""
+        yield "```text"
+        yield command.get_help(inner)
+        yield "```"
+        yield ""
+        if isinstance(command, VerbGroup):
+            yield from helps(command, inner)
+
+
 def page() -> Iterator[str]:
     yield INTRODUCTION
     yield "## Exit codes"
@@ -400,24 +419,7 @@ def page() -> Iterator[str]:
     yield "|---|---|"
     yield from (f"| {code.value} | {code.meaning} |" for code in Exit)
     yield ""
-    context = click.Context(cli, info_name="leasehold")
-    for name in cli.list_commands(context):
-        command = cli.get_command(context, name)
-        assert command is not None
-        yield f"## leasehold {name}"
-        yield ""
-        yield "```text"
-        inner = click.Context(
-            command,
-            info_name=name,
-            parent=context,
-            max_content_width=100,
-            terminal_width=100,
-            help_option_names=["-h", "--help"],
-        )
-        yield command.get_help(inner)
-        yield "```"
-        yield ""
+    yield from helps(cli, click.Context(cli, info_name="leasehold"))
     yield OUTLINE
     yield from table(KEYS)
     yield "`explore --fairness` adds:"
@@ -448,10 +450,10 @@ def page() -> Iterator[str]:
     yield ""
     yield from table({**CRASH_KEYS, **CRASH_CELL_KEYS, **DEEP_KEYS, **CHECK_CRASH_KEYS})
     yield "There a property also has `weakest`, the weakest budget of faults that breaks it, or null; and a path only"
-    yield "where it is violated: under that budget, where there is one. With `--case`:"
+    yield "where it is violated: under that budget, where there is one. `crash case --json`:"
     yield ""
     yield from table(CASE_KEYS)
-    yield "With `--points`:"
+    yield "`crash points --json`:"
     yield ""
     yield from table(POINTS_KEYS)
     yield "`lint --json`, and every verb with `--json` when the specification is wrong:"

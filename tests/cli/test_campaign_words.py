@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from leasehold.checker.recovery.plugins import plugin_of
 from leasehold.cli import campaigns
 from leasehold.cli.campaigns import MOST
 from leasehold.cli.common import Exit
+from leasehold.reports.recovery import rerun
 from tests.systems import load
 
 COMMIT = load("two_phase_commit", {"participants": 2})
@@ -65,7 +67,7 @@ TIME = "2,003.0 s, 1,001.3 s of them to find the cases"
              "3 cases under other faults or a crash: properties broken exactly as in the model",
              "1 not played: early", "2 not played: later [b]", TIME,
              "case check what is wrong", "crash:a lease it is [lost]", "units two are up",
-             "to see one again: leasehold crash two_phase_commit --real --only crash:a"],
+             "to see one again: leasehold crash real two_phase_commit --only crash:a"],
         ),
     ],
     ids=["all", "interrupted", "failed"],
@@ -87,10 +89,10 @@ def test_cases_of_the_lease_are_told_with_its_own_ends() -> None:
 @pytest.mark.parametrize("failures", [0, 1, MOST, MOST + 1, MOST + 1_500])
 def test_so_many_failures_are_printed_and_the_rest_is_counted(failures: int) -> None:
     found = Campaign(failures=[CaseOutcome(f"crash:{n}", [Finding("c", "w")]) for n in range(failures)])
-    told = lines(lambda screen, of: campaigns._failures(screen, of, "lease"), found)
+    told = lines(lambda screen, of: campaigns._failures(screen, of, partial(rerun, "real", "lease")), found)
     shown = [f"crash:{n} c w" for n in range(min(failures, MOST))]
     more = [f"and {failures - MOST:,} more; --json has all"] if failures > MOST else []
-    again = "to see one again: leasehold crash --real 'crash:0'"
+    again = "to see one again: leasehold crash real lease --only crash:0"
     assert told == (["case check what is wrong", *shown, *more, again] if failures else [])
 
 
@@ -130,9 +132,7 @@ def test_a_campaign_ends_with_its_worst_and_writes_its_files(
         (None, None, []), (tmp_path, {"a.txt": "b"}, ["wrote ", "a.txt"]),
         (tmp_path, {}, ["wrote nothing, as nothing failed"]),
     ):  # fmt: skip
-        with pytest.raises(SystemExit) as ended:
-            campaigns._finish(found, {"v": 1}, show, as_json, out, files)
-        assert ended.value.code == code
+        assert campaigns._finish(found, {"v": 1}, show, as_json, out, files) is code
         told = capsys.readouterr().out
         assert json.loads(told) == {"v": 1} if as_json else told.startswith("shown\n")
         assert as_json or ("wrote" in told) == bool(words)
@@ -141,11 +141,11 @@ def test_a_campaign_ends_with_its_worst_and_writes_its_files(
 
 
 def test_a_campaign_that_no_plug_in_brings_is_refused_by_its_option() -> None:
-    with pytest.raises(click.UsageError, match=r"--random needs policies, .* for two_phase_commit; leave it out"):
-        campaigns._brought(COMMIT, plugin_of(COMMIT).random_runs, "--random")
+    with pytest.raises(click.UsageError, match=r"random runs need policies, .* for two_phase_commit; take"):
+        campaigns._brought(COMMIT, plugin_of(COMMIT).random_runs, "random runs")
     given = plugin_of(load("lease")).processes
     assert given is not None
-    assert campaigns._brought(load("lease"), given, "--processes") is given
+    assert campaigns._brought(load("lease"), given, "processes") is given
 
 
 def test_a_case_that_is_unknown_is_a_usage_error_and_else_the_campaign_is_returned() -> None:

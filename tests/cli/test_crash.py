@@ -16,7 +16,7 @@ from tests.cli.conftest import LIGHT, Run, as_json
 from tests.systems import files_of, write
 
 SMALL = ("two_phase_commit", "--set", "participants=1")
-CASE = ("--case", "asking/voting", "--point", "crash:participant/voting#after-commit")
+CASE = ("asking/voting", "crash:participant/voting#after-commit")
 ASKED = files_of("cli/systems/asked")
 SHY = files_of("cli/systems/shy")
 
@@ -67,7 +67,7 @@ def test_what_faults_break_is_shown_with_the_weakest(run: Run, tmp_path: Path) -
 
 @pytest.mark.long
 def test_a_search_that_was_cut_short_promises_nothing(run: Run) -> None:
-    done = run("crash", "lease", "--faults", "deep", "--hours", "0.0001")
+    done = run("crash", "deep", "lease", "--hours", "0.0001")
     assert done.returncode == 0
     assert re.search(r"^crash=2,duplicate=1,lose=1 .* cut off: stopped after 0 s$", done.stdout, re.M)
     assert "\nnot checked whether it stabilises: stopped after 0 s\n" in done.stdout
@@ -145,7 +145,7 @@ def test_what_time_does_not_suffice_for_is_named(run: Run, light: Path) -> None:
 
 @pytest.mark.long
 def test_points_are_listed_without_exploring(run: Run) -> None:
-    done = run("crash", "lease", "--points")
+    done = run("crash", "points", "lease")
     assert done.returncode == 0
     assert re.search(r"^crash:authority/priming#after-place +done before: place$", done.stdout, re.M)
     assert re.search(r"^crash:service_manager/closing#before-commit$", done.stdout, re.M)
@@ -154,7 +154,7 @@ def test_points_are_listed_without_exploring(run: Run) -> None:
 
 
 def test_a_case_is_shown_step_by_step(run: Run, tmp_path: Path) -> None:
-    done = run("crash", *SMALL, "--faults", "crash=1", *CASE, "--out", "there")
+    done = run("crash", "case", *SMALL, *CASE, "--faults", "crash=1", "--out", "there")
     assert done.returncode == 0
     lines = done.stdout.splitlines()
     assert lines[1].startswith("asking/voting, crash:participant/voting#after-commit, any: legal again ")
@@ -181,37 +181,46 @@ def test_what_is_written(run: Run, tmp_path: Path) -> None:
     [
         (("--faults", "crush=1"), "--faults: there is no fault 'crush'; did you mean crash?"),
         (("--faults", "byzantine=participent"), "has no role 'participent'; did you mean `participant`?"),
-        (("--hours", "2"), "--hours goes with --faults deep"),
-        (("--faults", "deep", "--hours", "nan"), "nan is no number of hours that comes to an end; write one such as 8"),
-        (("--faults", "deep", "--hours", "inf"), "inf is no number of hours that comes to an end"),
-        (
-            ("--faults", "deep=3"),
-            "--faults: `deep` stands alone, without a number or other faults: ever larger budgets",
-        ),
-        (("--faults", "crash=1,deep"), "as in `crash lease --faults deep --hours 2`"),
+        (("--faults", "deep"), "there is no fault 'deep'; `leasehold crash deep SYSTEM` tries ever larger budgets"),
         (("--faults", "none=1"), "--faults: `none` stands alone, without a number or other faults\n"),
-        (("--case", "asking/voting"), "a case needs --case and --point"),
-        (("--mode", "any"), "a case needs --case and --point"),
-        (("--case", "asking", "--point", "x"), "has 2 states (coordinator, participant[0]), such as idle/working"),
-        (("--case", "asking/votign", "--point", "x"), "participant[0] has no state 'votign'; did you mean `voting`?"),
-        (
-            ("--case", "asking/voting", "--point", "crash:participant/voting#after-comit"),
-            "did you mean `crash:participant/voting#after-commit`?",
-        ),
-        ((*CASE, "--mode", "anny"), "has no mode 'anny'; did you mean `any`?"),
-        (("--case", "idle/voting", *CASE[2:]), "no case has the cell idle/voting; did you mean"),
-        (
-            ("--case", "asking/working", *CASE[2:]),
-            "nothing stops at crash:participant/voting#after-commit in asking/working; did you mean",
-        ),
-        (
-            (*CASE, "--faults", "halt=1"),
-            "no case was tried: nobody crashes under halt=1",
-        ),
     ],
 )
 def test_what_cannot_be_asked_is_2(words: tuple[str, ...], said: str, run: Run) -> None:
     done = run("crash", *SMALL, *words)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize("hours", ["nan", "inf"])
+def test_hours_come_to_an_end(hours: str, run: Run) -> None:
+    for verb in ("deep", "random"):
+        done = run("crash", verb, *SMALL, "--hours", hours)
+        assert done.returncode == 2
+        assert f"{hours} is no number of hours that comes to an end; write one such as 8" in done.stderr
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("asking/voting",), "Missing argument 'POINT'"),
+        (("asking", "x"), "has 2 states (coordinator, participant[0]), such as idle/working"),
+        (("asking/votign", "x"), "participant[0] has no state 'votign'; did you mean `voting`?"),
+        (
+            ("asking/voting", "crash:participant/voting#after-comit"),
+            "did you mean `crash:participant/voting#after-commit`?",
+        ),
+        ((*CASE, "--mode", "anny"), "has no mode 'anny'; did you mean `any`?"),
+        (("idle/voting", CASE[1]), "no case has the cell idle/voting; did you mean"),
+        (
+            ("asking/working", CASE[1]),
+            "nothing stops at crash:participant/voting#after-commit in asking/working; did you mean",
+        ),
+        ((*CASE, "--faults", "halt=1"), "no case was tried: nobody crashes under halt=1"),
+    ],
+)
+def test_what_is_no_case_is_2(words: tuple[str, ...], said: str, run: Run) -> None:
+    done = run("crash", "case", *SMALL, *words)
     assert done.returncode == 2
     assert said in done.stderr
 
@@ -253,11 +262,11 @@ def test_what_was_not_asked_is_null_and_what_was_tried_is_told(run: Run) -> None
     assert found["scenarios"] > 50
     nothing = ["converges", "worst_steps", "worst_case", "worst_path", "legal_states"]
     assert [found[key] for key in nothing] == [None] * len(nothing)
-    done = run("crash", *SMALL, "--faults", "crash=1,halt=1", *CASE)
+    done = run("crash", "case", *SMALL, *CASE, "--faults", "crash=1,halt=1")
     assert ", any: whether it returns was not checked\n" in done.stdout
     text = run("crash", *SMALL, "--faults", "crash=1,halt=1").stdout
     assert re.search(r"^asking +voting +legal +\d+ +\d+ +not checked$", text, re.M)
-    cut = as_json(run("crash", "lease", "--faults", "deep", "--hours", "0.0001", "--json"))
+    cut = as_json(run("crash", "deep", "lease", "--hours", "0.0001", "--json"))
     assert [cut[key] for key in ("crash_points", "crash_points_not_met", "scenarios")] == [None] * 3
 
 
@@ -265,8 +274,8 @@ def test_what_was_not_asked_is_null_and_what_was_tried_is_told(run: Run) -> None
 def test_a_case_that_does_not_return_says_so(run: Run, tmp_path: Path) -> None:
     """What comes again over a plain queue is taken for new, and the teller never comes out of `twice`."""
     write(tmp_path / "asked", {**ASKED, "invariants.yaml": "ends: {done: teller.state == once}\n"})
-    case = ("--case", "asking/once", "--point", "crash:teller/once#before-acknowledge")
-    done = run("crash", "asked", "--faults", "crash=1", *case)
+    case = ("asking/once", "crash:teller/once#before-acknowledge")
+    done = run("crash", "case", "asked", *case, "--faults", "crash=1")
     assert done.returncode == 1
     assert ", any: once faults stop, a run never returns to a legal state\n" in done.stdout
     assert done.stdout.endswith("  --- nothing more happens ---\n")
@@ -287,7 +296,7 @@ def test_the_run_that_never_returns_is_the_case_that_its_command_shows(
     path = done.stdout[done.stdout.index("\ninitially\n") : done.stdout.index("  the worst case is ")]
     (command,) = [line for line in done.stdout.splitlines() if line.startswith("  leasehold crash ")]
     words = shlex.split(command)
-    point = words[words.index("--point") + 1]
+    point = words[5]
     assert re.search(rf"^ +\d+  CRASH .*{re.escape(point)}", path, re.MULTILINE)
     assert "\n  --- nothing more happens ---\n" in path
     assert path in run(*words[1:]).stdout
@@ -382,30 +391,41 @@ def test_check_is_content_with_what_comes_back(run: Run, light: Path) -> None:
     assert "\nlight survives crash=1: 1 property holds, and every fair run returns to a legal state.\n" in done.stdout
 
 
-SEARCHES = (
-    "--faults crash=1", "--points", "--case dark --point crash:light/dark#before-commit", "--all-cells",
-    "--engine reference", "--memory 1G", "--time 5s",
-)  # fmt: skip
-RUNS = ("--set most=2", "--pairs", "--random 1", "--seed 0", "--out there", "--point x", "--mode any")
-
-
-@pytest.mark.parametrize("words", SEARCHES)
-def test_real_actors_take_no_option_of_a_search(words: str, run: Run, light: Path) -> None:
-    done = run("crash", "light", "--real", *words.split())
+@pytest.mark.parametrize(("words", "verbs"), [
+    ("light --real", "`leasehold crash real`"), ("--real light", "`leasehold crash real`"),
+    ("light --random 20", "`leasehold crash random`"), ("light --processes", "`leasehold crash processes`"),
+    ("light --points", "`leasehold crash points`"), ("light --case dark", "`leasehold crash case`"),
+    ("light --pairs", "`leasehold crash real`"),
+    ("light --jobs 2", "`leasehold crash real`, `leasehold crash random`, `leasehold crash processes`"),
+    ("real light --engine packed", "`leasehold crash explore`, `leasehold crash deep`, `leasehold crash case`"),
+    ("processes light --out there", "`leasehold crash explore`, `leasehold crash deep`, `leasehold crash case`, "
+                                    "`leasehold crash real`, `leasehold crash random`"),
+])  # fmt: skip
+def test_an_option_of_another_verb_names_that_verb(words: str, verbs: str, run: Run, light: Path) -> None:
+    done = run("crash", *words.split())
     assert (done.returncode, done.stdout) == (2, "")
-    assert "it takes no --faults, --points, --case, --engine, --memory or --time" in done.stderr
+    option = next(word for word in words.split() if word.startswith("--"))
+    assert done.stderr.endswith(f"Error: No such option {option!r} here; see {verbs}\n")
 
 
-@pytest.mark.parametrize("words", [*SEARCHES, *RUNS])
-def test_processes_take_no_option_of_other_runs(words: str, run: Run, light: Path, tmp_path: Path) -> None:
-    done = run("crash", "light", "--real", "--processes", *words.split())
+@pytest.mark.parametrize(("words", "said"), [
+    ("reel lease", "there is no verb 'reel'; did you mean real?"), ("light other", "unexpected extra argument (other)"),
+    ("light --nothing", "No such option '--nothing'."), ("", "Missing argument 'SYSTEM'"),
+])  # fmt: skip
+def test_a_word_that_is_no_verb_is_a_system(words: str, said: str, run: Run, light: Path) -> None:
+    done = run("crash", *words.split())
     assert (done.returncode, done.stdout) == (2, "")
-    assert "--processes takes --only, --quick, --jobs, --hours and --json, and no other option" in done.stderr
-    assert not (tmp_path / "there").exists()
+    assert said in done.stderr
+
+
+def test_exploring_is_the_default(run: Run, light: Path) -> None:
+    named, bare = (as_json(run("crash", *words, "light", "--json")) for words in (("explore",), ()))
+    measured = ("seconds", "peak_memory_bytes", "budgets")
+    assert {k: v for k, v in named.items() if k not in measured} == {k: v for k, v in bare.items() if k not in measured}
 
 
 @pytest.mark.parametrize("words", ["", "--quick", "--only kill", "--jobs 1", "--hours 1", "--json"])
 def test_processes_are_of_a_system_that_brings_them(words: str, run: Run, light: Path) -> None:
-    done = run("crash", "light", "--real", "--processes", *words.split())
+    done = run("crash", "processes", "light", *words.split())
     assert done.returncode == 2
-    assert "--processes needs policies, handlers and units that exist, and no plug-in has any for light" in done.stderr
+    assert "processes need policies, handlers and units that exist, and no plug-in has any for light" in done.stderr

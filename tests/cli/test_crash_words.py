@@ -135,8 +135,8 @@ def test_a_case_is_told_by_how_it_returns(
 @pytest.mark.parametrize(("given", "words"), [
     (("asking", CASE[1], None), "a cell of two_phase_commit has 2 states (coordinator, participant[0]), such as idle/"),
     (("asking/voting/voting", CASE[1], None), "has 3"), (("asking/votin", CASE[1], None), "did you mean `voting`?"),
-    (("voting/voting", CASE[1], None), "--case: coordinator has no state 'voting'"),
-    (("asking/voting", "crash:participant/voting#after-comit", None), "--point: there is no crash point"),
+    (("voting/voting", CASE[1], None), "coordinator has no state 'voting'"),
+    (("asking/voting", "crash:participant/voting#after-comit", None), "there is no crash point"),
     (("asking/voting", CASE[1], "often"), "--mode: two_phase_commit has no mode 'often'"),
     (("asking/voting", f"{CASE[1]}@group", None), ""), (("asking/voting", CASE[1], "any"), ""),
 ])  # fmt: skip
@@ -157,9 +157,9 @@ def test_a_case_that_was_not_explored_is_no_case() -> None:
     assert [Wanted(*CASE, mode).of(both)[2] for mode in (None, "any", "many")] == ["many", "any", "many"]
     otherwise_: list[tuple[dict[Any, WorstCase], bool, str]] = [
         ({}, True, "no case was tried: nobody crashes under crash=1"), ({}, False, "no case was tried: "),
-        ({(("x",), CASE[1], "any"): one}, True, "--case: no case has the cell asking/voting"),
+        ({(("x",), CASE[1], "any"): one}, True, "no case has the cell asking/voting"),
         ({(cell, "other", "any"): one, (("x",), CASE[1], "any"): one}, True,
-         f"--point: nothing stops at {CASE[1]} in asking/voting"),
+         f"nothing stops at {CASE[1]} in asking/voting"),
         ({(*CASE, "many"): one}, True, "--mode: no restart of this case is any; it has many"),
     ]  # fmt: skip
     for cases, complete, words in otherwise_:

@@ -142,7 +142,7 @@ def test_crash(run: Run) -> None:
 
 @pytest.mark.long
 def test_crash_deep(run: Run) -> None:
-    found = as_json(run("crash", *SMALL, "--faults", "deep", "--hours", "0.001", "--json"))
+    found = as_json(run("crash", "deep", *SMALL, "--hours", "0.001", "--json"))
     _same(found, {**reference.CRASH_KEYS, **reference.CRASH_CELL_KEYS, **reference.DEEP_KEYS})
     assert found["budgets"][0]["faults"] == "crash=2,duplicate=1,lose=1"
     whole = [b["faults"] for b in found["budgets"] if b["complete"]]
@@ -150,8 +150,8 @@ def test_crash_deep(run: Run) -> None:
 
 
 def test_a_case_of_a_crash(run: Run) -> None:
-    case = ("--case", "asking/voting", "--point", "crash:participant/voting#after-commit")
-    found = as_json(run("crash", *SMALL, "--faults", "crash=1", *case, "--json"))
+    case = ("asking/voting", "crash:participant/voting#after-commit")
+    found = as_json(run("crash", "case", *SMALL, *case, "--faults", "crash=1", "--json"))
     _same(found, reference.CASE_KEYS)
     _same(found["path"], reference.PATH_KEYS)
     assert (found["case"], found["mode"]) == (["asking", "voting"], "any")
@@ -159,7 +159,7 @@ def test_a_case_of_a_crash(run: Run) -> None:
 
 
 def test_crash_points(run: Run) -> None:
-    found = as_json(run("crash", "lease", "--points", "--json"))
+    found = as_json(run("crash", "points", "lease", "--json"))
     _same(found, reference.POINTS_KEYS)
     assert "crash:authority/priming#after-commit" in [p["name"] for p in found["crash_points"]]
 

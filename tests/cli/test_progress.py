@@ -21,7 +21,7 @@ COMMIT = ("two_phase_commit", "--set", "participants=2")
 @pytest.mark.parametrize("words", [
     ("explore", *COMMIT), ("crash", *COMMIT, "--faults", "crash=1"), ("check", *COMMIT),
     ("mutate", *COMMIT, "--sample", "3", "--jobs", "1"), ("prove", *COMMIT, "--jobs", "1"),
-    ("crash", "lease", "--real", "--random", "20", "--jobs", "1"),
+    ("crash", "random", "lease", "--runs", "20", "--jobs", "1"),
 ])  # fmt: skip
 def test_into_a_pipe_goes_a_line_at_times(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "PIPE_SECONDS", 0.01)

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from leasehold.cli.main import VERBS, cli
+from leasehold.cli.main import cli
 from leasehold.impl.server.control import DEMANDS
 from tests.test_repository import LAYERS, ROOT
 
@@ -61,7 +61,7 @@ def test_every_verb_that_a_message_names_is_there(layer: str) -> None:
 
 def test_no_message_tells_a_client_to_do_what_is_no_verb() -> None:
     """What a policy calls a command is not always what the command line calls it: `prolong` is `extend --until`."""
-    inner = [name for name in DEMANDS if name not in VERBS]
+    inner = [name for name in DEMANDS if name not in cli.places]
     assert sorted(inner) == ["flex", "prolong", "stop"]
     told = re.compile(rf"[;,:] (to [^,;\"]+, )?({'|'.join(inner)}) (it|the (demand|lease))\b")
     paths = [path for layer in LAYERS for path in (ROOT / layer).rglob("*.py")]

@@ -10,8 +10,9 @@ from pathlib import Path
 import click
 import pytest
 
-from leasehold.cli.common import console
-from leasehold.cli.main import VERBS, cli
+from leasehold.cli.common import VerbGroup, console
+from leasehold.cli.crash import crash
+from leasehold.cli.main import cli
 from tests.checker.explore.test_bounds import files as counts
 from tests.cli.conftest import LIGHT, Run, interrupted
 from tests.systems import write
@@ -94,7 +95,7 @@ def test_a_bad_setting_is_2(verb: str, words: tuple[str, ...], said: str, run: R
     "words",
     [
         (), ("chek",), ("check",), ("check", "lease", "--no-such"), ("lint",), ("init",),
-        ("crash", "lease", "--hours", "0"), ("crash", "lease", "--mode", "x"),
+        ("crash", "deep", "lease", "--hours", "0"), ("crash", "lease", "--mode", "x"),
         ("explore", "lease", "--depth", "x"), ("explore", "lease", "--max-states", "0"),
         ("check", "lease", "--all", "--set", "max_units=1"),
         ("lint", "lease", "--json", "--sarif"), ("report", "lease", "--format", "pdf"), ("init", "a", "--from", "b"),
@@ -109,17 +110,21 @@ def test_bad_usage_is_2(words: tuple[str, ...], run: Run) -> None:
 # Help
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", [*cli.places, *(f"crash {name}" for name in crash.places)])
 def test_help_has_an_example_that_is_right(verb: str, run: Run) -> None:
-    done = run(verb, "--help", COLUMNS="100")
+    done = run(*verb.split(), "--help", COLUMNS="100")
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.split("Example:")[1].split("Options:")[0].split("&&")
     words = [w.split() for part in lines for w in part.strip().splitlines()]
     assert words
     for example in words:
         assert example[:1] == ["leasehold"]
-        command = cli.get_command(click.Context(cli), example[1])
-        context = command.make_context(example[1], example[2:], resilient_parsing=True)
+        command, given = cli, example[1:]
+        while isinstance(command, VerbGroup):
+            named = given[0] in command.places
+            command = command.get_command(click.Context(command), given[0] if named else command.default)
+            given = given[named:]
+        context = command.make_context(command.name, given, resilient_parsing=True)
         assert context.params.keys() <= {p.name for p in command.params}
     assert all(len(line) <= 100 for line in done.stdout.splitlines())
 
@@ -127,14 +132,14 @@ def test_help_has_an_example_that_is_right(verb: str, run: Run) -> None:
 def test_help_of_the_whole_names_every_verb(run: Run) -> None:
     done = run("--help")
     assert done.returncode == 0
-    assert [verb for verb in VERBS if f"\n  {verb} " not in done.stdout] == []
+    assert [verb for verb in cli.places if f"\n  {verb} " not in done.stdout] == []
 
 
 def test_help_of_the_whole_has_whole_summaries_at_80_columns(run: Run) -> None:
     done = run("--help", COLUMNS="80")
     assert all(len(line) <= 80 for line in done.stdout.splitlines())
     words = "".join(done.stdout.split())
-    for verb in VERBS:
+    for verb in cli.places:
         command = cli.get_command(click.Context(cli), verb)
         assert command is not None
         assert command.help is not None

@@ -14,7 +14,7 @@ from tests.cli.conftest import descendants, is_alive
 
 COMMANDS = {
     "mutate": ("mutate", "three_phase_commit", "--jobs", "2"),
-    "crash --real": ("crash", "lease", "--real", "--random", "100000", "--jobs", "2"),
+    "crash random": ("crash", "random", "lease", "--runs", "100000", "--jobs", "2"),
     "prove": ("prove", "lease", "--fresh", "--jobs", "2"),
 }
 SECONDS = 60

@@ -166,9 +166,9 @@ def test_the_words_of_the_worst_case_say_where_the_system_takes_longer(
 def test_the_command_has_the_constants_that_are_not_usual(lease: CrashReport) -> None:
     """`max_units=1` the lease sets for faults itself."""
     case = (("nascent", "nascent", "nascent"), "crash:broker/nascent#recovering", "alive")
-    assert case_command(lease, case, "./lease").split(" --case ") == [
-        "leasehold crash ./lease --set last_end=1 --set expiry=false --faults crash=1",
-        "nascent/nascent/nascent --point 'crash:broker/nascent#recovering' --mode alive",
+    assert case_command(lease, case, "./lease").split(" --set ", 1) == [
+        "leasehold crash case ./lease nascent/nascent/nascent 'crash:broker/nascent#recovering'",
+        "last_end=1 --set expiry=false --faults crash=1 --mode alive",
     ]
 
 

@@ -216,7 +216,7 @@ def points_of(few: list[Script]) -> list[Script]:
 
 @pytest.mark.long
 def test_scripts_are_of_all_cases_of_the_exploration(few: list[Script]) -> None:
-    """Each case once: cells, points and modes are those that `crash` without --real has."""
+    """Each case once: cells, points and modes are those that `crash explore` has."""
     report = crash(load("lease", SMALL), Budget(crash=1))
     finder = report.finder
     assert finder is not None
@@ -740,7 +740,7 @@ def test_one_case_is_one_run_to_the_byte(scripts: list[Script], tmp_path: Path) 
 @pytest.mark.slow
 def test_every_case(tmp_path: Path) -> None:
     """The campaign of the committed report, by its command."""
-    command = [sys.executable, "-m", "leasehold", "crash", "lease", "--real", "--pairs", "--json"]
+    command = [sys.executable, "-m", "leasehold", "crash", "real", "lease", "--pairs", "--json"]
     done = subprocess.run([*command, "--out", str(tmp_path)], capture_output=True, text=True, timeout=3600, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)

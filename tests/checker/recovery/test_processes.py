@@ -120,7 +120,7 @@ def test_the_oracle_sees_what_is_wrong(
 def test_what_cannot_be_had_is_named(tmp_path: Path) -> None:
     """Where a program is missing, each case that needs it says so."""
     env = {**os.environ, "PATH": str(tmp_path)}
-    command = [sys.executable, "-m", "leasehold", "crash", "lease", "--real", "--processes", "--json"]
+    command = [sys.executable, "-m", "leasehold", "crash", "processes", "lease", "--json"]
     asked = [*command, "--only", "clock/site"]
     done = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=True, env=env)
     found = json.loads(done.stdout)
@@ -141,7 +141,7 @@ def test_what_cannot_be_had_is_named(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_campaign_that_is_ended_leaves_nothing(base: Path) -> None:
     """SIGTERM amid a case: it reports, and processes and folders are gone."""
-    command = [sys.executable, "-m", "leasehold", "crash", "lease", "--real", "--processes", "--json", "--quick"]
+    command = [sys.executable, "-m", "leasehold", "crash", "processes", "lease", "--json", "--quick"]
     running = subprocess.Popen(
         [*command, "--jobs", "1"], env={**os.environ, "TMPDIR": str(base)}, stdout=subprocess.PIPE, text=True
     )  # fmt: skip
@@ -236,7 +236,7 @@ def test_the_quick_selection() -> None:
 @pytest.mark.slow
 def test_every_case() -> None:
     """The campaign, by its command: at most half an hour."""
-    command = [sys.executable, "-m", "leasehold", "crash", "lease", "--real", "--processes", "--json"]
+    command = [sys.executable, "-m", "leasehold", "crash", "processes", "lease", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=2000, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(done.stdout)

@@ -51,7 +51,7 @@ def test_what_is_a_budget(text: str, given: dict[str, int | str]) -> None:
         ("crash=0,crash=2", "crash is given twice"),
         ("none,crash=1", "`none` stands alone"),
         ("crash=1,default", "`default` stands alone"),
-        ("deep", "`deep` stands alone, .*--hours"),
+        ("deep", "there is no fault 'deep'; `leasehold crash deep SYSTEM` tries"),
         ("delay=1", "there is no fault 'delay'"),
         ("crash", "crash needs a number from 0 to 99, as in crash=1, not ''"),
         ("crash=-1", "crash needs a number"),

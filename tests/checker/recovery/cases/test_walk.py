@@ -331,7 +331,7 @@ def test_a_timer_that_is_forgotten_is_found(timed: tuple[Path, Explored], monkey
 @pytest.mark.long
 def test_the_command_plays_other_systems(tmp_path: Path) -> None:
     only = "broken:prepared_ends@halt=1"
-    command = ["crash", "two_phase_commit", "--real", "--jobs", "1", "--only", only, "--json", "--out", str(tmp_path)]
+    command = ["crash", "real", "two_phase_commit", "--jobs", "1", "--only", only, "--json", "--out", str(tmp_path)]
     done = subprocess.run([sys.executable, "-m", "leasehold", *command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
