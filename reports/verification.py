@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Sequence
 from html import escape
 
 from leasehold.checker.history.fault import UNDECIDED
 from leasehold.checker.verify.history import HistoryResult, Violation
 from leasehold.impl.words import counted, visible
-from leasehold.reports.junit import document
+from leasehold.reports.json_report import picked
+from leasehold.reports.junit import JunitCase, junit_document
 from leasehold.reports.trace import trace_text
 
 _STYLE = """
@@ -36,46 +36,21 @@ def verification_junit(
         seconds: the time that it took.
         told: `violation_text` of each violation.
     """
-    names = list(asked)
     broken = [f for f in result.faults if f.kind != UNDECIDED]
-    missing = [f for f in result.faults if f.kind == UNDECIDED]
-    by_property: dict[str, list[tuple[Violation, str]]] = {name: [] for name in names}
-    for violation, words in zip(result.violations, told, strict=True):
-        by_property[violation.of].append((violation, words))
-    counts = {
-        "tests": str(len(names) + 1),
-        "failures": str(sum(map(bool, by_property.values())) + bool(broken)),
-        "errors": "0",
-        "skipped": str(int(bool(missing) and not broken) + len(result.not_asked)),
-        "time": f"{seconds:.3f}",
-    }
-    counts["tests"] = str(len(names) + 1 + len(result.not_asked))
-    root = ET.Element("testsuites", {"name": "leasehold verify", **counts})
-    suite = ET.SubElement(root, "testsuite", {"name": visible(system), **counts})
-    facts = ET.SubElement(suite, "properties")
-    for name, value in (
-        ("spec_digest", digest), ("events", result.events), ("cuts", result.cuts), ("runs", result.runs),
-    ):  # fmt: skip
-        ET.SubElement(facts, "property", {"name": name, "value": str(value)})
-    case = ET.SubElement(suite, "testcase", {"classname": visible(system), "name": "events", "time": "0"})
+    events = JunitCase("events", skipped="; ".join(map(str, result.faults)))
     if broken:
         message = f"{counted(len(broken), 'fault')}: events contradict each other, or are not as they were written"
-        failure = ET.SubElement(case, "failure", {"type": "events", "message": message})
-        failure.text = "\n".join(visible(str(fault)) for fault in result.faults)
-    elif missing:
-        ET.SubElement(case, "skipped", {"message": visible("; ".join(map(str, missing)))})
-    for name, violations in by_property.items():
-        case = ET.SubElement(suite, "testcase", {"classname": visible(system), "name": visible(name), "time": "0"})
-        if violations:
-            runs = ", ".join(dict.fromkeys(v.run for v, _ in violations))
-            failure = ET.SubElement(
-                case, "failure", {"type": "property", "message": visible(f"it is violated in {runs}")}
-            )
-            failure.text = "\n\n".join(words for _, words in violations)
-    for name, why in result.not_asked.items():
-        case = ET.SubElement(suite, "testcase", {"classname": visible(system), "name": visible(name), "time": "0"})
-        ET.SubElement(case, "skipped", {"message": visible(f"it is not asked of events: {why}")})
-    return document(root)
+        events = JunitCase("events", message, "events", "\n".join(visible(str(fault)) for fault in result.faults))
+    found = list(zip(result.violations, told, strict=True))
+    cases = [events]
+    for name in asked:
+        of = [(violation.run, words) for violation, words in found if violation.of == name]
+        runs = ", ".join(dict.fromkeys(run for run, _ in of))
+        failed = f"it is violated in {runs}" if of else ""
+        cases.append(JunitCase(name, failed, "property", "\n\n".join(words for _, words in of)))
+    cases += [JunitCase(name, skipped=f"it is not asked of events: {why}") for name, why in result.not_asked.items()]
+    facts = {"spec_digest": digest, **picked(result, "events cuts runs")}
+    return junit_document("leasehold verify", system, facts, cases, seconds)
 
 
 def violation_title(violation: Violation) -> str:
