@@ -199,14 +199,18 @@ def from_each(
     return found, failed if found or failed else absent
 
 
-def everywhere(lease: str, at: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """A lease at all actors that answer and have it, and what these actors say of themselves."""
-    found, why = from_each(answering(at), lambda client: client.get("leases", lease))
+def everywhere(ask: Callable[[Client], Any], at: Path) -> list[tuple[Any, dict[str, Any]]]:
+    """The answers of all actors that answer and have what is asked for, and what these actors say of themselves.
+
+    Raises:
+        ClientError: there is none.
+    """
+    found, why = from_each(answering(at), ask)
     if not found:
         raise why[-1]
     for error in why:
         warn(error)
-    return [machine for machines, _ in found for machine in machines], [about for _, about in found]
+    return found
 
 
 @client_verb()
@@ -217,7 +221,8 @@ def show(lease: str, at: Path, as_json: bool) -> None:
 
     Example:  leasehold show tenant:1
     """
-    machines, abouts = everywhere(lease, at)
+    found = everywhere(lambda client: client.get("leases", lease), at)
+    machines, abouts = [machine for machines, _ in found for machine in machines], [about for _, about in found]
     if as_json:
         print_json({"lease": lease, "now": abouts[0]["now"], "machines": machines})
     else:
@@ -327,11 +332,7 @@ def units(at: Path, as_json: bool) -> None:
 
     Example:  leasehold units --at site.sock
     """
-    found, why = from_each(answering(at), lambda client: client.get("units"))
-    if not found:
-        raise why[-1]
-    for error in why:
-        warn(error)
+    found = everywhere(lambda client: client.get("units"), at)
     rows = [row for rows, _ in found for row in rows]
     abouts = [about for _, about in found]
     if as_json:

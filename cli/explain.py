@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,19 +10,25 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from leasehold.checker.explain.explanation import ExplainedLease, Explainer, UnknownLease
-from leasehold.checker.explain.story import StoryEntry, told_by_actors
+from leasehold.checker.explain.explanation import ExplainedLease, Explainer, LeaseHistory, UnknownLease, abouts_of
+from leasehold.checker.explain.story import StoryEntry
 from leasehold.checker.explain.views import OtherSystem
+from leasehold.checker.history.chains import read_chain
+from leasehold.checker.history.fold import MachineOf
 from leasehold.checker.history.moments import NoSuchMoment
 from leasehold.checker.verify.drawn import path_of
 from leasehold.cli.client import everywhere
 from leasehold.cli.common import Exit, json_option, no_such, print_json, say, verb, writing
 from leasehold.cli.leases import explained
 from leasehold.cli.sources import SOURCE_REFUSALS, source_options, stretch_at
+from leasehold.impl.events.event import AnyEvent
+from leasehold.impl.server.client import Client
+from leasehold.impl.server.event_source import ActorSource
 from leasehold.reports.lifelines import path_svg
 from leasehold.reports.story import story_lines
 
 LISTED = 5  # leases that are named where one is not found
+RECENT = 20_000  # events of a running actor that are read, unless all are asked for
 
 
 @verb(refusals={**SOURCE_REFUSALS, NoSuchMoment: Exit.BAD_SPEC, OtherSystem: Exit.BAD_SPEC})
@@ -48,9 +54,10 @@ def explain(
 ) -> None:  # fmt: skip
     """Explain why a lease is in its state: what happened, what it waits for, since when, and what will end that.
 
-    Without SOURCES its running actors are asked. With SOURCES their events tell: files that `leasehold
-    events --json` has written, stores, or actors, one for each actor of the system; also of leases that
-    are over or forgotten, and of any moment (--at). It works for the runs of any system.
+    Without SOURCES its running actors are asked, and what happened their last events tell. With SOURCES
+    events alone tell: files that `leasehold events --json` has written, stores, or actors, one for each
+    actor of the system; also of leases that are over or forgotten, and of any moment (--at). It works
+    for the runs of any system.
 
     Example:  leasehold explain tenant:1
               leasehold explain tenant:1 tenant.yaml broker.yaml site.yaml
@@ -62,7 +69,7 @@ def explain(
             if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
                 option = "set" if name == "settings" else name
                 raise click.UsageError(f"--{option} is about events; name their SOURCES, or `.` for running actors")
-        found = _of_actors(lease, Path(at or "."))
+        found = _of_actors(lease, Path(at or "."), whole)
     else:
         if ctx.get_parameter_source("at") is ParameterSource.ENVIRONMENT:
             at = None  # it says where actors are
@@ -81,21 +88,36 @@ def _story(story: list[StoryEntry], whole: bool, as_json: bool) -> list[str]:
     return ["What happened:", *told, ""] if told else []
 
 
-def _of_actors(lease: str, place: Path) -> dict[str, Any]:
-    """Returns what running actors say."""
-    machines, abouts = everywhere(lease, place)
-    actors = [
-        {"name": a["name"], "now": a["now"], "tick_seconds": a["tick_seconds"], "position": None, "tick": None,
-         "time": None, "first": None}
-        for a in abouts
-    ]  # fmt: skip
+def _of_actors(lease: str, place: Path, whole: bool) -> dict[str, Any]:
+    """Returns what running actors say of now, and what their events tell of before."""
+    found = everywhere(lambda client: (client.get("leases", lease), _last_events(client, whole)), place)
+    abouts = [about for _, about in found]
+    told = LeaseHistory.of({about["name"]: events for (_, events), about in found if events}, lease)
+    machines = [machine for (of_actor, _), _ in found for machine in of_actor]
     for machine in machines:
-        machine |= {"came": None, "restarts": None, "forgotten": None}
+        known = told.known.machines.get(MachineOf(machine["actor"], lease, machine["machine"]))
+        came = None if known is None else known.came
+        machine["came"] = None if came is None else came.as_json()
+        machine |= {"restarts": None if known is None else known.restarts, "forgotten": None}
+    last = {one["name"]: one for one in abouts_of(told.known, 0)}
+    no_event = dict.fromkeys(("position", "tick", "time", "first"))
+    actors = [
+        {**no_event, **last.get(about["name"], {}), **{name: about[name] for name in ("name", "now", "tick_seconds")}}
+        for about in abouts
+    ]
     return {
-        "lease": lease, "told_by": "actors", "at": None, "actors": actors, "machines": machines, "notes": [],
-        "story": told_by_actors(machines),
+        "lease": lease, "told_by": "actors", "at": None, "actors": actors, "machines": machines,
+        "notes": _missing(actors), "story": list(told.story),
         "states": [line for machine in machines for line in explained(machine, abouts)],
     }  # fmt: skip
+
+
+def _last_events(client: Client, whole: bool) -> list[AnyEvent]:
+    """The last events of a running actor, or all that it has."""
+    state = client.get("events", "state")
+    after = 0 if whole else state["last"] - RECENT
+    lines = ActorSource(client).lines(after if after >= state["first"] else 0)
+    return read_chain(lines, None, unsigned=True)[1]
 
 
 def _of_events(
@@ -137,8 +159,7 @@ def _notes(told: ExplainedLease, signatures: bool) -> list[str]:
     """Returns notes on where the account comes from, and on what is not known."""
     last = max((about["tick"] for about in told.abouts), default=told.now)
     notes = [f"The events end at tick {last}; what has happened since is not known."] if told.now > last else []
-    notes += [f"The events of {about['name']} before {about['first']} are not here." for about in told.abouts
-              if about["first"] > 1]  # fmt: skip
+    notes += _missing(told.abouts)
     known = {about["name"] for about in told.abouts}
     peers = {peer for machine in told.machines for peer in machine["peers"].values() if peer}
     notes += [f"The events of {peer} are not here, so what it has done is not known." for peer in sorted(peers - known)]
@@ -146,3 +167,9 @@ def _notes(told: ExplainedLease, signatures: bool) -> list[str]:
     if not signatures:
         notes.append("No signature was checked; --trust names the keys.")
     return notes
+
+
+def _missing(actors: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Returns notes on the events before those that were read."""
+    first = {one["name"]: one["first"] or 1 for one in actors}
+    return [f"The events of {name} before {position} are not here." for name, position in first.items() if position > 1]

@@ -33,7 +33,7 @@ def story_lines(story: Sequence[StoryEntry], whole: bool = False) -> list[str]:
         whole: every line, also those of entries that change nothing; else at most BEGINNING and END of them.
     """
     told = [entry for entry in story if whole or entry.matters]
-    days = {_day(entry) for entry in told} - {""}
+    days = {_day(entry) for entry in told}
     rows = [_row(list(alike), len(days) > 1) for _, alike in groupby(told, key=_alike)]
     widths = [max((len(row[n]) for row in rows), default=0) for n in range(3)]
     lines = [
@@ -57,16 +57,16 @@ def _alike(entry: StoryEntry) -> tuple[Any, ...]:
 
 def _row(alike: list[StoryEntry], dated: bool) -> tuple[str, str, str, str]:
     first = alike[0]
-    when = "" if first.time is None else _time(first.time, dated)
+    when = _time(first.time, dated)
     positions = list(dict.fromkeys(entry.position for entry in alike))
     to = f"-{positions[-1]}" if len(positions) > 1 else ""
-    event = first.actor if first.position is None else f"{first.actor}:{positions[0]}{to}"
+    event = f"{first.actor}:{positions[0]}{to}"
     machines = ", ".join(dict.fromkeys(entry.machine for entry in alike))
     return f"tick {first.now}", when, event, what_happened(first, machines)
 
 
 def _day(entry: StoryEntry) -> str:
-    return "" if entry.time is None else _time(entry.time, dated=True).partition(" ")[0]
+    return _time(entry.time, dated=True).partition(" ")[0]
 
 
 def _time(seconds: float, dated: bool) -> str:

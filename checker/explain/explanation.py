@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 from leasehold.checker.explain.machines import KnownMachines
@@ -40,6 +41,32 @@ class UnknownLease(Exception):
     def __init__(self, words: str, known: Sequence[str]) -> None:
         super().__init__(words)
         self.known = known
+
+
+@dataclass(frozen=True)
+class LeaseHistory:
+    """The history of a lease, for which no specification is needed.
+
+    Attributes:
+        known: the machines of all leases, and their actors.
+        story: what happened to the lease, in an order that respects causality.
+        faults: what is wrong with the order of events.
+    """
+
+    known: KnownMachines
+    story: tuple[StoryEntry, ...]
+    faults: list[CutFault]
+
+    @classmethod
+    def of(
+        cls, cut: Mapping[str, Sequence[AnyEvent]], lease: str, capacities: Mapping[str, int] = MappingProxyType({})
+    ) -> LeaseHistory:
+        """Returns what events tell, by actor; `capacities` are those of channels, by message."""
+        known, story, merge = KnownMachines(), list[StoryEntry](), merged(cut, capacities)
+        for event in merge.ready():
+            story += entries(event, lease, known.plays(event.actor, lease))
+            known.take(event)
+        return cls(known, tuple(story), merge.faults)
 
 
 @dataclass(frozen=True)
@@ -166,21 +193,18 @@ class Explainer:
             UnknownLease: none of them tells of it.
             OtherSystem: they are not of this system.
         """
-        known = KnownMachines()
-        story: list[StoryEntry] = []
-        merge = merged(cut, self.capacities)
-        for event in merge.ready():
-            story += entries(event, lease, known.plays(event.actor, lease))
-            known.take(event)
+        told = LeaseHistory.of(cut, lease, self.capacities)
+        known = told.known
         if now is None:
             now = max((actor.now for actor in known.actors.values()), default=0)
         machines = EventViews(self.machines, known, now).lease(lease)
         if not machines:
             raise UnknownLease(f"no event tells of {lease[:80]!r}", [*known.leases()])
-        return ExplainedLease(lease, now, tuple(story), machines, _abouts(known, now), merge.faults, cut)
+        return ExplainedLease(lease, now, told.story, machines, abouts_of(known, now), told.faults, cut)
 
 
-def _abouts(known: KnownMachines, now: int) -> list[dict[str, Any]]:
+def abouts_of(known: KnownMachines, now: int) -> list[dict[str, Any]]:
+    """Returns what events tell of actors, as `ExplainedLease.abouts` has it."""
     return [
         {
             "name": name, "now": now, "tick_seconds": _tick_seconds(actor.agreement), "position": actor.position,

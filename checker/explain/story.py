@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -24,8 +24,7 @@ class StoryEntry:
     """The account that one event gives of one machine.
 
     Attributes:
-        actor, position, now, time: the event: whose, where in its chain, at which tick, in seconds since 1970. An
-            entry that a running actor has told has no position.
+        actor, position, now, time: the event: whose, where in its chain, at which tick, in seconds since 1970.
         kind: of the event.
         machine: which; empty: it is about the actor.
         source, state: the state before, and after.
@@ -39,9 +38,9 @@ class StoryEntry:
     """
 
     actor: str
-    position: int | None
+    position: int
     now: int
-    time: float | None
+    time: float
     kind: str
     machine: str = ""
     source: str = ""
@@ -118,37 +117,3 @@ def step_entry(event: AnyEvent, step: MachineStep, driven: bool) -> StoryEntry:
 
 def _entry(of: AnyEvent, kind: str, **more: Any) -> StoryEntry:
     return StoryEntry(of.actor, of.position, of.now, of.time, kind, **more)
-
-
-def told_by_actors(machines: Iterable[Mapping[str, Any]]) -> list[StoryEntry]:
-    """The story that running actors tell: the last transitions of a lease's machines and units, in the order of time.
-
-    Args:
-        machines: as `Views.lease` shows them.
-    """
-    told = []
-    for machine in machines:
-        for name, history in (
-            (machine["machine"], machine["history"]),
-            *((unit["unit"], unit["history"]) for unit in machine["units"]),
-        ):
-            told += [_told(machine["actor"], name, step) for step in history]
-    return sorted(told, key=lambda entry: (entry.now, entry.time or 0.0))
-
-
-def _told(actor: str, machine: str, step: Mapping[str, Any]) -> StoryEntry:
-    if "refused" in step:
-        return StoryEntry(
-            actor, None, step["at"], step.get("time"), "refused", machine, event=step["refused"], reason=step["words"]
-        )
-    if "failure" in step:
-        return StoryEntry(
-            actor, None, step["at"], step.get("time"), "step", machine, event=step["failure"], cause="handler",
-            well=False, words=step["words"],
-        )  # fmt: skip
-    event = step["transition"].partition("#")[2].partition(".")[0]
-    cause = "timer" if event == "tick" else ""
-    return StoryEntry(
-        actor, None, step["at"], step.get("time"), "step", machine, step["from"], step["to"], event, cause,
-        transition=step["transition"],
-    )  # fmt: skip

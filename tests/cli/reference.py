@@ -316,9 +316,9 @@ EXPLAIN_KEYS = {
     "lease": "the lease, or run",
     "told_by": "`actors` that run, or `events`",
     "at": "the moment, as it was asked for; or null",
-    "actors": "who has told it: `name`, `now` (the tick of the moment), `tick_seconds`; of events also the `position`, "
-    "`tick` and `time` of the last one, and the position of the `first` that is there",
-    "machines": "the machines of the lease, as `show` has them, and besides, of events: `came`, the entry of the story "
+    "actors": "who has told it: `name`, `now` (the tick of the moment), `tick_seconds`; of events the `position`, "
+    "`tick` and `time` of the last one, and the position of the `first` that was read, or null where there are none",
+    "machines": "the machines of the lease, as `show` has them; from events also `came`, the entry of the story "
     "that led to the state; `restarts`, how often its actor has restarted since; `forgotten`, the tick at which it was",
     "story": "what happened, in an order that respects causality: [entries](explain.md#json)",
     "notes": "from where it is known, and what is not",

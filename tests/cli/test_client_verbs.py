@@ -324,10 +324,35 @@ async def test_a_lease_is_explained_by_the_actors_that_have_it(tmp_path: Path) -
         found = json.loads((await leasehold("explain", lease, "--json")).output)
         assert (found["lease"], found["told_by"], found["at"], found["notes"]) == (lease, "actors", None, [])
         assert sorted(machine["actor"] for machine in found["machines"]) == ["broker", "site", "tenant"]
-        unsaid = {"position": None, "tick": None, "time": None, "first": None}
-        clock = {"now": c.time.now, "tick_seconds": 1.0}
-        assert found["actors"] == [{"name": name, **clock, **unsaid} for name in sorted(c.actors)]
-        assert all((one["came"], one["restarts"], one["forgotten"]) == (None, None, None) for one in found["machines"])
+        clock = {"now": c.time.now, "tick_seconds": 1.0, "first": 1}
+        assert [one["name"] for one in found["actors"]] == sorted(c.actors)
+        assert all(one.items() >= clock.items() for one in found["actors"])
+        assert all(one["position"] > 1 for one in found["actors"])
+        for one in found["machines"]:
+            assert (one["restarts"], one["forgotten"], one["came"]["state"]) == (0, None, one["state"])
+        decided = next(
+            entry for entry in found["story"] if entry["machine"] == "broker" and entry["event"] == "granted"
+        )
+        assert (decided["cause"], decided["actor"], decided["fields"]["units"]) == ("policy", "broker", 2)
         assert found["lines"] == told.output.splitlines()
         unknown = await leasehold("explain", "tenant:99")
         assert (unknown.exit_code, "there is no lease or run tenant:99 here" in unknown.output) == (1, True)
+
+
+@pytest.mark.real_time
+async def test_the_last_events_of_actors_are_told_unless_all_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leasehold.cli.explain.RECENT", 1)
+    async with running(tmp_path) as (c, leasehold):
+        lease = await c.lease(2, until=50)
+        found = json.loads((await leasehold("explain", lease, "--json")).output)
+        firsts = {one["name"]: one["first"] for one in found["actors"]}
+        assert firsts == {one["name"]: one["position"] for one in found["actors"]}
+        assert found["notes"] == [
+            f"The events of {name} before {first} are not here." for name, first in firsts.items()
+        ]
+        assert {machine["state"] for machine in found["machines"]} == {"active", "ticketed"}
+        every = json.loads((await leasehold("explain", lease, "--all", "--json")).output)
+        assert (every["notes"], {one["first"] for one in every["actors"]}) == ([], {1})
+        assert len(every["story"]) > len(found["story"])

@@ -76,8 +76,9 @@ def test_a_lease_that_ended_because_its_site_was_down_says_so(fleet: Fleet) -> N
     fleet.kill(TENANT)
     fleet.start(TENANT)
     wait_until(lambda: fleet.about(TENANT) is not None)
-    said = leasehold(fleet, "explain", lease)  # what happened before the restart is in the record alone
+    said = leasehold(fleet, "explain", lease)
     assert "It is over, and will be forgotten: its time was over." in said
+    assert "service_manager extending_lease -> " in said  # before the restart
     fleet.start(SITE)  # which keeps the lease until its unit is needed
     wait_until(lambda: states(fleet, lease).items() >= {("service_manager", "closed"), ("broker", "closed")})
 

@@ -103,8 +103,8 @@ def story() -> list[StoryEntry]:
     same: dict[str, Any] = {**step, "now": 9, "time": 100_000.0}
     for n in (0, 1, 2):
         told(f"unit[{n}]", **same)
-    told("unit[3]", **same, actor="other", position=None)
-    told("unit[4]", **{**same, "time": None}, actor="other", position=None)
+    told("unit[3]", **same, actor="other", position=4)
+    told("unit[4]", **same, actor="other", position=5)
     return entries
 
 

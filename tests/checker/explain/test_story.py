@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from leasehold.checker.explain.explanation import _abouts, _tick_seconds, frontier_of, has_begun
+from leasehold.checker.explain.explanation import _tick_seconds, abouts_of, frontier_of, has_begun
 from leasehold.checker.explain.machines import KnownMachines
-from leasehold.checker.explain.story import StoryEntry, entries, told_by_actors
+from leasehold.checker.explain.story import StoryEntry, entries
 from leasehold.checker.history.moments import Moments, NoSuchMoment
 from leasehold.impl.events.event import (
     AnyEvent,
@@ -120,25 +120,6 @@ def test_a_short_story_has_what_has_changed_was_decided_or_has_failed(changes: d
     assert entry.as_json() == {**{f.name: getattr(entry, f.name) for f in fields(entry)}, "matters": matters}
 
 
-def test_what_actors_tell_is_a_story_in_the_order_of_time() -> None:
-    """Machines and their units are in their order; at one tick by real time, where that is told."""
-    moved = {"at": 5, "time": 2.0, "transition": "m/a#go.2", "from": "a", "to": "b", "said": []}
-    ticked = {"at": 4, "transition": "m/b#tick", "from": "b", "to": "a", "said": []}
-    refused = {"at": 5, "time": 1.0, "refused": "close", "words": "too late", "times": 2}
-    failed = {"at": 5, "time": 3.0, "failure": "join", "words": "it is full"}
-    views = [
-        {"actor": "x", "machine": "m", "history": [moved, ticked], "units": [{"unit": "u[0]", "history": [failed]}]},
-        {"actor": "y", "machine": "n", "history": [refused], "units": []},
-    ]
-    none = StoryEntry("x", None, 5, None, "step")
-    assert told_by_actors(views) == [
-        replace(none, now=4, machine="m", source="b", state="a", event="tick", cause="timer", transition="m/b#tick"),
-        replace(none, actor="y", time=1.0, kind="refused", machine="n", event="close", reason="too late"),
-        replace(none, time=2.0, machine="m", source="a", state="b", event="go", transition="m/a#go.2"),
-        replace(none, time=3.0, machine="u[0]", event="join", cause="handler", well=False, words="it is full"),
-    ]
-
-
 # Moments
 
 
@@ -189,7 +170,7 @@ def test_actors_are_told_of_by_their_last_event_and_their_first() -> None:
         for event in events:
             known.take(event)
     agreement = {"tick_seconds": 1.0, "now": 30}
-    assert _abouts(known, 30) == [
+    assert abouts_of(known, 30) == [
         {"name": "a", **agreement, "position": 7, "tick": 12, "time": 720.0, "first": 5},
         {"name": "b:c", **agreement, "position": 4, "tick": 21, "time": 1260.0, "first": 3},
     ]

@@ -9,7 +9,6 @@ import pytest
 
 from leasehold.checker.explain.explanation import Explainer
 from leasehold.checker.explain.machines import KnownMachines
-from leasehold.checker.explain.story import told_by_actors
 from leasehold.checker.explain.views import EventViews
 from leasehold.checker.history.fold import MachineOf
 from leasehold.checker.recovery.campaign import silent
@@ -90,26 +89,3 @@ def test_records_are_those_of_actors_and_so_are_the_subsidiary_ones_that_they_se
                         seen += any(one[0] != core.states[0] for one in has)
             walk.close()
     assert seen > 0
-
-
-@pytest.mark.parametrize("name", SYSTEMS)
-def test_the_story_of_views_is_that_of_events(name: str) -> None:
-    """A view has the last steps of each machine that is not forgotten; what follows from them is in events alone."""
-    explainer, told = Explainer(known(name).system), 0
-    for seed in range(WALKS):
-        log, said = at_the_end(name, seed)
-        for lease in {lease for _, lease in said}:
-            explained = explainer.explain_cut(log, lease)
-            story = {
-                (entry.actor, entry.machine, entry.now, entry.time, entry.source, entry.state, entry.event,
-                 entry.cause == "timer", entry.transition)
-                for entry in explained.story if entry.kind == "step"
-            }  # fmt: skip
-            for entry in told_by_actors(explained.machines):
-                if entry.kind == "step" and entry.well:
-                    told += 1
-                    assert (
-                        entry.actor, entry.machine, entry.now, entry.time, entry.source, entry.state, entry.event,
-                        entry.cause == "timer", entry.transition,
-                    ) in story  # fmt: skip
-    assert told > 0

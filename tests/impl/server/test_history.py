@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from leasehold.checker.explain.story import told_by_actors
 from leasehold.cli.leases import explained
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.server.machine_views import MachineViews
 from leasehold.impl.server.subscribers import History
 from leasehold.impl.store.store import RecordKey
-from leasehold.reports.story import story_lines
 from leasehold.spec import load
 
 KEY = RecordKey("tenant:1", "broker")
@@ -40,23 +38,11 @@ def test_what_a_policy_decides_wrongly_again_and_again_is_said_with_its_reason()
     said = [*explained(machine(history), [{"name": "broker", "now": 10, "tick_seconds": 1.0}])]
     assert "  It waits for its policy to decide: allocate." in said
     assert "  It has refused granted 3 times, the last time 1 s ago: more than was asked for." in said
-    assert story_lines(told_by_actors([machine(history)]))[-1] == (
-        "tick 9  00:00:07  broker  broker refuses granted: more than was asked for"
-    )
     history(refused(11, reason="too late"))
     assert [step.get("times") for step in history.of(KEY)] == [None, 3, 1]
     history(moved(12))
     said = [*explained(machine(history), [{"name": "broker", "now": 12, "tick_seconds": 1.0}])]
     assert not any("refused" in line for line in said)  # that is over
-
-
-def test_the_story_of_actors_is_in_the_order_of_their_clocks_within_a_tick() -> None:
-    times = iter((2.0, 1.0))
-    first, second = (History(wall=lambda: next(times)) for _ in range(2))
-    first(moved(3))
-    second(moved(3))
-    story = told_by_actors([{**machine(first), "actor": "a"}, {**machine(second), "actor": "b"}])
-    assert [entry.actor for entry in story] == ["b", "a"]
 
 
 def test_who_owes_no_answer_is_not_said_to_be_silent() -> None:
