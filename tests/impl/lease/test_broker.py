@@ -1,11 +1,10 @@
-"""The broker's policy against the broker's machine, as the specification says it, in random runs."""
+"""The broker's policy against the broker's machine, as it is compiled, in random runs."""
 
 from __future__ import annotations
 
 import itertools
 import pickle
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -16,97 +15,53 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from leasehold.impl.lease.broker import NAMED, Calendar, FirstComeFirstServed, Holding
 from leasehold.impl.lease.inventory import Inventory, InventoryError
 from leasehold.impl.policy.policy import Decision, Lease, Question, Undecided
+from tests.impl.lease.machines import Machines, first_data
 
 UNITS = 4
 
 
-@dataclass
-class Record:
-    state: str = "nascent"
-    state_epoch: int = 0
-    data: dict[str, Any] = field(
-        default_factory=lambda: {
-            "requested_units": 0, "requested_start": 0, "requested_end": 0, "type": 0, "units": 0, "counted": 0,
-            "start": 0, "term_end": 0, "properties": 0,
-        }
-    )  # fmt: skip
+FIRST = first_data("broker")
 
 
-class Core:
-    """Broker machines, as in the roles/broker.yaml of the lease; decisions come when they are delivered."""
+class Core(Machines):
+    """Broker machines with their policy; decisions come when they are delivered."""
 
     def __init__(self, units: int = UNITS, **kinds: Any) -> None:
         self.inventory = Inventory.parse({"units": [{"name": "u", "count": units}]})
         self.kinds = kinds
-        self.policy = FirstComeFirstServed(self.inventory, **kinds)
-        self.records: dict[str, Record] = {}
         self.arrived: list[str] = []  # in the order in which they are to be served
-        self.pending: list[Decision] = []
-        self.now = 0
-
-    def view(self, name: str) -> Lease:
-        record = self.records[name]
-        return Lease(name, "broker", record.state, dict(record.data), {})
+        super().__init__("broker", lambda: FirstComeFirstServed(self.inventory, **kinds), max_units=UNITS + 1)
 
     def views(self) -> list[Lease]:
-        return [self.view(name) for name in self.records]
-
-    def enter(self, name: str, state: str, **data: Any) -> None:
-        record = self.records[name]
-        record.state, record.state_epoch = state, record.state_epoch + 1
-        record.data.update(data)
-        if state in ("ticketed", "closed"):
-            record.data.update(requested_units=0, requested_start=0, requested_end=0)
-        if state == "closed":
-            record.data.update(units=0, counted=0)
-        if state != "ticketing" and name in self.arrived:
-            self.arrived.remove(name)
-        self.take(self.policy.changed(self.view(name), self.now))
-        self.ask(name)
-
-    def ask(self, name: str) -> None:
-        record = self.records[name]
-        call = {"ticketing": "allocate", "extending": "extend"}.get(record.state)
-        if call:
-            question = Question(call, self.view(name), ("granted", "denied"), record.state_epoch)
-            self.take(self.policy.begin(question, self.now))
-
-    def take(self, decisions: Any) -> None:
-        for decision in decisions:
-            self.check(decision)
-            self.pending.append(decision)
+        return [self.view(name) for name in self.instances]
 
     def check(self, decision: Decision) -> None:
-        """The guards of `granted`, and the contract of the system `contention`."""
+        """The contract of the system `contention`; and nothing is decided that was not asked."""
         record = self.records[decision.lease]
         if decision.state_epoch != record.state_epoch:
             raise AssertionError(f"{decision} answers nothing that is asked: {record}")
-        assert record.state in ("ticketing", "extending")
         if decision.event == "denied":
             assert decision.fields["reason"]
             return
-        assert decision.event == "granted"
-        units = decision.fields["units"]
-        assert 1 <= units <= record.data["requested_units"]
-        end = record.data["requested_end"] if record.state == "ticketing" else record.data["term_end"]
-        assert self.now < end
         promised = {
             d.lease: d.fields["units"]
             for d in self.pending
             if d.event == "granted" and self.records[d.lease].state_epoch == d.state_epoch
         }
-        promised[decision.lease] = units
+        promised[decision.lease] = decision.fields["units"]
         self.check_room(promised)
         if record.state == "ticketing" and not self.kinds.get("backfill"):
             answered = {d.lease for d in self.pending}
-            before = self.arrived[: self.arrived.index(decision.lease)]
+            waiting = [name for name in self.arrived if self.records[name].state == "ticketing"]
+            before = waiting[: waiting.index(decision.lease)]
             assert all(n in answered or self.now >= self.records[n].data["requested_end"] for n in before), "overtaken"
 
     def check_room(self, promised: dict[str, int]) -> None:
         """At no time are more units held or promised than there are; the dumb way, time by time."""
+        records = self.records
         for at in range(self.now, self.now + 20):
             held = 0
-            for name, r in self.records.items():
+            for name, r in records.items():
                 data = r.data
                 start = data["start"] if r.state != "ticketing" else data["requested_start"]
                 end = data["requested_end"] if name in promised else data["term_end"]
@@ -114,63 +69,25 @@ class Core:
                 held += max(data["counted"], promised.get(name, 0)) if start <= at and ends else 0
             assert held <= len(self.inventory), f"{held} units are promised at {at}"
 
-    def shrunk(self, name: str) -> None:
-        """The holder says that its lease has become as small as its ticket."""
-        record = self.records[name]
-        record.data["counted"] = record.data["units"]
-        self.take(self.policy.changed(self.view(name), self.now))
-
-    def deliver(self) -> None:
-        decision = self.pending.pop(0)
-        record = self.records[decision.lease]
-        if decision.state_epoch != record.state_epoch:
-            return  # late
-        asked = record.data["requested_end"]
-        if decision.event == "granted":
-            assert self.now < (asked if record.state == "ticketing" else record.data["term_end"])
-            start = record.data["requested_start" if record.state == "ticketing" else "start"]
-            counted = max(record.data["counted"], decision.fields["units"])
-            self.enter(
-                decision.lease, "ticketed", term_end=asked, start=start, counted=counted, **decision.fields
-            )  # fmt: skip
-        else:
-            self.enter(decision.lease, "closed" if record.state == "ticketing" else "ticketed")
-
-    def settle(self) -> None:
-        while self.pending:
-            self.deliver()
-
     def request(self, units: int, end: int, name: str = "", start: int = 0) -> str:
-        name = name or f"l{len(self.records)}"
-        self.records[name] = Record()
+        name = name or f"l:{len(self.instances)}"
         self.arrived.append(name)
-        self.enter(name, "ticketing", requested_units=units, requested_start=start, requested_end=end)
+        self.hear(name, "ticket", units=units, start=start, end=end)
         return name
 
     def extend(self, name: str, units: int, end: int) -> None:
-        self.enter(name, "extending", requested_units=units, requested_end=end)
+        self.hear(name, "extend_ticket", units=units, end=end)
 
-    def tick(self) -> None:
-        self.now += 1
-        for name, record in list(self.records.items()):
-            data = record.data
-            over = data["requested_end"] if record.state == "ticketing" else data["term_end"]
-            if record.state in ("ticketing", "ticketed", "extending") and self.now >= over:
-                self.enter(name, "closed")
-        self.take(self.policy.tick(self.now))
+    def shrunk(self, name: str) -> None:
+        """The holder says that its lease has become as small as its ticket."""
+        self.hear(name, "shrunk", end=self.records[name].data["term_end"])
 
-    def restart(self, order: list[str]) -> None:
-        self.policy, self.pending = FirstComeFirstServed(self.inventory, **self.kinds), []
-        for name in order:
-            self.policy.recovered(self.view(name))
+    def relinquish(self, name: str) -> None:
+        self.hear(name, "relinquish")
+
+    def restart(self, order: Sequence[str] = ()) -> None:
         self.arrived.sort(key=lambda n: (self.records[n].data["requested_end"], n))
-        for name in order:
-            self.records[name].state_epoch += 1
-        for name in order:
-            self.ask(name)
-
-    def names(self, *states: str) -> list[str]:
-        return [n for n, r in self.records.items() if r.state in states]
+        super().restart(order)
 
 
 class Runs(RuleBasedStateMachine):
@@ -197,7 +114,7 @@ class Runs(RuleBasedStateMachine):
     @precondition(lambda self: self.core.names("ticketing", "ticketed", "extending"))
     @rule(data=st.data())
     def relinquish(self, data: st.DataObject) -> None:
-        self.core.enter(data.draw(st.sampled_from(self.core.names("ticketing", "ticketed", "extending"))), "closed")
+        self.core.relinquish(data.draw(st.sampled_from(self.core.names("ticketing", "ticketed", "extending"))))
 
     @precondition(lambda self: self.core.pending)
     @rule()
@@ -239,7 +156,7 @@ class Runs(RuleBasedStateMachine):
         core.settle()
         for _ in range(len(core.records)):
             for name in core.names("ticketed"):
-                core.enter(name, "closed")
+                core.relinquish(name)
             core.settle()
         assert not core.names("extending")
         assert all(core.now >= core.records[n].data["requested_end"] for n in core.names("ticketing"))
@@ -274,7 +191,7 @@ def test_a_small_request_does_not_overtake() -> None:
     first, large, small = core.request(3, 5), core.request(2, 9), core.request(1, 9)
     core.settle()
     assert [core.records[n].state for n in (first, large, small)] == ["ticketed", "ticketing", "ticketing"]
-    core.enter(first, "closed")
+    core.relinquish(first)
     ticketed(core, large, small)
 
 
@@ -332,9 +249,11 @@ def test_an_extension_grows_where_units_are_free() -> None:
 
 
 def test_an_inventory_that_has_shrunk_is_not_promised_twice() -> None:
-    core = Core(units=1)
+    core = Core(units=2)
     for name in ("a", "b"):
-        core.records[name] = Record("ticketed", 1, {**Record().data, "units": 1, "counted": 1, "term_end": 9})
+        core.request(1, 9, name)
+    core.settle()
+    core.inventory = Inventory.parse({"units": [{"name": "u"}]})
     core.restart(["a", "b"])
     core.extend("a", 1, 12)
     core.settle()
@@ -363,7 +282,7 @@ def broker(units: int = UNITS, **kinds: Any) -> FirstComeFirstServed:
 def lease(
     name: str, state: str, units: int = 0, term_end: int = 0, wanted: int = 0, end: int = 0, start: int = 0
 ) -> Lease:
-    data = Record().data | {"requested_units": wanted, "requested_end": end, "units": units, "counted": units}
+    data = FIRST | {"requested_units": wanted, "requested_end": end, "units": units, "counted": units}
     return Lease(name, "broker", state, data | {"term_end": term_end, "start": start}, {})
 
 
@@ -665,13 +584,14 @@ def test_what_is_over_is_forgotten() -> None:
     core = Core(backfill=True)
 
     def serve(name: str) -> int:
-        core.records = {}
-        core.request(3, core.now + 3, f"{name}a")
+        core.forget()
+        core.arrived.clear()
+        core.request(3, core.now + 3, f"{name}:1")
         core.settle()
-        core.request(3, core.now + 2, f"{name}b")
-        core.request(1, core.now + 2, f"{name}c")
+        core.request(3, core.now + 2, f"{name}:2")
+        core.request(1, core.now + 2, f"{name}:3")
         core.settle()
-        core.extend(f"{name}a", 4, core.now + 5)
+        core.extend(f"{name}:1", 4, core.now + 5)
         for _ in range(5):
             core.settle()
             core.tick()
@@ -687,12 +607,12 @@ def test_what_is_over_is_forgotten() -> None:
 
 
 def later(name: str, units: int, start: int, end: int) -> Lease:
-    data = Record().data | {"requested_units": units, "requested_start": start, "requested_end": end}
+    data = FIRST | {"requested_units": units, "requested_start": start, "requested_end": end}
     return Lease(name, "broker", "ticketing", data, {})
 
 
 def reserved(name: str, units: int, start: int, end: int) -> Lease:
-    data = Record().data | {"units": units, "counted": units, "start": start, "term_end": end}
+    data = FIRST | {"units": units, "counted": units, "start": start, "term_end": end}
     return Lease(name, "broker", "ticketed", data, {})
 
 
@@ -722,7 +642,7 @@ def test_an_extension_gets_nothing_of_what_is_reserved() -> None:
 
 def test_a_smaller_ticket_counts_as_before_until_the_lease_is_smaller() -> None:
     policy = broker(3)
-    data = Record().data | {"units": 1, "counted": 3, "term_end": 9}
+    data = FIRST | {"units": 1, "counted": 3, "term_end": 9}
     note(policy, Lease("a", "broker", "ticketed", data, {}))
     assert ask(policy, waits("b", 1)) == []
     assert note(policy, Lease("a", "broker", "ticketed", data | {"counted": 1}, {})) == [granted("b", 1)]
