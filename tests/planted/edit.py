@@ -2,9 +2,9 @@
 
 Theory of operation. An edit is made in a folder (a copy of the repository, or of a specification), or in this process.
 There the module is compiled with it, and each of its functions whose code is another has that code until the mistake is
-taken out: also a function that others have imported or decorated, and one that another has made. The lines of a module
-and of a class are not run again, so what is edited stands within a function; an edit that changes none is refused, and
-so is one that needs other variables of the function around it.
+taken out: also a function that others have imported or decorated, and one that another has made, unless the edit has it
+need other variables of that. The lines of a module and of a class are not run again, so what is edited stands within a
+function; an edit that changes none is refused.
 """
 
 from __future__ import annotations
@@ -103,6 +103,7 @@ def _changes(file: str, text: str) -> list[tuple[FunctionType, CodeType, CodeTyp
         and one.__code__.co_filename == path
         and one.__code__.co_firstlineno in lines
         and one.__code__ in others
+        and len(one.__code__.co_freevars) == len(others[one.__code__].co_freevars)
     ]
     if not found:
         raise EditError(f"an edit of {file} changes no function")

@@ -73,11 +73,14 @@ def test_an_edit_that_does_not_fit_is_refused(edit: Edit, says: str) -> None:
         pass
 
 
-def test_an_edit_that_needs_other_variables_is_refused() -> None:
-    step, edit = made(), Edit(STEPPING, "        if name not in answers:", "        if True:")
-    with pytest.raises(ValueError, match="free vars"), in_process([edit]):
-        pass
-    assert step(("s", (3,), 0), ("m", (), 0, 3, -1), 0)[1].kind == "duplicate"
+def test_a_function_that_would_need_other_variables_is_made_anew() -> None:
+    step, again, record = made(), ("m", (), 0, 3, -1), ("s", (3,), 0)
+    old = '        return record, Outcome("duplicate", name, work=said)'
+    with in_process([Edit(STEPPING, old, "        raise LookupError(table)")]):
+        assert step(record, again, 0)[1].kind == "duplicate"
+        with pytest.raises(LookupError):
+            made()(record, again, 0)
+    assert made()(record, again, 0)[1].kind == "duplicate"
 
 
 def test_a_folder_is_as_before_after_an_edit(tmp_path: Path) -> None:
