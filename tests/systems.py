@@ -36,6 +36,14 @@ def files_of(folder: str) -> dict[str, str]:
     return {str(path.relative_to(root)): path.read_text(encoding="utf-8") for path in sorted(root.rglob("*.yaml"))}
 
 
+def edited(files: Mapping[str, str], *edits: tuple[str, str]) -> dict[str, str]:
+    """Returns the texts of a system in which others stand for some, each of which stands there."""
+    for old, new in edits:
+        assert any(old in text for text in files.values()), old
+        files = {name: text.replace(old, new) for name, text in files.items()}
+    return dict(files)
+
+
 def write(folder: Path, files: Mapping[str, str]) -> Path:
     """Writes a system's files, and returns its folder."""
     for name, text in files.items():

@@ -21,7 +21,7 @@ from leasehold.spec import System, shipped_folder
 from tests.checker.explore.by_chance import by_chance
 from tests.checker.explore.fault_twin import DOWN, GONE, UP, Step, Whole, World, whole
 from tests.checker.explore.test_faulty import ASKER, TELLER
-from tests.systems import CONSTRUCTS, TRUTH, files_of, load, written
+from tests.systems import CONSTRUCTS, TESTS, TRUTH, edited, files_of, load, written
 
 
 def shape(world: Reference, state: Any) -> Any:
@@ -146,6 +146,8 @@ def converging(plain: Whole, found: Whole) -> Convergence:
 
 
 # Systems
+
+STAR = TESTS / "checker/explore/systems/star"  # one machine that tells two others
 
 
 MESSAGES = "messages: {asked: {from: asker, to: teller}, told: {from: teller, to: asker, answer: true}}\n"
@@ -323,33 +325,8 @@ def test_systems_by_chance(tmp_path: Path, part: int) -> None:
 @pytest.mark.parametrize("budget", ["crash=1", "power_cut=1", "lose=1"])
 def test_what_a_channel_has_spent_is_spent_also_in_a_crash(tmp_path: Path, kind: str, fault: str, budget: str) -> None:
     """Also where the message that came before its turn was not acknowledged."""
-    system = written(tmp_path, {
-        "system.yaml": f"""system: s
-roles: {{a: {{}}, b: {{}}}}
-channels: {{there: {{from: a, to: b, kind: {kind}, {fault}}}}}
-environment: {{go: {{to: a}}}}
-""",
-        "messages.yaml": "messages: {one: {from: a, to: b}, two: {from: a, to: b}, three: {from: a, to: b}}\n",
-        "roles/a.yaml": """role: a
-events: {go: it goes on}
-states:
-  s0: {initial: true, on: {go: {to: s1}}}
-  s1: {tasks: [first], on: {go: {to: s2}}}
-  s2: {tasks: [second], on: {go: {to: s3}}}
-  s3: {tasks: [third], ignore: {go: it is over}}
-tasks: {first: {send: one, to: b}, second: {send: two, to: b}, third: {send: three, to: b}}
-""",
-        "roles/b.yaml": """role: b
-data: {last: {type: int, max: 3}}
-states:
-  s0:
-    initial: true
-    on: {one: {to: s0, set: {last: 1}}, two: {to: s0, set: {last: 2}}}
-    ignore: {three: it is of no account}
-""",
-        "invariants.yaml": "properties: {ends: {when: a.state == s1, leads_to: b.last == 2}}\n",
-    })  # fmt: skip
-    judge(*compare(system, Budget.parse(budget)))
+    files = edited(files_of("checker/explore/systems/spent"), ("mailbox, reorder: 1", f"{kind}, {fault}"))
+    judge(*compare(written(tmp_path, files), Budget.parse(budget)))
 
 
 @pytest.mark.parametrize("budget", ["crash=1", "crash=2", "power_cut=1", "halt=1", "amnesia=1"])
@@ -373,7 +350,7 @@ def test_systems_by_chance_that_share_variables(tmp_path: Path, part: int) -> No
 
 def test_a_power_cut_while_an_actor_recovers(tmp_path: Path) -> None:
     """It takes the others down too, which crashes one by one need not."""
-    system = star(tmp_path)
+    system = load(STAR)
     explored, _ = compare(system, Budget.parse("power_cut=2"))
     layout = explored.paths.world.layout
     points = {p for p, _, _ in explored.graph.points}
@@ -381,33 +358,10 @@ def test_a_power_cut_while_an_actor_recovers(tmp_path: Path) -> None:
     assert len(layout.actors) == 3
 
 
-def star(folder: Path) -> System:
-    """One machine that tells two others."""
-    leaf = "states: {{s0: {{initial: true, on: {{tell_{0}: {{to: s1}}}}}}, s1: {{ignore: {{tell_{0}: so it is}}}}}}\n"
-    return written(folder, {
-        "system.yaml": """system: star
-roles: {hub: {}, a: {}, b: {}}
-channels: {to_a: {from: hub, to: a, kind: mailbox}, to_b: {from: hub, to: b, kind: mailbox}}
-environment: {go: {to: hub, fair: true}}
-""",
-        "messages.yaml": "messages: {tell_a: {from: hub, to: a}, tell_b: {from: hub, to: b}}\n",
-        "roles/hub.yaml": """role: hub
-events: {go: it begins}
-states:
-  idle: {initial: true, on: {go: {to: telling}}}
-  telling: {tasks: [tell_a, tell_b], ignore: {go: it has begun}}
-tasks: {tell_a: {send: tell_a, to: a}, tell_b: {send: tell_b, to: b}}
-""",
-        "roles/a.yaml": "role: a\n" + leaf.format("a"),
-        "roles/b.yaml": "role: b\n" + leaf.format("b"),
-        "invariants.yaml": "properties: {all: {when: hub.state == telling, leads_to: b.state == s1}}\n",
-    })  # fmt: skip
-
-
 @pytest.mark.parametrize("budget", ["crash=1", "crash=1,duplicate=1", "halt=1", "crash=1,halt=1", "power_cut=1,lose=1"])
 def test_stops_that_the_explorer_leaves_out_bring_about_nothing_new(tmp_path: Path, budget: str) -> None:
     """A halt within a step, and a crash of an actor that has just answered a duplicate: no record shows them."""
-    for system in (conversation(tmp_path / "one"), star(tmp_path / "two")):
+    for system in (conversation(tmp_path / "one"), load(STAR)):
         few, all_ = (whole(system, Budget.parse(budget), more) for more in (False, True))
         assert {s[:2] for s in all_.shapes} == {s[:2] for s in few.shapes}
         assert few.shapes <= all_.shapes
@@ -466,7 +420,7 @@ def after_restart(mine: Convergence, at: Any, actor: str, names: list[str]) -> s
 @pytest.mark.parametrize("budget", ["crash=1", "crash=2", "power_cut=1", "crash=1,duplicate=1"])
 def test_crash_cases(tmp_path: Path, budget: str) -> None:
     """The worst of each cell and point, by going all ways from every crash."""
-    for system in (conversation(tmp_path / "one"), star(tmp_path / "two")):
+    for system in (conversation(tmp_path / "one"), load(STAR)):
         limits = Budget.parse(budget)
         found = whole(system, limits)
         mine = converging(whole(system, Budget()), found)

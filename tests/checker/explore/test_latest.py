@@ -10,7 +10,7 @@ from leasehold.checker.explore import explore
 from leasehold.faults.model import Budget
 from leasehold.spec import System
 from tests.checker.explore.test_fault_twin import compare, holds, shape
-from tests.systems import written
+from tests.systems import edited, files_of, written
 
 FAULTS = ("none", "lose=1", "crash=1", "duplicate=1,reorder=1", "crash=1,lose=1,duplicate=1", "amnesia=1")
 CLAIMS = {
@@ -29,38 +29,13 @@ STEPS = {"it_was": "not (took(hearer) and old(any(m.latest for m in pending(coun
 
 
 def counting(folder: Path, tellers: int) -> System:
-    return written(folder, {
-        "system.yaml": f"""system: counting
-roles: {{teller: {{instances: {tellers}}}, hearer: {{}}}}
-channels: {{wire: {{from: teller, to: hearer, kind: mailbox}}}}
-environment: {{more: {{to: teller}}, stop: {{to: teller}}}}
-""",
-        "messages.yaml": "messages:\n  count: {from: teller, to: hearer, fields: {k: {type: int, min: 0, max: 2}}}\n"
-        "  bye: {from: teller, to: hearer}\n",
-        "roles/teller.yaml": """role: teller
-data: {k: {type: int, min: 0, max: 2}}
-events: {more: go on, stop: be done}
-states:
-  idle: {initial: true, on: {more: {to: telling, set: {k: 1}}}, ignore: {stop: it has not begun}}
-  telling:
-    tasks: [tell]
-    on: {more: {to: telling, when: k < 2, set: {k: k + 1}}, stop: {to: gone}}
-    ignore: {more: that is enough}
-  gone: {tasks: [leave], ignore: {more: it is gone, stop: it is gone}}
-tasks:
-  tell: {send: count, to: hearer, with: {k: k}}
-  leave: {send: bye, to: hearer}
-""",
-        "roles/hearer.yaml": """role: hearer
-data: {last: {type: int, min: 0, max: 2}}
-states: {there: {initial: true, on: {count: {stay: true, set: {last: msg.k}}}, ignore: {bye: so be it}}}
-""",
-        "invariants.yaml": "properties:\n" + "".join(
-            f'  {name}: {{{kind}: "{claim}"}}\n'
-            for kind, claims in (("always", CLAIMS), ("step", STEPS))
-            for name, claim in claims.items()
-        ),
-    })  # fmt: skip
+    files = edited(files_of("checker/explore/systems/counting"), ("instances: 1", f"instances: {tellers}"))
+    files["invariants.yaml"] = "properties:\n" + "".join(
+        f'  {name}: {{{kind}: "{claim}"}}\n'
+        for kind, claims in (("always", CLAIMS), ("step", STEPS))
+        for name, claim in claims.items()
+    )
+    return written(folder, files)
 
 
 @pytest.mark.parametrize("faults", FAULTS)

@@ -140,8 +140,8 @@ async def test_a_client_cannot_begin_a_machine_that_belongs_to_the_actor(tmp_pat
     await actor.stop()
 
 
-async def test_a_tick_that_could_not_be_committed_is_made_up_for_by_a_later_one(tmp_path: Path) -> None:
-    program, store = program_of(tmp_path, PAIR), Fragile(Disk())
+async def test_a_tick_that_could_not_be_committed_is_made_up_for_by_a_later_one() -> None:
+    program, store = program_of(PAIR), Fragile(Disk())
 
     clock = SimulatedClock()
     actor = alone(program, "early", store, {}, clock, "late", options=KEEP)

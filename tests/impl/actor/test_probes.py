@@ -26,52 +26,16 @@ from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey, StoreError
 from leasehold.spec.language.lower.lowering import lower
 from tests.impl.actor.alone import alone, program_of
-from tests.systems import files_of, load
+from tests.systems import TESTS, files_of, load
 
-UNITS = 6
-SITE = {
-    "system.yaml": f"""
-system: site
-roles: {{keeper: {{}}, unit: {{instances: {UNITS}}}}}
-actors: {{keeper: [keeper, unit]}}
-environment: {{open: {{to: keeper}}, close: {{to: keeper}}, lost: {{to: unit}}}}
-""",
-    "roles/keeper.yaml": """
-role: keeper
-events: {open: All units are to be up., close: None is to be up.}
-tasks: {bring_up: {drive: unit, event: setup}, bring_down: {drive: unit, event: teardown}}
-states:
-  shut: {initial: true, on: {open: {to: opened}}, ignore: {close: it is shut}}
-  opened: {tasks: [bring_up], on: {close: {to: closing}}, ignore: {open: it is open}}
-  closing: {tasks: [bring_down], on: {open: {to: opened}}, ignore: {close: it is being closed}}
-""",
-    "roles/unit.yaml": """
-role: unit
-subsidiary: keeper
-data: {losses: {type: int, min: 0, max: 1000}}
-events: {setup: Up., teardown: Down., up: It is up., down: It is down., broken: It failed., lost: It is gone.}
-tasks: {bring: {call: handler.bring, answers: [up, broken]}, remove: {call: handler.remove, answers: [down, broken]}}
-states:
-  off: {initial: true, on: {setup: {to: rising}}, ignore: {teardown: it is down, lost: it is down}}
-  rising:
-    tasks: [bring]
-    on: {up: {to: serving}, broken: {to: off}, teardown: {to: falling}, lost: {stay: true, set: {losses: losses + 1}}}
-    ignore: {setup: it is}
-  serving:
-    on: {teardown: {to: falling}, lost: {to: rising, set: {losses: losses + 1}}}
-    ignore: {setup: it is up}
-  falling:
-    tasks: [remove]
-    on: {down: {to: off}, broken: {to: off}, setup: {to: rising}}
-    ignore: {teardown: it is, lost: it is}
-""",
-}
+UNITS = 6  # as the site has them
+SITE = TESTS / "impl/actor/systems/site"
 EVERY = 10.0
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    return program_of(tmp_path_factory.mktemp("site"), SITE)
+def program() -> Program:
+    return program_of(SITE)
 
 
 class Machines:
@@ -452,7 +416,7 @@ async def test_a_machine_that_is_no_unit_is_asked_for_by_its_run(tmp_path: Path)
     await actor.stop()
 
 
-def test_what_probes_find_in_a_simulation_is_a_run_of_the_specification(tmp_path: Path) -> None:
+def test_what_probes_find_in_a_simulation_is_a_run_of_the_specification() -> None:
     """Units are lost, and their actor crashes; all time is virtual."""
     world = Machines()
     probes = (Probe("unit", "lost", ProbeSettings(every=EVERY)),)
@@ -462,9 +426,9 @@ def test_what_probes_find_in_a_simulation_is_a_run_of_the_specification(tmp_path
             made = super()._environment(name)
             return dataclasses.replace(made, handlers={"bring": world, "remove": world}, probes=probes)
 
-    program = program_of(tmp_path, SITE)
+    program = program_of(SITE)
     sim = Simulated(program)
-    conformance = StepConformance(sim, Reference(lower(load(tmp_path))))
+    conformance = StepConformance(sim, Reference(lower(load(SITE))))
     sim.start_all()
     sim.loop.call(lambda: sim.actors["keeper"].begin("keeper:1", "keeper", "open", {}, {}))
     sim.loop.advance(30.0)

@@ -29,9 +29,8 @@ from tests.systems import load
 
 
 @pytest.fixture(scope="module")
-def system(tmp_path_factory: pytest.TempPathFactory) -> tuple[Program, System]:
-    folder = tmp_path_factory.mktemp("site")
-    return program_of(folder, SITE), load(folder)
+def system() -> tuple[Program, System]:
+    return program_of(SITE), load(SITE)
 
 
 class Stubborn(Machines):

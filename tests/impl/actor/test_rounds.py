@@ -14,33 +14,9 @@ from leasehold.impl.store.memory import MemoryStore
 from leasehold.impl.store.store import RecordKey
 from tests.impl.actor.alone import alone, program_of
 from tests.impl.actor.test_timers import LAMPLIGHTER
+from tests.systems import files_of
 
-ROUNDS = LAMPLIGHTER | {
-    "roles/keeper.yaml": """
-role: keeper
-data: {turns: {type: int, min: 0, max: 1000}, most: {type: int, min: 0, max: 1000}}
-events:
-  begin: {fields: {most: {type: int, min: 0, max: 1000}}, doc: The lamps are looked at.}
-  nothing: Nothing happens.
-  lost: No lamp was lit.
-tasks: {look: {drive: lamp, event: look, answers: {lost: all(a.state == cold for a in lamp)}}}
-states:
-  home: {initial: true, on: {begin: {to: away, set: {most: event.most}}, nothing: {to: home}}}
-  away:
-    tasks: [look]
-    on:
-      lost: [{to: away, when: turns < most, set: {turns: turns + 1}}, {to: over, when: turns >= most}]
-      nothing: {to: away}
-    refuse: {begin: they are looked at}
-  over: {refuse: {begin: it is over}, ignore: {nothing: it is over}}
-""",
-    "roles/lamp.yaml": """
-role: lamp
-subsidiary: keeper
-events: {look: Is it lit?}
-states: {cold: {initial: true, on: {look: {to: cold}}}}
-""",
-}
+ROUNDS = LAMPLIGHTER | files_of("impl/actor/systems/rounds")
 
 
 class Listener:

@@ -23,9 +23,8 @@ from leasehold.impl.core.work import SendWork, local
 from leasehold.impl.handlers.handler import NullHandler
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey
-from leasehold.spec import load
 from tests.impl.actor.alone import GatedHandler, alone, program_of
-from tests.systems import files_of, written
+from tests.systems import TESTS, files_of, load, written
 
 PIPE = Path(__file__).parent / "pipe"
 LINES = 40
@@ -118,39 +117,12 @@ async def test_a_reader_that_is_killed_amid_a_commit_gets_the_line_again() -> No
         assert (held(cluster, "reader", "read"), held(cluster, "reader", "disorder")) == (1, False)
 
 
-FETCHING = {
-    "system.yaml": """
-system: fetching
-standing: true
-roles: {writer: {}, reader: {}}
-channels: {pipe: {from: writer, to: reader, kind: fifo(2)}}
-""",
-    "messages.yaml": (PIPE / "messages.yaml").read_text(),
-    "roles/writer.yaml": """
-role: writer
-data: {written: {type: int, min: 0, max: 6}}
-events: {fetched: There is another line.}
-tasks:
-  fetch: {call: handler.fetch, answers: [fetched], when: written < 6}
-  put: {send: line, to: reader, with: {at: written}, when: written > 0}
-states:
-  fetching:
-    initial: true
-    tasks: [fetch, put]
-    on: {fetched: {to: fetching, when: written < 6, set: {written: written + 1}}}
-ignore: [{events: fetched, in: fetching, because: all is fetched}]
-""",
-    "roles/reader.yaml": """
-role: reader
-data: {read: {type: int, min: 0}}
-states: {reading: {initial: true, on: {line: {to: reading, set: {read: msg.at}}}}}
-""",
-}
+FETCHING = TESTS / "impl/actor/systems/fetching"
 
 
-async def test_an_answer_for_which_there_is_no_room_comes_when_there_is_some(tmp_path: Path) -> None:
+async def test_an_answer_for_which_there_is_no_room_comes_when_there_is_some() -> None:
     """Each answer sends a line, and the next one asks for another: one that were lost would be the last."""
-    program = program_of(tmp_path, FETCHING)
+    program = program_of(FETCHING)
 
     async with SystemCluster(program, environment=lambda name: Environment(handlers={"fetch": NullHandler()})) as c:
         await c.kill("reader")
@@ -272,9 +244,9 @@ def test_a_channel_has_room_for_as_many_messages_as_it_says(tmp_path: Path) -> N
         session.check_room(program, writer, ())
 
 
-async def test_a_machine_that_stands_from_the_first_start_on_begins_its_work_once(tmp_path: Path) -> None:
+async def test_a_machine_that_stands_from_the_first_start_on_begins_its_work_once() -> None:
     """A tick begins what is new, and nothing again; a restart begins it anew."""
-    program, disk, handler = program_of(tmp_path, FETCHING), Disk(), GatedHandler()
+    program, disk, handler = program_of(FETCHING), Disk(), GatedHandler()
 
     for starts in (1, 2):
         clock = SimulatedClock()

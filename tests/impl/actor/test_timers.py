@@ -18,7 +18,7 @@ from leasehold.impl.notices import Consumed, Kind, Notice
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Batch, RecordKey
 from tests.impl.actor.alone import GatedHandler, alone, program_of
-from tests.systems import files_of
+from tests.systems import TESTS, files_of
 
 LAMPLIGHTER = files_of("impl/actor/systems/lamplighter")
 
@@ -84,32 +84,14 @@ async def test_a_handler_that_does_not_end_in_time_is_given_up_and_its_lease_goe
         assert c.state(lease)[2] != "priming"
 
 
-PAIR = {
-    "system.yaml": """
-system: pair
-roles: {early: {}, late: {instances: 2}}
-actors: {own: [early, late]}
-environment: {go: {to: early}, go_late: {to: late, event: go}, stop: {to: early}, stop_late: {to: late, event: stop}}
-""",
-    **{
-        f"roles/{role}.yaml": f"""
-role: {role}
-events: {{go: It begins., stop: It ends.}}
-states:
-  home: {{initial: true, on: {{go: {{to: away}}}}, refuse: {{stop: it is here}}}}
-  away: {{on: {{stop: {{to: over}}}}, refuse: {{go: it is away}}}}
-  over: {{ignore: {{stop: it is over}}, refuse: {{go: it is over}}}}
-"""
-        for role in ("early", "late")
-    },
-}
+PAIR = TESTS / "impl/actor/systems/pair"
 EARLY, LATE = RecordKey("own:1", "early"), RecordKey("own:1", "late[1]")
 KEEP = ActorOptions(seed=0, retire_after=5)
 
 
-async def test_a_lease_is_forgotten_when_all_its_machines_here_have_been_over_for_long_enough(tmp_path: Path) -> None:
+async def test_a_lease_is_forgotten_when_all_its_machines_here_have_been_over_for_long_enough() -> None:
     """One that were forgotten before the others could be begun anew, by a message that comes late once more."""
-    program, disk = program_of(tmp_path, PAIR), Disk()
+    program, disk = program_of(PAIR), Disk()
 
     clock = SimulatedClock()
     actor = alone(program, "early", MemoryStore(disk), {}, clock, "late", options=KEEP)
@@ -139,9 +121,9 @@ async def test_a_lease_is_forgotten_when_all_its_machines_here_have_been_over_fo
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-async def test_how_long_it_has_been_over_is_counted_from_its_end(tmp_path: Path, restarted: bool) -> None:
+async def test_how_long_it_has_been_over_is_counted_from_its_end(restarted: bool) -> None:
     """Whatever it hears after its end, and though the actor begins anew."""
-    program, disk = program_of(tmp_path, PAIR), Disk()
+    program, disk = program_of(PAIR), Disk()
 
     clock = SimulatedClock(TrueTime(100))
     actor = alone(program, "early", MemoryStore(disk), {}, clock, "late", options=KEEP)
@@ -164,9 +146,9 @@ async def test_how_long_it_has_been_over_is_counted_from_its_end(tmp_path: Path,
     await actor.stop()
 
 
-async def test_whether_a_record_is_over_its_state_says(tmp_path: Path) -> None:
+async def test_whether_a_record_is_over_its_state_says() -> None:
     """A migration may have given it a state that is an end, or is none any more."""
-    program, disk = program_of(tmp_path, PAIR), Disk()
+    program, disk = program_of(PAIR), Disk()
 
     clock = SimulatedClock()
     actor = alone(program, "early", MemoryStore(disk), {}, clock, "late", options=KEEP)
@@ -213,9 +195,9 @@ async def test_a_subsidiary_machine_at_its_end_is_never_forgotten(tmp_path: Path
     await actor.stop()
 
 
-async def test_a_subscriber_may_keep_a_lease_from_being_forgotten(tmp_path: Path) -> None:
+async def test_a_subscriber_may_keep_a_lease_from_being_forgotten() -> None:
     """It is asked at each tick, and told since when the lease is over, with whom, and what was in it."""
-    program, disk = program_of(tmp_path, PAIR), Disk()
+    program, disk = program_of(PAIR), Disk()
 
     clock, told = SimulatedClock(), list[Notice]()
 

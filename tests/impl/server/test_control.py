@@ -62,7 +62,7 @@ async def test_what_a_client_begins_is_named_after_the_actor(tmp_path: Path, lea
 
 @pytest.mark.real_time
 async def test_the_scalpel_recovers_every_machine_of_a_lease(tmp_path: Path) -> None:
-    program = program_of(tmp_path, PAIR)
+    program = program_of(PAIR)
     recovered: list[tuple[str, str]] = []
     actor = alone(program, "early", MemoryStore(Disk()), {}, SimulatedClock(), "late")
     await actor.start()
@@ -71,7 +71,7 @@ async def test_the_scalpel_recovers_every_machine_of_a_lease(tmp_path: Path) -> 
     await actor.begin("own:2", "early", "go", {}, {})
     recover = actor.recover
     actor.recover = lambda *key: recovered.append(key) or recover(*key)  # type: ignore[method-assign, func-returns-value]
-    async with listening(actor, load(tmp_path), tmp_path / "a.sock") as ask:
+    async with listening(actor, load(PAIR), tmp_path / "a.sock") as ask:
         found = await ask("post", "leases", "own:1", "recover")
         assert sorted(found["recovered"]) == ["early", "late[0]", "late[1]"]
         with pytest.raises(ClientError, match="there is no lease or run own:3 here"):

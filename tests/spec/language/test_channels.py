@@ -7,33 +7,18 @@ from pathlib import Path
 import pytest
 
 from leasehold.spec import SpecError, load
-from tests.systems import files_of, write
+from tests.systems import edited, files_of, write
 
 KINDS = ("mailbox", "fifo")
-ASKED = files_of("spec/language/systems/channels")
-CLIENT = ASKED["roles/client.yaml"]
-SERVER = ASKED["roles/server.yaml"]
 
 
 def served(folder: Path, done: str, noted: str, tasks: str) -> Path:
     """The folder of a system in which a server answers over two channels of some kinds."""
-    return write(folder / "served", {
-        "system.yaml": f"""system: served
-roles: {{client: {{instances: 2}}, server: {{}}}}
-channels:
-  asks: {{from: client, to: server, kind: fifo}}
-  answers: {{from: server, to: client, kind: {done}}}
-  notes: {{from: server, to: client, kind: {noted}, messages: [noted]}}
-environment: {{go: {{to: client}}}}
-""",
-        "messages.yaml": """messages:
-  ask: {from: client, to: server}
-  done: {from: server, to: client, answer: true}
-  noted: {from: server, to: client, answer: true}
-""",
-        "invariants.yaml": "properties: {ends: {sometimes: all(c.state == over for c in client)}}\n",
-        "roles/client.yaml": CLIENT, "roles/server.yaml": SERVER.replace("TASKS", tasks),
-    })  # fmt: skip
+    kinds = ("answers: {from: server, to: client, kind: mailbox", f"answers: {{from: server, to: client, kind: {done}")
+    notes = ("kind: fifo, messages: [noted]", f"kind: {noted}, messages: [noted]")
+    return write(
+        folder / "served", edited(files_of("spec/language/systems/channels"), kinds, notes, ("tell, note", tasks))
+    )
 
 
 @pytest.mark.parametrize("noted", KINDS)
