@@ -98,7 +98,7 @@ def test_each_rule_changes_one_thing(tap: Path) -> None:
     assert mutated("drop_update tap/open#drip level") == replace(dripping, updates=())
     assert found["drop_guard tap/open#drip"].what == "without its guard `level < 2`"
     assert found["swap_target tap/open#drip -> shut"].what == "to shut, not staying in open"
-    assert (found["drop_update tap/shut#turn red"].place.line, found["drop_guard tap/open#drip"].place.line) == (6, 10)
+    assert (found["drop_update tap/shut#turn red"].place.line, found["drop_guard tap/open#drip"].place.line) == (5, 9)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from tests.checker.explore.by_chance import by_chance
 from tests.checker.prove.drawn_system import drawn_system
 from tests.impl.compiler.busy import busy
 from tests.impl.compiler.twin import Twin
-from tests.systems import files_of, written
+from tests.systems import TESTS, edited, files_of, load, written
 
 STATES = 150  # of each system, the nearest to its first one
 
@@ -98,26 +98,12 @@ def test_every_edge(kind: str, count: int, share: float) -> None:
     assert became["at fault"] < became["taken"]
 
 
-SITE = """system: s
-roles: {a: {}, b: {instances: 2}, part: {}}
-actors: {site: [a, part]}
-channels: {there: {from: a, to: b, kind: mailbox}}
-environment: {go: {to: a}}
-"""
-PARTS = {
-    "messages.yaml": "messages: {ask: {from: a, to: b}}\n",
-    "roles/b.yaml": "role: b\nstates: {idle: {initial: true, on: {ask: {to: idle}}}}\n",
-    "roles/part.yaml": """role: part
-subsidiary: a
-events: {up: it is to be up}
-states: {down: {initial: true, on: {up: {to: waits}}}, waits: {on: {up: {to: runs}}}, runs: {ignore: {up: it runs}}}
-""",
-}
+SITE = files_of("impl/compiler/systems/site")
 
 
 def one(data: str, tasks: str) -> dict[str, str]:
     return {
-        "system.yaml": SITE, **PARTS,
+        **SITE,
         "roles/a.yaml": f"""role: a
 data: {data}
 events: {{go: it goes on, done: all are up}}
@@ -140,28 +126,15 @@ def test_parentheses_stay_where_a_condition_is_one_of_several(tmp_path: Path) ->
 
 @pytest.mark.parametrize("only", ["it == a[1]", "index(it) == 1", "it in {a[1]}", "not (it == a[0])"])
 def test_where_only_machines_of_equal_index_talk_the_receiver_is_of_ones_own_index(tmp_path: Path, only: str) -> None:
-    system = written(tmp_path, {
-        "system.yaml": """system: s
-roles: {a: {instances: 2}, b: {instances: 2}}
-channels: {back: {from: b, to: a, kind: mailbox, pairs: same}}
-environment: {go: {to: b}}
-""",
-        "messages.yaml": "messages: {tell: {from: b, to: a, fields: {n: {type: int, max: 2}}}}\n",
-        "roles/a.yaml": "role: a\nstates: {idle: {initial: true, on: {tell: {to: idle}}}}\n",
-        "roles/b.yaml": f"""role: b
-data: {{many: {{type: int, max: 2}}}}
-events: {{go: it goes on}}
-states: {{idle: {{initial: true, tasks: tell, on: {{go: {{to: idle, set: {{many: 1 - many}}}}}}}}}}
-tasks: {{tell: {{send: tell, to: a, only: "{only}", with: {{n: index(it) + many}}}}}}
-""",
-    })  # fmt: skip
+    files = edited(files_of("impl/compiler/systems/paired"), ("it == a[1]", only))
+    system = written(tmp_path, files)
     found = walk(system)
     assert isinstance(found, Twin)
     assert found.seen["taken"] > 5
 
 
-def test_a_field_may_have_the_name_that_stands_for_a_long_operand(tmp_path: Path) -> None:
-    system = written(tmp_path, files_of("impl/compiler/systems/chance"))
+def test_a_field_may_have_the_name_that_stands_for_a_long_operand() -> None:
+    system = load(TESTS / "impl/compiler/systems/long_operand")
     found = walk(system)
     assert isinstance(found, Twin)
     assert found.seen["taken"] == 5  # 8, 4, 2, 1, 0
@@ -187,21 +160,9 @@ def test_of_two_opposite_guards_the_second_is_not_asked(
     tmp_path: Path, one: str, other: str, opposite: bool, covered: bool
 ) -> None:
     """Where the form of the guards does not say so, both are."""
-    system = written(tmp_path, {
-        "system.yaml": "system: s\nroles: {a: {}}\ntypes: {w: {members: [p, q]}}\nenvironment: {go: {to: a}}\n",
-        "roles/a.yaml": f"""role: a
-data: {{x: {{type: int, max: 2}}, y: {{type: int, max: 2, initial: 1}}, m: "set[w]", n: "set[w]"}}
-events: {{go: {{doc: it goes on, fields: {{i: {{type: int, max: 2, explore: [0, 2]}}, w: w}}}}}}
-states:
-  idle:
-    initial: true
-    on:
-      go:
-        - {{to: idle, when: "{one}", set: {{x: event.i, m: "m | {{event.w}}"}}}}
-        - {{to: idle, when: "{other}", set: {{y: event.i, n: "n | {{event.w}}", m: m - n}}}}
-{'' if covered else '    ignore: {go: neither holds}'}
-""",
-    })  # fmt: skip
+    rest = ("    ignore: {go: neither holds}\n", "" if covered else "    ignore: {go: neither holds}\n")
+    files = edited(files_of("impl/compiler/systems/opposite"), ("x == y", one), ("x != y", other), rest)
+    system = written(tmp_path, files)
     found = walk(system)
     assert isinstance(found, Twin)
     assert found.seen["taken"] > 10
@@ -222,21 +183,9 @@ def test_outcomes_are_remembered_where_work_depends_on_what_can_be_hashed(
     tmp_path: Path, kind: str, update: str, when: str, only: str, make: str
 ) -> None:
     """A subsidiary machine changes without its lease's record, so what is read of it cannot be remembered."""
-    system = written(tmp_path, {
-        "system.yaml": SITE, **PARTS,
-        "roles/a.yaml": f"""role: a
-data: {{n: {{type: int, max: 2}}, chosen: "{kind}"}}
-events: {{go: {{doc: it goes on, fields: {{i: {{type: int, max: 2, explore: [0, 2]}}, w: b}}}}, done: all are up}}
-states:
-  idle:
-    initial: true
-    tasks: [ask, drive]
-    on: {{go: {{to: idle, set: {{n: 2 - event.i, {update}}}}}, done: {{to: idle}}}}
-tasks:
-  ask: {{send: ask, to: b, when: "{when}", only: "{only}"}}
-  drive: {{drive: part, event: up, when: "{when}", answers: {{done: part.state == runs}}}}
-""",
-    })  # fmt: skip
+    parts = (("set[b]", kind), ("chosen: 'chosen | {event.w}'", update), ("n > 0", when), ("it in chosen", only))
+    files = edited(files_of("impl/compiler/systems/chosen"), *parts)
+    system = written(tmp_path, SITE | files)
     found = walk(system)
     assert isinstance(found, Twin)
     assert found.seen["taken"] > 100
@@ -245,25 +194,7 @@ tasks:
 
 def test_what_two_transitions_make_of_one_field_is_kept_apart(tmp_path: Path) -> None:
     """The guard computes both values, each transition writes one, and the second one's work depends on it."""
-    system = written(tmp_path, {
-        "system.yaml": SITE, **PARTS,
-        "roles/a.yaml": """role: a
-data: {m: "set[b]", n: "set[b]"}
-events: {go: {doc: it goes on, fields: {w: b}}, done: all are up}
-states:
-  idle:
-    initial: true
-    tasks: [ask, drive]
-    on:
-      go:
-        - {to: idle, when: "m | {event.w} == n - {event.w}", set: {m: "n - {event.w}"}}
-        - {to: idle, when: "m | {event.w} != n - {event.w}", set: {m: "n - {event.w} - m", n: "m | {event.w}"}}
-      done: [{to: idle, when: "m | n == m - n", set: {m: m | n}}, {to: idle, when: "m | n != m - n", set: {m: m - n}}]
-tasks:
-  ask: {send: ask, to: b, only: it in m}
-  drive: {drive: part, event: up, answers: {done: part.state == runs}}
-""",
-    })  # fmt: skip
+    system = written(tmp_path, SITE | files_of("impl/compiler/systems/two_transitions"))
     found = walk(system)
     assert isinstance(found, Twin)
     assert found.seen["taken"] > 100
