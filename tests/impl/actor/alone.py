@@ -13,7 +13,7 @@ from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, Environment, Probe, RetryPolicy
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
-from leasehold.impl.handlers.handler import Done, HandlerAction
+from leasehold.impl.handlers.handler import Done, HandlerAction, NullHandler
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, add
 from leasehold.impl.store.store import Store
@@ -22,7 +22,7 @@ from tests.systems import load, written
 KEY = PrivateKey.generate()
 
 
-class GatedHandler:
+class GatedHandler(NullHandler):
     """A handler of which every call ends well once `gate` is set."""
 
     def __init__(self) -> None:
@@ -32,12 +32,6 @@ class GatedHandler:
         self.runs += 1
         await self.gate.wait()
         return Done(True)
-
-    async def probe(self, unit: str) -> Mapping[str, Any] | None:
-        return None
-
-    async def close(self) -> None:
-        pass
 
 
 def program_of(folder: Path, files: Mapping[str, str] | None = None) -> Program:

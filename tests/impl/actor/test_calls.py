@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from leasehold.impl.actor.table import BELOW, MachineInstance
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Core
 from leasehold.impl.core.work import CallWork
-from leasehold.impl.handlers.handler import Done, HandlerAction, HandlerError, NotBegun
+from leasehold.impl.handlers.handler import Done, HandlerAction, HandlerError, NotBegun, NullHandler
 from leasehold.impl.store.store import RecordKey
 from tests.systems import load
 
@@ -45,7 +45,7 @@ def action(number: int, verb: str = "setup") -> HandlerAction:
     return HandlerAction(verb, "tenant:1", "unit-0", number, {})
 
 
-class Site:
+class Site(NullHandler):
     """A handler that does what a test says, and writes down when each action begins and ends."""
 
     def __init__(self, does: Callable[[HandlerAction], Coroutine[Any, Any, Any]]) -> None:
@@ -68,12 +68,6 @@ class Site:
             return done
         finally:
             self._note("ends", given.number)
-
-    async def probe(self, name: str) -> Mapping[str, Any] | None:
-        return None
-
-    async def close(self) -> None:
-        pass
 
     @property
     def events(self) -> list[str]:

@@ -17,9 +17,10 @@ from leasehold.impl.actor.environment import ActorOptions, Backoff, Environment
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, add
-from leasehold.impl.policy.policy import Decision, Lease, Question
+from leasehold.impl.policy.policy import Decision, Question
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey
+from tests.impl.policies import IdlePolicy
 from tests.impl.virtual import virtual
 from tests.systems import load
 
@@ -28,24 +29,15 @@ NAMES = ("chief", *(f"member-{i}" for i in range(COUNT)))
 MACHINES = {"chief": "coordinator", **{f"member-{i}": f"participant[{i}]" for i in range(COUNT)}}
 
 
-class Voter:
+class Voter(IdlePolicy):
     """Votes for what it is asked."""
 
     def __init__(self, able: bool) -> None:
         self.able = able
 
-    def recovered(self, lease: Lease) -> None:
-        pass
-
     def begin(self, question: Question, now: int) -> Iterable[Decision]:
         event = "able" if self.able else "unable"
         return [Decision(question.lease.name, question.lease.machine, event, {}, question.state_epoch)]
-
-    def changed(self, lease: Lease, now: int) -> Iterable[Decision]:
-        return []
-
-    def tick(self, now: int) -> Iterable[Decision]:
-        return []
 
 
 class Group:

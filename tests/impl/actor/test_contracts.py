@@ -25,10 +25,11 @@ from leasehold.impl.policy.policy import Decision, Lease, Question
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey
 from tests.impl.actor.alone import alone, program_of
+from tests.impl.policies import IdlePolicy
 from tests.systems import TESTS
 
 
-class Answers:
+class Answers(IdlePolicy):
     """A policy that answers every question alike."""
 
     def __init__(self, event: str, fields: dict[str, Any]) -> None:
@@ -38,15 +39,6 @@ class Answers:
     def begin(self, question: Question, now: int) -> Iterable[Decision]:
         self.asked.append(question)
         return [question.answer(self.event, **self.fields)]
-
-    def changed(self, lease: Any, now: int) -> Iterable[Decision]:
-        return []
-
-    def tick(self, now: int) -> Iterable[Decision]:
-        return []
-
-    def recovered(self, lease: Any) -> None:
-        pass
 
 
 async def test_a_question_whose_answer_was_refused_is_asked_again_after_pauses_that_double() -> None:

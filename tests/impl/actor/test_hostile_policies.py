@@ -24,6 +24,7 @@ from leasehold.impl.observe.metrics import Metrics
 from leasehold.impl.observe.watchdog import Watchdog
 from leasehold.impl.policy.policy import Decision, Lease, Question, is_quick
 from leasehold.impl.policy.thread import PolicyThread
+from tests.impl.policies import IdlePolicy
 from tests.impl.virtual import virtual
 from tests.waiting import until
 
@@ -35,7 +36,7 @@ def options(limit: float = LIMIT, pause: float = PAUSE) -> ActorOptions:
     return ActorOptions(seed=0, backoff=Backoff(first=0.01, longest=0.05), deciding=deciding)
 
 
-class Hostile:
+class Hostile(IdlePolicy):
     """A site's policy that places each lease by itself, and does something strange for some; copies share what."""
 
     def __init__(self, wrong: Callable[[Any], Any], on: frozenset[str], asked: list[str]) -> None:
@@ -50,9 +51,6 @@ class Hostile:
 
     def changed(self, lease: Lease, now: int) -> Iterable[Decision]:
         self.recovered(lease)
-        return []
-
-    def tick(self, now: int) -> Iterable[Decision]:
         return []
 
     def begin(self, question: Question, now: int) -> Iterable[Decision]:

@@ -29,7 +29,7 @@ from leasehold.impl.actor.environment import ActorOptions, Environment
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
-from leasehold.impl.handlers.handler import Done, HandlerAction
+from leasehold.impl.handlers.handler import Done, HandlerAction, NullHandler
 from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
 from leasehold.impl.notices import Consumed, Kind, Notice, SimulatedCrash
 from leasehold.impl.observe.calls import CallTracker, Result
@@ -43,6 +43,7 @@ from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Batch, RecordKey
 from leasehold.spec import load
 from tests.impl.compiler.twin import walk
+from tests.impl.policies import IdlePolicy
 
 FOLDER = Path(__file__).parent / "lodge"
 SYSTEM = load(FOLDER, {"limit": 3})
@@ -201,7 +202,7 @@ def test_no_crash_at_any_point_disturbs_them(seed: int) -> None:
 # What is forgotten
 
 
-class Gates:
+class Gates(NullHandler):
     """Handlers by verb that end when their gate is open; `seen` has all actions."""
 
     def __init__(self, *shut: str) -> None:
@@ -214,12 +215,6 @@ class Gates:
         self.seen.append(action)
         await self.gates[action.verb].wait()
         return Done(True, facts={"verb": action.verb})
-
-    async def probe(self, unit: str) -> Mapping[str, Any] | None:
-        return None
-
-    async def close(self) -> None:
-        pass
 
 
 class Hall:
@@ -241,7 +236,7 @@ class Hall:
         pass
 
 
-class Hearing:
+class Hearing(IdlePolicy):
     """A policy of the host, which decides nothing and remembers what it was told."""
 
     def __init__(self) -> None:
@@ -250,14 +245,8 @@ class Hearing:
     def recovered(self, lease: Lease) -> None:
         self.told.append(lease)
 
-    def begin(self, question: Any, now: int) -> tuple[()]:
-        return ()
-
     def changed(self, lease: Lease, now: int) -> tuple[()]:
         self.told.append(lease)
-        return ()
-
-    def tick(self, now: int) -> tuple[()]:
         return ()
 
 

@@ -18,13 +18,14 @@ from leasehold.impl.policy.policy import Decision
 from tests.impl.actor.alone import KEY
 from tests.impl.actor.test_hostile_policies import slow, slow_loop
 from tests.impl.actor.test_table import ALL, LEASE
+from tests.impl.policies import IdlePolicy
 
 pytestmark = slow
 CLOSE, EXTEND = (Decision("tenant:1", "broker", event, {}) for event in ("close", "extend"))
 LIMITS = DecisionLimits(longest=5.0, pause=1.0)
 
 
-class Slow:
+class Slow(IdlePolicy):
     """A policy that writes down what it hears, and when; copies write to the same list."""
 
     def __init__(self, heard: list[tuple[float, str]]) -> None:
@@ -45,10 +46,6 @@ class Slow:
         self.hear(f"take back {lease} at {now}")
 
     def refused(self, decision: Decision, reason: str, now: int, *, final: bool) -> None: ...
-    def recovered(self, lease: Any) -> None: ...
-    def begin(self, question: Any, now: int) -> Iterable[Decision]: ...  # type: ignore[empty-body]
-    def changed(self, lease: Any, now: int) -> Iterable[Decision]: ...  # type: ignore[empty-body]
-    def tick(self, now: int) -> Iterable[Decision]: ...  # type: ignore[empty-body]
 
 
 class Desk:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ def program() -> Program:
     return program_of(SITE)
 
 
-class Machines:
+class Machines(NullHandler):
     """The units outside, each up or not, and a handler of them; it writes down when each is asked for.
 
     Attributes:
@@ -72,12 +72,6 @@ class Machines:
             return found
         finally:
             self._now -= 1
-
-    async def probe(self, unit: str) -> Mapping[str, Any] | None:
-        return None
-
-    async def close(self) -> None:
-        pass
 
     def times(self, number: int) -> list[float]:
         """Returns when a unit was asked for."""

@@ -9,17 +9,18 @@ import pytest
 from leasehold.faults.simulation.clock import SimulatedClock
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.stepper import MOST_ANSWERS
-from leasehold.impl.policy.policy import Decision, Lease, Question
+from leasehold.impl.policy.policy import Decision, Lease
 from leasehold.impl.store.memory import MemoryStore
 from leasehold.impl.store.store import RecordKey
 from tests.impl.actor.alone import alone, program_of
 from tests.impl.actor.test_timers import LAMPLIGHTER
+from tests.impl.policies import IdlePolicy
 from tests.systems import files_of
 
 ROUNDS = LAMPLIGHTER | files_of("impl/actor/systems/rounds")
 
 
-class Listener:
+class Listener(IdlePolicy):
     """A quick policy that counts how often it hears of each lease."""
 
     quick = True
@@ -27,16 +28,8 @@ class Listener:
     def __init__(self) -> None:
         self.changes: list[str] = []
 
-    def recovered(self, lease: Lease) -> None: ...
-
-    def begin(self, question: Question, now: int) -> list[Decision]:
-        return []
-
     def changed(self, lease: Lease, now: int) -> list[Decision]:
         self.changes.append(lease.name)
-        return []
-
-    def tick(self, now: int) -> list[Decision]:
         return []
 
 

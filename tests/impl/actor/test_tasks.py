@@ -23,7 +23,7 @@ from leasehold.impl.core.core import Program
 from leasehold.impl.core.values import OPAQUE_BYTES
 from leasehold.impl.core.work import CallWork
 from leasehold.impl.handlers.command import CommandHandler
-from leasehold.impl.handlers.handler import Done, HandlerAction, HandlerError, answer_of
+from leasehold.impl.handlers.handler import Done, HandlerAction, HandlerError, NullHandler, answer_of
 from leasehold.impl.handlers.simulated import SimulatedHandler
 from leasehold.impl.lease.fleet import SITE
 from leasehold.impl.store.memory import Disk, MemoryStore
@@ -44,7 +44,7 @@ def shop(tmp_path: Path) -> Program:
     return program_of(SHOP)
 
 
-class Looks:
+class Looks(NullHandler):
     """A handler whose results a test gives, the last one again and again; it writes down its actions."""
 
     def __init__(self, *results: Any) -> None:
@@ -55,12 +55,6 @@ class Looks:
         if not self.results:
             await asyncio.get_running_loop().create_future()
         return self.results.pop(0) if len(self.results) > 1 else self.results[0]
-
-    async def probe(self, unit: str) -> None:
-        return None
-
-    async def close(self) -> None:
-        pass
 
 
 def made(program: Program, disk: Disk, handler: Any) -> Actor:

@@ -9,10 +9,10 @@ import pytest
 
 from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.table import BELOW
-from leasehold.impl.handlers.handler import Done, HandlerAction
+from leasehold.impl.handlers.handler import Done, HandlerAction, NullHandler
 
 
-class Guests:
+class Guests(NullHandler):
     """Does nothing, and remembers what it was asked for."""
 
     def __init__(self) -> None:
@@ -21,12 +21,6 @@ class Guests:
     async def act(self, action: HandlerAction) -> Done:
         self.asked.append((action.verb, action.properties["name"]))
         return Done(True)
-
-    async def probe(self, unit: str) -> None:
-        return None
-
-    async def close(self) -> None:
-        pass
 
 
 @pytest.mark.parametrize("away", [False, True])

@@ -13,10 +13,11 @@ from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.environment import ActorError, ActorOptions, RetryPolicy
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
-from leasehold.impl.policy.policy import Lease, Question
+from leasehold.impl.policy.policy import Lease
 from leasehold.impl.server.client import ClientError, NotFound
 from leasehold.impl.store.memory import Disk, MemoryStore
 from tests.impl.actor.alone import alone, program_of
+from tests.impl.policies import IdlePolicy
 from tests.impl.server.test_control import listening
 from tests.systems import TESTS, load
 
@@ -195,7 +196,7 @@ async def test_a_unit_that_nothing_has_happened_to_takes_a_word_and_keeps_it(tmp
     await actor.stop()
 
 
-class Hearing:
+class Hearing(IdlePolicy):
     """A policy that decides nothing, and remembers what it was told: the lease and its units."""
 
     def __init__(self) -> None:
@@ -204,14 +205,8 @@ class Hearing:
     def recovered(self, lease: Lease) -> None:
         self.told.append((lease.name, {f"{role}[{n}]": data["state"] for (role, n), data in lease.units.items()}))
 
-    def begin(self, question: Question, now: int) -> tuple[()]:
-        return ()
-
     def changed(self, lease: Lease, now: int) -> tuple[()]:
         self.recovered(lease)
-        return ()
-
-    def tick(self, now: int) -> tuple[()]:
         return ()
 
 
