@@ -14,9 +14,9 @@ from leasehold.checker.export import export_system
 from leasehold.checker.export.shared import named_cases
 from leasehold.spec import System
 from leasehold.spec.language.for_each import each
-from tests.checker.explore.by_chance import written
 from tests.checker.explore.clients import clients_by_chance
 from tests.checker.export.test_promela import check
+from tests.systems import written
 
 CLAIMS = """
   leads: {for: {c: client}, when: c.state == s1, leads_to: c.n == 1}

@@ -23,11 +23,11 @@ import pytest
 
 from leasehold.checker.export import ExportError, ExportOptions, export_system
 from leasehold.spec import System
-from tests.checker.explore.by_chance import by_chance, written
+from tests.checker.explore.by_chance import by_chance
 from tests.checker.explore.clients import clients_by_chance
 from tests.checker.export.lamp import LAMP
 from tests.checker.export.test_fair_runs import CLAIMS
-from tests.systems import CONSTRUCTS, TRUTH, load
+from tests.systems import CONSTRUCTS, TRUTH, load, written
 
 MODELS = Path(__file__).with_name("models.txt")
 FORMATS = ("promela", "tla")

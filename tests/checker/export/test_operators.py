@@ -15,10 +15,10 @@ from leasehold.checker.export import export_system
 from leasehold.spec import System
 from leasehold.spec.language.operators import OPERATORS, Operator
 from leasehold.spec.language.types import Value
-from tests.checker.explore.by_chance import written
 from tests.checker.export.test_promela import check, errors
 from tests.checker.export.tlc import verdicts
 from tests.spec.language.test_readings import applications
+from tests.systems import written
 
 VALUES: dict[str, tuple[Value, ...]] = {
     "int": (-3, -2, 0, 2, 5),

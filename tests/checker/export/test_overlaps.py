@@ -10,10 +10,10 @@ from leasehold.checker.explore import explore
 from leasehold.checker.export import export_system
 from leasehold.checker.prove import prove
 from leasehold.spec import System
-from tests.checker.explore.by_chance import written
 from tests.checker.explore.test_twin import Twin
 from tests.checker.export.test_promela import check, stored
 from tests.impl.compiler.twin import walk
+from tests.systems import written
 
 UPDATES = """role: m
 data: {f: "map[slot, colour]", g: "map[slot, colour]", i: slot, j: slot}

@@ -14,10 +14,10 @@ import pytest
 from leasehold.checker.explore import Limits, explore
 from leasehold.checker.export import ExportError, ExportOptions, export_system
 from leasehold.spec import System, shipped_folder
-from tests.checker.explore.by_chance import by_chance, written
+from tests.checker.explore.by_chance import by_chance
 from tests.checker.export.lamp import LAMP
 from tests.spec.language.lower.test_accepting import PAIR, WRONG
-from tests.systems import TRUTH, load
+from tests.systems import TRUTH, load, written
 
 pytestmark = pytest.mark.usefixtures("spin")
 

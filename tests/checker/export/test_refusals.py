@@ -8,8 +8,8 @@ import pytest
 
 from leasehold.checker.export import ExportError, ExportOptions, export_system, promela_steps, shared
 from leasehold.spec import System
-from tests.checker.explore.by_chance import written
 from tests.checker.export.lamp import LAMP
+from tests.systems import written
 
 # Two machines send to a hub, which drives a subsidiary lock.
 HUB = {

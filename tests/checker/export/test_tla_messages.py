@@ -8,9 +8,9 @@ import pytest
 
 from leasehold.checker.explore import explore
 from leasehold.checker.export import export_system
-from tests.checker.explore.by_chance import written
 from tests.checker.export.test_tla import assert_same
 from tests.checker.export.tlc import verdicts
+from tests.systems import written
 
 SYSTEM = {
     "system.yaml": """\

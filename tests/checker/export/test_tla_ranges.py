@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.checker.export import export_system
-from tests.checker.explore.by_chance import written
+from tests.systems import written
 
 SYSTEM = """system: box
 roles: {a: {}}

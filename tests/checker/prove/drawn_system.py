@@ -16,10 +16,10 @@ from pathlib import Path
 from random import Random
 
 from leasehold.spec import SpecError, System
-from tests.checker.explore.by_chance import written
 from tests.checker.prove.drawn_claims import ClaimWriter
 from tests.checker.prove.drawn_shared import SHARE, SharedWriter
 from tests.checker.prove.drawn_terms import Terms
+from tests.systems import written
 
 DATA: dict[str, tuple[str, ...]] = {  # name: how it may be declared
     "flag": ("bool", "{type: bool, initial: any}"),

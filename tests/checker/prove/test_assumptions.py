@@ -13,8 +13,7 @@ from leasehold.checker.prove.decide.induction import Setting
 from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.faults.model import Budget
 from leasehold.spec import System
-from tests.checker.explore.by_chance import written
-from tests.systems import TRUTH, load
+from tests.systems import TRUTH, load, written
 
 
 def of(system: System, setting: Setting, searches: bool = True) -> Assumptions:

@@ -17,9 +17,8 @@ import pytest
 from leasehold.checker.prove.discover.candidates import candidates, explored_states
 from leasehold.checker.prove.encode.lemma import CandidateLemma
 from leasehold.spec import System
-from tests.checker.explore.by_chance import written
 from tests.checker.export.lamp import LAMP
-from tests.systems import CONSTRUCTS, TRUTH, load
+from tests.systems import CONSTRUCTS, TRUTH, load, written
 
 KEPT = Path(__file__).with_name("candidates.txt")
 LEVELS = (1, 2)

@@ -14,7 +14,7 @@ from leasehold.checker.recovery.progress import _idle_tasks
 from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.store.store import RecordKey
-from tests.checker.explore.by_chance import written
+from tests.systems import written
 
 WORKER = """
 role: worker

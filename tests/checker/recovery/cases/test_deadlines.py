@@ -9,7 +9,7 @@ import pytest
 from leasehold.checker.explore import explore
 from leasehold.checker.recovery.cases.properties import Deadlines
 from leasehold.spec import load
-from tests.cli.conftest import write
+from tests.systems import write
 
 MOST = 2
 BEGAN = 5
