@@ -21,7 +21,7 @@ from leasehold.spec import System, shipped_folder
 from tests.checker.explore.by_chance import by_chance
 from tests.checker.explore.fault_twin import DOWN, GONE, UP, Step, Whole, World, whole
 from tests.checker.explore.test_faulty import ASKER, TELLER
-from tests.systems import CONSTRUCTS, TESTS, TRUTH, edited, files_of, load, written
+from tests.systems import TESTS, TRUTH, edited, files_of, load, written
 
 
 def shape(world: Reference, state: Any) -> Any:
@@ -243,12 +243,10 @@ def test_a_conversation_over_other_channels(tmp_path: Path, there: str, back: st
 @pytest.mark.parametrize(("requests", "urgent"), [("fifo(1)", "mailbox"), ("mailbox", "mailbox"), ("bag", "fifo")])
 @pytest.mark.parametrize("budget", ["none", "crash=1", "duplicate=1,lose=1", "reorder=1", "power_cut=1"])
 def test_two_channels_one_way(tmp_path: Path, requests: str, urgent: str, budget: str) -> None:
-    folder = CONSTRUCTS / "channels"
-    files = {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*.yaml")}
-    text = files["system.yaml"].replace("kind: mailbox", f"kind: {urgent}").replace("kind: fifo", f"kind: {requests}")
+    kinds = ("kind: mailbox", f"kind: {urgent}"), ("kind: fifo", f"kind: {requests}")
+    files = edited(files_of("constructs/channels"), *kinds, ("value: 2", "value: 1"))
     del files["expected.yaml"]
-    system = written(tmp_path, files | {"system.yaml": text.replace("value: 2", "value: 1")})
-    explored, found = compare(system, Budget.parse(budget))
+    explored, found = compare(written(tmp_path, files), Budget.parse(budget))
     judge(explored, found)
 
 

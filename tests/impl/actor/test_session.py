@@ -24,7 +24,7 @@ from leasehold.impl.handlers.handler import NullHandler
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import RecordKey
 from tests.impl.actor.alone import GatedHandler, alone, program_of
-from tests.systems import TESTS, files_of, load, written
+from tests.systems import TESTS, edited, files_of, load, written
 
 PIPE = Path(__file__).parent / "pipe"
 LINES = 40
@@ -153,8 +153,7 @@ def test_the_actors_do_in_every_case_what_the_model_does() -> None:
 
 
 def test_a_fifo_that_declares_faults_does_not_run(tmp_path: Path) -> None:
-    files = {str(p.relative_to(PIPE)): p.read_text() for p in PIPE.rglob("*.yaml")}
-    files["system.yaml"] = files["system.yaml"].replace("fifo(2)", "fifo(2), lose: any")
+    files = edited(files_of("impl/actor/pipe"), ("fifo(2)", "fifo(2), lose: any"))
     with pytest.raises(NotRunnable, match="channel `pipe` is a fifo that declares faults: lose"):
         compile_system(written(tmp_path, files))
 

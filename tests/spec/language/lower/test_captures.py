@@ -9,14 +9,12 @@ import pytest
 from leasehold.checker.explore import explore
 from leasehold.spec import SpecError
 from tests.checker.explore.test_engines import assert_alike
-from tests.systems import TESTS, files_of, load, written
-
-FOLDER = Path(__file__).parents[3] / "constructs" / "captures"
+from tests.systems import CONSTRUCTS, TESTS, files_of, load, written
 
 
 def files(**changed: tuple[str, str]) -> dict[str, str]:
     """The system's files, with a text replaced in some of them."""
-    found = {str(path.relative_to(FOLDER)): path.read_text() for path in FOLDER.rglob("*.yaml")}
+    found = files_of("constructs/captures")
     for name, (before, after) in changed.items():
         file = next(f for f in found if f.endswith(f"{name}.yaml"))
         assert before in found[file]
@@ -26,7 +24,7 @@ def files(**changed: tuple[str, str]) -> dict[str, str]:
 
 
 def test_fields_are_set_by_what_starts_the_task_and_set_back_by_what_ends_it() -> None:
-    desk = load(FOLDER).roles["desk"]
+    desk = load(CONSTRUCTS / "captures").roles["desk"]
     assert [*desk.data] == ["last", "deliver__sender", "deliver__old_last", "deliver__addressee"]
     (parcel,), (rest,) = desk.states["busy"].on["parcel"], desk.states["busy"].on["rest"]
     assert [u.name for u in parcel.updates] == [*desk.data]
@@ -50,7 +48,7 @@ def test_it_is_what_an_author_would_write(tmp_path: Path) -> None:
         .replace("to: msg.addressee", "to: client\n    only: it == whom").replace("by: msg.sender", "by: who")
         .replace("old(last)", "was")
     )  # fmt: skip
-    ours, theirs = explore(load(FOLDER)), explore(written(tmp_path, by_hand))
+    ours, theirs = explore(load(CONSTRUCTS / "captures")), explore(written(tmp_path, by_hand))
     assert (ours.distinct, ours.generated) == (theirs.distinct, theirs.generated)
 
 
