@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
+from typing import NamedTuple
 
 from leasehold.spec.language.lower import work_of
 from leasehold.spec.language.model import Call, Role, Send, State, System
@@ -41,6 +42,25 @@ class CrashPoint:
     role: str
     state: str
     done: tuple[str, ...] = ()
+
+
+class PointParts(NamedTuple):
+    """The parts of the name of a point: `crash:ROLE/STATE#WHERE`, and `@GROUP` where others stop with the actor."""
+
+    name: str  # without the group
+    role: str
+    state: str
+    where: str
+    group: str
+
+
+@cache
+def point_parts(point: str) -> PointParts:
+    """Takes the name of a point apart."""
+    name, _, group = point.partition("@")
+    role, _, rest = name.removeprefix("crash:").partition("/")
+    state, _, where = rest.partition("#")
+    return PointParts(name, role, state, where, group)
 
 
 @cache

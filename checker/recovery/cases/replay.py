@@ -16,7 +16,7 @@ from typing import Any
 
 from leasehold.checker.recovery.cases.player import Player, ReplayDiverged
 from leasehold.checker.recovery.cases.steps import Machine, Script, ScriptStep
-from leasehold.faults.model.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING
+from leasehold.faults.model.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING, point_parts
 from leasehold.faults.simulation.network import SCHEME, Packet
 from leasehold.faults.simulation.simulation import ControlledActor, Simulation
 from leasehold.impl.actor.ready import Consume
@@ -149,23 +149,19 @@ class Replayer(Player):
         if not self.excuses or step.machine is None or step.kind not in ("crash", "stillborn", "recover"):
             return
         drivers = {role.parent for role in self.system.roles.values() if role.parent is not None}
-        where = step.point.partition("@")[0].partition("#")[2]
         for machine, player in self.sim.players.items():
             if player != self.player(step.machine) or machine.partition("[")[0] not in drivers:
                 continue
             if self.sim.key(self.lease, machine) not in self.sim.disks[player].records:
                 raise Unplayable(f"{machine} {NOT_THERE}, and recovery drives machines for it in the script")
-        if step.event and where not in (BEFORE, ACKNOWLEDGE):
-            driver = step.point.removeprefix("crash:").partition("/")[0]
-            if driver in drivers:
-                raise Unplayable(f"{driver} {DRIVEN_AT_ONCE}, and the actor stops between the two in the script")
+        driver = point_parts(step.point).role
+        if step.event and step.where not in (BEFORE, ACKNOWLEDGE) and driver in drivers:
+            raise Unplayable(f"{driver} {DRIVEN_AT_ONCE}, and the actor stops between the two in the script")
 
     def _do(self, step: ScriptStep, answered: bool = True) -> None:
         """Lets a machine consume what it consumed in the model."""
         assert step.machine is not None
-        kind = step.kind if step.kind != "crash" else step.event.partition(" ")[0]
-        event = step.event if step.kind != "crash" else step.event.partition(" ")[2]
-        name = self.machine(step.machine)
+        (kind, event), name = step.consumed, self.machine(step.machine)
         if kind in ("deliver", "duplicate"):
             unsaid = kind == "duplicate" and step.sender is not None and (step.sender, step.machine) in self._unsaid
             packet = self._sought(step, kind, unsaid)
@@ -282,8 +278,7 @@ class Replayer(Player):
 
     def _find(self, step: ScriptStep, packets: list[Packet]) -> Packet | None:
         assert step.machine is not None and step.sender is not None
-        event = step.event.partition(" ")[2] if step.kind == "crash" else step.event
-        found = [p for p in packets if self._is(p, step.sender, step.machine, event, step.fields)]
+        found = [p for p in packets if self._is(p, step.sender, step.machine, step.consumed[1], step.fields)]
         if step.behind is not None and found:
             numbers = sorted({packet.envelope["number"] for packet in found}, reverse=True)
             wanted = numbers[step.behind :][:1]
@@ -314,16 +309,15 @@ class Replayer(Player):
 
     def _undisturbed(self, step: ScriptStep) -> None:
         """Takes the step as it would be without the crash; what was not committed comes again, or never was."""
-        if step.event and not step.point.partition("@")[0].endswith(f"#{BEFORE}"):
+        if step.event and step.where != BEFORE:
             self._do(step)
 
     def _crash(self, step: ScriptStep) -> None:
         assert step.machine is not None
-        name = self.player(step.machine)
-        where = step.point.partition("@")[0].partition("#")[2]
+        name, where = self.player(step.machine), step.where
         newest = max((packet.number for packet in self.sim.network.sent), default=0)
         if step.event:
-            self._stop_within(step, self.sim.actors[name], where)
+            self._stop_within(step, self.sim.actors[name])
         stopped = {name, *map(self.player, step.along)}
         for one in sorted(stopped & self.sim.actors.keys()):
             self.sim.crash(one)
@@ -339,28 +333,25 @@ class Replayer(Player):
                     )
                 self.sim.network.lose(packet)
 
-    def _stop_within(self, step: ScriptStep, actor: ControlledActor, where: str) -> None:
+    def _stop_within(self, step: ScriptStep, actor: ControlledActor) -> None:
         """The actor takes the step, as far as the point."""
-        if where == BEFORE:
-            self._subscribe(actor, Kind.COMMIT, SimulatedCrash())
-        elif where == AFTER:
-            self._subscribe(actor, Kind.COMMITTED, SimulatedCrash())
-        elif where != ACKNOWLEDGE:
-            actor.notices.subscribe(partial(self._only, step))
-        self._do(step, answered=where == BEFORE)  # nobody is told yet that it was taken
+        last = {BEFORE: Kind.COMMIT, AFTER: Kind.COMMITTED}.get(step.where)
 
-    def _subscribe(self, actor: ControlledActor, kind: Kind, error: BaseException) -> None:
         def stop(notice: Notice) -> None:
-            if notice.kind is kind:
-                raise error
+            if notice.kind is last:
+                raise SimulatedCrash
 
-        actor.notices.subscribe(stop)
+        if last is not None:
+            actor.notices.subscribe(stop)
+        elif step.where != ACKNOWLEDGE:
+            actor.notices.subscribe(partial(self._only, step))
+        self._do(step, answered=step.where == BEFORE)  # nobody is told yet that it was taken
 
     def _only(self, step: ScriptStep, notice: Notice) -> None:
         """Lets only those sends and calls happen that the point's machine has done, and none of other machines."""
         if notice.kind not in (Kind.SEND, Kind.CALL):
             return
-        role, _, _ = step.point.partition("@")[0].removeprefix("crash:").partition("/")
+        role = point_parts(step.point).role
         tasks = self.system.roles[role].tasks
         done = {name.removeprefix("some-") for name in step.done}
         own = notice.machine.partition("[")[0] == role

@@ -30,7 +30,7 @@ from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action
 from leasehold.checker.recovery.cases.steps import Machine, Script, ScriptStep, StepWriter
 from leasehold.faults.model.lowering import DOWN, UP
-from leasehold.faults.model.points import ACKNOWLEDGE, BEFORE, RECOVERING
+from leasehold.faults.model.points import ACKNOWLEDGE, BEFORE, RECOVERING, point_parts
 from leasehold.spec.language.lower import ModelActor, work_of
 from leasehold.spec.language.model import Transition
 
@@ -130,9 +130,8 @@ class ScriptGenerator:
     def _entry(self, case: Case) -> tuple[int, Action, int] | None:
         """The step into a state in the midst of which an actor stops where the model has it at rest; and the crash."""
         cell, point, mode = case
-        role, _, rest = point.partition("@")[0].removeprefix("crash:").partition("/")
-        name, _, where = rest.partition("#")
-        done = self.tasks.get(point.partition("@")[0], ())
+        bare, role, name, where, _ = point_parts(point)
+        done = self.tasks.get(bare, ())
         if where.startswith((BEFORE, RECOVERING)):
             return None
         for machine in ((r, i) for r, i in self.world.layout.of if r == role):

@@ -11,7 +11,7 @@ from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action
 from leasehold.faults.model import CrashPoint
 from leasehold.faults.model.lowering import UP
-from leasehold.faults.model.points import BEFORE
+from leasehold.faults.model.points import BEFORE, point_parts
 from leasehold.spec.language.lower import ModelActor
 from leasehold.spec.language.types import Value
 
@@ -48,6 +48,17 @@ class ScriptStep:
     along: tuple[Machine, ...] = ()
     cells: tuple[tuple[int, Value], ...] = ()
     behind: int | None = None
+
+    @property
+    def consumed(self) -> tuple[str, str]:
+        """The kind and the name of the event that is consumed; of a crash, the one that was."""
+        kind, _, event = self.event.partition(" ") if self.kind == "crash" else (self.kind, "", self.event)
+        return kind, event
+
+    @property
+    def where(self) -> str:
+        """The place in its work at which an actor stops, as in the name of the point."""
+        return point_parts(self.point).where
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +131,7 @@ class StepWriter:
 
     def stop(self, before: State, crash: Action, after: State, point: str, actor: ModelActor) -> ScriptStep:
         """The crash, at the point that the case names."""
-        bare, _, group = point.partition("@")
-        role, _, rest = bare.removeprefix("crash:").partition("/")
-        where = rest.partition("#")[2]
+        bare, role, _, where, group = point_parts(point)
         machine: Machine = (crash.role or role, crash.instance)  # that takes the step, and may drive the point's own
         taken: Action | None = crash if crash.transition is not None else None
         if where == BEFORE:
