@@ -83,7 +83,6 @@ class Replayer(Player):
             ReplayDiverged: the actors came to other states than the model.
         """
         self._at = n
-        down = False
         self._note_unsaid(step)
         match step.kind:
             case "clock":
@@ -92,24 +91,20 @@ class Replayer(Player):
                 packet = self._find(step, self.sim.network.in_transit)
                 if packet is not None:
                     self.sim.network.lose(packet)
+            case "crash" if without_crash:
+                self._undisturbed(step)
+                return
             case "crash":
-                down = True
-                if without_crash:
-                    self._undisturbed(step)
-                    return
                 self._crash(step)
             case "stillborn":
-                down = True
                 if not without_crash:
                     self._stillborn(step)
             case "recover":
-                assert step.machine is not None
-                name = self.player(step.machine)
+                name = self.player(step.acting)
                 if name not in self.sim.actors:
                     self.sim.start(name)
             case "halt":
-                assert step.machine is not None
-                self.sim.crash(self.player(step.machine))
+                self.sim.crash(self.player(step.acting))
             case "partition" | "heal" | "retry":
                 pass  # while it holds, the network delivers what the script says, and has what was sent before
             case _:
@@ -117,16 +112,16 @@ class Replayer(Player):
         self.sim.loop.quiesce()
         self._note_unsaid(step)
         if not without_crash:
-            self._compare(step, n, down)
+            self._compare(step, n)
 
     def _note_unsaid(self, step: ScriptStep) -> None:
         """Notes who has said nothing to whom where the model has it say all again, as when its actor comes back."""
         if self.excuses and step.kind in SAYS_AGAIN and step.machine is not None:
-            own = [m for m in self.script.machines if self.player(m) == self.player(step.machine)]
+            own = [m for m in self.script.machines if self.player(m) == self.player(step.acting)]
             pairs = product(own, self.script.machines)
             self._unsaid |= {(one, to) for one, to in pairs if self._has_said_nothing(one, to)}
 
-    def _compare(self, step: ScriptStep, n: int, down: bool) -> None:
+    def _compare(self, step: ScriptStep, n: int) -> None:
         """Checks whether the machines that run are where the model has them."""
         for (role, instance), state in zip(self.script.machines, step.control, strict=True):
             name = self.machine((role, instance))
@@ -150,7 +145,7 @@ class Replayer(Player):
             return
         drivers = {role.parent for role in self.system.roles.values() if role.parent is not None}
         for machine, player in self.sim.players.items():
-            if player != self.player(step.machine) or machine.partition("[")[0] not in drivers:
+            if player != self.player(step.acting) or machine.partition("[")[0] not in drivers:
                 continue
             if self.sim.key(self.lease, machine) not in self.sim.disks[player].records:
                 raise Unplayable(f"{machine} {NOT_THERE}, and recovery drives machines for it in the script")
@@ -160,35 +155,39 @@ class Replayer(Player):
 
     def _do(self, step: ScriptStep, answered: bool = True) -> None:
         """Lets a machine consume what it consumed in the model."""
-        assert step.machine is not None
-        (kind, event), name = step.consumed, self.machine(step.machine)
+        kind, event = step.consumed
         if kind in ("deliver", "duplicate"):
-            unsaid = kind == "duplicate" and step.sender is not None and (step.sender, step.machine) in self._unsaid
-            packet = self._sought(step, kind, unsaid)
-            ordered = self.program.messages[event].ordered
-            while packet is None and self.excuses and ordered and self.acknowledged():
-                packet = self._sought(step, kind, unsaid)
-            if packet is None and step.sender is not None and self._is_in_a_store(event, step.sender):
-                raise Unplayable(f"{event} is in the store of {self.machine(step.sender)}, {IN_A_STORE}")
-            if packet is None and unsaid and step.sender is not None:
-                raise Unplayable(f"{self.machine(step.sender)} {NEVER_SENT}: {event} to {name}")
-            if packet is None:
-                raise ReplayDiverged(f"no {event} of {step.sender} is under way to {step.machine}")
-            if self.excuses and self.is_of_before(packet):
-                raise Unplayable(f"{event} of {self.machine(step.sender or step.machine)} {OF_BEFORE}")
-            self.sim.deliver(packet, answered)
-            if self.excuses and step.kind == "deliver":
-                self._make_room(step, packet)
+            self._deliver(step, kind, answered)
             return
-        if self.sim.held(self.lease, name) is None and self._has_moved(step.machine):
+        name = self.machine(step.acting)
+        if self.sim.held(self.lease, name) is None and self._has_moved(step.acting):
             raise ReplayDiverged(f"there is no {name} to take {event}")
         self.consume(name, event, step.fields)
 
+    def _deliver(self, step: ScriptStep, kind: str, answered: bool) -> None:
+        """Delivers the message that a step has received, if it can be."""
+        assert step.sender is not None
+        event, sender, name = step.consumed[1], self.machine(step.sender), self.machine(step.acting)
+        unsaid = kind == "duplicate" and (step.sender, step.acting) in self._unsaid
+        packet, ordered = self._sought(step, kind, unsaid), self.program.messages[event].ordered
+        while packet is None and self.excuses and ordered and self.acknowledged():
+            packet = self._sought(step, kind, unsaid)
+        if packet is None and ordered and self.sim.player[sender] not in self.sim.actors:
+            raise Unplayable(f"{event} is in the store of {sender}, {IN_A_STORE}")
+        if packet is None and unsaid:
+            raise Unplayable(f"{sender} {NEVER_SENT}: {event} to {name}")
+        if packet is None:
+            raise ReplayDiverged(f"no {event} of {step.sender} is under way to {step.machine}")
+        if self.excuses and self.is_of_before(packet):
+            raise Unplayable(f"{event} of {sender} {OF_BEFORE}")
+        self.sim.deliver(packet, answered)
+        if self.excuses and step.kind == "deliver":
+            self._make_room(step, packet)
+
     def _sought(self, step: ScriptStep, kind: str, unsaid: bool) -> Packet | None:
         """The message that a step delivers: a new one, or one that was received; both may be alike."""
-        assert step.machine is not None
         ways = [self.sim.network.in_transit, self.sim.network.sent[::-1]]
-        if self.excuses and (unsaid or self.sim.held(self.lease, self.machine(step.machine)) is not None):
+        if self.excuses and (unsaid or self.sim.held(self.lease, self.machine(step.acting)) is not None):
             ways = [[p for p in way if self.is_new(p) == (kind == "deliver")] for way in ways]
         return self._find(step, ways[0]) or self._find(step, [*ways[0], *ways[1]])
 
@@ -198,8 +197,7 @@ class Replayer(Player):
         Raises:
             Unplayable: there is no room although sessions go on.
         """
-        assert step.machine is not None
-        name = self.machine(step.machine)
+        name = self.machine(step.acting)
         for _ in range(2):
             held = self.sim.held(self.lease, name)
             if held is None or not self.is_new(packet):
@@ -209,10 +207,6 @@ class Replayer(Player):
             if self.acknowledged():
                 self.sim.deliver(packet)
         raise Unplayable(f"{name} {AWAITS_ROOM} what follows from {step.event}")
-
-    def _is_in_a_store(self, message: str, sender: Machine) -> bool:
-        """Returns whether a message of a session has not left its sender, which is down."""
-        return self.program.messages[message].ordered and self.player(sender) not in self.sim.actors
 
     def _has_said_nothing(self, sender: Machine, receiver: Machine) -> bool:
         """Returns whether a machine has sent nothing to another one; it has a record where it has sent something."""
@@ -277,8 +271,7 @@ class Replayer(Player):
         )
 
     def _find(self, step: ScriptStep, packets: list[Packet]) -> Packet | None:
-        assert step.machine is not None and step.sender is not None
-        found = [p for p in packets if self._is(p, step.sender, step.machine, step.consumed[1], step.fields)]
+        found = [p for p in packets if self._is(p, step.sender, step.acting, step.consumed[1], step.fields)]
         if step.behind is not None and found:
             numbers = sorted({packet.envelope["number"] for packet in found}, reverse=True)
             wanted = numbers[step.behind :][:1]
@@ -313,8 +306,7 @@ class Replayer(Player):
             self._do(step)
 
     def _crash(self, step: ScriptStep) -> None:
-        assert step.machine is not None
-        name, where = self.player(step.machine), step.where
+        name, where = self.player(step.acting), step.where
         newest = max((packet.number for packet in self.sim.network.sent), default=0)
         if step.event:
             self._stop_within(step, self.sim.actors[name])
@@ -361,8 +353,7 @@ class Replayer(Player):
 
     def _stillborn(self, step: ScriptStep) -> None:
         """The actor restarts, does as much of its recovery as the point says, and ends."""
-        assert step.machine is not None
-        name = self.player(step.machine)
+        name = self.player(step.acting)
         self.sim.subscribers.append(watch := partial(self._only, step))
         try:
             self.sim.start(name)

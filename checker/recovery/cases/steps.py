@@ -50,6 +50,12 @@ class ScriptStep:
     behind: int | None = None
 
     @property
+    def acting(self) -> Machine:
+        """The machine that steps, where one does."""
+        assert self.machine is not None
+        return self.machine
+
+    @property
     def consumed(self) -> tuple[str, str]:
         """The kind and the name of the event that is consumed; of a crash, the one that was."""
         kind, _, event = self.event.partition(" ") if self.kind == "crash" else (self.kind, "", self.event)
