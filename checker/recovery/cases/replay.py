@@ -172,7 +172,7 @@ class Replayer(Player):
         packet, ordered = self._sought(step, kind, unsaid), self.program.messages[event].ordered
         while packet is None and self.excuses and ordered and self.acknowledged():
             packet = self._sought(step, kind, unsaid)
-        if packet is None and ordered and self.sim.player[sender] not in self.sim.actors:
+        if packet is None and ordered and self.sim.players[sender] not in self.sim.actors:
             raise Unplayable(f"{event} is in the store of {sender}, {IN_A_STORE}")
         if packet is None and unsaid:
             raise Unplayable(f"{sender} {NEVER_SENT}: {event} to {name}")

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
+from leasehold.faults.simulation.clock import SimulatedClock
 from leasehold.impl.actor import deciding, outside
 from leasehold.impl.actor.environment import ActorContext, ActorOptions, Environment
 from leasehold.impl.actor.ready import Complete, Ready, Recheck, StartCall, TellPolicy
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import BELOW, MachineInstance, MachineTable, RowCodec
-from leasehold.impl.clock import HandClock
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.core.work import Outcome, message
@@ -88,7 +88,7 @@ class Machines:
         asks: dict[str, Policy] = {role: self.policy}
         world = Environment(asks, peers=PLAYERS, units=units, properties_in=PROPERTIES_IN)
         identity = Identity(PLAYERS[role], KEYS[PLAYERS[role]], trust())
-        self.context = ActorContext(identity, self.program, self.table, HandClock(), world, ActorOptions(seed=0))
+        self.context = ActorContext(identity, self.program, self.table, SimulatedClock(), world, ActorOptions(seed=0))
         self.stepper = Stepper(self.context, RowCodec(self.program))
         self.pending: list[Decision] = []
         self.said: list[tuple[int, Decision]] = []
