@@ -15,12 +15,13 @@ from rich.table import Table
 
 from leasehold.cli.common import Exit, console, end_as_interrupted, print_json, set_option, verb
 from leasehold.impl.fleet import FleetError, SystemFleet
+from leasehold.impl.supervisor import Died, Supervisor
 from leasehold.impl.words import counted
 
 if TYPE_CHECKING:
-    from leasehold.checker.recovery.fleet.chaos_run import ChaosResult
+    from leasehold.checker.recovery.processes.chaos_run import ChaosResult
 
-LOOK_SECONDS = 0.2
+LOOK_SECONDS, RESTART_SECONDS = 0.2, 1.0
 CHAOS_SECONDS = 15.0
 
 
@@ -81,7 +82,7 @@ def up(
 
 def _chaos(fleet: SystemFleet, seconds: float, seed: int | None, as_json: bool) -> Exit:
     """Drives and kills the actors, and prints what came of it."""
-    from leasehold.checker.recovery.fleet.chaos_run import ChaosRun  # the explorer, which `up` alone does not need
+    from leasehold.checker.recovery.processes.chaos_run import ChaosRun  # the explorer, which `up` alone does not need
 
     seed = random.SystemRandom().randrange(10**9) if seed is None else seed
     began = time.monotonic()
@@ -187,11 +188,10 @@ def _ask(fleet: SystemFleet, asked: set[tuple[Any, ...]]) -> None:
 def _watch(fleet: SystemFleet) -> NoReturn:
     """Starts actors again that have ended, and prints questions."""
     asked: set[tuple[Any, ...]] = set()
+    supervisor = Supervisor(fleet, RESTART_SECONDS)
     while True:
         time.sleep(LOOK_SECONDS)
         _ask(fleet, asked)
-        for name, process in fleet.processes.items():
-            if (code := process.poll()) is not None:
-                click.echo(f"{name} has ended ({code}), and is started again", err=True)
-                time.sleep(1.0)
-                fleet.start(name)
+        for change in supervisor.attend():
+            if isinstance(change, Died):
+                click.echo(f"{change.actor} has ended ({change.code}), and is started again", err=True)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -20,6 +22,7 @@ import yaml
 
 from leasehold.impl import files
 from leasehold.impl.compiler.program import compile_system
+from leasehold.impl.handlers import processes
 from leasehold.impl.identity import trust_file
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Trust, add
@@ -29,11 +32,12 @@ from leasehold.impl.words import check_name
 from leasehold.spec import SHIPPED, load_for_run
 from leasehold.spec.language.model import Call
 
-START_LIMIT_SECONDS = 60.0
+START_LIMIT_SECONDS, STOP_SECONDS = 60.0, 10.0
+PEERS = "peers.yaml"  # which actor plays which machine; running actors follow its changes
 
 
 class ProcessHandle(Protocol):
-    """A process, as subprocess.Popen has it."""
+    """A process that leads a session, as subprocess.Popen has it."""
 
     pid: int
     returncode: int | None
@@ -41,13 +45,6 @@ class ProcessHandle(Protocol):
     def poll(self) -> int | None: ...
 
     def wait(self, timeout: float | None = None) -> int: ...
-
-    def terminate(self) -> None: ...
-
-    def kill(self) -> None: ...
-
-
-PEERS = "peers.yaml"  # which actor plays which machine; running actors follow its changes
 
 
 class FleetError(Exception):
@@ -89,8 +86,12 @@ class SystemFleet:
         roles: the roles of each actor.
         listens, addresses: where an actor listens, and where others reach it; left out: HTTP at a free port.
         trusts: the file of an actor's trust set, by its name; left out: the one that all share.
+        stores: the URL of an actor's store, by its name, where it is not the fleet's.
         environment: variables of an actor's next start, by its name.
-        prefix: the words before the command of its next start, by its name.
+        prefix: the words before the command of its next start, by its name: the program that it runs under.
+        fork: makes the process of an actor that runs under no other program, from the command's words, variables and
+            log; left out: a new Python.
+        stuck: actors that did not end when asked to.
 
     Raises:
         SpecError: the system is wrong, or cannot run.
@@ -118,9 +119,12 @@ class SystemFleet:
         self.listens: dict[str, Any] = {}
         self.addresses: dict[str, str] = {}
         self.trusts: dict[str, str] = {}
+        self.stores: dict[str, str] = {}
         self.processes: dict[str, ProcessHandle] = {}
         self.environment: dict[str, dict[str, str]] = {}
         self.prefix: dict[str, list[str]] = {}
+        self.fork: Callable[[Sequence[str], Mapping[str, str], Path], ProcessHandle] | None = None
+        self.stuck: set[str] = set()
 
     def __enter__(self) -> Self:
         self.prepare()
@@ -195,7 +199,7 @@ class SystemFleet:
         return {
             "name": name,
             "system": self._place(),
-            "store": self._store(name),
+            "store": self._url(name),
             "listen": listen,
             "key": f"{name}.key",
             "trust": self.trusts.get(name, "trust.yaml"),
@@ -250,19 +254,24 @@ class SystemFleet:
         """The system, as an actor finds it from the folder."""
         return self.system if self.system in SHIPPED else str(Path(self.system).resolve())
 
+    def _url(self, name: str) -> str:
+        return self.stores.get(name) or self._store(name)
+
     # Processes
 
     def start(self, name: str) -> None:
         """Starts an actor; does not wait for it."""
         arguments = ["run", *self.roles[name], "--config", str(self.folder / f"{name}.yaml")]
-        self.processes[name] = self._launch(name, arguments, self.folder / f"{name}.log")
-
-    def _launch(self, name: str, arguments: Sequence[str], log: Path) -> ProcessHandle:
-        command = [*self.prefix.pop(name, ()), sys.executable, "-m", "leasehold", *arguments]
-        environment = {**os.environ, **self.environment.pop(name, {})}
+        variables, prefix = self.environment.pop(name, {}), self.prefix.pop(name, [])
+        log = self.folder / f"{name}.log"
+        if self.fork is not None and not prefix:
+            self.processes[name] = self.fork(arguments, variables, log)
+            return
+        command = [*prefix, sys.executable, "-m", "leasehold", *arguments]
         with log.open("ab") as output:
-            return subprocess.Popen(
-                command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            self.processes[name] = subprocess.Popen(
+                command, env={**os.environ, **variables}, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                start_new_session=True,
             )  # fmt: skip
 
     def await_ready(self, name: str, limit_seconds: float = START_LIMIT_SECONDS) -> dict[str, Any]:
@@ -297,32 +306,61 @@ class SystemFleet:
     def last_words(self, name: str) -> str:
         """The end of an actor's log."""
         with contextlib.suppress(OSError):
-            lines = (self.folder / f"{name}.log").read_text(errors="replace")[-4000:].strip().splitlines()
+            lines = self.log(name)[-4000:].strip().splitlines()
             return " | ".join(lines[-3:]) or "none"
         return "none"
 
+    def log(self, name: str) -> str:
+        """An actor's log."""
+        return (self.folder / f"{name}.log").read_text(errors="replace")
+
+    def members(self, name: str) -> list[processes.ProcessSnapshot]:
+        """The processes of an actor: itself, and the program that it runs under. Units have sessions of their own."""
+        session = self.processes[name].pid
+        return [seen for seen in processes.everyone() if seen.session == session and not seen.gone]
+
+    def signal(self, name: str, *numbers: signal.Signals) -> None:
+        """Sends signals to the actor itself, not to what it runs under."""
+        members = self.members(name)
+        above = {seen.parent for seen in members}
+        for seen in members:
+            if seen.pid not in above or len(members) == 1:
+                for number in numbers:
+                    processes.send(seen, number)
+
     def kill(self, name: str) -> None:
-        """Ends an actor as `kill -9` does."""
+        """Ends an actor, and what it runs under, as `kill -9` does."""
         process = self.processes[check_name("actor", name, self.roles)]
-        process.kill()
+        for seen in self.members(name):
+            processes.send(seen, signal.SIGKILL)
         process.wait()
 
     def store(self, name: str) -> str:
         """The URL of an actor's store, from wherever it is asked."""
-        scheme, colon, place = self._store(name).partition(":")
+        scheme, colon, place = self._url(name).partition(":")
         return f"{scheme}:{self.folder / place}" if scheme == "sqlite" else f"{scheme}{colon}{place}"
 
     def stop(self) -> None:
-        """Ends all actors gracefully; units that run go on."""
-        for process in self.processes.values():
-            if process.poll() is None:
-                process.terminate()
-        for process in self.processes.values():
+        """Ends all actors gracefully, also those that are stopped; who does not end is killed, and is in `stuck`.
+
+        Units that run go on.
+        """
+        running = [name for name, process in self.processes.items() if process.poll() is None]
+        for name in running:
+            self.signal(name, signal.SIGCONT, signal.SIGTERM)
+        deadline = time.monotonic() + STOP_SECONDS
+        for name in running:
             try:
-                process.wait(10)
+                self.processes[name].wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+                self.kill(name)
+                self.stuck.add(name)
+
+    def remove(self) -> None:
+        """Ends all actors at once, and removes the folder."""
+        for name in self.processes:
+            self.kill(name)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def free_ports(count: int) -> list[int]:

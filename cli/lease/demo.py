@@ -10,9 +10,9 @@ import tempfile
 import termios
 import time
 import tty
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +22,17 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from leasehold.checker.recovery.lease.processes.losses import REPLACEMENTS, Losses, losses_of, reboots_of
+from leasehold.checker.recovery.lease.processes.oracle import Oracle
+from leasehold.checker.recovery.lease.processes.random_workload import LASTING_TERMS, TERMS, RandomWorkload
+from leasehold.checker.recovery.processes.faults import KINDS, Fault, FaultRun
+from leasehold.checker.recovery.processes.rig import Rig
+from leasehold.checker.recovery.processes.verifier import FleetVerifier
 from leasehold.cli.common import Exit, console, end_as_interrupted, print_json, verb
-from leasehold.cli.lease import losses
-from leasehold.cli.lease.losses import Losses, StartCounter
-from leasehold.cli.lease.partitions import Partitions
-from leasehold.cli.lease.story import LASTING_TERMS, TERMS, Story
-from leasehold.cli.lease.verifier import DemoVerifier
-from leasehold.cli.lease.watch import DemoMonitor
+from leasehold.faults.simulation.partition import drawn_partition
 from leasehold.impl.fleet import FleetError
-from leasehold.impl.lease.fleet import ROLES, SITE, TENANT, Fleet
+from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT, Fleet
+from leasehold.impl.supervisor import Back, Change, Died, Supervisor
 
 STYLE = {"up": "green", "down": "bold red", "recovering": "yellow"}
 NEWS = 10
@@ -39,123 +41,185 @@ RESTART_SECONDS = 1.0
 PATIENCE_SECONDS = 120.0  # without any progress
 UNITS, REBOOT_UNITS, REBOOT_LEASES, REBOOTS = 6, 30, 12, 2
 WITHIN_SECONDS = 15.0
+# A unit that is lost is of two processes, as what is left of it need not be its first process.
+UNIT = ("sh", "-c", "sleep infinity & exec sleep infinity")
+REPAIRS, STARTS = 2, 4
+PROBING = {"every_seconds": 0.5, "patience": 2}
+FIRST_SECONDS = 4.0  # before the first partition, when the first leases are there
+BETWEEN_SECONDS = 2.0  # between two partitions
 
 
-@dataclass(slots=True)
 class Demo:
     """The demo as it goes on.
 
-    Attributes:
-        kills: the moments at which actors are to be killed, in seconds from the beginning.
-        losses: of units, if any are to be lost.
-        starts: counts how many units are being started at once.
+    Args:
+        rig: of the fleet, whose actors serve.
+        oracle: of the fleet.
+        workload: the leases that come and go.
+        faults: scripts, each played by itself.
+        losses: judges what becomes of units that are lost, if any are to be.
         verifier: follows the actors, if one does.
-        partitions: between actors, if there are to be any.
-        crashes: how often each actor has died.
+
+    Attributes:
         news: what happened, with the second at which it did.
     """
 
-    fleet: Fleet
-    story: Story
-    watcher: DemoMonitor
-    kills: list[tuple[float, str]] = field(default_factory=list)
-    losses: Losses | None = None
-    starts: StartCounter | None = None
-    verifier: DemoVerifier | None = None
-    partitions: Partitions | None = None
-    crashes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ROLES, 0))
-    news: list[tuple[float, str]] = field(default_factory=list)
-    began: float = field(default_factory=time.monotonic)
-    _down: dict[str, float] = field(default_factory=dict)
-    _back: dict[str, float] = field(default_factory=dict)
+    def __init__(
+        self, rig: Rig, oracle: Oracle, workload: RandomWorkload, faults: Sequence[FaultRun] = (),
+        losses: Losses | None = None, verifier: FleetVerifier | None = None,
+    ) -> None:  # fmt: skip
+        self.rig, self.oracle, self.workload, self.losses, self.verifier = rig, oracle, workload, losses, verifier
+        self.supervisor, self.faults = rig.supervisor, faults
+        self.news: list[tuple[float, str]] = []
+        self.began = time.monotonic()
+        rig.say = self.say
+        if verifier is not None:
+            verifier.start()
+        for run in faults:
+            run.start()
 
     @property
     def seconds(self) -> float:
         return time.monotonic() - self.began
 
+    @property
+    def parted(self) -> bool:
+        """Returns whether actors are cut off from each other now."""
+        return any(run.under_way("partition") for run in self.faults)
+
+    @property
+    def crashes(self) -> dict[str, int]:
+        """Returns how often each actor has died."""
+        return {name: len(codes) for name, codes in self.supervisor.deaths.items()}
+
     def step(self) -> None:
-        """Observes, kills actors that are due, restarts dead ones, and continues the story."""
-        while self.kills and self.kills[0][0] <= self.seconds:
-            self.kill(self.kills.pop(0)[1])
-        self._revive()
-        look = self.watcher.observe()
-        if look.now:
-            self.story.go_on(look.now, {lease for lease in self.story.plans if self.watcher.over(lease)})
-        if self.partitions is not None:
-            self.partitions.step(self.seconds, TENANT in self._down or TENANT in self._back)
+        """Lets faults happen, restarts dead actors, observes, and continues the workload."""
+        for run in self.faults:
+            run.meanwhile()
+        for change in self.supervisor.attend():
+            self._tell(change)
+        if TENANT in self.supervisor.down or TENANT in self.supervisor.returning:
+            self.oracle.excuse_holder()
+        seen = self.oracle.observe()
+        if seen.now:
+            self.workload.go_on(seen.now, {lease for lease in self.workload.plans if self.oracle.over(lease)})
         if self.losses is not None:
-            parted = self.partitions is not None and self.partitions.parted
-            able = not (self._down or self._back or parted)
-            self.losses.step(self.seconds, able, no_more=self.story.all_asked)
-        while self.story.said:
-            self.say(self.story.said.pop(0))
+            self.losses.step(able=self.supervisor.all_serve and not self.parted)
+        while self.workload.said:
+            self.say(self.workload.said.pop(0))
 
     def kill(self, name: str) -> None:
         """Kills an actor as `kill -9` does."""
-        if name not in self._down:
-            self.fleet.kill(name)
+        self.rig.fleet.kill(name)
 
     def say(self, words: str) -> None:
         self.news.append((self.seconds, words))
 
     def state(self, name: str) -> str:
         """`up`, `down` or `recovering`."""
-        return "down" if name in self._down else "recovering" if name in self._back else "up"
+        return "down" if name in self.supervisor.down else "recovering" if name in self.supervisor.returning else "up"
 
-    def _revive(self) -> None:
-        for name, process in self.fleet.processes.items():
-            if name not in self._down and (code := process.poll()) is not None:
-                self._back.pop(name, None)
-                self._down[name] = self.seconds
-                self.crashes[name] += 1
-                running = len(self.watcher.last.units)
-                self.say(f"{name} died ({_how(code)}); {running} unit processes run on")
-            elif name in self._down and self.seconds >= self._down[name] + RESTART_SECONDS:
-                del self._down[name]
-                self._back[name] = self.seconds
-                self.fleet.start(name)
-            elif name in self._back and (about := self.fleet.about(name)) is not None and about["running"]:
-                since = self.seconds - self._back.pop(name)
-                back = f"{name} is back after {since:.1f} s, as incarnation {about['epoch']}"
+    def _tell(self, change: Change) -> None:
+        match change:
+            case Died(name, code):
+                how = f"signal {-code}" if code < 0 else f"exit code {code}"
+                self.say(f"{name} died ({how}); {len(self.oracle.last.units)} unit processes run on")
+            case Back(name, seconds, about):
+                back = f"{name} is back after {seconds:.1f} s, as incarnation {about['epoch']}"
                 self.say(f"{back}: {about['machines']} machines recovered")
 
     @property
     def over(self) -> bool:
         """Returns whether all that was meant to happen has happened, and is over everywhere."""
-        quiet = not self.kills and not self._down and not self._back
-        quiet = quiet and (self.partitions is None or self.partitions.over)
-        return quiet and self.story.all_asked and all(self.watcher.over(lease) for lease in self.story.plans)
+        quiet = self.supervisor.all_serve and all(run.over for run in self.faults)
+        return quiet and self.workload.all_asked and all(self.oracle.over(lease) for lease in self.workload.plans)
 
     def at_the_end(self) -> None:
         """Checks what is left when all is over."""
-        self.watcher.observe()
-        self.watcher.at_the_end()
-        if self.partitions is not None:
-            self.partitions.at_the_end()
+        self.oracle.at_the_end()
         if self.losses is not None:
-            self.losses.judge(self.watcher.last, 0.0)
+            self.losses.judge(self.oracle.last, 0.0)
             self.losses.at_the_end()
         if self.verifier is not None:
             self.verifier.end()
             for words in self.verifier.complaints:
-                self.watcher.say(words)
-        if self.starts is not None and self.starts.most > losses.STARTS:
-            self.watcher.say(f"{self.starts.most} units were being started at once, and {losses.STARTS} are the most")
+                self.oracle.say(words)
 
     def summary(self) -> dict[str, Any]:
-        closes = sum(self.watcher.over(lease) for lease in self.story.plans)
         return {
-            "leases": len(self.story.plans),
-            "extensions": self.watcher.extensions,
-            "closes": closes,
+            "leases": len(self.workload.plans),
+            "extensions": self.oracle.extensions,
+            "closes": sum(self.oracle.over(lease) for lease in self.workload.plans),
             "crashes": sum(self.crashes.values()),
-            "crashes_of": dict(self.crashes),
-            **(self.losses.summary(self.starts.most if self.starts is not None else 0) if self.losses else {}),
-            **(self.partitions.summary() if self.partitions is not None else {}),
+            "crashes_of": self.crashes,
+            **(self.losses.summary() if self.losses else {}),
+            **self._partitions(),
             **({"verifier": self.verifier.summary()} if self.verifier is not None else {}),
-            "violations": self.watcher.violations,
+            "violations": self.oracle.violations,
             "seconds": round(self.seconds, 1),
         }
+
+    def _partitions(self) -> dict[str, int]:
+        if not self.rig.parted:
+            return {}
+        done = sum(run.begun["partition"] - len(run.under_way("partition")) for run in self.faults)
+        return {"partitions": done, "guests_at_once": self.oracle.observer.guests}
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A preset of a demo: what is to go wrong, as its flags say.
+
+    Attributes:
+        crash: each actor is killed once.
+        lose: units are killed one at a time; `reboot`: all of them, twice.
+        within: seconds in which a unit is repaired or replaced.
+        parted: pairs of actors are cut off from each other.
+    """
+
+    seed: int
+    crash: bool = False
+    lose: bool = False
+    reboot: bool = False
+    parted: bool = False
+    within: float = WITHIN_SECONDS
+
+    @property
+    def terms(self) -> tuple[int, ...]:
+        """Returns the terms of leases, in ticks: those last on whose units die."""
+        return LASTING_TERMS if self.lose or self.reboot else TERMS
+
+    def fleet(self, folder: Path, units: int) -> Fleet:
+        """The actors; where units die, they are probed for often, and few are started at once."""
+        guest = {"name": "process", "directory": "guests"} if self.parted else None
+        if not (self.lose or self.reboot):
+            return Fleet(folder, units, guest=guest)
+        more = {"probing": PROBING, "handling": {"at_once": STARTS}}
+        settings = {"repair_limit": REPAIRS, "replace_limit": REPLACEMENTS}
+        handler = {"name": "process", "directory": "units", "command": list(UNIT)}
+        return Fleet(folder, units, handler=handler, more=more, guest=guest, settings=settings)
+
+    def scripts(self, leases: int, tick_seconds: float) -> list[Iterable[Fault]]:
+        """The faults: each actor is killed at a random moment; pairs are parted; units die."""
+        chance, found = random.Random(f"crashes {self.seed}"), list[Iterable[Fault]]()
+        if self.crash:
+            found.append([Fault("kill", name, after=chance.uniform(2.0, 4.0 + 3.0 * leases)) for name in ROLES])
+        if self.parted:
+            found.append(self._partitions(tick_seconds))
+        if self.reboot:
+            found.append(reboots_of(REBOOTS, self.within))
+        if self.lose:
+            found.append(losses_of(random.Random(f"losses {self.seed}")))
+        return found
+
+    def _partitions(self, tick_seconds: float) -> list[Fault]:
+        """One pair after the other is parted for longer than a term: broker and site say nothing to each other."""
+        chance, found, at = random.Random(f"partitions {self.seed}"), list[Fault](), FIRST_SECONDS
+        for pair in ((TENANT, SITE), (TENANT, BROKER)):
+            partition, ticks = drawn_partition(chance, pair, max(self.terms))
+            found.append(Fault("partition", str(partition), after=at, lasts=ticks * tick_seconds))
+            at += found[-1].lasts + BETWEEN_SECONDS
+        return found
 
 
 @verb(refusals={FleetError: Exit.BAD_SPEC})
@@ -226,28 +290,23 @@ def demo(
     used = (base / "trust.yaml").exists()
     if used and parted:
         raise click.UsageError("--partition needs a folder that was not used before: its actors know other addresses")
-    guest = {"name": "process", "directory": "guests"} if parted else None
-    fleet = losses.fleet(base, units, guest) if lose or reboot else Fleet(base, units, guest=guest)
+    preset = Preset(seed, crash, lose, reboot, parted, within)
+    fleet = preset.fleet(base, units)
     end_as_interrupted()
-    terms = LASTING_TERMS if lose or reboot else TERMS
     try:
-        partitions = Partitions(fleet, seed, max(terms)) if parted else None
-        with partitions or nullcontext(), fleet, StartCounter(fleet) if reboot else nullcontext() as starts:
-            together = REBOOT_LEASES if reboot else 4
-            story = Story(fleet, seed, most, together, int(time.time()) if used else 1, terms)
-            made = Demo(fleet, story, DemoMonitor(fleet), starts=starts)
-            if lose or reboot:
-                reboots = REBOOTS if reboot else 0
-                made.losses = Losses(fleet, made.watcher, seed, within, lose, reboots, say=made.say)
-            if partitions is not None:
-                partitions.watch(made.watcher, made.say)
-                made.partitions = partitions
-            if crash:
-                made.kills = _moments(seed, most or 6)
-                made.verifier = DemoVerifier(fleet)
-                made.verifier.start()
-            ended = _run(made, attended, quiet=as_json)
-            summary = {**made.summary(), "seed": seed}
+        with Rig(fleet, base, supervisor=Supervisor(fleet, RESTART_SECONDS)) as rig:
+            first = int(time.time()) if used else 1
+            workload = RandomWorkload(fleet, seed, most, REBOOT_LEASES if reboot else 4, first, preset.terms)
+            oracle = Oracle(fleet)
+            losses = Losses(oracle, seed, within, lambda: workload.all_asked, STARTS if reboot else None)
+            scripts = preset.scripts(most or 6, fleet.tick_seconds)
+            faults = [FaultRun(rig, script, {**KINDS, **losses.kinds}) for script in scripts]
+            rig.prepare()
+            with fleet, oracle:
+                verifier = FleetVerifier(fleet) if crash else None
+                made = Demo(rig, oracle, workload, faults, losses if lose or reboot else None, verifier)
+                ended = _run(made, attended, quiet=as_json)
+                summary = {**made.summary(), "seed": seed}
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     finally:
@@ -259,15 +318,9 @@ def demo(
     return Exit.VIOLATED if summary["violations"] else Exit.HOLDS if ended else Exit.INTERRUPTED
 
 
-def _moments(seed: int, leases: int) -> list[tuple[float, str]]:
-    """Each actor once, at a random moment while leases are alive."""
-    pick = random.Random(f"crashes {seed}")
-    return sorted((pick.uniform(2.0, 4.0 + 3.0 * leases), name) for name in ROLES)
-
-
 def _run(made: Demo, attended: bool, quiet: bool) -> bool:
-    """Until the story is over, or somebody ends it; whether it came to its end."""
-    moved, before = time.monotonic(), made.watcher.last.states
+    """Until the workload is over, or somebody ends it; whether it came to its end."""
+    moved, before = time.monotonic(), made.oracle.last.states
     screen = Live(console=console(), auto_refresh=False, screen=True) if attended else nullcontext()
     with suppress(KeyboardInterrupt), _keys(attended) as pressed, screen as show:
         while not made.over:
@@ -282,10 +335,10 @@ def _run(made: Demo, attended: bool, quiet: bool) -> bool:
                 show.update(picture(made), refresh=True)
             elif not quiet:
                 _print_news(made)
-            now = made.watcher.last.states
+            now = made.oracle.last.states
             moved, before = (moved, before) if now == before else (time.monotonic(), now)
             if time.monotonic() - moved > PATIENCE_SECONDS:
-                made.watcher.violations.append(f"nothing has moved for {PATIENCE_SECONDS:.0f} s")
+                made.oracle.violations.append(f"nothing has moved for {PATIENCE_SECONDS:.0f} s")
                 return True
             time.sleep(LOOK_SECONDS)
         made.at_the_end()
@@ -319,7 +372,8 @@ def _keys(attended: bool) -> Iterator[Any]:
 
 
 def _clean(fleet: Fleet, base: Path, kept: bool) -> None:
-    """Ends the processes of units, and removes the files, unless they are kept."""
+    """Ends guests, and the processes of units with their files, unless those are kept."""
+    fleet.end_guests()
     if kept:
         running = len(fleet.unit_processes())
         if running:
@@ -327,10 +381,6 @@ def _clean(fleet: Fleet, base: Path, kept: bool) -> None:
         return
     fleet.end_units()
     shutil.rmtree(base, ignore_errors=True)
-
-
-def _how(code: int) -> str:
-    return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
 def _counts(summary: dict[str, Any]) -> tuple[str, str]:
@@ -376,26 +426,26 @@ def _actors(demo: Demo) -> Table:
     for name in ("actor", "process", "is", "incarnation", "machines", "messages waiting", "crashes"):
         table.add_column(name, justify="left" if name in ("actor", "is") else "right")
     for name in ROLES:
-        about = demo.watcher.last.abouts.get(name)
+        about = demo.oracle.last.abouts.get(name)
         state = demo.state(name)
         shown = [str(about[key]) if about else "" for key in ("epoch", "machines", "messages_waiting")]
-        process = str(demo.fleet.processes[name].pid) if state != "down" else ""
+        process = str(demo.rig.fleet.processes[name].pid) if state != "down" else ""
         table.add_row(name, process, Text(state, style=STYLE[state]), *shown, str(demo.crashes[name]))
     return table
 
 
 def _leases(demo: Demo) -> Table:
-    look = demo.watcher.last
+    look = demo.oracle.last
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2))
     for column in ("lease", *ROLES, "term", "unit processes"):
         table.add_column(column)
-    lasting = [lease for lease in demo.story.plans if not demo.watcher.over(lease)]
+    lasting = [lease for lease in demo.workload.plans if not demo.oracle.over(lease)]
     for lease in lasting[-12:]:
         rows = {name: (look.leases.get(name) or {}).get(lease) for name in ROLES}
         states = [_state(demo, name, row) for name, row in rows.items()]
         known = rows[TENANT] or rows[SITE]
         end = max((known["data"][name] for name in known["times"]), default=0) if known else 0
-        left = f"{(end - look.now) * demo.fleet.tick_seconds:.0f} s" if end > look.now else ""
+        left = f"{(end - look.now) * demo.rig.fleet.tick_seconds:.0f} s" if end > look.now else ""
         units = "  ".join(f"{unit}:{look.units[unit]['pid']}" for unit, of in look.running().items() if of == lease)
         table.add_row(lease, *states, left, units)
     if not lasting:
@@ -404,6 +454,6 @@ def _leases(demo: Demo) -> Table:
 
 
 def _state(demo: Demo, name: str, row: dict[str, Any] | None) -> Text:
-    if demo.watcher.last.leases.get(name) is None:
+    if demo.oracle.last.leases.get(name) is None:
         return Text("?", style="red")
     return Text(row["state"] if row else "-")

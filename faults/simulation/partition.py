@@ -25,6 +25,12 @@ class ActorPartition:
     other: str
     both: bool = True
 
+    @classmethod
+    def named(cls, text: str) -> ActorPartition:
+        """A partition by its text: `a | b`, or `a -> b`."""
+        one, how, other = text.split()
+        return cls(one, other, both=how == "|")
+
     @property
     def links(self) -> frozenset[tuple[str, str]]:
         """The pairs of sender and receiver between which no message passes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,14 @@ class Fleet(SystemFleet):
 
     def unit_places(self) -> list[UnitDirectory]:
         """The folders of all units that there are or were, by name."""
-        folder = self.folder / "units"
+        return self._places("units")
+
+    def guest_places(self) -> list[UnitDirectory]:
+        """The folders of all guests on them."""
+        return self._places("guests")
+
+    def _places(self, name: str) -> list[UnitDirectory]:
+        folder = self.folder / name
         return [UnitDirectory(path) for path in sorted(folder.iterdir()) if path.is_dir()] if folder.is_dir() else []
 
     def unit_processes(self) -> list[processes.ProcessSnapshot]:
@@ -58,3 +66,18 @@ class Fleet(SystemFleet):
         """Ends the processes of all units: for who throws the folder away."""
         for member in self.unit_processes():
             processes.send(member, signal.SIGKILL)
+
+    def end_guests(self) -> None:
+        """Ends the processes of all guests."""
+        for place in self.guest_places():
+            for member in place.members(thorough=True):
+                processes.send(member, signal.SIGKILL)
+
+    def remove(self) -> None:
+        """Ends all actors and units at once, and removes the folder."""
+        for name in self.processes:
+            self.kill(name)
+        for _ in range(3):  # a start of a unit that is under way may become a process meanwhile
+            self.end_units()
+            time.sleep(0.02)
+        super().remove()

@@ -1,68 +1,74 @@
-"""The demo between its steps: what it waits for, and when its actors are parted."""
+"""The demo between its steps: what it waits for, and the scripts of its faults."""
 
 from __future__ import annotations
 
-from itertools import pairwise
-from pathlib import Path
+from dataclasses import replace
+from itertools import islice
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from leasehold.cli.lease.demo import Demo
-from leasehold.cli.lease.partitions import BETWEEN_SECONDS, FIRST_SECONDS, Partitions
-from leasehold.impl.lease.fleet import BROKER, SITE, TENANT, Fleet
+from leasehold.cli.lease.demo import BETWEEN_SECONDS, FIRST_SECONDS, Demo, Preset
+from leasehold.faults.simulation.partition import ActorPartition
+from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT
 
 LEASES = ("tenant:1", "tenant:2")
+UP = SimpleNamespace(down={}, returning={}, all_serve=True)
 
 
-def demo(over: tuple[str, ...] = LEASES, asked: bool = True, **more: Any) -> Demo:
-    story = SimpleNamespace(plans=dict.fromkeys(LEASES), all_asked=asked)
-    watcher = SimpleNamespace(over=lambda lease: lease in over)
-    found = Demo(cast(Any, None), cast(Any, story), cast(Any, watcher))
-    for name, value in more.items():
-        setattr(found, name, value)
-    return found
+def demo(
+    over: tuple[str, ...] = LEASES, asked: bool = True, faults: tuple[bool, ...] = (), supervisor: Any = UP
+) -> Demo:
+    workload = SimpleNamespace(plans=dict.fromkeys(LEASES), all_asked=asked)
+    oracle = SimpleNamespace(over=lambda lease: lease in over)
+    runs = [SimpleNamespace(over=one, start=lambda: None) for one in faults]
+    return Demo(
+        cast(Any, SimpleNamespace(supervisor=supervisor)), cast(Any, oracle), cast(Any, workload), cast(Any, runs)
+    )
 
 
 @pytest.mark.parametrize(
     "left",
     [
-        {"kills": [(3.0, SITE)]}, {"_down": {SITE: 1.0}}, {"_back": {SITE: 1.0}}, {"asked": False}, {"over": ()},
-        {"over": LEASES[:1]}, {"over": LEASES[1:]}, {"partitions": SimpleNamespace(over=False)},
+        {"faults": (True, False)}, {"supervisor": SimpleNamespace(all_serve=False)}, {"asked": False}, {"over": ()},
+        {"over": LEASES[:1]}, {"over": LEASES[1:]},
     ],
 )  # fmt: skip
 def test_the_demo_is_over_when_nothing_is_left_to_happen(left: dict[str, Any]) -> None:
     assert demo().over
-    assert demo(partitions=SimpleNamespace(over=True)).over
+    assert demo(faults=(True, True)).over
     assert not demo(**left).over
 
 
-def test_an_actor_that_dies_again_as_it_comes_back_is_down() -> None:
-    assert [demo(**more).state(SITE) for more in ({}, {"_down": {SITE: 1.0}}, {"_back": {SITE: 1.0}})] == [
-        "up", "down", "recovering",
-    ]  # fmt: skip
-    assert demo(_down={SITE: 1.0}, _back={SITE: 1.0}).state(SITE) == "down"
+def test_an_actor_is_up_down_or_recovering() -> None:
+    supervisors = (UP, SimpleNamespace(down={SITE: 1.0}), SimpleNamespace(down={}, returning={SITE: 1.0}))
+    assert [demo(supervisor=one).state(SITE) for one in supervisors] == ["up", "down", "recovering"]
 
 
-def test_actors_are_parted_one_pair_after_the_other_for_longer_than_a_term(tmp_path: Path) -> None:
-    fleet, term = Fleet(tmp_path), 5
-    for seed in range(3):
-        with Partitions(fleet, seed, term) as partitions:
-            said: list[str] = []
-            partitions.watch(cast(Any, SimpleNamespace(last=None)), said.append)
-            changes, parted = list[float](), False
-            seconds = 0.0
-            while not partitions.over:
-                partitions.step(seconds, holder_down=False)
-                if parted != partitions.parted:
-                    parted = partitions.parted
-                    changes.append(seconds)
-                seconds += fleet.tick_seconds / 4
-            assert len(said) == 2 * partitions.summary()["partitions"] == 4
-        pairs = [{TENANT, SITE}, {TENANT, BROKER}]
-        assert [{name for name in pair if name in words} for pair, words in zip(pairs, said[::2], strict=True)] == pairs
-        assert changes[0] >= FIRST_SECONDS
-        lasted = [after - before for before, after in pairwise(changes)]
-        assert min(lasted[::2]) >= (term + 1) * fleet.tick_seconds - fleet.tick_seconds / 2
-        assert lasted[1] >= BETWEEN_SECONDS
+@pytest.mark.parametrize("seed", range(5))
+def test_each_flag_is_a_script(seed: int) -> None:
+    """Its seed draws it: one flag changes nothing of the others."""
+    preset = Preset(seed, crash=True, lose=True, reboot=True, parted=True, within=9.0)
+    kills, partitions, reboots, losses = preset.scripts(5, tick_seconds=0.5)
+    kills, partitions, reboots, lost = [*kills], [*partitions], [*reboots], [*islice(losses, 50)]
+    assert {(fault.kind, fault.target) for fault in kills} == {("kill", name) for name in ROLES}
+    assert all(2.0 <= fault.after <= 19.0 for fault in kills)
+    assert [(fault.kind, fault.after) for fault in reboots] == [("host", 2.0), ("host", 9.0)]
+    assert {(fault.kind, fault.step) for fault in lost} == {("unit", "previous")}
+    assert lost[0].after == 2.0
+    assert len({fault.how for fault in lost}) == 2
+    first, second = partitions
+    pairs = [ActorPartition.named(fault.target) for fault in partitions]
+    assert [{pair.one, pair.other} for pair in pairs] == [{TENANT, SITE}, {TENANT, BROKER}]
+    assert first.after == FIRST_SECONDS
+    assert second.after == first.after + first.lasts + BETWEEN_SECONDS
+    assert all(fault.lasts > max(preset.terms) * 0.5 for fault in partitions)
+    assert [[*script] for script in replace(preset, lose=False).scripts(5, 0.5)] == [kills, partitions, reboots]
+    assert Preset(seed).scripts(5, 0.5) == []
+
+
+def test_leases_are_longer_than_a_repair_takes() -> None:
+    plain, lasting = Preset(1, crash=True, parted=True), (Preset(1, lose=True), Preset(1, reboot=True))
+    assert {preset.terms for preset in lasting} == {lasting[0].terms}
+    assert min(lasting[0].terms) > max(plain.terms)

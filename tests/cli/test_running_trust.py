@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,7 @@ def start_all(fleet: Fleet) -> None:
 
 
 def restart(fleet: Fleet, name: str, **keys: str) -> None:
-    fleet.processes[name].terminate()
+    fleet.signal(name, signal.SIGTERM)
     assert fleet.processes[name].wait(20) == 0
     configure(fleet, name, **keys)
     fleet.start(name)

@@ -11,7 +11,7 @@ from typing import Any, cast
 import click
 import pytest
 
-from leasehold.checker.recovery.fleet.chaos_run import ChaosResult
+from leasehold.checker.recovery.processes.chaos_run import ChaosResult
 from leasehold.cli import up
 from leasehold.impl.fleet import OpenQuestion, SystemFleet
 from tests.systems import files_of

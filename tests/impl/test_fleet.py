@@ -1,74 +1,179 @@
-"""Processes of a fleet: which are ready, and which are ended by force."""
+"""Processes of a fleet: which an actor is, which are ready, and how they are ended. They are shell scripts here."""
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from leasehold.impl import fleet as fleets
 from leasehold.impl.fleet import FleetError, SystemFleet
+from leasehold.impl.handlers import processes
+from leasehold.impl.lease.fleet import Fleet
+
+ONE, TWO, THREE = "coordinator", "participant-0", "participant-1"
+DEAF = f"exec {sys.executable} -S -c 'import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(60)'"
 
 
-class Process:
-    """A process that ends when it is asked to, or only when it is killed."""
-
-    pid = 1
-
-    def __init__(self, deaf: bool = False, code: int | None = None) -> None:
-        self.deaf, self.returncode = deaf, code
-        self.told: list[str] = []
-
-    def poll(self) -> int | None:
-        return self.returncode
-
-    def wait(self, timeout: float | None = None) -> int:
-        if self.returncode is None:
-            assert timeout is not None, "it would never end"
-            raise subprocess.TimeoutExpired("actor", timeout)
-        return self.returncode
-
-    def terminate(self) -> None:
-        self.told.append("terminate")
-        self.returncode = None if self.deaf else 0
-
-    def kill(self) -> None:
-        self.told.append("kill")
-        self.returncode = -9
+def until(true: Callable[[], object]) -> None:
+    """Waits for what comes sooner or later, however busy the machine is."""
+    deadline = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 @pytest.fixture
-def fleet(tmp_path: Path) -> SystemFleet:
-    return SystemFleet("two_phase_commit", tmp_path, {"participants": 2})
+def fleet(tmp_path: Path) -> Iterator[SystemFleet]:
+    made = SystemFleet("two_phase_commit", tmp_path / "fleet", {"participants": 2})
+    yield made
+    for process in made.processes.values():
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
-def test_all_processes_have_ended_after_a_stop(fleet: SystemFleet) -> None:
-    """One that is deaf is killed; one that has ended already is left alone."""
-    good, deaf, ended = Process(), Process(deaf=True), Process(code=3)
-    fleet.processes = {"coordinator": good, "participant-0": deaf, "participant-1": ended}
+def run(fleet: SystemFleet, name: str, script: str = "sleep 60 & wait") -> subprocess.Popen[bytes]:
+    """An actor that is a shell script."""
+    fleet.processes[name] = process = subprocess.Popen(["sh", "-c", script], start_new_session=True)
+    return process
+
+
+def names(fleet: SystemFleet, name: str) -> list[str]:
+    """The commands of an actor's processes."""
+    found = []
+    for seen in fleet.members(name):
+        with suppress(OSError):
+            found.append(Path(f"/proc/{seen.pid}/comm").read_text().strip())
+    return sorted(found)
+
+
+def ignores_term(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text()
+    ignored = next(line for line in status.splitlines() if line.startswith("SigIgn"))
+    return bool(int(ignored.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
+
+
+def test_an_actor_is_all_processes_of_its_session_that_live(fleet: SystemFleet) -> None:
+    process = run(fleet, ONE, "sleep 60 & sleep 60 & setsid sleep 60 & echo; wait")
+    until(lambda: names(fleet, ONE) == ["sh", "sleep", "sleep"])
+    assert process.pid in [seen.pid for seen in fleet.members(ONE)]
+    other = run(fleet, TWO)
+    until(lambda: names(fleet, TWO) == ["sh", "sleep"])
+    assert other.pid not in [seen.pid for seen in fleet.members(ONE)]
+    away = [seen for seen in processes.everyone() if seen.parent == process.pid and seen.session != process.pid]
+    assert len(away) == 1, "a process with a session of its own is a unit's"
+    processes.send(away[0], signal.SIGKILL)
+    (one, *_) = [seen for seen in fleet.members(ONE) if seen.pid != process.pid]
+    processes.send(one, signal.SIGSTOP)
+    processes.send(one, signal.SIGKILL)
+    until(lambda: names(fleet, ONE) == ["sh", "sleep"])
+
+
+def test_a_signal_is_for_the_actor_and_not_for_what_it_runs_under(fleet: SystemFleet, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    process = run(fleet, ONE)
+    until(lambda: names(fleet, ONE) == ["sh", "sleep"])
+    fleet.signal(ONE, signal.SIGTERM)
+    until(lambda: process.poll() is not None)
+    assert process.returncode == 0, "the shell ended by itself, as what it waited for did"
+    alone = run(fleet, TWO, f"trap 'touch {file}; exit 3' TERM; : > {file}.ready; while :; do read x; done")
+    until(lambda: Path(f"{file}.ready").exists())
+    fleet.signal(TWO, signal.SIGTERM)
+    until(lambda: alone.poll() is not None)
+    assert file.exists(), "who runs under nothing hears it"
+
+
+def test_killed_are_all_processes_of_an_actor_and_of_no_other(fleet: SystemFleet) -> None:
+    process, other = run(fleet, ONE), run(fleet, TWO)
+    until(lambda: names(fleet, ONE) == names(fleet, TWO) == ["sh", "sleep"])
+    fleet.kill(ONE)
+    assert process.returncode == -signal.SIGKILL
+    until(lambda: fleet.members(ONE) == [])
+    assert other.poll() is None
+    fleet.kill(ONE)
+    with pytest.raises(ValueError, match="there is no actor 'coordinatr'; did you mean coordinator"):
+        fleet.kill("coordinatr")
+
+
+def test_all_processes_have_ended_after_a_stop(fleet: SystemFleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that is stopped; one that is deaf is killed, and named; one that has ended already is left alone."""
+    monkeypatch.setattr(fleets, "STOP_SECONDS", 0.5)
+    good, deaf, ended = run(fleet, ONE, "exec sleep 60"), run(fleet, TWO, DEAF), run(fleet, THREE, "exit 3")
+    until(lambda: names(fleet, ONE) == ["sleep"] and ignores_term(deaf.pid) and ended.poll() is not None)
+    fleet.signal(ONE, signal.SIGSTOP)
     fleet.stop()
-    assert [p.returncode for p in (good, deaf, ended)] == [0, -9, 3]
-    assert [p.told for p in (good, deaf, ended)] == [["terminate"], ["terminate", "kill"], []]
+    assert [p.returncode for p in (good, deaf, ended)] == [-signal.SIGTERM, -signal.SIGKILL, 3]
+    assert fleet.stuck == {TWO}
+
+
+def test_removed_are_actors_units_and_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[bool] = []
+    monkeypatch.setattr(Fleet, "end_units", lambda self: ended.append(self.folder.exists()))
+    fleet = Fleet(tmp_path / "fleet")
+    fleet.prepare()
+    process = run(fleet, "site")
+    fleet.remove()
+    assert process.returncode == -signal.SIGKILL
+    assert not fleet.folder.exists()
+    assert ended == [True] * 3, "also a unit that is just being started"
+    fleet.remove()
+
+
+def test_an_actor_may_be_forked_unless_it_runs_under_another_program(fleet: SystemFleet) -> None:
+    """What is given for one start holds for that start alone."""
+    forked: list[Any] = []
+    fleet.fork = lambda *given: forked.append(given)  # type: ignore[assignment, return-value]
+    fleet.folder.mkdir()
+    fleet.environment[ONE] = {"A": "b"}
+    for _ in range(2):
+        fleet.start(ONE)
+    assert [(words[:2], variables) for words, variables, _ in forked] == [
+        (["run", "coordinator"], {"A": "b"}), (["run", "coordinator"], {}),
+    ]  # fmt: skip
+    fleet.prefix[ONE] = ["sh", "-c", 'echo "$A $*"', "under"]
+    fleet.environment[ONE] = {"A": "c"}
+    fleet.start(ONE)
+    assert fleet.processes[ONE].wait() == 0
+    words = fleet.log(ONE).split()
+    assert (words[0], words[-2], len(forked)) == ("c", "--config", 2)
+
+
+def test_an_actor_may_have_a_store_of_its_own(fleet: SystemFleet) -> None:
+    fleet.stores[ONE] = "postgresql://somewhere"
+    fleet.prepare()
+    found = {name: yaml.safe_load((fleet.folder / f"{name}.yaml").read_text())["store"] for name in fleet.roles}
+    assert found == {ONE: "postgresql://somewhere", TWO: f"sqlite:{TWO}.db", THREE: f"sqlite:{THREE}.db"}
+    assert [fleet.store(name) for name in (ONE, TWO)] == [found[ONE], f"sqlite:{fleet.folder}/{TWO}.db"]
 
 
 def test_an_actor_is_ready_when_it_takes_steps(fleet: SystemFleet, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[Any] = [None, {"running": False}, {"running": False}, {"running": True, "name": "coordinator"}]
-    slept: list[float] = []
-    monkeypatch.setattr(fleets.time, "sleep", slept.append)
-    fleet.processes["coordinator"] = Process()
+    run(fleet, ONE)
     fleet.about = lambda name: said.pop(0)  # type: ignore[method-assign]
-    assert fleet.await_ready("coordinator")["name"] == "coordinator"
-    assert (said, len(slept)) == ([], 3)
+    assert fleet.await_ready(ONE)["name"] == "coordinator"
+    assert said == []
 
 
-@pytest.mark.parametrize(("code", "words"), [(1, "has ended with exit code 1"), (None, "does not answer")])
+@pytest.mark.parametrize(
+    ("script", "words"), [("exit 1", "has ended with exit code 1"), ("sleep 60", "does not answer")]
+)
 def test_an_actor_that_does_not_come_up_is_said_with_its_last_words(
-    fleet: SystemFleet, code: int | None, words: str
+    fleet: SystemFleet, script: str, words: str
 ) -> None:
-    fleet.processes["coordinator"] = Process(code=code)
-    fleet.about = lambda name: {"running": False}  # type: ignore[method-assign]
-    (fleet.folder / "coordinator.log").write_text("first\nno such key\n")
+    fleet.folder.mkdir()
+    (fleet.folder / f"{ONE}.log").write_text("first\nno such key\n")
+    process = run(fleet, ONE, script)
+    if script.startswith("exit"):
+        process.wait()
     with pytest.raises(FleetError, match=f"coordinator {words}; its last words: first | no such key"):
-        fleet.await_ready("coordinator", limit_seconds=0.0)
+        fleet.await_ready(ONE, limit_seconds=0.0)

@@ -59,12 +59,6 @@ class ForkedProcess:
             raise subprocess.TimeoutExpired("leasehold", timeout or 0.0)
         return code
 
-    def terminate(self) -> None:
-        self._process.terminate()
-
-    def kill(self) -> None:
-        self._process.kill()
-
 
 def _become(arguments: Sequence[str], environment: Mapping[str, str], log: Path, led: Connection) -> None:
     """Runs the command in a session of its own, until it ends or the campaign's process does."""

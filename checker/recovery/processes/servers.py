@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from leasehold.checker.recovery.processes.resources import PORTS, Unavailable, program, run_program
+from leasehold.impl.fleet import SystemFleet
 from leasehold.impl.handlers import processes
 
 UP_SECONDS, SETUP_SECONDS = 30.0, 120.0
@@ -36,6 +37,7 @@ class Server:
     kind: ClassVar[str] = ""
     programs: ClassVar[tuple[str, ...]] = ()
     driver: ClassVar[str] = ""
+    messages: ClassVar[bool] = False  # it carries messages, and keeps nothing
     users: ClassVar[tuple[str, ...]] = ()  # root becomes the first that exists; empty: root stays
     _making: ClassVar[threading.Lock] = threading.Lock()
 
@@ -58,6 +60,14 @@ class Server:
                     shutil.rmtree(template, ignore_errors=True)
                     raise
         run_program("cp", "-a", str(template), str(self.data), limit_seconds=SETUP_SECONDS)
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None
+
+    def connect(self, fleet: SystemFleet) -> None:
+        """Has all actors of a fleet that is not configured yet use the server."""
+        fleet.stores.update(dict.fromkeys(fleet.roles, self.url(self.port)))
 
     def url(self, port: int) -> str:
         """The store's URL, at a port that leads here; for NATS the address."""
@@ -180,9 +190,14 @@ class Nats(Server):
     """The message broker; it keeps nothing."""
 
     kind, programs, driver = "nats", ("nats-server",), "nats"
+    messages = True
 
     def url(self, port: int) -> str:
         return f"nats://127.0.0.1:{port}/leasehold"
+
+    def connect(self, fleet: SystemFleet) -> None:
+        for name in fleet.roles:
+            fleet.listens[name] = fleet.addresses[name] = f"{self.url(self.port)}.{name}"
 
     def _command(self) -> Sequence[str]:
         return [self.places["nats-server"], "-a", "127.0.0.1", "-p", str(self.port)]

@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,10 +25,11 @@ from leasehold.checker.recovery.lease.processes.cases import (
     fixed_names,
     play,
 )
-from leasehold.checker.recovery.lease.processes.faults import CaseEnvironment
-from leasehold.checker.recovery.lease.processes.workload import FaultScript
+from leasehold.checker.recovery.processes import faults
+from leasehold.checker.recovery.processes.faults import Fault, FaultScript, Kind, Until
+from leasehold.checker.recovery.processes.rig import Rig
 from leasehold.impl.handlers import processes
-from leasehold.impl.handlers.place import TOKEN
+from leasehold.impl.handlers.place import TOKEN, UnitDirectory
 from leasehold.impl.lease.fleet import SITE
 from leasehold.impl.server import subscribers
 
@@ -67,50 +68,58 @@ def test_a_case(name: str) -> None:
     assert outcome.crashes == 1
 
 
-def _unit_dies(case: CaseEnvironment) -> FaultScript:
+def _place(rig: Rig, unit: str) -> UnitDirectory:
+    return UnitDirectory(rig.fleet.folder / "units" / unit)
+
+
+def _unit_dies(rig: Rig, fault: Fault) -> FaultScript:
     """A unit's process is killed, which nobody may do."""
-    yield "next", 0.0
-    (unit,) = [place.leader() for place in case.actors.unit_places() if place.folder.name == "unit-0"]
+    yield Until.DUE
+    unit = _place(rig, "unit-0").leader()
     assert unit is not None
     assert processes.send(unit, signal.SIGKILL)
+    yield Until.MENDED
     return ""
 
 
-def _leak(case: CaseEnvironment) -> FaultScript:
+def _leak(rig: Rig, fault: Fault) -> FaultScript:
     """A process of a unit is left that nobody knows of."""
-    yield "renew", 0.0
-    (place,) = [place for place in case.actors.unit_places() if place.folder.name == "unit-1"]
-    leaked = subprocess.Popen(["sleep", "60"], env={**os.environ, TOKEN: place.token}, start_new_session=True)
-    case.ends.callback(leaked.wait)
-    case.ends.callback(leaked.kill)
+    yield Until.DUE
+    token = _place(rig, "unit-1").token
+    leaked = subprocess.Popen(["sleep", "60"], env={**os.environ, TOKEN: token}, start_new_session=True)
+    rig.ends.callback(leaked.wait)
+    rig.ends.callback(leaked.kill)
+    yield Until.MENDED
     return ""
 
 
-def _forgets(case: CaseEnvironment) -> FaultScript:
+def _forgets(rig: Rig, fault: Fault) -> FaultScript:
     """The store of a site is lost as it dies, and with it what it knew of its units."""
-    yield "grow", 0.0
-    case.actors.kill(SITE)
-    for file in case.actors.folder.glob("site.db*"):
+    yield Until.DUE
+    rig.fleet.kill(SITE)
+    for file in rig.fleet.folder.glob("site.db*"):
         if file.suffix != ".lock":
             file.unlink()
+    yield Until.MENDED
     return ""
 
 
 @pytest.mark.parametrize(
-    ("fault", "words"),
+    ("kind", "step", "words"),
     [
-        pytest.param(_unit_dies, "tenant:1 is active with 1 unit, and 0 run", marks=pytest.mark.long),
-        pytest.param(_leak, "unit-1 is 2 processes", marks=pytest.mark.long),
-        pytest.param(_forgets, "grow is not done", marks=pytest.mark.slow),
+        pytest.param(_unit_dies, "next", "tenant:1 is active with 1 unit, and 0 run", marks=pytest.mark.long),
+        pytest.param(_leak, "renew", "unit-1 is 2 processes", marks=pytest.mark.long),
+        pytest.param(_forgets, "grow", "grow is not done", marks=pytest.mark.slow),
     ],
 )
 def test_the_oracle_sees_what_is_wrong(
-    fault: Callable[[CaseEnvironment], FaultScript], words: str, base: Path, monkeypatch: pytest.MonkeyPatch
+    kind: Kind, step: str, words: str, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A unit that dies, one that is left, and a site that forgets: each is found, and nothing is left."""
     monkeypatch.setattr("leasehold.checker.recovery.lease.processes.workload.LIMIT_SECONDS", 15.0)
     monkeypatch.setattr("leasehold.checker.recovery.lease.processes.workload.REST_SECONDS", 1.0)
-    outcome = play(ProcessCase("planted", fault), base, threading.Event())
+    monkeypatch.setitem(faults.KINDS, "planted", kind)  # type: ignore[arg-type]
+    outcome = play(ProcessCase("planted", (Fault("planted", step=step),)), base, threading.Event())
     assert any(words in found.words for found in outcome.findings), outcome.findings
     assert not list(base.iterdir())
     assert not _units_of(base)

@@ -1,7 +1,7 @@
 """The cases of the campaign, by name, and one case played.
 
 A name has the fault, the actor and the place: `kill/site/before-send/update_lease/2`, `call/broker/fdatasync/7`,
-`full/tenant/grow`. After an @ stands the server of the stores or messages, where it is not SQLite and HTTP.
+`full/tenant/grow`. faults.yaml has the forms of names, with the scripts of their faults.
 """
 
 from __future__ import annotations
@@ -11,99 +11,54 @@ import shutil
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache
 from itertools import product
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from leasehold.checker.recovery.campaign import CaseOutcome
-from leasehold.checker.recovery.lease.processes.actors import Actors
-from leasehold.checker.recovery.lease.processes.faults import (
-    CLOCK_OFFSETS,
-    DURABLE,
-    FAULTS,
-    POWER_STEPS,
-    CaseEnvironment,
-    list_calls,
-    list_points,
-)
-from leasehold.checker.recovery.lease.processes.workload import STEPS, FaultRun, FaultScript, Workload
-from leasehold.checker.recovery.processes.proxy import CUT, DEAF, MUTE
+from leasehold.checker.recovery.lease.processes.oracle import Oracle
+from leasehold.checker.recovery.lease.processes.workload import TERM, Workload
+from leasehold.checker.recovery.processes.faults import DURABLE, Fault, FaultRun
+from leasehold.checker.recovery.processes.forked import ForkedProcess
 from leasehold.checker.recovery.processes.resources import Unavailable
+from leasehold.checker.recovery.processes.rig import Rig
 from leasehold.checker.recovery.processes.servers import SERVERS
-from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT
+from leasehold.impl.lease.fleet import ROLES, Fleet
+from leasehold.impl.supervisor import Supervisor
 
-DATABASES, NATS = ("postgresql", "mariadb"), "nats"
+TICK_SECONDS, UNITS = 0.1, 3
+RESTART_SECONDS = 0.5  # before who ended by itself is started again
+FAST = {
+    "messages": {"first_pause_seconds": 0.05, "longest_pause_seconds": 0.4, "ask_again_seconds": 0.5},
+    "handling": {"tries": 3, "pause_seconds": 0.1, "longest_seconds": 10.0},
+    "reopen_pause_seconds": 0.1,
+}  # so that messages are repeated soon
+DATABASES = tuple(kind for kind, server in SERVERS.items() if not server.messages)
+NATS = "nats"
 EVERY_COMMIT = (
     10  # commits are cases at intervals of so many where other stores and transports than the default are used
 )
 EVERY_WRITE = 12  # so are calls of pwrite64, as nothing counts on a page or frame until it is synced
-
-# Names, joined from every combination of their words; the first column is the server.
-FIXED: tuple[tuple[tuple[str, ...], ...], ...] = (
-    (("",), ("twice",), tuple(ROLES), ("before-commit/9", "after-commit/9", "after-recovery/1")),
-    (("",), ("all",), STEPS[1:]),
-    (DATABASES, ("server",), ("kill", "terminate"), ("demand", "grow", "close", "next")),
-    (DATABASES, ("store",), tuple(ROLES), (CUT, DEAF, MUTE)),
-    ((NATS,), ("server/kill",), ("demand", "grow", "close", "next")),
-    (("",), ("wire",), tuple(ROLES), (CUT, DEAF, MUTE), ("grow", "close", "next")),
-    (("",), ("full",), tuple(ROLES), ("demand", "grow", "close")),
-    (("",), ("read-only",), tuple(ROLES), ("grow", "close")),
-    (("",), ("eio",), tuple(ROLES), ("fdatasync",), ("5", "14", "22", "8..11")),
-    (("",), ("power",), tuple(ROLES), POWER_STEPS),
-    (("",), ("pause",), tuple(ROLES), ("grow",)),
-    (("",), ("eio",), (SITE,), ("fsync",), ("3", "7")),
-    (("",), ("clock",), tuple(ROLES), tuple(CLOCK_OFFSETS)),
-    (("",), ("clock",), tuple(ROLES), tuple(CLOCK_OFFSETS), ("grow",)),
-    (("",), ("packets",), tuple(ROLES), ("random",)),
-    (("",), ("packets",), tuple(ROLES), (DEAF, MUTE), ("grow", "close")),
-    (("",), ("over",), tuple(ROLES), ("demand", "extension")),
-)
-NAMED = re.compile(
+# Names of cases whose places are found in runs without a fault: a point, or a call, with how often it is passed.
+FOUND = re.compile(
     rf"((kill|twice)/({'|'.join(ROLES)})/[^@]+|call/({'|'.join(ROLES)})/({'|'.join(DURABLE)}))/[1-9]\d{{0,5}}"
     rf"(@({'|'.join(SERVERS)}))?"
 )
 
-# A selection that takes some two minutes on two processors.
-QUICK = (
-    f"kill/{TENANT}/before-commit/12",
-    f"kill/{TENANT}/after-commit/18",
-    f"kill/{TENANT}/before-send/redeem/2",
-    f"kill/{TENANT}/before-call/handler.join/3",
-    f"kill/{BROKER}/before-commit/7",
-    f"kill/{BROKER}/after-commit/9",
-    f"kill/{BROKER}/before-send/update_ticket/4",
-    f"kill/{BROKER}/before-call/policy.extend/2",
-    f"kill/{SITE}/before-commit/10",
-    f"kill/{SITE}/after-commit/13",
-    f"kill/{SITE}/before-send/update_lease/4",
-    f"kill/{SITE}/before-call/handler.setup/2",
-    f"kill/{SITE}/before-call/handler.teardown/1",
-    f"twice/{SITE}/before-commit/9",
-    f"call/{TENANT}/fdatasync/30",
-    f"call/{BROKER}/pwrite64/49",
-    f"call/{SITE}/fsync/5",
-    f"kill/{SITE}/after-commit/13@postgresql",
-    f"kill/{BROKER}/after-commit/13@mariadb",
-    f"kill/{SITE}/before-send/update_lease/1@nats",
-    "server/kill/grow@postgresql",
-    "server/kill/grow@mariadb",
-    "server/kill/grow@nats",
-    "server/terminate/grow@postgresql",
-    f"store/{SITE}/{CUT}@mariadb",
-    f"wire/{SITE}/{MUTE}/grow",
-    f"wire/{BROKER}/{CUT}/grow",
-    f"full/{SITE}/grow",
-    f"read-only/{TENANT}/grow",
-    f"eio/{SITE}/fdatasync/14",
-    f"power/{SITE}/grow",
-    "all/grow",
-    f"clock/{SITE}/behind/grow",
-    f"packets/{BROKER}/{DEAF}/grow",
-    f"over/{SITE}/extension",
-)
+
+@cache
+def _table() -> dict[str, Any]:
+    """The content of faults.yaml."""
+    found: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("faults.yaml").read_text(encoding="utf-8"))
+    return found
+
+
+QUICK: tuple[str, ...] = tuple(_table()["quick"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,31 +66,59 @@ class ProcessCase:
     """A case with real processes.
 
     Attributes:
-        fault: makes the script of its fault.
-        through: the server of its stores or messages; empty: SQLite and HTTP.
+        faults: the script.
+        server: of its stores or messages; empty: SQLite and HTTP.
+        term: of the lease that is tried, in ticks; where it is another than usual, the lease has to end.
+        counts: by actor, the points or calls that it passes, where they are listed.
     """
 
     name: str
-    fault: Callable[[CaseEnvironment], FaultScript]
-    through: str = ""
+    faults: tuple[Fault, ...]
+    server: str = ""
+    term: int = TERM
+    counts: dict[str, Counter[str]] = field(default_factory=dict)
 
     @classmethod
     def named(cls, name: str) -> ProcessCase | None:
         """The case of a name; None where there is none."""
-        if name not in fixed_names() and not NAMED.fullmatch(name):
-            return None
-        plain, _, through = name.partition("@")
-        kind, *words = plain.split("/")
-        return cls(name, lambda case: FAULTS[kind](case, *words), through)
+        if not FOUND.fullmatch(name):
+            return _fixed().get(name)
+        plain, _, server = name.partition("@")
+        kind, target, how = plain.split("/", 2)
+        return _case(f"{kind}/target/how", {"target": target, "how": how}, server)
+
+
+def _case(form: str, words: Mapping[str, str], server: str) -> ProcessCase:
+    """The case of a form of names, with its words."""
+    kind, *parts = form.split("/")
+    name = "/".join([kind, *(words[part] for part in parts)]) + (f"@{server}" if server else "")
+    case = _table()["cases"][form]
+    return ProcessCase(name, tuple(_fault(row, words) for row in case["faults"]), server, case.get("term", TERM))
+
+
+def _fault(row: Mapping[str, Any], words: Mapping[str, str]) -> Fault:
+    """A fault of a script, with the words of a case's name where it has no others."""
+    values = {**words, **row}
+    after = values.get("after", 0.0)
+    return Fault(**{**values, "after": after[values["step"]] if isinstance(after, dict) else after})
+
+
+@cache
+def _fixed() -> dict[str, ProcessCase]:
+    """The cases that need no reference run, by name."""
+    found = []
+    for form, case in _table()["cases"].items():
+        for names in case.get("names", ()):
+            parts = form.split("/")[1:]
+            choices = [names.get(part, list(ROLES)) for part in parts]
+            for server, *chosen in product(names.get("at", [""]), *choices):
+                found.append(_case(form, dict(zip(parts, chosen, strict=True)), server))
+    return {case.name: case for case in found}
 
 
 def fixed_names() -> list[str]:
     """The names that need no reference run."""
-    names = []
-    for servers, *words in FIXED:
-        for server in servers:
-            names += ["/".join(chosen) + (f"@{server}" if server else "") for chosen in product(*words)]
-    return names
+    return list(_fixed())
 
 
 @dataclass(slots=True)
@@ -147,8 +130,10 @@ class ReferenceRun:
 
     def cases(self) -> list[ProcessCase]:
         """The runs that find them."""
-        points = ProcessCase("reference/points", partial(list_points, self.points))
-        return [points, ProcessCase("reference/calls", partial(list_calls, self.calls))]
+        return [
+            ProcessCase(f"reference/{what}", tuple(Fault(f"list_{what}", name) for name in ROLES), counts=counts)
+            for what, counts in (("points", self.points), ("calls", self.calls))
+        ]
 
     def names(self) -> list[str]:
         """The names of all cases."""
@@ -182,9 +167,11 @@ def play(case: ProcessCase, base: Path, stop: threading.Event) -> CaseOutcome:
     outcome = CaseOutcome(case.name)
     folder = Path(tempfile.mkdtemp(prefix="case-", dir=base))
     folder.chmod(0o711)
+    fleet = Fleet(folder / "actors", UNITS, TICK_SECONDS, more=FAST)
+    fleet.answer_seconds, fleet.fork = 5.0, ForkedProcess
     try:
-        with ExitStack() as ends:
-            _play(case, folder, stop, outcome, ends)
+        with Rig(fleet, folder, case.server, Supervisor(fleet, RESTART_SECONDS, killed_seconds=0.0)) as rig:
+            _play(case, rig, fleet, stop, outcome)
     except Unavailable as error:
         outcome.skipped = str(error)
     finally:
@@ -192,22 +179,18 @@ def play(case: ProcessCase, base: Path, stop: threading.Event) -> CaseOutcome:
     return outcome
 
 
-def _play(case: ProcessCase, folder: Path, stop: threading.Event, outcome: CaseOutcome, ends: ExitStack) -> None:
-    server = SERVERS[case.through](folder) if case.through else None
-    actors = Actors(folder / "actors")
-    if server is not None:
-        ends.callback(server.kill)
-        server.start()
-        for name in ROLES:
-            if case.through in DATABASES:
-                actors.stores[name] = server.url(server.port)
-            else:
-                actors.listens[name] = actors.addresses[name] = f"{server.url(server.port)}.{name}"
-    workload = Workload(actors, stop, outcome)
-    workload.fault = FaultRun(case.fault(CaseEnvironment(folder, actors, workload, server, ends)))
-    ends.callback(actors.remove)
-    actors.prepare()
-    workload.play()
-    outcome.crashes = sum(map(len, workload.deaths.values()))
+def _play(case: ProcessCase, rig: Rig, fleet: Fleet, stop: threading.Event, outcome: CaseOutcome) -> None:
+    run = FaultRun(rig, case.faults)
+    rig.prepare()
+    rig.ends.callback(fleet.remove)
+    with Oracle(fleet) as oracle:
+        workload = Workload(run, oracle, stop, case.term)
+        workload.play()
+    outcome.end = workload.end
+    outcome.crashes = sum(map(len, rig.supervisor.deaths.values()))
+    for words in oracle.violations:
+        outcome.say("oracle", words)
     if not outcome.findings:
-        outcome.skipped = workload.fault.result()
+        renewed = case.term != TERM and outcome.end != "ended"
+        outcome.skipped = run.result() or ("the lease was renewed in time" if renewed else "")
+        case.counts.update(rig.counts)

@@ -11,11 +11,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 LOOK_SECONDS = 0.05
 STALE_SECONDS = 1.0  # for which an end may be one that a site has just put off, as its answer is that old
+STARTER = b"/starter.py"  # the program that becomes a unit's first process
 ALONE_SECONDS = 1.5  # for which a guest may be seen on a unit that has no process
 
 
@@ -30,6 +31,7 @@ class UnitProcess:
     unit: str
     lease: str
     guest: bool = False
+    starting: bool = field(default=False, compare=False)  # it becomes the same process
 
 
 def look(pid: str, folder: str) -> UnitProcess | None:
@@ -40,6 +42,7 @@ def look(pid: str, folder: str) -> UnitProcess | None:
         if not variables.get("HOME", "").startswith(folder) or "LEASEHOLD_UNIT" not in variables:
             return None
         fields = status(pid)
+        starting = STARTER in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return None
     if fields[0] in "ZX":
@@ -49,7 +52,7 @@ def look(pid: str, folder: str) -> UnitProcess | None:
         guest = True
         with suppress(ValueError):
             unit = json.loads(variables.get("LEASEHOLD_PROPERTIES", "{}")).get("name", unit)
-    return UnitProcess(int(pid), fields[1], fields[19], fields[3], unit, variables["LEASEHOLD_LEASE"], guest)
+    return UnitProcess(int(pid), fields[1], fields[19], fields[3], unit, variables["LEASEHOLD_LEASE"], guest, starting)
 
 
 def status(pid: str) -> list[str]:
@@ -90,7 +93,8 @@ class Observer(threading.Thread):
 
     Attributes:
         violations: what was seen, each once.
-        looks, most, guests: how often it has looked; the most units, and guests, that it has seen at once.
+        looks, most, guests, starting: how often it has looked; the most units, guests, and units that were being
+            started, that it has seen at once.
     """
 
     def __init__(
@@ -100,7 +104,7 @@ class Observer(threading.Thread):
         super().__init__(daemon=True, name="observer")
         self.folder, self.excused, self.end_of = folder, excused, end_of
         self.violations: dict[str, None] = {}
-        self.looks = self.most = self.guests = 0
+        self.looks = self.most = self.guests = self.starting = 0
         self._alone: dict[tuple[str, str], float] = {}
         self._late: dict[tuple[str, str], float] = {}
         self._ended = threading.Event()
@@ -117,6 +121,7 @@ class Observer(threading.Thread):
         units = {unit for unit, users in found.items() if not all(p.guest for p in users)}
         self.most = max(self.most, len(units))
         self.guests = max(self.guests, sum(any(p.guest for p in users) for users in found.values()))
+        self.starting = max(self.starting, sum(any(p.starting and not p.guest for p in of) for of in found.values()))
         for unit, users in found.items():
             self._hands(unit, {(p.session, p.lease): p for p in users if not p.guest})
             guests = {p.lease: p for p in users if p.guest}
@@ -157,5 +162,7 @@ class Observer(threading.Thread):
         return [p for p in users if look(str(p.pid), folder) == p and not begins(p, folder)]
 
     def close(self) -> None:
+        """Looks no more."""
         self._ended.set()
-        self.join()
+        if self.is_alive():
+            self.join()

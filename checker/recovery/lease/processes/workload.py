@@ -7,27 +7,22 @@ Meanwhile actors that have died are started again, and the oracle checks each ob
 
 from __future__ import annotations
 
-import math
-import signal
 import threading
 import time
-from collections.abc import Callable, Generator
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
-from leasehold.checker.recovery.campaign import CaseOutcome
-from leasehold.checker.recovery.lease.processes.actors import Actors
+from leasehold.checker.recovery.lease.processes.oracle import Observation, Oracle
+from leasehold.checker.recovery.processes.faults import FaultRun
 from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT
-from leasehold.impl.lease.fleet_monitor import FleetMonitor, Observation
 from leasehold.impl.server.client import ClientError, Unreachable
+from leasehold.impl.supervisor import BY_KILL, Died
 
 BYSTANDER, LEASE, NEXT = f"{TENANT}:1", f"{TENANT}:2", f"{TENANT}:3"
 STEPS = ("start", "bystander", "demand", "extension", "grow", "shrink", "once_more", "close", "next", "renew", "end")
 TERM, LONG = 36_000, 10_000_000  # ticks
 LOOK_SECONDS, LIMIT_SECONDS, REST_SECONDS = 0.02, 45.0, 10.0
 DEATHS = 6  # after which an actor is given up
-RESTART_SECONDS = 0.5  # before who ended by itself is started again, as a supervisor has it
-BY_KILL = (-signal.SIGKILL, 128 + signal.SIGKILL)
 
 
 class Interrupted(Exception):
@@ -38,103 +33,24 @@ class WorkloadFailed(Exception):
     """The workload cannot go on."""
 
 
-Wait = tuple[str, float] | float  # a step and seconds after it, or seconds
-FaultScript = Generator[Wait, None, str]
-END = math.inf  # until the workload is over
-
-
-class FaultRun:
-    """Runs the script of a fault beside the workload."""
-
-    def __init__(self, script: FaultScript) -> None:
-        self._script = script
-        self._step, self._delay, self._due = "", 0.0, math.inf
-        self._result: str | None = None
-        self._advance()
-
-    def _advance(self) -> None:
-        """Runs the script up to its next wait."""
-        try:
-            wait = next(self._script)
-        except StopIteration as end:
-            self._result, self._due = end.value, math.inf
-            return
-        self._step, self._delay = wait if isinstance(wait, tuple) else ("", wait)
-        self._due = math.inf if self._step else time.monotonic() + self._delay
-
-    def at_step(self, step: str) -> None:
-        if self._step == step:
-            self._step, self._due = "", time.monotonic() + self._delay
-
-    def meanwhile(self) -> None:
-        if time.monotonic() >= self._due:
-            self._advance()
-
-    def result(self) -> str:
-        """Empty if the fault occurred, else why not; to be called when the workload is over."""
-        if self._step:
-            return f"the step {self._step} was not reached"
-        while self._result is None:
-            self._advance()
-        return self._result
-
-
-class Oracle(FleetMonitor):
-    """Observes the actors of a case; violations are findings.
-
-    Beside the rules of every fleet: at rest, exactly the units that the site has assigned run, each as one process.
-    """
-
-    def __init__(self, actors: Actors, outcome: CaseOutcome) -> None:
-        super().__init__(actors)
-        self.outcome = outcome
-
-    def say(self, words: str) -> None:
-        self.outcome.say("oracle", words)
-
-    def agrees(self, seen: Observation) -> str:
-        """Empty where the processes are what the site says; else what differs."""
-        if seen.leases[SITE] is None:
-            return "the site does not answer"
-        assigned, running = seen.assigned(), seen.running()
-        return "" if assigned == running else f"the site has assigned {assigned}, and {running} run"
-
-    def one_each(self, seen: Observation) -> str:
-        """Empty where each unit that runs is one process, and no other is left; else what is there."""
-        left = [
-            f"{place.folder.name} is {len(members)} processes" for place in self.fleet.unit_places()
-            if len(members := place.members(thorough=True)) != (place.folder.name in seen.units)
-        ]  # fmt: skip
-        return "; ".join(left)
-
-
 class Workload:
     """Runs the steps.
 
     Args:
-        actors: not started yet.
+        faults: run beside the steps; their actors are not started yet.
+        oracle: of the fleet; it has the violations.
         stop: set when the campaign is interrupted.
-        outcome: gets the findings, and the end of the lease.
+        term: of the lease that is tried, in ticks.
 
     Attributes:
-        fault: runs beside the steps.
-        deaths: exit codes of actors that have died, by name, in order.
-        held: actors that are not started again for now.
-        may_end: actors that may end by themselves, as their fault makes them.
-        term: of the lease, in ticks.
+        end: `same`, the lease came through; `ended`, it is over instead.
     """
 
-    def __init__(self, actors: Actors, stop: threading.Event, outcome: CaseOutcome) -> None:
-        self.actors, self.outcome, self.oracle = actors, outcome, Oracle(actors, outcome)
-        self.outcome.end = "same"
-        self.fault: FaultRun
+    def __init__(self, faults: FaultRun, oracle: Oracle, stop: threading.Event, term: int = TERM) -> None:
+        self.faults, self.oracle, self.term = faults, oracle, term
+        self.fleet, self.supervisor = oracle.fleet, faults.rig.supervisor
+        self.end = "same"
         self._stop = stop
-        self.deaths: dict[str, list[int]] = {name: [] for name in ROLES}
-        self.held: set[str] = set()
-        self.may_end: set[str] = set()
-        self.term = TERM
-        self._leaving = False
-        self._ended: dict[str, float] = {}
         self._now = 0
         self._step = STEPS[0]
 
@@ -146,9 +62,10 @@ class Workload:
             self.oracle.say(str(error))
 
     def _play(self) -> None:
+        self.faults.start()
         self._begin("start")
         for name in ROLES:
-            self.actors.start(name)
+            self.supervisor.start(name)
         self._wait(self._all_serve)
         self._now = self.oracle.last.now
         self._lease("bystander", BYSTANDER, 1)
@@ -156,7 +73,7 @@ class Workload:
         for step, units in (("extension", 1), ("grow", 2), ("shrink", 1), ("once_more", 1)):
             self._extend(step, LEASE, units)
         self._begin("close")
-        if self.outcome.end == "same":
+        if self.end == "same":
             self._close(LEASE)
         self._wait(lambda seen: self._over(seen, LEASE) and not self.oracle.agrees(seen))
         self._lease("next", NEXT, 2)
@@ -174,7 +91,7 @@ class Workload:
 
     def _begin(self, step: str) -> None:
         self._step = step
-        self.fault.at_step(step)
+        self.faults.at_step(step)
 
     def _lease(self, step: str, lease: str, units: int) -> None:
         self._begin(step)
@@ -185,7 +102,7 @@ class Workload:
 
     def _extend(self, step: str, lease: str, units: int) -> None:
         self._begin(step)
-        if lease == LEASE and self.outcome.end == "ended":
+        if lease == LEASE and self.end == "ended":
             return
         row = self._wait(lambda seen: seen.row(TENANT, lease)).row(TENANT, lease)
         assert row is not None
@@ -198,16 +115,17 @@ class Workload:
 
     def _leave(self) -> None:
         """All actors end well when they are asked to."""
-        self._leaving = True
-        self.actors.stop()
+        self.fleet.stop()
         for name in ROLES:
-            if self.actors.processes[name].returncode in BY_KILL and name not in self.actors.stuck:
-                self._again(name)  # what it did last was the point to die at
-                self._wait(partial(self._serves, name))
-                self.actors.stop()
-        for name, process in self.actors.processes.items():
+            code = self.fleet.processes[name].poll()
+            if code is not None and code in BY_KILL and name not in self.fleet.stuck:
+                self.supervisor.deaths[name].append(code)
+                self.fleet.start(name)  # what it did last was the point to die at
+                self.fleet.await_ready(name)
+                self.fleet.stop()
+        for name, process in self.fleet.processes.items():
             if process.returncode != 0:
-                self.oracle.say(f"{name} ended with {process.returncode} when asked to; {self.actors.last_words(name)}")
+                self.oracle.say(f"{name} ended with {process.returncode} when asked to; {self.fleet.last_words(name)}")
 
     # Asking and waiting
 
@@ -216,7 +134,7 @@ class Workload:
 
         def asked(seen: Observation) -> bool:
             try:
-                self.actors.client(TENANT).post(*place, **given)
+                self.fleet.client(TENANT).post(*place, **given)
             except Unreachable:
                 return False
             except ClientError as error:
@@ -243,36 +161,24 @@ class Workload:
             time.sleep(LOOK_SECONDS)
 
     def attend(self) -> None:
-        """Starts actors again that have died.
+        """Lets faults happen, and starts actors again that have died.
 
         Raises:
             WorkloadFailed: somebody dies by itself, or again and again.
         """
         if self._stop.is_set():
             raise Interrupted
-        self.fault.meanwhile()
-        for name in tuple(self.actors.processes):
-            if name not in self.held and not self._leaving:
-                self._again(name)
+        self.faults.meanwhile()
+        for change in self.supervisor.attend():
+            if isinstance(change, Died):
+                self._check_death(change)
 
-    def _again(self, name: str) -> None:
-        """Starts an actor again where it has died."""
-        code = self.actors.processes[name].poll()
-        if code is None:
-            return
-        if code not in BY_KILL and name in self.may_end:
-            due = self._ended.setdefault(name, time.monotonic()) + RESTART_SECONDS
-            if time.monotonic() < due:
-                return
-        self._ended.pop(name, None)
-        self.deaths[name].append(code)
-        if code not in BY_KILL and name not in self.may_end:
-            raise WorkloadFailed(
-                f"{name} has ended by itself with {code}; its last words: {self.actors.last_words(name)}"
-            )
-        if len(self.deaths[name]) > DEATHS:
-            raise WorkloadFailed(f"{name} has died {DEATHS} times; its last words: {self.actors.last_words(name)}")
-        self.actors.start(name)
+    def _check_death(self, died: Died) -> None:
+        name, last = died.actor, f"its last words: {self.fleet.last_words(died.actor)}"
+        if died.code not in BY_KILL and name not in self.faults.rig.may_end:
+            raise WorkloadFailed(f"{name} has ended by itself with {died.code}; {last}")
+        if len(self.supervisor.deaths[name]) > DEATHS:
+            raise WorkloadFailed(f"{name} has died {DEATHS} times; {last}")
 
     # Observations
 
@@ -302,7 +208,7 @@ class Workload:
             return False
         if lease != LEASE:
             raise WorkloadFailed(f"{lease} has ended, and nobody asked for that: {self._where(seen)}")
-        self.outcome.end = "ended"
+        self.end = "ended"
         return True
 
     def _over(self, seen: Observation, lease: str) -> bool:
@@ -330,5 +236,5 @@ class Workload:
             for lease in (BYSTANDER, LEASE, NEXT)
         )
         deaf = [name for name in ROLES if seen.leases[name] is None]
-        words = "".join(f"; {name} does not answer, its last words: {self.actors.last_words(name)}" for name in deaf)
+        words = "".join(f"; {name} does not answer, its last words: {self.fleet.last_words(name)}" for name in deaf)
         return f"{', '.join(leases)}; running {seen.running()}{words}"

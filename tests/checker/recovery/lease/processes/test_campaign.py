@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 
 from leasehold.checker.recovery.campaign import CaseOutcome, UnknownCase
 from leasehold.checker.recovery.lease.processes import campaign as campaigns
-from leasehold.checker.recovery.lease.processes import cases, faults
+from leasehold.checker.recovery.lease.processes import cases
 from leasehold.checker.recovery.lease.processes.campaign import NO_TIME, campaign
-from leasehold.checker.recovery.lease.processes.cases import QUICK, ProcessCase, play
-from leasehold.checker.recovery.lease.processes.faults import FAULTS, OUTAGE, CaseEnvironment
-from leasehold.checker.recovery.lease.processes.workload import END, FaultScript
-from leasehold.checker.recovery.processes import resources
-from leasehold.checker.recovery.processes.resources import LoopDisk, NetworkNamespace, TmpfsDisk, Unavailable
+from leasehold.checker.recovery.lease.processes.cases import QUICK, UNITS, ProcessCase, play
+from leasehold.checker.recovery.lease.processes.oracle import Oracle
+from leasehold.checker.recovery.lease.processes.workload import TERM
+from leasehold.checker.recovery.processes.faults import Fault, FaultRun
+from leasehold.checker.recovery.processes.servers import SERVERS
 from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT
+from tests.checker.recovery.processes.test_servers import Listens
 
 
 @pytest.fixture(autouse=True)
@@ -34,156 +33,104 @@ def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # A case
 
 
-class Fleet:
-    """Actors that write down what is done to them."""
-
-    last: ClassVar[Fleet]
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.done = folder, list[str]()
-        self.stores: dict[str, str] = {}
-        self.listens: dict[str, str] = {}
-        self.addresses: dict[str, str] = {}
-        Fleet.last = self
-
-    def prepare(self) -> None:
-        self.done.append("prepare")
-
-    def remove(self) -> None:
-        self.done.append("remove")
-        assert self.folder.parent.is_dir(), "the folder goes last"
-
-
 class Work:
     """A workload that is over at once."""
 
+    last: ClassVar[Work]
     says: ClassVar[tuple[str, ...]] = ()
-    deaths: ClassVar[dict[str, list[int]]] = {TENANT: [], BROKER: [-9], SITE: [-9, -9]}
 
-    def __init__(self, actors: Fleet, stop: threading.Event, outcome: CaseOutcome) -> None:
-        self.actors, self.outcome, self.stop = actors, outcome, stop
-        self.fault: Any
+    def __init__(self, faults: FaultRun, oracle: Oracle, stop: threading.Event, term: int) -> None:
+        self.faults, self.oracle, self.stop, self.end = faults, oracle, stop, "same"
+        self.fleet, self.folder = oracle.fleet, faults.rig.folder
+        Work.last = self
 
     def play(self) -> None:
-        self.actors.done.append("play")
+        self.faults.start()
+        self.mode = self.folder.stat().st_mode & 0o777
+        self.configured = {name: (self.fleet.folder / f"{name}.yaml").exists() for name in ROLES}
+        self.faults.rig.supervisor.deaths |= {BROKER: [-9], SITE: [-9, -9]}
         for words in self.says:
-            self.outcome.say("oracle", words)
-
-
-class Database:
-    """A server that writes down, beside its case's actors, what is done to it."""
-
-    done: ClassVar[list[str]] = []
-    port = 77
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def start(self) -> None:
-        self.done.append("start")
-
-    def kill(self) -> None:
-        self.done.append("kill")
-
-    def url(self, port: int) -> str:
-        return f"at:{port}"
+            self.oracle.say(words)
 
 
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cases without processes."""
-    monkeypatch.setattr(cases, "Actors", Fleet)
+    """Cases whose actors are not started, and whose server is not a database."""
     monkeypatch.setattr(cases, "Workload", Work)
-    monkeypatch.setattr(cases, "SERVERS", dict.fromkeys(("postgresql", "mariadb", "nats"), Database))
-    monkeypatch.setattr(Database, "done", [])
+    monkeypatch.setattr(Listens, "url", lambda self, port: f"at:{port}")
+    monkeypatch.setitem(SERVERS, "mariadb", Listens)  # type: ignore[arg-type]
 
 
-def scripted(result: str = "", prepared: list[CaseEnvironment] | None = None) -> Any:
-    def script(case: CaseEnvironment) -> FaultScript:
-        if prepared is not None:
-            prepared.append(case)
-        yield END
-        return result
+def case(*faults: Fault, server: str = "", term: int = TERM) -> ProcessCase:
+    return ProcessCase("c", faults, server, term)
 
-    return script
+
+MISSED = Fault("point", TENANT, "before-commit/9")
 
 
 def test_a_case_is_played_in_a_folder_that_goes_with_it(bare: None, own_folders: Path) -> None:
     """A server of another user comes through the folder, and nobody reads in it."""
-    prepared: list[CaseEnvironment] = []
-    modes: list[int] = []
-
-    def script(case: CaseEnvironment) -> FaultScript:
-        modes.append(case.folder.stat().st_mode & 0o777)
-        prepared.append(case)
-        yield END
-        return ""
-
     stop = threading.Event()
-    outcome = play(ProcessCase("c", script), own_folders, stop)
-    (case,) = prepared
-    assert (outcome.name, outcome.passed, outcome.crashes) == ("c", True, 3)
-    assert (case.folder.parent, modes) == (own_folders, [0o711])
-    assert case.actors.folder == case.folder / "actors"
-    assert case.server is None
-    assert Fleet.last.done == ["prepare", "play", "remove"]
-    assert (Fleet.last.stores, Fleet.last.listens, Database.done) == ({}, {}, [])
-    assert not case.folder.exists()
-    assert getattr(case.workload, "stop") is stop  # noqa: B009
+    outcome = play(case(), own_folders, stop)
+    work = Work.last
+    assert (outcome.name, outcome.passed, outcome.crashes, outcome.end) == ("c", True, 3, "same")
+    assert (work.folder.parent, work.mode, work.fleet.folder) == (own_folders, 0o711, work.folder / "actors")
+    assert (work.configured, work.stop is stop) == (dict.fromkeys(ROLES, True), True)
+    assert (work.fleet.stores, len({*work.fleet.listens.values()}), work.fleet.units) == ({}, 3, UNITS)
+    assert not work.oracle.observer.is_alive()
+    assert list(own_folders.iterdir()) == []
 
 
 def test_a_fault_that_did_not_occur_is_no_case_that_passed(bare: None, own_folders: Path) -> None:
-    outcome = play(ProcessCase("c", scripted("it was not passed")), own_folders, threading.Event())
-    assert (outcome.skipped, outcome.findings, outcome.passed) == ("it was not passed", [], False)
+    outcome = play(case(MISSED), own_folders, threading.Event())
+    assert (outcome.skipped, outcome.findings, outcome.passed) == (
+        "before-commit/9 was not passed in this run", [], False,
+    )  # fmt: skip
+
+
+def test_a_lease_whose_term_is_short_has_to_end(bare: None, own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = play(case(term=40), own_folders, threading.Event())
+    assert (outcome.skipped, outcome.passed) == ("the lease was renewed in time", False)
+    monkeypatch.setattr(Work, "end", property(lambda self: "ended", lambda self, end: None), raising=False)
+    outcome = play(case(term=40), own_folders, threading.Event())
+    assert (outcome.passed, outcome.end) == (True, "ended")
 
 
 def test_what_went_wrong_counts_also_where_the_fault_did_not_occur(
     bare: None, own_folders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Work, "says", ("wrong",))
-    outcome = play(ProcessCase("c", scripted("it was not passed")), own_folders, threading.Event())
-    assert ([found.words for found in outcome.findings], outcome.skipped) == (["wrong"], "")
+    outcome = play(case(MISSED), own_folders, threading.Event())
+    assert ([(found.check, found.words) for found in outcome.findings], outcome.skipped) == ([("oracle", "wrong")], "")
 
 
-@pytest.mark.parametrize("through", ["postgresql", "mariadb"])
-def test_each_actor_has_its_store_in_the_database_of_the_case(bare: None, own_folders: Path, through: str) -> None:
-    prepared: list[CaseEnvironment] = []
-    assert play(ProcessCase("c", scripted(prepared=prepared), through), own_folders, threading.Event()).passed
-    assert Fleet.last.stores == dict.fromkeys(ROLES, "at:77")
-    assert (Fleet.last.listens, Fleet.last.addresses) == ({}, {})
-    assert Database.done == ["start", "kill"]
-    assert isinstance(prepared[0].server, Database)
-    assert prepared[0].required_server() is prepared[0].server
-    assert prepared[0].server.folder == prepared[0].folder
-
-
-def test_messages_go_through_the_broker_of_the_case(bare: None, own_folders: Path) -> None:
-    assert play(ProcessCase("c", scripted(), "nats"), own_folders, threading.Event()).passed
-    assert Fleet.last.listens == Fleet.last.addresses == {name: f"at:77.{name}" for name in ROLES}
-    assert Fleet.last.stores == {}
+def test_each_actor_has_its_store_at_the_server_of_the_case(bare: None, own_folders: Path) -> None:
+    assert play(case(server="mariadb"), own_folders, threading.Event()).passed
+    server = Work.last.faults.rig.server
+    assert Work.last.fleet.stores == dict.fromkeys(ROLES, f"at:{server.port}")
+    assert (server.data.parent, server.running) == (Work.last.folder, False)
 
 
 def test_a_server_that_does_not_come_up_is_ended_and_the_case_not_played(
     bare: None, own_folders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(self: Database) -> None:
-        raise Unavailable("it does not come up")
-
-    monkeypatch.setattr(Database, "start", fails)
-    outcome = play(ProcessCase("c", scripted(), "mariadb"), own_folders, threading.Event())
-    assert (outcome.skipped, outcome.findings, Database.done) == ("it does not come up", [], ["kill"])
-    assert list(own_folders.iterdir()) == []
+    monkeypatch.setattr(Listens, "script", "import sys; sys.exit('it cannot')")
+    outcome = play(case(server="mariadb"), own_folders, threading.Event())
+    assert (outcome.skipped, outcome.findings) == ("listens does not come up: it cannot", [])
+    assert [path.name for path in own_folders.iterdir()] == ["template-listens"]
 
 
-def test_an_error_of_a_case_leaves_nothing_behind(bare: None, own_folders: Path) -> None:
-    def script(case: CaseEnvironment) -> FaultScript:
-        yield END
+def test_an_error_of_a_case_leaves_nothing_behind(
+    bare: None, own_folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(work: Work) -> None:
         raise ZeroDivisionError
 
+    monkeypatch.setattr(Work, "play", fails)
     with pytest.raises(ZeroDivisionError):
-        play(ProcessCase("c", script, "mariadb"), own_folders, threading.Event())
-    assert (Fleet.last.done[-1], Database.done[-1]) == ("remove", "kill")
-    assert list(own_folders.iterdir()) == []
+        play(case(server="mariadb"), own_folders, threading.Event())
+    assert not Work.last.faults.rig.server.running
+    assert [path.name for path in own_folders.iterdir()] == ["template-listens"]
 
 
 # The campaign
@@ -204,9 +151,9 @@ class Played:
         self.bases.add(base)
         self.modes.add(base.stat().st_mode & 0o777)
         if case.name == "reference/points":
-            case.fault.args[0][SITE] = self.points  # type: ignore[attr-defined]
+            case.counts[SITE] = self.points
         if case.name == "reference/calls":
-            case.fault.args[0][SITE] = Counter({"fsync": 2})  # type: ignore[attr-defined]
+            case.counts[SITE] = Counter({"fsync": 2})
         if case.name.startswith("raises"):
             raise ZeroDivisionError("it")
         outcome = CaseOutcome(case.name, end="same")
@@ -269,9 +216,7 @@ def test_nothing_is_learned_from_faults_where_the_workload_fails_without(played:
 
 
 def test_an_error_of_the_campaign_is_a_finding_of_its_case(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        ProcessCase, "named", classmethod(lambda cls, name: cls(name.replace("full", "raises"), scripted()))
-    )
+    monkeypatch.setattr(ProcessCase, "named", classmethod(lambda cls, name: cls(name.replace("full", "raises"), ())))
     found = campaign(only="full/site/grow", jobs=1)
     (outcome,) = found.failures
     assert (outcome.name, [(f.check, f.words) for f in outcome.findings]) == (
@@ -334,204 +279,16 @@ def test_a_campaign_that_is_interrupted_says_so_and_stops_its_cases(
     assert list(own_folders.iterdir()) == []
 
 
-# Faults of networks and disks, which need what not every machine has
-
-
-class Network:
-    """A namespace that writes down what is done to it."""
-
-    def __init__(self) -> None:
-        self.prefix, self.inside, self.outside = ["within"], "10.0.0.2", "10.0.0.1"
-        self.done: list[str] = []
-        self.drops = True
-
-    def lose(self, rule: str) -> None:
-        self.done.append(f"lose {rule}")
-
-    def mend(self) -> None:
-        self.done.append("mend")
-
-    def lost(self) -> bool:
-        return self.drops
-
-    def remove(self) -> None:
-        self.done.append("remove")
-
-
-def actors_of(folder: Path) -> Any:
-    listens = {name: f"http://127.0.0.1:{80 + n}" for n, name in enumerate(ROLES)}
-    told: list[Any] = []
-    return SimpleNamespace(
-        folder=folder, listens=listens, addresses=dict(listens), prefix={}, stores={}, told=told,
-        signal=lambda name, number: told.append((number.name, name)), kill=lambda name: told.append(("kill", name)),
-    )  # fmt: skip
-
-
-def waits_of(script: FaultScript, told: list[Any]) -> Iterator[Any]:
-    """Yields what a script does, with its waits in between; the result at its end."""
-    while True:
-        try:
-            wait = next(script)
-        except StopIteration as end:
-            yield from told
-            yield end.value
-            return
-        told.append(wait)
-
-
-@pytest.mark.parametrize("step", ["", "grow"])
-def test_packets_of_one_actor_are_lost_all_the_time_or_for_a_while(
-    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_campaign_whose_time_is_over_names_what_it_has_not_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It has a network of its own, in which the others reach it, and it them."""
-    network, actors = Network(), actors_of(tmp_path)
-    monkeypatch.setattr(faults, "NetworkNamespace", lambda: network)
-    with ExitStack() as ends:
-        case = CaseEnvironment(tmp_path, actors, SimpleNamespace(), None, ends)  # type: ignore[arg-type]
-        *waits, result = waits_of(FAULTS["packets"](case, SITE, "mute", *([step] if step else [])), network.done)
-        if step:
-            assert waits == [(step, 0.0), "lose mute", OUTAGE, "mend", END]
-        else:
-            assert waits == ["lose mute", END]
-        assert result == ""
-    assert network.done[-1] == "remove"
-    assert actors.prefix == {SITE: ["within"]}
-    hosts = {TENANT: "10.0.0.1", BROKER: "10.0.0.1", SITE: "10.0.0.2"}
-    assert actors.listens == actors.addresses == {
-        name: f"http://{hosts[name]}:{80 + n}" for n, name in enumerate(ROLES)
-    }  # fmt: skip
-    network.drops = False
-    with ExitStack() as ends:
-        case = CaseEnvironment(tmp_path, actors_of(tmp_path), SimpleNamespace(), None, ends)  # type: ignore[arg-type]
-        *_, result = waits_of(FAULTS["packets"](case, SITE, "random"), network.done)
-    assert result == "no packet came while they were dropped"
-
-
-class Disk:
-    """A disk that writes down, with its actors, what is done to it."""
-
-    def __init__(self, folder: Path, told: list[Any]) -> None:
-        self.path, self.told = folder / "disk", told
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda: self.told.append(name)
-
-
-def test_a_disk_loses_power_while_its_actor_can_do_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The actor is stopped before, so that it never sees a disk that fails; and is back when the disk is."""
-    actors = actors_of(tmp_path)
-    monkeypatch.setattr(faults, "LoopDisk", lambda folder: Disk(folder, actors.told))
-    held: set[str] = set()
-
-    class Holding(set[str]):
-        def add(self, name: str) -> None:
-            actors.told.append(("hold", name))
-            held.add(name)
-
-        def discard(self, name: str) -> None:
-            actors.told.append(("let go", name))
-
-    with ExitStack() as ends:
-        workload = SimpleNamespace(held=Holding())
-        case = CaseEnvironment(tmp_path, actors, workload, None, ends)  # type: ignore[arg-type]
-        *done, result = waits_of(FAULTS["power"](case, SITE, "shrink"), actors.told)
-        assert done == [
-            ("shrink", 0.02 * 3), ("hold", SITE), ("SIGSTOP", SITE), "lose_power", ("kill", SITE), 0.3, "unmount",
-            "mount", ("let go", SITE),
-        ]  # fmt: skip
-        assert result == ""
-    assert actors.told[-1] == "unmount"
-    assert actors.stores == {SITE: f"sqlite:{tmp_path}/disk/store.db"}
-
-
-# Resources that the kernel makes
-
-
-@pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Programs that would have been run."""
-    found: list[str] = []
-
-    def run(*words: str, **options: Any) -> str:
-        found.append(" ".join(words))
-        return (
-            "counter packets 12 bytes 3" if words[-1] == "leasehold" and "list" in words and "rule" in found[-2] else ""
-        )
-
-    monkeypatch.setattr(resources, "run_program", run)
-    monkeypatch.setattr(resources, "program", lambda name: f"/bin/{name}")
-    monkeypatch.setattr("os.geteuid", lambda: 0)
-    return found
-
-
-def test_a_network_is_a_namespace_with_a_cable_and_chains_for_both_ways(ran: list[str]) -> None:
-    one, other = NetworkNamespace(), NetworkNamespace()
-    assert one.prefix == ["/bin/ip", "netns", "exec", one.name]
-    made = [words for words in ran if one.name in words]
-    near, far = made[1].split()[3], made[1].split()[8]
-    assert made[:6] == [
-        f"ip netns add {one.name}", f"ip link add {near} type veth peer name {far} netns {one.name}",
-        f"ip -netns {one.name} address add {one.inside}/30 dev {far}", f"ip -netns {one.name} link set {far} up",
-        f"ip -netns {one.name} link set lo up", f"/bin/ip netns exec {one.name} /bin/nft add table inet leasehold",
-    ]  # fmt: skip
-    assert f"ip address add {one.outside}/30 dev {near}" in ran
-    assert f"ip link set {near} up" in ran
-    assert [words.partition("/bin/nft ")[2] for words in made[6:]] == [
-        "add chain inet leasehold in { type filter hook input priority 0; }",
-        "add chain inet leasehold out { type filter hook output priority 0; }",
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    heard: list[tuple[int, int, int]] = []
+    found = campaign(only="full/site", jobs=1, limit_seconds=-1.0, watch=lambda *counts: heard.append(counts))
+    assert [(o.name, o.skipped) for o in found.outcomes] == [
+        (f"full/site/{step}", NO_TIME) for step in ("close", "demand", "grow")
     ]
-    assert max(len(near), len(far)) < 16, "names of interfaces are short"
-    assert near != far
-    hosts = [address.rpartition(".") for address in (one.outside, one.inside, other.outside, other.inside)]
-    assert len({network for network, _, _ in hosts}) == 1
-    numbers = [int(host) for _, _, host in hosts]
-    assert [n % 4 for n in numbers] == [1, 2, 1, 2], "the two hosts of a network of four addresses"
-    assert len({*numbers}) == 4
-    assert one.name != other.name
-    ran.clear()
-    one.remove()
-    assert ran == [f"ip netns delete {one.name}"]
-
-
-def test_what_a_network_has_lost_counts_after_it_was_mended(ran: list[str]) -> None:
-    network = NetworkNamespace()
-    assert not network.lost()
-    ran.clear()
-    network.lose("deaf")
-    network.mend()
-    assert [words.partition("/bin/nft ")[2] for words in ran] == [
-        "add rule inet leasehold in counter drop", "list table inet leasehold", "flush table inet leasehold"
-    ]  # fmt: skip
-    assert network.lost()
-
-
-def test_a_network_that_cannot_be_made_leaves_nothing(ran: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(*words: str, **options: Any) -> str:
-        ran.append(" ".join(words))
-        if "veth" in words:
-            raise Unavailable("no cables")
-        return ""
-
-    monkeypatch.setattr(resources, "run_program", run)
-    with pytest.raises(Unavailable, match="no cables"):
-        NetworkNamespace()
-    assert ran[-1].startswith("ip netns delete lh")
-
-
-@pytest.mark.parametrize("make", [lambda folder: NetworkNamespace(), TmpfsDisk, LoopDisk])
-def test_only_root_has_networks_and_disks(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.geteuid", lambda: 1000)
-    with pytest.raises(Unavailable, match="only root may "):
-        make(tmp_path)
-
-
-def test_a_disk_is_made_once_and_mounted_as_often_as_it_is_back(ran: list[str], tmp_path: Path) -> None:
-    disk = LoopDisk(tmp_path)
-    disk.unmount()
-    disk.mount()
-    image, path = tmp_path / "disk.image", tmp_path / "disk"
-    assert ran == [
-        f"mkfs.ext4 -q -F {image}", f"mount -o loop {image} {path}", f"umount -l {path}",
-        f"mount -o loop {image} {path}",
-    ]  # fmt: skip
-    assert (image.stat().st_size, path.stat().st_mode & 0o777) == (24 << 20, 0o700)
+    assert (found.played, found.passed, len(found.skipped), found.interrupted) == (3, 0, 3, False)
+    assert heard == [(1, 3, 0), (2, 3, 0), (3, 3, 0)]
+    assert list(tmp_path.iterdir()) == [], "its folder is gone"

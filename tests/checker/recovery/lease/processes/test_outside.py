@@ -18,6 +18,7 @@ from leasehold.checker.recovery.lease.processes.outside import (
     Observer,
     unit_processes,
 )
+from leasehold.impl.handlers.starter import __file__ as STARTER
 
 
 def unit(folder: Path, name: str, lease: str, *, apart: bool = True, guest: bool = False) -> subprocess.Popen[bytes]:
@@ -126,3 +127,25 @@ def test_a_guest_of_a_lease_that_was_just_renewed_is_no_finding(tmp_path: Path) 
 
     started = [unit(tmp_path, "unit-1", "tenant:1", guest=guest) for guest in (False, True)]
     assert list(looked(tmp_path, *started, end_of=end_of, seconds=STALE_SECONDS * 1.5).violations) == []
+
+
+def test_units_that_are_being_started_are_counted(tmp_path: Path) -> None:
+    """By their names: a unit is started by two processes, one after the other. What runs on it, its holder starts."""
+    names = ("unit-0", "unit-0", "unit-1", "tenant:1/guest[0]")
+    begun = [starter(tmp_path, name) for name in names] + [starter(tmp_path / "elsewhere", "unit-2")]
+    observer = Observer(tmp_path / "units")
+    try:
+        until = time.monotonic() + 10
+        while observer.starting < 2 and time.monotonic() < until:
+            observer.look()
+    finally:
+        for process in begun:
+            process.communicate(b"\n")
+    assert observer.starting == 2
+
+
+def starter(folder: Path, name: str) -> subprocess.Popen[bytes]:
+    """A process that is about to become a unit, or a guest on one."""
+    given = {"HOME": str(folder / "units" / name / "work"), "LEASEHOLD_UNIT": name, "LEASEHOLD_LEASE": "tenant:1"}
+    words = [sys.executable, "-c", "input()", STARTER]
+    return subprocess.Popen(words, stdin=subprocess.PIPE, env=given)

@@ -11,10 +11,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from leasehold.checker.recovery.campaign import CaseOutcome
+from leasehold.checker.recovery.lease.processes.oracle import Observation, Oracle
 from leasehold.checker.recovery.lease.processes.workload import (
     BYSTANDER,
-    END,
     LEASE,
     LIMIT_SECONDS,
     LONG,
@@ -22,12 +21,14 @@ from leasehold.checker.recovery.lease.processes.workload import (
     REST_SECONDS,
     STEPS,
     TERM,
-    FaultRun,
-    FaultScript,
+    Interrupted,
     Workload,
+    WorkloadFailed,
 )
+from leasehold.checker.recovery.processes.faults import Fault, FaultRun, FaultScript, Until
 from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT
 from leasehold.impl.server.client import ClientError, Unreachable
+from leasehold.impl.supervisor import Supervisor
 
 NOW = 70  # the fleet's clock, in ticks
 
@@ -85,7 +86,7 @@ class MemoryFleet:
         code: that actors end with when they are asked to end.
     """
 
-    units = 3
+    units, folder, roles = 3, Path("/nowhere"), ROLES
 
     def __init__(self) -> None:
         self.told: list[Any] = []
@@ -117,14 +118,24 @@ class MemoryFleet:
     def unit_places(self) -> list[Place]:
         return self.places
 
+    def guest_places(self) -> list[Place]:
+        return []
+
+    def about(self, name: str) -> dict[str, Any] | None:
+        gone = name in self.deaf or self.processes[name].returncode is not None
+        return None if gone else {"now": NOW, "running": True}
+
+    def await_ready(self, name: str) -> None:
+        assert self.about(name) is not None
+
     def client(self, name: str) -> SimpleNamespace:
         return SimpleNamespace(get=lambda place: self._get(name, place), post=self._post)
 
     def _get(self, name: str, place: str) -> Any:
-        if name in self.deaf or self.processes[name].returncode is not None:
+        if (about := self.about(name)) is None:
             raise Unreachable("nobody answers")
         if place == "about":
-            return {"now": NOW, "running": True}
+            return about
         return [self._row(name, lease) for lease in self.leases]
 
     def _row(self, name: str, lease: str) -> dict[str, Any]:
@@ -176,19 +187,24 @@ def fleet() -> MemoryFleet:
     return MemoryFleet()
 
 
-def workload_of(fleet: MemoryFleet, script: Callable[[], FaultScript] | None = None) -> Workload:
-    def nothing() -> FaultScript:
-        yield END
+def workload_of(
+    fleet: MemoryFleet, *faults: Fault, mend: Callable[[], None] = lambda: None, term: int = TERM
+) -> Workload:
+    """A workload beside faults that do something, and no more."""
+
+    def kind(rig: Any, fault: Fault) -> FaultScript:
+        yield Until.DUE
+        mend()
+        yield Until.MENDED
+        yield Until.END
         return ""
 
-    made = Workload(fleet, threading.Event(), CaseOutcome("w"))  # type: ignore[arg-type]
-    made.fault = FaultRun((script or nothing)())
-    return made
+    rig: Any = SimpleNamespace(fleet=fleet, may_end=set(), supervisor=Supervisor(fleet, 0.5, 0.0))  # type: ignore[arg-type]
+    return Workload(FaultRun(rig, faults, {"mends": kind}), Oracle(fleet), threading.Event(), term)  # type: ignore[arg-type]
 
 
 def found_by(workload: Workload) -> list[str]:
-    assert all(finding.check == "oracle" for finding in workload.outcome.findings)
-    return [finding.words for finding in workload.outcome.findings]
+    return workload.oracle.violations
 
 
 def demand(lease: str, units: int, term: int = TERM) -> tuple[str, dict[str, Any]]:
@@ -212,53 +228,34 @@ def test_the_workload_is_a_lease_from_its_demand_to_its_end_and_one_after_it(fle
     """Beside a bystander's; the fault hears of each step as it begins."""
     workload = workload_of(fleet)
     steps: list[str] = []
-    workload.fault.at_step = steps.append  # type: ignore[method-assign, assignment]
+    workload.faults.at_step = steps.append  # type: ignore[method-assign, assignment]
     workload.play()
     assert found_by(workload) == []
     assert fleet.told == [*STARTS, demand(BYSTANDER, 1), demand(LEASE, 1), *EXTENSIONS, close(LEASE), *LAST]
-    assert [step for n, step in enumerate(steps) if step != steps[n - 1]] == [*STEPS]
-    assert (workload.outcome.end, workload.deaths) == ("same", {name: [] for name in ROLES})
+    assert [step for n, step in enumerate(steps[2:]) if step != steps[n + 1]] == [*STEPS]
+    assert (workload.end, workload.supervisor.deaths) == ("same", {name: [] for name in ROLES})
     assert all(place.lease == "" for place in fleet.places)
     assert Clock.now == 100.0, "nothing was waited for"
 
 
 def test_the_term_of_the_lease_that_is_tried_may_be_short(fleet: MemoryFleet) -> None:
-    workload = workload_of(fleet)
-    workload.term = 40
-    workload.play()
+    workload_of(fleet, term=40).play()
     assert [told for told in fleet.told if told[0] == "demand"] == [
         demand(BYSTANDER, 1), demand(LEASE, 1, term=40), demand(NEXT, 2)
     ]  # fmt: skip
 
 
-def test_the_fault_happens_while_the_workload_waits(fleet: MemoryFleet) -> None:
-    """Its script goes on at its time, also where a step is waiting for something else."""
-    done: list[str] = []
-
-    def script() -> FaultScript:
-        yield "grow", 1.0
-        fleet.deaf.clear()
-        done.append("mended")
-        yield END
-        return "it was of no use"
-
-    fleet.then = lambda request: fleet.deaf.add(SITE) if request == "flex" and not done else None
-    workload = workload_of(fleet, script)
-    workload._step = "extension"
+def test_a_fault_happens_while_the_workload_waits_for_something_else(fleet: MemoryFleet) -> None:
+    fleet.then = lambda request: fleet.deaf.add(SITE) if request == "flex" else None
+    workload = workload_of(fleet, Fault("mends", step="grow", after=1.0), mend=fleet.deaf.clear)
     workload.play()
     assert found_by(workload) == ["extension is not done after 45 s: "
         f"{BYSTANDER} active/ticketed/-, {LEASE} active/ticketed/-, {NEXT} -/-/-; running {{'unit-0': '{BYSTANDER}', "
         f"'unit-1': '{LEASE}'}}; site does not answer, its last words: site said so"]  # fmt: skip
-    assert workload.fault.result() == "the step grow was not reached"
+    assert workload.faults.result() == "the step grow was not reached"
 
 
 def test_a_fault_that_ends_lets_the_workload_go_on(fleet: MemoryFleet) -> None:
-    def script() -> FaultScript:
-        yield "grow", 1.0
-        fleet.deaf.clear()
-        yield END
-        return ""
-
     seen: list[str] = []
 
     def then(request: str) -> None:
@@ -267,9 +264,9 @@ def test_a_fault_that_ends_lets_the_workload_go_on(fleet: MemoryFleet) -> None:
             fleet.deaf.add(SITE)
 
     fleet.then = then
-    workload = workload_of(fleet, script)
+    workload = workload_of(fleet, Fault("mends", step="grow", after=1.0), mend=fleet.deaf.clear)
     workload.play()
-    assert (found_by(workload), workload.fault.result()) == ([], "")
+    assert (found_by(workload), workload.faults.result()) == ([], "")
     assert 101.0 <= Clock.now < 101.1
     assert fleet.told[3:] == [demand(BYSTANDER, 1), demand(LEASE, 1), *EXTENSIONS, close(LEASE), *LAST]
 
@@ -359,7 +356,7 @@ def test_a_lease_that_a_fault_ended_is_neither_extended_nor_closed(fleet: Memory
     fleet.then = then
     workload = workload_of(fleet)
     workload.play()
-    assert (found_by(workload), workload.outcome.end) == ([], "ended")
+    assert (found_by(workload), workload.end) == ([], "ended")
     assert fleet.told[3:] == [demand(BYSTANDER, 1), demand(LEASE, 1), *EXTENSIONS[: step - 2], *LAST]
 
 
@@ -372,7 +369,7 @@ def test_a_lease_that_ends_while_nobody_hears_its_request_is_not_waited_for(flee
     fleet.refuse = refuse
     workload = workload_of(fleet)
     workload.play()
-    assert (found_by(workload), workload.outcome.end) == ([], "ended")
+    assert (found_by(workload), workload.end) == ([], "ended")
 
 
 def test_a_lease_of_another_that_ends_is_a_failure(fleet: MemoryFleet) -> None:
@@ -415,13 +412,11 @@ def test_a_process_that_is_left_is_found_at_rest(fleet: MemoryFleet) -> None:
 
 
 def test_a_process_that_ends_in_time_is_none_that_is_left(fleet: MemoryFleet) -> None:
-    def script() -> FaultScript:
-        yield "renew", REST_SECONDS / 2
+    def mend() -> None:
         fleet.places[2].strays = 0
-        return ""
 
     fleet.places[2].strays = 1
-    workload = workload_of(fleet, script)
+    workload = workload_of(fleet, Fault("mends", step="renew", after=REST_SECONDS / 2), mend=mend)
     workload.play()
     assert found_by(workload) == []
     assert 100 + REST_SECONDS / 2 <= Clock.now < 100 + REST_SECONDS
@@ -461,7 +456,7 @@ def test_whose_last_act_was_the_point_to_die_at_ends_well_the_second_time(fleet:
     workload.play()
     assert found_by(workload) == []
     assert fleet.told[-3:] == ["stop", ("start", SITE), "stop"]
-    assert workload.deaths == {TENANT: [], BROKER: [], SITE: [code]}
+    assert workload.supervisor.deaths == {TENANT: [], BROKER: [], SITE: [code]}
 
 
 def test_who_had_to_be_killed_as_it_did_not_end_is_found(fleet: MemoryFleet) -> None:
@@ -483,7 +478,7 @@ def test_who_dies_meanwhile_is_started_again_and_the_workload_goes_on(fleet: Mem
     workload = workload_of(fleet)
     workload.play()
     assert found_by(workload) == []
-    assert workload.deaths == {TENANT: [], BROKER: [], SITE: [-9]}
+    assert workload.supervisor.deaths == {TENANT: [], BROKER: [], SITE: [-9]}
     assert fleet.told.count(("start", SITE)) == 2
     assert fleet.told.count(flex(LEASE, 2)) == 1
 
@@ -511,3 +506,143 @@ def test_what_differs_between_two_observations_is_a_finding_of_the_oracle(fleet:
     workload = workload_of(fleet)
     workload.play()
     assert found_by(workload) == [f"unit-0 of {BYSTANDER} was process 1, and is now 99"]
+
+
+# Observations, and deaths
+
+
+def seen(end: int = 50, units: int = 2, **changes: Any) -> Observation:
+    """A lease that runs with its units."""
+    held = [*range(units)]
+    assigned = changes.pop("assigned", held)
+    tenant = {"state": "active", "data": {"lease_end": end, "lease_units": held, "lease_lost": []}, "over": False}
+    site = {"state": "active", "data": {"end": end, "assigned": assigned}, "over": False}
+    for name, value in changes.items():
+        actor, _, key = name.partition("_")
+        row = {"tenant": tenant, "site": site}[actor]
+        if key in ("state", "over"):
+            row[key] = value
+        else:
+            row["data"][key] = value  # type: ignore[index]
+    found = Observation()
+    broker = {"state": "ticketed", "over": False, "data": {}}
+    found.leases = {TENANT: {LEASE: tenant}, BROKER: {LEASE: broker}, SITE: {LEASE: site}}
+    found.units = {f"unit-{n}": {"lease": LEASE, "pid": n, "start": n} for n in range(units)}
+    found.abouts = {name: {"running": True} for name in ROLES}
+    return found
+
+
+def test_a_lease_lasts_where_holder_site_and_units_agree(fleet: MemoryFleet) -> None:
+    workload = workload_of(fleet)
+    assert workload._lasts(seen(), LEASE, 2)
+    assert workload._lasts(seen(), LEASE, 2, after=49)
+    assert not workload._lasts(seen(), LEASE, 2, after=50)
+    assert not workload._lasts(seen(), LEASE, 1)
+    assert not workload._lasts(seen(), NEXT, 2)
+    for changes in (
+        {"tenant_state": "joining"}, {"site_state": "modifying"}, {"tenant_lease_end": 49}, {"site_end": 51},
+        {"tenant_lease_units": [0]}, {"tenant_lease_units": [0, 2]}, {"assigned": [0]}, {"assigned": [0, 1, 2]},
+    ):  # fmt: skip
+        assert not workload._lasts(seen(**changes), LEASE, 2), changes  # type: ignore[arg-type]
+    for name in ("unit-0", "unit-1"):
+        gone, other = seen(), seen()
+        del gone.units[name]
+        other.units[name]["lease"] = NEXT
+        assert not workload._lasts(gone, LEASE, 2)
+        assert not workload._lasts(other, LEASE, 2)
+    for actor in (TENANT, SITE):
+        away = seen()
+        away.leases[actor] = None
+        assert not workload._lasts(away, LEASE, 2)
+
+
+def test_a_lease_is_over_when_all_actors_say_so(fleet: MemoryFleet) -> None:
+    workload = workload_of(fleet)
+    over = seen(tenant_over=True, site_over=True)
+    over.leases[BROKER] = {}
+    assert workload._over(over, LEASE)
+    assert workload._over(over, NEXT), "nobody knows of it any more"
+    assert not workload._over(seen(tenant_over=True), LEASE)
+    assert not workload._over(seen(tenant_over=True, site_over=True), LEASE), "the broker has it"
+    for actor in ROLES:
+        away = seen(tenant_over=True, site_over=True)
+        away.leases[BROKER] = {}
+        away.leases[actor] = None
+        assert not workload._over(away, LEASE), "who does not answer may have it"
+
+
+def test_only_the_lease_that_is_tried_may_break_off(fleet: MemoryFleet) -> None:
+    workload = workload_of(fleet)
+    assert not workload._broke_off(seen(), LEASE)
+    assert workload.end == "same"
+    assert not workload._broke_off(seen(), NEXT)
+    assert workload._broke_off(seen(tenant_over=True), LEASE)
+    assert workload.end == "ended"
+    other = seen(tenant_over=True)
+    for held in other.leases.values():
+        assert held is not None
+        held[NEXT] = held.pop(LEASE)
+    with pytest.raises(WorkloadFailed, match=f"{NEXT} has ended, and nobody asked for that"):
+        workload._broke_off(other, NEXT)
+
+
+def test_an_actor_serves_that_says_so(fleet: MemoryFleet) -> None:
+    workload = workload_of(fleet)
+    assert workload._all_serve(seen())
+    for name in ROLES:
+        for about in (None, {"running": False}):
+            some = seen()
+            some.abouts[name] = about
+            assert not workload._serves(name, some)
+            assert not workload._all_serve(some)
+
+
+def test_at_rest_the_units_that_are_assigned_run(fleet: MemoryFleet) -> None:
+    workload = workload_of(fleet)
+    assert workload.oracle.agrees(seen()) == ""
+    assert "the site has assigned" in workload.oracle.agrees(seen(assigned=[0]))
+    away = seen()
+    away.leases[SITE] = None
+    assert workload.oracle.agrees(away) == "the site does not answer"
+
+
+def started(fleet: MemoryFleet, code: int) -> Workload:
+    """A workload whose actors serve, but for the site, which has ended with a code."""
+    workload = workload_of(fleet)
+    for name in ROLES:
+        workload.supervisor.start(name)
+    workload.attend()
+    fleet.processes[SITE].returncode = code
+    return workload
+
+
+def test_who_ends_by_itself_fails_the_case_unless_its_fault_makes_it(fleet: MemoryFleet) -> None:
+    """As a supervisor does, it is waited for a moment before it is started again."""
+    workload = started(fleet, 1)
+    with pytest.raises(WorkloadFailed, match="site has ended by itself with 1; its last words: site said so"):
+        workload.attend()
+    workload = started(fleet, 1)
+    workload.faults.rig.may_end.add(SITE)
+    workload.attend()
+    assert SITE in workload.supervisor.down
+    Clock.now += 0.6
+    workload.attend()
+    assert workload.supervisor.all_serve
+
+
+@pytest.mark.parametrize("code", [-signal.SIGKILL, 128 + signal.SIGKILL])
+def test_who_dies_again_and_again_is_given_up(fleet: MemoryFleet, code: int) -> None:
+    workload = started(fleet, code)
+    for _ in range(6):
+        workload.attend()
+        fleet.processes[SITE].returncode = code
+    assert fleet.told.count(("start", SITE)) == 7
+    with pytest.raises(WorkloadFailed, match="site has died 6 times"):
+        workload.attend()
+
+
+def test_a_campaign_that_is_interrupted_ends_its_workloads(fleet: MemoryFleet) -> None:
+    workload = workload_of(fleet)
+    workload._stop.set()
+    with pytest.raises(Interrupted):
+        workload.attend()

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from leasehold.checker.recovery.cases.properties import RunProperties
-from leasehold.checker.recovery.fleet import chaos_run as module
-from leasehold.checker.recovery.fleet import snapshot
-from leasehold.checker.recovery.fleet.chaos_run import (
+from leasehold.checker.recovery.processes import chaos_run as module
+from leasehold.checker.recovery.processes import faults, snapshot
+from leasehold.checker.recovery.processes.chaos_run import (
     LONGEST_DOWN_SECONDS,
     MOST_RUNS,
     REST_SECONDS,
     SETTLE_SECONDS,
     ChaosRun,
 )
-from leasehold.checker.recovery.fleet.snapshot import Snapshots
+from leasehold.checker.recovery.processes.faults import Fault, FaultRun
+from leasehold.checker.recovery.processes.snapshot import Snapshots
 from leasehold.faults.model.lowering import DOWN, UP
+from leasehold.impl import supervisor
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.server.client import ClientError
 from tests.systems import load
@@ -51,6 +55,23 @@ class Told:
             for core, n in (machines[machine],)
         }
         self.asked: Callable[[str], object] = lambda name: None
+        self.folder = Path("/nowhere")
+        self.listens: dict[str, Any] = {}
+        self.addresses: dict[str, str] = {}
+        self.codes: dict[str, int | None] = dict.fromkeys(self.roles)
+        self.processes = {name: SimpleNamespace(poll=partial(self.codes.get, name)) for name in self.roles}
+        self.done: list[Any] = []
+
+    def kill(self, name: str) -> None:
+        self.done.append(("kill", name))
+        self.codes[name] = -9
+
+    def start(self, name: str) -> None:
+        self.done.append(("start", name))
+        self.codes[name] = None
+
+    def last_words(self, name: str) -> str:
+        return "its last words"
 
     def about(self, name: str) -> Any:
         return self.abouts[name]
@@ -113,7 +134,7 @@ def test_errors_of_actors_are_violations_also_of_those_that_have_died_since() ->
     fleet = Told()
     first, second, *_ = fleet.roles
     chaos = ChaosRun(fleet, 1, 0.0)  # type: ignore[arg-type]
-    chaos._kills = []
+    chaos.kills.cancel()
     fleet.abouts[first]["counts"]["errors"] = 2
     chaos.seen.look()
     fleet.abouts[first]["counts"]["errors"] = 0
@@ -171,15 +192,13 @@ def test_messages_that_nobody_takes_are_said() -> None:
 # Kills, and what follows from them
 
 
-def driven(seconds: float = 10.0, seed: int = 1) -> tuple[Any, ChaosRun]:
-    """A chaos run whose fleet says whom it was to kill and start."""
-    told: Any = Told()
-    told.done = []
-    told.kill = lambda name: told.done.append(("kill", name))
-    told.start = lambda name: told.done.append(("start", name))
-    told.last_words = lambda name: "its last words"
-    told.processes = {name: SimpleNamespace(poll=lambda: None) for name in told.roles}
-    chaos = ChaosRun(told, seed, seconds)
+def driven(seconds: float = 10.0, seed: int = 1, *kills: Fault) -> tuple[Told, ChaosRun]:
+    """A chaos run, with its kills or with these."""
+    told = Told()
+    chaos = ChaosRun(told, seed, seconds)  # type: ignore[arg-type]
+    if kills:
+        chaos.kills = FaultRun(chaos.kills.rig, kills)
+    chaos.kills.start()
     chaos._began = 0.0
     return told, chaos
 
@@ -190,69 +209,66 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     made = SimpleNamespace(now=0.0)
     made.monotonic = lambda: made.now
     made.sleep = lambda seconds: setattr(made, "now", made.now + seconds)
-    monkeypatch.setattr(module, "time", made)
+    for timed in (module, faults, supervisor):
+        monkeypatch.setattr(timed, "time", made)
     return made
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_each_actor_is_killed_within_the_chaos_phase(seed: int) -> None:
     fleet, chaos = driven(seed=seed)
-    moments = chaos._moments()
-    assert {name for _, name in moments} == set(fleet.roles)
-    assert len(moments) <= 2 * len(fleet.roles)
-    assert moments == sorted(moments)
-    assert all(0.5 <= at <= 9.0 for at, _ in moments)
+    script = chaos._script()
+    assert {(fault.kind, fault.target) for fault in script} == {("kill", name) for name in fleet.roles}
+    assert len(script) <= 2 * len(fleet.roles)
+    assert all(0.5 <= fault.after <= 9.0 and 0.0 <= fault.lasts <= LONGEST_DOWN_SECONDS for fault in script)
 
 
 def test_who_is_killed_is_down_for_a_while_and_then_has_to_serve_again(clock: SimpleNamespace) -> None:
-    fleet, chaos = driven()
-    chaos._kills = [(1.0, "coordinator"), (1.1, "coordinator"), (5.0, "participant-0")]
-    chaos._kill()
+    """Once, while it is down."""
+    kills = (Fault("kill", "coordinator", after=at, lasts=1.0) for at in (1.0, 1.1))
+    fleet, chaos = driven(10.0, 1, *kills)
+    chaos._attend()
     assert fleet.done == []
     clock.now = 1.2
-    chaos._kill()
-    assert fleet.done == [("kill", "coordinator")], "once, while it is down"
-    assert (chaos.result.crashes["coordinator"], chaos._kills) == (1, [(5.0, "participant-0")])
-    assert 1.2 <= chaos._down["coordinator"] <= 1.2 + LONGEST_DOWN_SECONDS
+    chaos._attend()
+    assert (fleet.done, chaos.result.crashes["coordinator"]) == ([("kill", "coordinator")], 1)
+    assert not chaos._all_serve
     fleet.abouts["coordinator"] = None
-    chaos._down["coordinator"] = 2.0
-    clock.now = 1.9
-    chaos._revive()
+    clock.now = 2.1
+    chaos._attend()
     assert len(fleet.done) == 1
-    clock.now = 2.0
-    chaos._revive()
+    clock.now = 2.2
+    chaos._attend()
     assert fleet.done[1:] == [("start", "coordinator")]
-    assert (chaos._down, list(chaos._returning)) == ({}, ["coordinator"])
-    chaos._kills = [(2.0, "coordinator")]
-    chaos._kill()
-    assert chaos.result.crashes["coordinator"] == 1, "nor while it comes back"
+    assert not chaos._all_serve
     fleet.abouts["coordinator"] = {"running": True, "epoch": 2, "now": 7, "counts": {}}
-    chaos._revive()
-    assert (chaos._returning, chaos.result.violations) == ({}, [])
+    chaos._attend()
+    assert (chaos._all_serve, chaos.result.crashes["coordinator"], chaos.result.violations) == (True, 1, [])
 
 
 @pytest.mark.parametrize("about", [None, {"running": False, "epoch": 2, "now": 7, "counts": {}}])
 def test_who_does_not_come_back_is_a_violation(about: Any, clock: SimpleNamespace) -> None:
-    fleet, chaos = driven()
+    fleet, chaos = driven(10.0, 1, Fault("kill", "coordinator"))
     fleet.abouts["coordinator"] = about
-    chaos._returning["coordinator"] = 60.0
+    chaos._attend()
     clock.now = 60.0
-    chaos._revive()
-    assert chaos.result.violations == []
+    chaos._attend()
+    assert (chaos.result.violations, chaos._all_serve) == ([], False)
     clock.now = 60.1
-    chaos._revive()
+    for _ in range(2):
+        chaos._attend()
     assert chaos.result.violations == ["coordinator does not serve 60 s after its restart"]
-    assert chaos._returning == {}
+    assert chaos._all_serve, "nobody waits for it any more"
 
 
 def test_who_ends_by_itself_is_a_violation_once() -> None:
     fleet, chaos = driven()
-    fleet.processes["coordinator"] = SimpleNamespace(poll=lambda: 1)
-    chaos._down["participant-0"] = 9.0
-    fleet.processes["participant-0"] = SimpleNamespace(poll=lambda: -9)
-    chaos._revive()
-    chaos._revive()
+    chaos.kills.cancel()
+    fleet.codes["coordinator"] = 1
+    chaos._attend()
+    chaos._attend()
     assert chaos.result.violations == ["coordinator has ended by itself with exit code 1: its last words"]
+    assert sum(chaos.result.crashes.values()) == 0
 
 
 # Events, and the end
@@ -267,7 +283,7 @@ def test_what_the_environment_may_do_is_told() -> None:
     assert begin[:3] == ("", "coordinator", "begin")
     assert list(chaos._possible(surely=True)) == []
     posted: list[Any] = []
-    fleet.client = lambda name: SimpleNamespace(
+    fleet.client = lambda name: SimpleNamespace(  # type: ignore[method-assign, assignment]
         post=lambda *where, **what: posted.append((name, *where, what)) or {"lease": RUN}
     )
     assert chaos._tell(begin)

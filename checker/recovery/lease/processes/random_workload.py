@@ -1,4 +1,4 @@
-"""The story of the demo: leases that come, grow and shrink, are renewed, and end."""
+"""A random workload: leases that come, grow and shrink, are renewed, and end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Plan:
     asked: set[str] = field(default_factory=set)
 
 
-class Story:
+class RandomWorkload:
     """Asks for leases, as a client does.
 
     Args:
@@ -43,7 +43,7 @@ class Story:
     ) -> None:  # fmt: skip
         self.fleet, self.most, self.together, self._terms = fleet, most, together, terms
         self.plans: dict[str, Plan] = {}
-        self.said: list[str] = []  # actions of the story, for people
+        self.said: list[str] = []  # what was asked, for people
         self._random = random.Random(seed)
         self._next_at = 0
         self._first = first

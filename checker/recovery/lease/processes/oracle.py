@@ -1,6 +1,6 @@
-"""Observes a fleet from outside, and checks the observations: for the demo and for cases with real processes.
+"""The oracle of a fleet of the lease: observes it from outside, and checks the observations.
 
-Theory of operation. The monitor asks the three actors for their records, and reads /proc for the processes of the
+Theory of operation. The oracle asks the three actors for their records, and reads /proc for the processes of the
 site's units. These are not of one moment, so a difference between two of them counts as a violation only when it is
 seen again in the next observation with the same records. The rules, after the paper's invariants (Table 1):
 
@@ -10,19 +10,28 @@ seen again in the next observation with the same records. The rules, after the p
 4. while the holder says that its lease is active and its term lasts, all its units run, but for those that it knows to
    be lost.
 
+Between two observations an observer looks all the time who uses which unit (outside.py). At the end no lease goes on,
+and no process of a unit is left but those of an expired lease: the site keeps it until its units are needed, if no
+message told it of the end (lazy close; paper, section 4.2.1).
+
 Who kills the process of a unit says so (`killed`): that unit may be without a process, or have another one. Whether it
-is set up again in time is judged elsewhere.
+is set up again in time is judged by losses.py.
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from leasehold.checker.recovery.lease.processes.outside import Observer
 from leasehold.impl.handlers.handler import HandlerError
 from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT, Fleet
 from leasehold.impl.server.client import ClientError
 from leasehold.impl.words import counted
+
+GRACE_SECONDS = 5.0  # for a holder that was down to make its guests leave
+LATE_SECONDS = 0.3  # within which an end counts as kept
 
 
 @dataclass(slots=True)
@@ -68,11 +77,14 @@ class Observation:
         return {name: unit["lease"] for name, unit in self.units.items()}
 
 
-class FleetMonitor:
+class Oracle:
     """Observes a fleet, and collects violations in sentences.
 
     Attributes:
+        last: the last observation.
         killed: processes of units that were killed from outside, each by its number and start.
+        extensions: how often a lease's end moved.
+        observer: looks who uses which unit, between `watch` and `close`.
     """
 
     def __init__(self, fleet: Fleet) -> None:
@@ -80,8 +92,28 @@ class FleetMonitor:
         self.last = Observation()
         self.violations: list[str] = []
         self.killed: set[tuple[int, int]] = set()
+        self.extensions = 0
+        self.observer = Observer(fleet.folder.resolve(), lambda: time.monotonic() < self._excused_until, self._end_of)
+        self._excused_until = 0.0
         self._births: dict[tuple[str, str], tuple[int, int]] = {}
         self._suspects: dict[str, object] = {}
+        self._over: set[str] = set()
+        self._ends: dict[str, int] = {}
+
+    def __enter__(self) -> Oracle:
+        self.observer.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.observer.close()
+
+    def excuse_holder(self) -> None:
+        """The holder is down: it has a while to make its guests leave."""
+        self._excused_until = time.monotonic() + GRACE_SECONDS
+
+    def _end_of(self, lease: str) -> float | None:
+        row = self.last.row(SITE, lease)
+        return None if row is None else row["data"]["end"] * self.fleet.tick_seconds + LATE_SECONDS
 
     def say(self, words: str) -> None:
         """Adds a violation."""
@@ -110,7 +142,13 @@ class FleetMonitor:
         self._one_lease_each(seen)
         self._live_on(seen)
         self._run_while_active(seen)
+        for lease, row in (seen.leases[TENANT] or {}).items():
+            end, before = row["data"]["lease_end"], self._ends.get(lease, 0)
+            self.extensions += before and end > before
+            self._ends[lease] = max(end, before)
         self.last = seen
+        for words in [*self.observer.violations]:
+            self.say(words)
         return seen
 
     def _one_lease_each(self, seen: Observation) -> None:
@@ -163,3 +201,50 @@ class FleetMonitor:
                 if self._suspects.get(words) == suspects[words]:
                     self.say(words)
         self._suspects = suspects
+
+    # At rest, and at the end
+
+    def agrees(self, seen: Observation) -> str:
+        """Empty where the processes are what the site says; else what differs."""
+        if seen.leases[SITE] is None:
+            return "the site does not answer"
+        assigned, running = seen.assigned(), seen.running()
+        return "" if assigned == running else f"the site has assigned {assigned}, and {running} run"
+
+    def one_each(self, seen: Observation) -> str:
+        """Empty where each unit that runs is one process, and no other is left; else what is there."""
+        left = [
+            f"{place.folder.name} is {len(members)} processes" for place in self.fleet.unit_places()
+            if len(members := place.members(thorough=True)) != (place.folder.name in seen.units)
+        ]  # fmt: skip
+        return "; ".join(left)
+
+    def over(self, lease: str) -> bool:
+        """Returns whether a lease is, or was, over at all actors that have it."""
+        if lease not in self._over:
+            rows = [(name, held.get(lease)) for name, held in self.last.leases.items() if held is not None]
+            known = [(name, row) for name, row in rows if row is not None]
+            if len(rows) == len(ROLES) and known and all(self._done(name, row) for name, row in known):
+                self._over.add(lease)
+        return lease in self._over
+
+    def _done(self, name: str, row: dict[str, Any]) -> bool:
+        """Returns whether a machine is at its end, or the site keeps an expired lease until its units are needed."""
+        expired = max((row["data"][field] for field in row["times"]), default=0) <= self.last.now
+        return bool(row["over"] or (name == SITE and expired))
+
+    def at_the_end(self) -> None:
+        """Checks what is left when all is over."""
+        self.observer.close()
+        self.observe()
+        for name, held in self.last.leases.items():
+            for row in (held or {}).values():
+                if not self._done(name, row):
+                    self.say(f"{row['lease']} is left at {name}, {row['state']}")
+        kept = {row["lease"] for row in (self.last.leases[SITE] or {}).values() if not row["over"]}
+        for name, unit in self.last.units.items():
+            if unit["lease"] not in kept:
+                self.say(f"the process of {name} is left")
+        for place in self.fleet.guest_places():
+            if place.alive():
+                self.say(f"the guest {place.folder.name} is left")

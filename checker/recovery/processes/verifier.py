@@ -1,4 +1,4 @@
-"""The verifier that follows the actors of a demo, in a thread of its own."""
+"""A verifier that follows the actors of a fleet, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATIENCE_SECONDS = 60.0  # for the last events, once all is over
 NAME = "demo"
 
 
-class DemoVerifier:
+class FleetVerifier:
     """Verifies what the actors of a fleet do, while they do it.
 
     Args:
@@ -76,7 +76,7 @@ class DemoVerifier:
                 self.result = verification.end()
             finally:
                 verification.close()
-        except Exception as error:  # it ends the demo, which says so
+        except Exception as error:  # it is a complaint
             self.error = error
 
     def _follow(self, following: SourceVerification) -> None:

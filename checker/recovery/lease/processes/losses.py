@@ -1,4 +1,4 @@
-"""Kills units of the demo, and judges from outside what becomes of each.
+"""Units that are killed from outside: the faults that do so, and the judge of what becomes of each.
 
 Theory of operation. A unit is a process group with a file that says which process it is and for which lease; /proc says
 whether that one runs. A unit is killed only when its holder knows this very process, so every loss is news for it. Of
@@ -17,9 +17,6 @@ units' handler does not look at.
 
 Nothing runs on a machine that is down. Where a fleet has guests, whose processes are none of the unit's, those of a
 lease are killed with its unit, and those that its holder begins there before it has heard are, too.
-
-Processes that begin to be units are counted in /proc, too: a host whose units all die at once must not have them all
-started at once.
 """
 
 from __future__ import annotations
@@ -27,35 +24,36 @@ from __future__ import annotations
 import os
 import random
 import signal
-import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
-from pathlib import Path
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from leasehold.checker.recovery.lease.processes.oracle import Observation, Oracle
 from leasehold.checker.recovery.lease.processes.outside import unit_processes
+from leasehold.checker.recovery.processes.faults import PREVIOUS, Fault, FaultScript, Kind, Until
+from leasehold.checker.recovery.processes.rig import Rig
 from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.place import UnitDirectory
-from leasehold.impl.handlers.starter import __file__ as STARTER
-from leasehold.impl.lease.fleet import SITE, TENANT, Fleet
-from leasehold.impl.lease.fleet_monitor import FleetMonitor, Observation
+from leasehold.impl.lease.fleet import SITE, TENANT
 
 REPAIRED, REPLACED, LET_GO = "repaired", "replaced", "let go"
-# Of the demo: a unit of two processes, as what is left of a unit need not be its first process.
-UNIT = ("sh", "-c", "sleep infinity & exec sleep infinity")
-REPAIRS, REPLACEMENTS, STARTS = 2, 2, 4
-PROBING = {"every_seconds": 0.5, "patience": 2}
-PAUSE_SECONDS = 0.6  # between two losses, on average
-SAMPLE_SECONDS = 0.02
+REPLACEMENTS = 2
+FIRST_SECONDS, PAUSE_SECONDS = 2.0, 0.6  # before the first loss, and between two, on average
+WHOLE, LEADER = "all processes", "first process"  # of a unit that dies
 
 
-def fleet(folder: Path, units: int, guest: Mapping[str, Any] | None = None) -> Fleet:
-    """The actors of a demo that loses units: they are probed for often, and few are started at once."""
-    more = {"probing": PROBING, "handling": {"at_once": STARTS}}
-    settings = {"repair_limit": REPAIRS, "replace_limit": REPLACEMENTS}
-    handler = {"name": "process", "directory": "units", "command": list(UNIT)}
-    return Fleet(folder, units, handler=handler, more=more, guest=guest, settings=settings)
+def losses_of(chance: random.Random) -> Iterator[Fault]:
+    """A script without end, in which units die one at a time."""
+    pause = FIRST_SECONDS
+    while True:
+        yield Fault("unit", how=chance.choice([WHOLE, LEADER]), step=PREVIOUS, after=pause)
+        pause = chance.expovariate(1 / PAUSE_SECONDS)
+
+
+def reboots_of(count: int, within: float) -> list[Fault]:
+    """A script in which all units die at once, so often."""
+    return [Fault("host", step=PREVIOUS, after=within if n else FIRST_SECONDS) for n in range(count)]
 
 
 @dataclass(slots=True)
@@ -92,65 +90,61 @@ class Loss:
         return not self.late and not (self.outcome and self.told)
 
 
-@dataclass(slots=True)
 class Losses:
-    """Kills units at random, or all at once, and judges what becomes of them.
+    """Kills units, and judges what becomes of them.
 
     Args:
-        fleet: whose units.
-        monitor: observes the fleet; it is told what was killed, and has the violations.
+        oracle: observes the fleet; it is told what was killed, and has the violations.
         seed: of all choices.
         within: seconds within which a unit is repaired or replaced, and its holder told.
-        singly: whether units are lost one at a time.
-        reboots: how often all units are to die at once.
-        replacements: how often a site replaces the units of one ticket.
-        say: takes what happens, for people.
+        no_more: returns whether no more leases will come; else a host reboots only once half of its units run.
+        starts: how many units may be started at once, where that counts.
     """
 
-    fleet: Fleet
-    monitor: FleetMonitor
-    seed: int
-    within: float
-    singly: bool = True
-    reboots: int = 0
-    replacements: int = REPLACEMENTS
-    say: Callable[[str], None] = lambda words: None
-    losses: list[Loss] = field(default_factory=list)
-    leaked: int = 0
-    _random: random.Random = field(init=False)
-    _next: float = 2.0
-    _before: float = 0.0
-    _claimed: set[tuple[str, str]] = field(default_factory=set)
+    def __init__(
+        self, oracle: Oracle, seed: int, within: float, no_more: Callable[[], bool] = lambda: True,
+        starts: int | None = None,
+    ) -> None:  # fmt: skip
+        self.oracle, self.fleet = oracle, oracle.fleet
+        self.within, self._no_more, self._starts = within, no_more, starts
+        self.losses: list[Loss] = []
+        self.leaked = 0
+        self._random = random.Random(f"losses {seed}")
+        self._before = time.monotonic()
+        self._calm = 0.0
+        self._claimed: set[tuple[str, str]] = set()
 
-    def __post_init__(self) -> None:
-        self._random = random.Random(f"losses {self.seed}")
+    # Faults
 
-    # Killing
+    @property
+    def kinds(self) -> Mapping[str, Kind]:
+        return {"unit": self._unit_dies, "host": self._host_reboots}
 
-    def step(self, seconds: float, able: bool, no_more: bool) -> None:
-        """Judges by the last observation, and kills what is due.
+    def _unit_dies(self, rig: Rig, fault: Fault) -> FaultScript:
+        """Some unit of which its holder knows dies: all of its processes, or the first one."""
+        yield Until.DUE
+        while not (found := self._known(self.oracle.last)) or time.monotonic() < self._calm:
+            yield Until.DUE
+        place = self._random.choice(found)
+        if self.lose(place, whole=fault.how == WHOLE):
+            rig.say(f"{place.folder.name} of {self.losses[-1].lease} is dead")
+        yield Until.MENDED
+        yield Until.END
+        return ""
 
-        Args:
-            seconds: since the beginning.
-            able: whether all actors run, and reach one another.
-            no_more: whether no more leases will come. Else a host waits with its reboot until half of its units run.
-        """
-        passed, self._before = seconds - self._before, seconds
-        self.judge(self.monitor.last, passed if able else 0.0)
-        self._end_guests()
-        if seconds < self._next:
-            return
-        found = self._known(self.monitor.last)
-        if self.reboots and found and (no_more or 2 * len(found) >= self.fleet.units):
-            self.reboots -= 1
-            self._next = seconds + self.within
-            lost = [place.folder.name for place in found if self.lose(place, whole=True)]
-            self.say(f"the host reboots: {len(lost)} units are dead")
-        elif self.singly and found:
-            place = self._random.choice(found)
-            self._next = seconds + self._random.expovariate(1 / PAUSE_SECONDS)
-            if self.lose(place, whole=self._random.random() < 0.5):
-                self.say(f"{place.folder.name} of {self.losses[-1].lease} is dead")
+    def _host_reboots(self, rig: Rig, fault: Fault) -> FaultScript:
+        """All units die at once; others do not die before there was time to repair them."""
+        yield Until.DUE
+        while not (found := self._known(self.oracle.last)) or not (
+            self._no_more() or 2 * len(found) >= self.fleet.units
+        ):
+            yield Until.DUE
+        self._calm = time.monotonic() + self.within
+        lost = [place for place in found if self.lose(place, whole=True)]
+        rig.say(f"the host reboots: {len(lost)} units are dead")
+        yield Until.MENDED
+        yield Until.END
+        return ""
 
     def _known(self, seen: Observation) -> list[UnitDirectory]:
         """The units that run for an active lease, whose holder knows their process."""
@@ -167,15 +161,15 @@ class Losses:
     def lose(self, place: UnitDirectory, whole: bool) -> bool:
         """Kills a unit: all its processes, or the first one; whether it ran until then."""
         leader, birth = place.leader(), place.birth()
-        known = self.monitor.last.units.get(place.folder.name)
+        known = self.oracle.last.units.get(place.folder.name)
         if leader is None or leader.gone or known is None or known["pid"] != leader.pid:
             return False
         process, members = (leader.pid, leader.start), self._processes(place.folder.name)
-        self.monitor.killed.add(process)
+        self.oracle.killed.add(process)
         for member in members if whole else [leader]:
             processes.send(member, signal.SIGKILL)
         lease = birth["lease"]
-        had = {name for name, of in self.monitor.last.assigned().items() if of == lease}
+        had = {name for name, of in self.oracle.last.assigned().items() if of == lease}
         left = {(m.pid, m.start) for m in members}
         self.losses.append(Loss(place.folder.name, lease, process, left, had | {place.folder.name}))
         return True
@@ -197,6 +191,13 @@ class Losses:
 
     # Judging
 
+    def step(self, able: bool) -> None:
+        """Judges by the last observation; `able`: all actors run, and reach one another."""
+        now = time.monotonic()
+        passed, self._before = now - self._before, now
+        self.judge(self.oracle.last, passed if able else 0.0)
+        self._end_guests()
+
     def judge(self, seen: Observation, passed: float) -> None:
         """Judges all losses by an observation, so many seconds after the last one."""
         free = self.fleet.units - len(seen.assigned())
@@ -212,7 +213,7 @@ class Losses:
             if loss.open and loss.waited > self.within:
                 loss.late = True
                 missing = "its holder was not told" if loss.outcome else "it is neither repaired nor replaced"
-                self.monitor.say(
+                self.oracle.say(
                     f"{loss.unit} of {loss.lease} (process {loss.process[0]}) was lost, and {missing} within "
                     f"{self.within:g} s"
                 )
@@ -236,7 +237,7 @@ class Losses:
             if new:
                 self._claimed.add((loss.lease, new))
             return REPLACED if new else LET_GO
-        may_not = data["replaced"] >= self.replacements or loss.full
+        may_not = data["replaced"] >= REPLACEMENTS or loss.full
         return LET_GO if may_not and site["state"] == "active" else ""
 
     def _look_for_leaks(self, loss: Loss) -> None:
@@ -249,11 +250,15 @@ class Losses:
 
     def at_the_end(self) -> None:
         """No process of a unit is left but those that a lease has at its site."""
-        kept = {name for name, lease in self.monitor.last.assigned().items() if not self._over(lease)}
+        kept = {name for name, lease in self.oracle.last.assigned().items() if not self._over(lease)}
         for place in self.fleet.unit_places():
             if place.folder.name not in kept:
                 for member in self._processes(place.folder.name):
                     self._leak(f"process {member.pid} of {place.folder.name} is left, and no lease has that unit")
+
+        most = self.oracle.observer.starting
+        if self._starts is not None and most > self._starts:
+            self.oracle.say(f"{most} units were being started at once, and {self._starts} are the most")
 
     def _processes(self, unit: str) -> list[processes.ProcessSnapshot]:
         """The processes that work in a unit's folder, also where that has been removed."""
@@ -261,14 +266,14 @@ class Losses:
         return [seen for seen in processes.everyone() if not seen.gone and _directory(seen.pid).startswith(folder)]
 
     def _over(self, lease: str) -> bool:
-        row = self.monitor.last.row(SITE, lease)
+        row = self.oracle.last.row(SITE, lease)
         return row is None or bool(row["over"])
 
     def _leak(self, words: str) -> None:
         self.leaked += 1
-        self.monitor.say(words)
+        self.oracle.say(words)
 
-    def summary(self, starts_at_once: int) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """The counts; what was neither repaired nor replaced nor let go is a violation, or still open."""
         count = {name: sum(loss.outcome == name for loss in self.losses) for name in (REPAIRED, REPLACED, LET_GO)}
         mended = [loss for loss in self.losses if loss.outcome in (REPAIRED, REPLACED)]
@@ -280,7 +285,7 @@ class Losses:
             "told": sum(loss.told for loss in mended),
             "worst_seconds": round(max((loss.waited for loss in mended), default=0.0), 1),
             "leaked": self.leaked,
-            "starts_at_once": starts_at_once,
+            "starts_at_once": self.oracle.observer.starting,
         }
 
 
@@ -307,39 +312,3 @@ def _is_told(seen: Observation, loss: Loss) -> bool:
     data = row["data"]
     gone = loss.number in data["lease_lost"] or loss.number not in data["lease_units"]
     return bool(row["over"] or gone or _told_process(data, loss.number) != loss.process[0])
-
-
-class StartCounter:
-    """A counter of the most units that were being started at one moment; a thread that looks at /proc.
-
-    Args:
-        fleet: whose units.
-    """
-
-    def __init__(self, fleet: Fleet) -> None:
-        self.most = 0
-        self._folder = f"{fleet.folder.resolve() / 'units'}/".encode()  # what runs on them, their holder starts
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._look, name="start-counter", daemon=True)
-
-    def __enter__(self) -> StartCounter:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        while not self._stop.wait(SAMPLE_SECONDS):
-            self.most = max(self.most, len({unit for seen in processes.everyone() if (unit := self._starts(seen))}))
-
-    def _starts(self, seen: processes.ProcessSnapshot) -> bytes:
-        """The unit that a process is about to become."""
-        with suppress(OSError):
-            folder = processes.PROC / str(seen.pid)
-            if STARTER.encode() in (folder / "cmdline").read_bytes().split(b"\0"):
-                found = dict(part.partition(b"=")[::2] for part in (folder / "environ").read_bytes().split(b"\0"))
-                if found.get(b"HOME", b"").startswith(self._folder):
-                    return found.get(b"LEASEHOLD_UNIT", b"")
-        return b""

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from leasehold.checker.recovery.lease.processes.oracle import Oracle
 from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
-from leasehold.impl.lease.fleet_monitor import FleetMonitor
 from leasehold.impl.server.client import ClientError
 
 A, B = "tenant:1", "tenant:2"
@@ -24,6 +24,7 @@ class Told:
     """
 
     units = 2
+    folder = Path("/nowhere")
 
     def __init__(self) -> None:
         self.rows: dict[str, list[dict[str, Any]] | None] = {TENANT: [], BROKER: [], SITE: []}
@@ -54,26 +55,26 @@ def fleet() -> Told:
 
 
 def test_a_unit_serves_one_lease(fleet: Told) -> None:
-    monitor = FleetMonitor(fleet)  # type: ignore[arg-type]
+    oracle = Oracle(fleet)  # type: ignore[arg-type]
     fleet.rows[SITE] = [fleet.site(A, 0), fleet.site(B, 1)]
-    monitor.observe()
-    assert monitor.violations == []
+    oracle.observe()
+    assert oracle.violations == []
     fleet.rows[SITE] = [fleet.site(A, 0), fleet.site(B, 0)]
-    monitor.observe()
-    monitor.observe()
-    assert monitor.violations == [f"unit-0 is assigned to {A} and {B} at once"]
+    oracle.observe()
+    oracle.observe()
+    assert oracle.violations == [f"unit-0 is assigned to {A} and {B} at once"]
 
 
 @pytest.mark.parametrize("state", ["ticketed", "extending", "ticketing"])
 def test_promises_of_every_lease_that_is_not_over_count(fleet: Told, state: str) -> None:
-    monitor = FleetMonitor(fleet)  # type: ignore[arg-type]
+    oracle = Oracle(fleet)  # type: ignore[arg-type]
     rows = [{"lease": lease, "state": state, "data": {"units": 1}, "over": False} for lease in (A, B)]
     fleet.rows[BROKER] = [*rows, {"lease": "tenant:3", "state": "closed", "data": {"units": 9}, "over": True}]
-    monitor.observe()
-    assert monitor.violations == []
+    oracle.observe()
+    assert oracle.violations == []
     rows[0]["data"] = {"units": 2}
-    monitor.observe()
-    assert monitor.violations == ["3 units are promised, and there are 2"]
+    oracle.observe()
+    assert oracle.violations == ["3 units are promised, and there are 2"]
 
 
 @pytest.mark.parametrize("away", [(), (SITE,), (TENANT, BROKER)])
@@ -82,35 +83,35 @@ def test_the_process_of_a_unit_lives_on_as_long_as_its_lease_has_it(
     fleet: Told, away: tuple[str, ...], unseen: int
 ) -> None:
     """Also where it is not seen for a while, and another has taken its place meanwhile."""
-    monitor = FleetMonitor(fleet)  # type: ignore[arg-type]
+    oracle = Oracle(fleet)  # type: ignore[arg-type]
     fleet.rows[SITE] = has = [fleet.site(A, 0)]
     fleet.alive = {"unit-0": (100, 7, A)}
-    monitor.observe()
+    oracle.observe()
     fleet.alive = {}
     for name in away:
         fleet.rows[name] = None
     for _ in range(unseen):
-        monitor.observe()
-    assert monitor.violations == []
+        oracle.observe()
+    assert oracle.violations == []
     fleet.rows = {TENANT: [], BROKER: [], SITE: has}
     fleet.alive = {"unit-0": (101, 9, A)}
-    monitor.observe()
-    assert monitor.violations == [f"unit-0 of {A} was process 100, and is now 101"]
+    oracle.observe()
+    assert oracle.violations == [f"unit-0 of {A} was process 100, and is now 101"]
 
 
 @pytest.mark.parametrize("rows", [[], [{"assigned": []}], [{"assigned": [0], "over": True}]])
 def test_a_unit_that_was_given_back_may_begin_anew(fleet: Told, rows: list[dict[str, Any]]) -> None:
-    monitor = FleetMonitor(fleet)  # type: ignore[arg-type]
+    oracle = Oracle(fleet)  # type: ignore[arg-type]
     fleet.rows[SITE] = [fleet.site(A, 0)]
     fleet.alive = {"unit-0": (100, 7, A)}
-    monitor.observe()
+    oracle.observe()
     fleet.rows[SITE] = [fleet.site(A, *row["assigned"], over=row.get("over", False)) for row in rows]
     fleet.alive = {}
-    monitor.observe()
+    oracle.observe()
     fleet.rows[SITE] = [fleet.site(A, 0)]
     fleet.alive = {"unit-0": (101, 9, A)}
-    monitor.observe()
-    assert monitor.violations == []
+    oracle.observe()
+    assert oracle.violations == []
 
 
 @pytest.mark.parametrize(("end", "running", "found"), [(9, 1, True), (9, 2, False), (5, 1, False)])
@@ -118,70 +119,70 @@ def test_while_a_lease_is_active_and_its_term_lasts_its_units_run(
     fleet: Told, end: int, running: int, found: bool
 ) -> None:
     """What was asked for one after the other is of several moments: only what is seen twice counts."""
-    monitor = FleetMonitor(fleet)  # type: ignore[arg-type]
+    oracle = Oracle(fleet)  # type: ignore[arg-type]
     row: dict[str, Any] = {"lease": A, "state": "active", "since": 3, "over": False}
     row["data"] = {"lease_end": end, "lease_units": [0, 1], "lease_lost": []}
     fleet.rows[TENANT] = [row]
     fleet.alive = {f"unit-{n}": (100 + n, 7, A) for n in range(running)}
-    monitor.observe()
-    assert monitor.violations == []
+    oracle.observe()
+    assert oracle.violations == []
     fleet.rows[TENANT] = [{**row, "since": 4}]
-    monitor.observe()
-    assert monitor.violations == [], "the record is another one"
-    monitor.observe()
-    assert monitor.violations == ([f"{A} is active with 2 units, and 1 run"] if found else [])
+    oracle.observe()
+    assert oracle.violations == [], "the record is another one"
+    oracle.observe()
+    assert oracle.violations == ([f"{A} is active with 2 units, and 1 run"] if found else [])
 
 
 def test_a_unit_that_its_holder_knows_to_be_lost_need_not_run(fleet: Told) -> None:
-    monitor = FleetMonitor(fleet)  # type: ignore[arg-type]
+    oracle = Oracle(fleet)  # type: ignore[arg-type]
     data = {"lease_end": 9, "lease_units": [0, 1], "lease_lost": [1]}
     fleet.rows[TENANT] = [{"lease": A, "state": "active", "since": 3, "data": data, "over": False}]
     fleet.alive = {"unit-0": (100, 7, A)}
     for _ in range(3):
-        monitor.observe()
-    assert monitor.violations == []
+        oracle.observe()
+    assert oracle.violations == []
     fleet.alive = {"unit-1": (101, 8, A)}  # as many run, and not the right one
     for _ in range(3):
-        monitor.observe()
-    assert monitor.violations == [f"{A} is active with 1 unit, and 0 run"]
+        oracle.observe()
+    assert oracle.violations == [f"{A} is active with 1 unit, and 0 run"]
 
 
 def test_the_process_of_a_unit_that_was_killed_may_be_another(fleet: Told) -> None:
-    monitor = FleetMonitor(fleet)  # type: ignore[arg-type]
+    oracle = Oracle(fleet)  # type: ignore[arg-type]
     data = {"lease_end": 9, "lease_units": [0], "lease_lost": []}
     fleet.rows[TENANT] = [{"lease": A, "state": "active", "since": 3, "data": data, "over": False}]
     fleet.rows[SITE] = [fleet.site(A, 0)]
     fleet.alive = {"unit-0": (100, 7, A)}
-    monitor.observe()
-    monitor.killed.add((100, 7))
+    oracle.observe()
+    oracle.killed.add((100, 7))
     fleet.alive = {}
     for _ in range(3):
-        monitor.observe()
+        oracle.observe()
     fleet.alive = {"unit-0": (101, 9, A)}
-    monitor.observe()
-    assert monitor.violations == []
+    oracle.observe()
+    assert oracle.violations == []
     fleet.alive = {"unit-0": (102, 11, A)}
-    monitor.observe()
-    assert monitor.violations == [f"unit-0 of {A} was process 101, and is now 102"]
+    oracle.observe()
+    assert oracle.violations == [f"unit-0 of {A} was process 101, and is now 102"]
 
 
 def test_a_holder_that_was_away_may_know_a_unit_that_was_killed_and_let_go(fleet: Told) -> None:
     """Until it has heard; of a unit that nobody has killed it must not."""
-    monitor = FleetMonitor(fleet)  # type: ignore[arg-type]
+    oracle = Oracle(fleet)  # type: ignore[arg-type]
     data = {"lease_end": 9, "lease_units": [0, 1], "lease_lost": []}
     known = [{"lease": A, "state": "active", "since": 3, "data": data, "over": False}]
     fleet.rows[TENANT], fleet.rows[SITE] = known, [fleet.site(A, 0, 1)]
     fleet.alive = {"unit-0": (100, 7, A), "unit-1": (101, 7, A)}
-    monitor.observe()
-    monitor.killed.add((101, 7))
+    oracle.observe()
+    oracle.killed.add((101, 7))
     fleet.alive = {"unit-0": (100, 7, A)}
     fleet.rows = {TENANT: None, BROKER: [], SITE: [fleet.site(A, 0)]}
-    monitor.observe()
+    oracle.observe()
     fleet.rows[TENANT] = known
     for _ in range(3):
-        monitor.observe()
-    assert monitor.violations == []
+        oracle.observe()
+    assert oracle.violations == []
     fleet.alive = {}
     for _ in range(3):
-        monitor.observe()
-    assert monitor.violations == [f"{A} is active with 1 unit, and 0 run"]
+        oracle.observe()
+    assert oracle.violations == [f"{A} is active with 1 unit, and 0 run"]

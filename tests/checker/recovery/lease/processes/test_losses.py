@@ -1,4 +1,4 @@
-"""`leasehold demo --lose-units`: what the judge takes for which end of a loss, and that each mistake is a violation."""
+"""Units that are lost: what the judge takes for which end of a loss, and that each mistake is a violation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,14 +14,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from leasehold.cli.lease import losses
+from leasehold.checker.recovery.lease.processes import losses
+from leasehold.checker.recovery.lease.processes.losses import LET_GO, REPAIRED, REPLACED, Loss, Losses
+from leasehold.checker.recovery.lease.processes.oracle import Observation, Oracle
+from leasehold.cli.lease import demo as demos
 from leasehold.cli.lease.demo import demo
-from leasehold.cli.lease.losses import LET_GO, REPAIRED, REPLACED, Loss, Losses, StartCounter
 from leasehold.impl.fleet import SystemFleet
 from leasehold.impl.handlers import processes
-from leasehold.impl.handlers.starter import __file__ as STARTER
 from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
-from leasehold.impl.lease.fleet_monitor import FleetMonitor, Observation
 from tests.checker.recovery.lease.processes.test_outside import unit as started_in
 from tests.cli.test_json import reference
 
@@ -77,13 +76,13 @@ def seen() -> Seen:
 @pytest.fixture
 def judge(tmp_path: Path) -> Losses:
     fleet: Any = SimpleNamespace(units=4, folder=tmp_path, unit_places=list)
-    made = Losses(fleet, FleetMonitor(fleet), 1, within=10.0)
+    made = Losses(Oracle(fleet), 1, within=10.0)
     made.losses = [Loss("unit-0", A, OLD, set(), {"unit-0", "unit-1"})]
     return made
 
 
 def counts(judge: Losses) -> tuple[int, int, int, int]:
-    found = judge.summary(0)
+    found = judge.summary()
     return found["repaired"], found["replaced"], found["let_go"], found["told"]
 
 
@@ -113,8 +112,8 @@ def test_what_becomes_of_a_loss(
     judge.judge(seen.observed(), 1.0)
     assert (loss.outcome, loss.open, loss.waited) == (outcome, False, 3.0)
     judge.judge(seen.observed(), 60.0)
-    assert (counts(judge), loss.waited, judge.monitor.violations) == (count, 3.0, [])
-    assert judge.summary(0)["worst_seconds"] == (0.0 if outcome == LET_GO else 3.0)
+    assert (counts(judge), loss.waited, judge.oracle.violations) == (count, 3.0, [])
+    assert judge.summary()["worst_seconds"] == (0.0 if outcome == LET_GO else 3.0)
 
 
 LOST = "unit-0 of tenant:1 (process 100) was lost, and "
@@ -145,9 +144,9 @@ def test_what_is_not_mended_in_time_is_a_violation(
     is_so(seen)
     for _ in range(4):
         judge.judge(seen.observed(), 2.5)
-    assert judge.monitor.violations == []
+    assert judge.oracle.violations == []
     judge.judge(seen.observed(), 0.1)
-    assert judge.monitor.violations == [f"{LOST}{says} within 10 s"]
+    assert judge.oracle.violations == [f"{LOST}{says} within 10 s"]
     assert not judge.losses[0].open
 
 
@@ -157,7 +156,7 @@ def test_time_in_which_an_actor_is_down_does_not_count(judge: Losses, seen: Seen
     for _ in range(9):
         judge.judge(seen.observed(), 0.0)
     assert judge.losses[0].open
-    assert judge.monitor.violations == []
+    assert judge.oracle.violations == []
 
 
 def test_a_unit_replaces_one_other(judge: Losses, seen: Seen) -> None:
@@ -211,7 +210,7 @@ def test_what_is_left_of_a_unit_is_a_leak(judge: Losses, seen: Seen, stray: proc
     seen.repair()
     judge.judge(seen.observed(), 1.0)
     assert judge.leaked == 1
-    assert judge.monitor.violations == [f"process {stray.pid} of unit-0 is left from {A}"]
+    assert judge.oracle.violations == [f"process {stray.pid} of unit-0 is left from {A}"]
 
 
 @pytest.mark.parametrize("has", [True, False])
@@ -220,10 +219,10 @@ def test_at_the_end_only_units_of_leases_run(
 ) -> None:
     judge.fleet.unit_places = lambda: [SimpleNamespace(folder=Path("unit-0"))]  # type: ignore[assignment]
     seen.granted["assigned"] = [0] if has else [1]
-    judge.monitor.last = seen.observed()
+    judge.oracle.last = seen.observed()
     judge.at_the_end()
     words = [f"process {stray.pid} of unit-0 is left, and no lease has that unit"]
-    assert (judge.leaked, judge.monitor.violations) == ((0, []) if has else (1, words))
+    assert (judge.leaked, judge.oracle.violations) == ((0, []) if has else (1, words))
 
 
 def test_nothing_runs_on_a_unit_that_has_died(tmp_path: Path) -> None:
@@ -234,13 +233,14 @@ def test_nothing_runs_on_a_unit_that_has_died(tmp_path: Path) -> None:
         born = {"lease": lease, "pid": pid, "start": start}
         (tmp_path / f"units/unit-{number}/process.json").write_text(json.dumps(born))
     fleet: Any = SimpleNamespace(folder=tmp_path, units=4)
-    monitor: Any = SimpleNamespace(last=Seen().observed())
-    made = Losses(fleet, monitor, seed=0, within=60.0, singly=False)
+    oracle = Oracle(fleet)
+    oracle.last = Seen().observed()
+    made = Losses(oracle, seed=0, within=60.0)
     places = [(n, lease) for n in births for lease in (A, "tenant:2")]
     guests = {(n, lease): started_in(tmp_path, f"unit-{n}", lease, guest=True) for n, lease in places}
     try:
         made.losses = [Loss(f"unit-{n}", A, OLD, set(), set()) for n in births]
-        made.step(0.0, able=False, no_more=True)
+        made.step(able=False)
         ended = {of for of, guest in guests.items() if of in {(0, A), (2, A)} and guest.wait(10) == -signal.SIGKILL}
         assert ended == {(0, A), (2, A)}
         assert all(guest.poll() is None for of, guest in guests.items() if of not in ended)
@@ -249,28 +249,6 @@ def test_nothing_runs_on_a_unit_that_has_died(tmp_path: Path) -> None:
         for guest in guests.values():
             guest.kill()
             guest.communicate()
-
-
-def test_units_that_are_being_started_are_counted(tmp_path: Path) -> None:
-    """By their names: a unit is started by two processes, one after the other. What runs on it, its holder starts."""
-    words = [sys.executable, "-c", "input()", STARTER]
-    homes = [*(str(tmp_path / "units" / unit / "work") for unit in ("unit-0", "unit-0", "unit-1")), "/elsewhere"]
-    homes.append(str(tmp_path / "guests" / "tenant:1" / "work"))
-    begun = []
-    try:
-        for folder, unit in zip(homes, ("unit-0", "unit-0", "unit-1", "unit-2", "tenant:1/guest[0]"), strict=True):
-            given = {"HOME": folder, "LEASEHOLD_UNIT": unit}
-            begun.append(subprocess.Popen(words, stdin=subprocess.PIPE, env=given))
-        fleet: Any = SimpleNamespace(folder=tmp_path)
-        with StartCounter(fleet) as counter:
-            deadline = time.monotonic() + 10
-            while counter.most < 2 and time.monotonic() < deadline:
-                time.sleep(0.05)
-            time.sleep(0.2)
-        assert counter.most == 2
-    finally:
-        for process in begun:
-            process.communicate(b"\n")
 
 
 # The demo
@@ -310,13 +288,13 @@ def test_a_host_that_reboots_floods_nobody() -> None:
     assert found["violations"] == []
     assert found["lost"] >= 8
     assert found["told"] == found["repaired"] + found["replaced"] > 0
-    assert 1 <= found["starts_at_once"] <= losses.STARTS
+    assert 1 <= found["starts_at_once"] <= demos.STARTS
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("brief")
 def test_the_demo_finds_that_nobody_looks_for_units_that_have_died(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(losses.PROBING, "every_seconds", 3600)
+    monkeypatch.setitem(demos.PROBING, "every_seconds", 3600)
     found = run("--lose-units", "--leases", "1", "--seed", "8", "--within", "4")
     assert any("it is neither repaired nor replaced within 4 s" in words for words in found["violations"])
 
@@ -328,7 +306,7 @@ def test_the_demo_finds_what_is_left_of_a_unit(monkeypatch: pytest.MonkeyPatch, 
     gone = "os.setsid(), os.closerange(0, 256), os.execve('/bin/sleep', ['sleep', '600'], dict())"
     escape = f"import os; os.fork() or ({gone})"
     command = (sys.executable, "-c", f"{escape}; os.execvp('sleep', ['sleep', 'infinity'])")
-    monkeypatch.setattr(losses, "UNIT", command)
+    monkeypatch.setattr(demos, "UNIT", command)
     folder = tmp_path / "demo"
     try:
         found = run("--lose-units", "--leases", "1", "--seed", "8", "--dir", str(folder))
@@ -348,7 +326,7 @@ def test_the_demo_finds_that_too_many_units_are_started_at_once(monkeypatch: pyt
 
     real = SystemFleet._config
     monkeypatch.setattr(SystemFleet, "_config", config)
-    monkeypatch.setattr(losses, "STARTS", 2)
+    monkeypatch.setattr(demos, "STARTS", 2)
     found = run("--reboot", "--seed", "4", "--leases", "6", "--units", "12")
     assert any("units were being started at once, and 2 are the most" in words for words in found["violations"])
     assert found["starts_at_once"] > 2

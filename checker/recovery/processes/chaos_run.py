@@ -21,10 +21,13 @@ from typing import Any, NamedTuple
 from leasehold.checker.explore.ground import cells_read
 from leasehold.checker.explore.reference import choose
 from leasehold.checker.recovery.cases.properties import RunProperties, reads_messages
-from leasehold.checker.recovery.fleet.snapshot import Snapshots
+from leasehold.checker.recovery.processes.faults import Fault, FaultRun
+from leasehold.checker.recovery.processes.rig import Rig
+from leasehold.checker.recovery.processes.snapshot import Snapshots
 from leasehold.impl.core.values import to_plain
 from leasehold.impl.fleet import SystemFleet
 from leasehold.impl.server.client import ClientError
+from leasehold.impl.supervisor import BY_KILL, Back, Died, Supervisor
 from leasehold.spec.language.lower import Offer
 from leasehold.spec.language.model import Call, Fair
 from leasehold.spec.language.render.python_source import Frame, source
@@ -106,11 +109,11 @@ class ChaosRun:
             judged=[*self.properties.states, *sorted(at_rest)], left_out=[n for n in timed if n not in at_rest],
         )  # fmt: skip
         self._began = time.monotonic()
-        self._down: dict[str, float] = {}  # when each is started again
-        self._returning: dict[str, float] = {}  # until when each has to serve
-        self._kills = self._moments()
+        self.supervisor = Supervisor(fleet, LONGEST_DOWN_SECONDS, killed_seconds=0.0)
+        self.kills = FaultRun(Rig(fleet, fleet.folder, supervisor=self.supervisor), self._script())
         machines = self.properties.world.machines
         self._others = {o: self._reads_others(o, m.instance) for m in machines for o in self._offers(m)}
+        self._late: set[str] = set()
         self._known: set[str] = {fleet.program.only_run} if fleet.program.standing else set()
 
     @property
@@ -120,7 +123,8 @@ class ChaosRun:
     def play(self) -> ChaosResult:
         """The chaos phase, then the run settles, then the verdict."""
         self._began = time.monotonic()
-        while (self.elapsed < self.seconds or self._kills) and not self.result.violations:
+        self.kills.start()
+        while (self.elapsed < self.seconds or not self.kills.over) and not self.result.violations:
             self._step(surely=False)
             time.sleep(self.chance.uniform(0.0, 4 * PAUSE_SECONDS))
         self._settle()
@@ -130,16 +134,17 @@ class ChaosRun:
         self.result.seconds = self.elapsed
         return self.result
 
-    def _moments(self) -> list[tuple[float, str]]:
-        """Each actor once or twice, at random moments of the chaos phase."""
+    def _script(self) -> list[Fault]:
+        """Each actor is killed once or twice, at random moments of the chaos phase, and is down for a while."""
         names = list(self.fleet.roles)
         drawn = names + self.chance.choices(names, k=self.chance.randint(1, len(names)))
-        return sorted((self.chance.uniform(0.05, 0.9) * self.seconds, name) for name in drawn)
+        moments = sorted((self.chance.uniform(0.05, 0.9) * self.seconds, name) for name in drawn)
+        down = (self.chance.uniform(0.0, LONGEST_DOWN_SECONDS) for _ in moments)
+        return [Fault("kill", name, after=at, lasts=lasts) for (at, name), lasts in zip(moments, down, strict=True)]
 
     def _step(self, surely: bool) -> bool:
         """Kills and starts who is due, looks, judges, and tells one event; returns whether there was one."""
-        self._kill()
-        self._revive()
+        self._attend()
         if self.seen.look():
             self._judge()
         self._known |= self.seen.rows.keys()
@@ -147,37 +152,28 @@ class ChaosRun:
         self.chance.shuffle(possible)
         return any(self._tell(event) for event in possible[:3])
 
-    # Kills
-
-    def _kill(self) -> None:
-        while self._kills and self._kills[0][0] <= self.elapsed:
-            _, name = self._kills.pop(0)
-            if name in self._down or name in self._returning:
-                continue
-            self.fleet.kill(name)
-            self.result.crashes[name] += 1
-            self._down[name] = self.elapsed + self.chance.uniform(0.0, LONGEST_DOWN_SECONDS)
-            self._say(f"{name} is killed")
-
-    def _revive(self) -> None:
-        for name, when in list(self._down.items()):
-            if self.elapsed >= when:
-                del self._down[name]
-                self._returning[name] = self.elapsed + BACK_SECONDS
-                self.fleet.start(name)
-        for name, limit in list(self._returning.items()):
-            about = self.fleet.about(name)
-            if about is not None and about["running"]:
-                del self._returning[name]
-                self._say(f"{name} is back, as incarnation {about['epoch']}")
-            elif self.elapsed > limit:
-                del self._returning[name]
+    def _attend(self) -> None:
+        """Lets kills happen, and starts who has died."""
+        self.kills.meanwhile()
+        for change in self.supervisor.attend():
+            match change:
+                case Died(name, code) if code in BY_KILL:
+                    self.result.crashes[name] += 1
+                    self._say(f"{name} is killed")
+                case Died(name, code):
+                    words = f"{name} has ended by itself with exit code {code}: {self.fleet.last_words(name)}"
+                    self.result.violations.append(words)
+                case Back(name, _, about):
+                    self._say(f"{name} is back, as incarnation {about['epoch']}")
+        for name, since in self.supervisor.returning.items():
+            if time.monotonic() > since + BACK_SECONDS and name not in self._late:
+                self._late.add(name)
                 self.result.violations.append(f"{name} does not serve {BACK_SECONDS:.0f} s after its restart")
-        for name, process in self.fleet.processes.items():
-            if name not in self._down and (code := process.poll()) is not None:
-                words = f"{name} has ended by itself with exit code {code}: {self.fleet.last_words(name)}"
-                self.result.violations.append(words)
-                self._down[name] = self.elapsed + LONGEST_DOWN_SECONDS
+
+    @property
+    def _all_serve(self) -> bool:
+        """Returns whether every actor serves, but for those that have been waited for in vain."""
+        return self.kills.over and not self.supervisor.down and self.supervisor.returning.keys() <= self._late
 
     # Events
 
@@ -207,7 +203,7 @@ class ChaosRun:
     def _possible(self, surely: bool) -> Iterator[ToldEvent]:
         """Yields what the environment may do now; `surely`: only what it does in the end."""
         open_ = [run for run in self._known if not self._over(run)]
-        most = MOST_RUNS if self._kills else 2 * MOST_RUNS
+        most = MOST_RUNS if not self.kills.over else 2 * MOST_RUNS
         new = [] if surely or self.fleet.program.standing or len(open_) >= most else [""]
         for run in (*open_, *new):
             state = self.seen.state(run)
@@ -263,9 +259,9 @@ class ChaosRun:
 
     def _settle(self) -> None:
         """Nobody is killed any more; after a last beginning only what is fair happens, until all is at rest."""
-        self._kills = []
-        while self._down or self._returning:
-            self._revive()
+        self.kills.cancel()
+        while not self._all_serve:
+            self._attend()
             time.sleep(PAUSE_SECONDS)
         self.seen.look()
         last = [event for event in self._possible(surely=False) if self.fleet.program.standing or not event.run]
@@ -276,7 +272,7 @@ class ChaosRun:
         limit, since, untaken = time.monotonic() + SETTLE_SECONDS, time.monotonic(), list[str]()
         while time.monotonic() < limit:
             told = self._step(surely=True)
-            if told or self._down or self._returning:
+            if told or not self._all_serve:
                 since = time.monotonic()
             still = min(time.monotonic() - since, self.seen.still_seconds)
             if still > REST_SECONDS and not (untaken := self.seen.untaken(sorted(self._known))):

@@ -1,1 +1,0 @@
-"""A system as processes, driven and killed at random, and judged by its own properties."""
