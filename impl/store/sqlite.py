@@ -98,6 +98,7 @@ class SqliteStore(OwnedStore):
     @property
     def low(self) -> bool:
         """Returns whether the disk is full, and commits use up the reserve."""
+        self._reserve.take_again()  # who refuses what is new, as this says, may have nothing to commit
         return self._reserve.used
 
     async def _take(self, owner: str) -> int:

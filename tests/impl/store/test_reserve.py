@@ -150,6 +150,23 @@ def test_the_reserve_comes_back_when_there_is_space_again(disk: TmpfsDisk, monke
 
 
 @pytest.mark.real_time
+async def test_space_is_found_again_where_nothing_is_committed(
+    disk: TmpfsDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An actor whose disk was full refuses new leases until it is not, and may have no other work meanwhile."""
+    monkeypatch.setattr(reserve, "LOOK_SECONDS", 0.0)
+    store = SqliteStore(disk.path / "a.db")
+    await store.open("site")
+    disk.fill()
+    for number in range(30):
+        await store.commit(batch(number))
+    assert store.low
+    disk.empty()
+    assert not store.low
+    await store.close()
+
+
+@pytest.mark.real_time
 async def test_while_a_disk_is_full_leases_end_and_none_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
         lease = await c.lease(1, until=50)
