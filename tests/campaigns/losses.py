@@ -96,9 +96,7 @@ def report(columns: dict[str, dict[str, Any]], seed: int) -> str:
         "| --- |" + " ---: |" * len(every),
     ]
     for title, name in rows:
-        none = {name: "not counted"} if name == "starts_at_once" else {}
-        values = [f"{one[name]:,}" if one[name] or name not in none else none[name] for one in every.values()]
-        lines.append(f"| {title} | " + " | ".join(values) + " |")
+        lines.append(f"| {title} | " + " | ".join(f"{one[name]:,}" for one in every.values()) + " |")
     counts = " | ".join(f"**{len(one['violations'])}**" for one in every.values())
     lines += [f"| **violations** | {counts} |", ""]
     lines += [f"- {words}" for words in total["violations"]]

@@ -276,7 +276,7 @@ LOSSES_KEYS = {
     "told": "how many of those repaired or replaced their holder has heard of",
     "worst_seconds": "until a unit was repaired or replaced and its holder told, at most",
     "leaked": "processes that were left of units",
-    "starts_at_once": "units that were being started at one moment, at most (`--reboot`)",
+    "starts_at_once": "units that were being started at one moment, at most",
 }
 LEASES_KEYS = {
     "now": "the clock, in ticks",

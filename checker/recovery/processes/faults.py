@@ -6,8 +6,8 @@ workload, which calls it now and then.
 
 A kind is a generator, which yields what it waits for. At first it prepares the surroundings of actors that are not
 configured yet, and waits until it is DUE (still, where it cannot happen yet); then the fault happens, until it is to be
-MENDED, and it waits for the END of the workload. It returns an empty text if the fault occurred, else why not; at once
-where it cannot happen.
+MENDED, and it waits for the END of the workload. It returns an empty
+text if the fault occurred, else why not; at once where it cannot.
 """
 
 from __future__ import annotations
@@ -128,10 +128,10 @@ class FaultRun:
     def meanwhile(self) -> None:
         """Begins and mends what is due."""
         for one in [*self._scheduled]:
-            if not one.begun and time.monotonic() >= one.due and self._advance(one):
+            if not one.begun and time.monotonic() >= one.due and (until := self._advance(one)) is not Until.DUE:
                 one.begun = True
-                if one.result is None:
-                    self.begun[one.fault.kind] += 1
+                self.begun[one.fault.kind] += not one.result
+                if until is Until.MENDED:
                     one.ends = time.monotonic() + one.fault.lasts
                 if one.fault.step == PREVIOUS:
                     self._draw()
@@ -145,16 +145,16 @@ class FaultRun:
         """No more faults begin."""
         self._scheduled = [one for one in self._scheduled if one.begun]
 
-    def _advance(self, one: _Scheduled) -> bool:
-        """Runs a script up to its next wait; returns whether it has come so far."""
+    def _advance(self, one: _Scheduled) -> Until:
+        """Runs a script up to its next wait."""
         if one.result is None:
             try:
-                return next(one.script) is not Until.DUE
+                return next(one.script)
             except StopIteration as end:
                 one.result = end.value
             except Unavailable as error:
                 one.result = str(error)
-        return True
+        return Until.END
 
     def under_way(self, *kinds: str) -> set[str]:
         """Returns on whom faults of some kinds are, which have begun and are not mended."""
@@ -194,7 +194,6 @@ def kill(rig: Rig, fault: Fault) -> FaultScript:
         rig.fleet.kill(name)
     yield Until.MENDED
     rig.supervisor.held -= names
-    yield Until.END
     return ""
 
 
@@ -208,7 +207,6 @@ def pause(rig: Rig, fault: Fault) -> FaultScript:
     yield Until.MENDED
     rig.paused.discard(fault.target)
     rig.fleet.signal(fault.target, signal.SIGCONT)
-    yield Until.END
     return ""
 
 
@@ -218,7 +216,6 @@ def point(rig: Rig, fault: Fault) -> FaultScript:
     rig.points[fault.target] += 1
     deaths = rig.points[fault.target]
     rig.fleet.environment[fault.target] = {VARIABLE: f"kill:{fault.how}"}
-    yield Until.MENDED
     yield Until.END
     return "" if len(rig.supervisor.deaths[fault.target]) >= deaths else f"{fault.how} was not passed in this run"
 
@@ -229,8 +226,6 @@ def clock(rig: Rig, fault: Fault) -> FaultScript:
     prefix = [program("faketime"), "--exclude-monotonic", "-f", CLOCK_OFFSETS[fault.how]]
     yield Until.DUE
     rig.fleet.prefix[fault.target] = prefix
-    yield Until.MENDED
-    yield Until.END
     return ""
 
 
@@ -248,7 +243,6 @@ def kill_in_call(rig: Rig, fault: Fault) -> FaultScript:
     prefix = _strace(rig.folder / "calls", call)
     yield Until.DUE
     rig.fleet.prefix[fault.target] = [*prefix, "-e", f"inject={call}:signal=SIGKILL:when={when}"]
-    yield Until.MENDED
     yield Until.END
     return "" if rig.supervisor.deaths[fault.target] else f"{call} number {when} was not made in this run"
 
@@ -262,7 +256,6 @@ def io_error(rig: Rig, fault: Fault) -> FaultScript:
     rig.fleet.prefix[fault.target] = [*prefix, "-e", f"inject={call}:error=EIO:when={when}"]
     # A disk that fails as the store is opened ends the process; an operator has to repair it, and starts it again.
     rig.may_end.add(fault.target)
-    yield Until.MENDED
     yield Until.END
     met = "INJECTED" in log.read_text(errors="replace")
     return "" if met else f"{call} number {when} was not made in this run"
@@ -310,7 +303,8 @@ def store(rig: Rig, fault: Fault) -> FaultScript:
 def wire(rig: Rig, fault: Fault) -> FaultScript:
     """Messages of others to an actor are cut off, or lost, or its answers are; its own messages go through."""
     proxy = rig.wire(fault.target)
-    yield from _turned(proxy, fault.how)
+    if not (yield from _turned(proxy, fault.how)):
+        return "it failed already"
     return "" if proxy.hurt else "no message was sent to it while its connections failed"
 
 
@@ -325,7 +319,6 @@ def partition(rig: Rig, fault: Fault) -> FaultScript:
     yield Until.MENDED
     heal()
     rig.say(f"{parted}: it has healed")
-    yield Until.END
     return ""
 
 
@@ -394,7 +387,6 @@ def disk_power(rig: Rig, fault: Fault) -> FaultScript:
     disk.unmount()
     disk.mount()
     rig.supervisor.held.discard(fault.target)
-    yield Until.END
     return ""
 
 
@@ -406,7 +398,6 @@ def list_points(rig: Rig, fault: Fault) -> FaultScript:
     file = rig.folder / f"{fault.target}.points"
     yield Until.DUE
     rig.fleet.environment[fault.target] = {VARIABLE: f"list:{file}"}
-    yield Until.MENDED
     yield Until.END
     rig.counts[fault.target] = Counter(file.read_text().split())
     return ""
@@ -418,7 +409,6 @@ def list_calls(rig: Rig, fault: Fault) -> FaultScript:
     prefix = _strace(file, ",".join(DURABLE))
     yield Until.DUE
     rig.fleet.prefix[fault.target] = prefix
-    yield Until.MENDED
     yield Until.END
     made = rig.counts[fault.target] = Counter()
     found = re.findall(r"^(\d+)\s+(\w+)\(", file.read_text(errors="replace"), re.MULTILINE)
@@ -428,20 +418,9 @@ def list_calls(rig: Rig, fault: Fault) -> FaultScript:
 
 
 KINDS: Mapping[str, Kind] = {
-    "kill": kill,
-    "pause": pause,
-    "point": point,
-    "clock": clock,
-    "kill_in_call": kill_in_call,
-    "io_error": io_error,
-    "server": server,
-    "store": store,
-    "wire": wire,
-    "partition": partition,
-    "packets": packets,
-    "disk_full": disk_full,
-    "disk_read_only": disk_read_only,
-    "disk_power": disk_power,
-    "list_points": list_points,
-    "list_calls": list_calls,
-}
+    kind.__name__: kind
+    for kind in (
+        kill, pause, point, clock, kill_in_call, io_error, server, store, wire, partition, packets, disk_full,
+        disk_read_only, disk_power, list_points, list_calls,
+    )
+}  # fmt: skip

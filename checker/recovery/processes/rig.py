@@ -19,7 +19,8 @@ from leasehold.checker.recovery.processes.servers import SERVERS, Server
 from leasehold.impl.fleet import SystemFleet
 from leasehold.impl.supervisor import Supervisor
 
-STORE_FAILED = "stops taking steps"  # in the log of an actor whose store fails
+# In the log of an actor whose store fails, or would but for its reserve.
+STORE_FAILED = ("stops taking steps", "the disk is full, and the reserve is used")
 
 
 class Rig(AbstractContextManager["Rig"]):
@@ -128,5 +129,5 @@ class Rig(AbstractContextManager["Rig"]):
 
     def store_failed(self, *actors: str) -> str:
         """Empty where one of these actors has noticed that its store failed."""
-        noticed = any(STORE_FAILED in self.fleet.log(name) for name in actors)
+        noticed = any(words in self.fleet.log(name) for name in actors for words in STORE_FAILED)
         return "" if noticed else "nothing was committed while the store failed"

@@ -128,8 +128,6 @@ class Losses:
         place = self._random.choice(found)
         if self.lose(place, whole=fault.how == WHOLE):
             rig.say(f"{place.folder.name} of {self.losses[-1].lease} is dead")
-        yield Until.MENDED
-        yield Until.END
         return ""
 
     def _host_reboots(self, rig: Rig, fault: Fault) -> FaultScript:
@@ -142,8 +140,6 @@ class Losses:
         self._calm = time.monotonic() + self.within
         lost = [place for place in found if self.lose(place, whole=True)]
         rig.say(f"the host reboots: {len(lost)} units are dead")
-        yield Until.MENDED
-        yield Until.END
         return ""
 
     def _known(self, seen: Observation) -> list[UnitDirectory]:

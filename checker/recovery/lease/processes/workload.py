@@ -75,7 +75,7 @@ class Workload:
         self._begin("close")
         if self.end == "same":
             self._close(LEASE)
-        self._wait(lambda seen: self._over(seen, LEASE) and not self.oracle.agrees(seen))
+        self._wait(lambda seen: self.oracle.over(LEASE) and not self.oracle.agrees(seen))
         self._lease("next", NEXT, 2)
         self._extend("renew", NEXT, 2)
         self._extend("renew", BYSTANDER, 1)
@@ -83,7 +83,7 @@ class Workload:
         self._begin("end")
         for lease in (NEXT, BYSTANDER):
             self._close(lease)
-        self._wait(lambda seen: all(self._over(seen, lease) for lease in (NEXT, BYSTANDER)))
+        self._wait(lambda seen: all(map(self.oracle.over, (NEXT, BYSTANDER))))
         self._at_rest()
         self._leave()
 
@@ -182,12 +182,8 @@ class Workload:
 
     # Observations
 
-    def _serves(self, name: str, seen: Observation) -> bool:
-        about = seen.abouts[name]
-        return about is not None and bool(about["running"])
-
     def _all_serve(self, seen: Observation) -> bool:
-        return all(self._serves(name, seen) for name in ROLES)
+        return all(about is not None and about["running"] for about in seen.abouts.values())
 
     def _lasts(self, seen: Observation, lease: str, units: int, after: int = 0) -> bool:
         """The lease is active at holder and site, beyond a time, with so many units, which run."""
@@ -210,11 +206,6 @@ class Workload:
             raise WorkloadFailed(f"{lease} has ended, and nobody asked for that: {self._where(seen)}")
         self.end = "ended"
         return True
-
-    def _over(self, seen: Observation, lease: str) -> bool:
-        rows = [seen.row(name, lease) for name in ROLES]
-        answers = all(seen.leases[name] is not None for name in ROLES)
-        return answers and all(row is None or row["over"] for row in rows)
 
     def _at_rest(self) -> None:
         """Exactly the units that the site has assigned run, each as one process, and every actor serves."""

@@ -25,6 +25,7 @@ class Told:
 
     units = 2
     folder = Path("/nowhere")
+    guest_places: Any = list
 
     def __init__(self) -> None:
         self.rows: dict[str, list[dict[str, Any]] | None] = {TENANT: [], BROKER: [], SITE: []}
@@ -186,3 +187,39 @@ def test_a_holder_that_was_away_may_know_a_unit_that_was_killed_and_let_go(fleet
     for _ in range(3):
         oracle.observe()
     assert oracle.violations == [f"{A} is active with 1 unit, and 0 run"]
+
+
+def over(lease: str, over: bool, end: int = 9) -> dict[str, Any]:
+    data = {"assigned": [], "end": end, "lease_end": end, "units": 0, "lease_units": [], "lease_lost": []}
+    return {"lease": lease, "state": "some", "data": data, "over": over, "times": ["end"], "since": 0}
+
+
+@pytest.mark.parametrize("actor", [TENANT, BROKER, SITE])
+def test_a_lease_is_over_once_all_actors_that_have_it_say_so(fleet: Told, actor: str) -> None:
+    """Who does not answer may have it; a lease that was over stays so, though nobody knows of it any more."""
+    oracle = Oracle(fleet)  # type: ignore[arg-type]
+    for rows, known in (
+        ([], False), ([over(A, False)], False), (None, False), ([over(A, True)], True), ([], True), (None, True),
+    ):  # fmt: skip
+        fleet.rows = {name: [over(A, True)] for name in (TENANT, BROKER, SITE) if rows is None or rows}
+        fleet.rows = {TENANT: [], BROKER: [], SITE: []} | fleet.rows | {actor: rows}
+        oracle.observe()
+        assert (oracle.over(A), oracle.over(B)) == (known, False)
+
+
+@pytest.mark.parametrize(("actor", "left"), [(SITE, []), (TENANT, [f"{A} is left at {TENANT}, some"])])
+def test_at_the_end_no_lease_goes_on_but_an_expired_one_at_its_site(fleet: Told, actor: str, left: list[str]) -> None:
+    oracle = Oracle(fleet)  # type: ignore[arg-type]
+    fleet.rows[actor] = [over(A, False, end=5)]
+    fleet.rows[SITE] = fleet.rows[SITE] or [over(B, True)]
+    fleet.alive = {"unit-0": (100, 7, A)}
+    oracle.at_the_end()
+    assert oracle.violations == [*left, *(["the process of unit-0 is left"] if actor == TENANT else [])]
+
+
+def test_how_often_the_end_of_a_lease_moved(fleet: Told) -> None:
+    oracle = Oracle(fleet)  # type: ignore[arg-type]
+    for end in (0, 9, 9, 12, 15):
+        fleet.rows[TENANT] = [over(A, False, end)]
+        oracle.observe()
+    assert oracle.extensions == 2
