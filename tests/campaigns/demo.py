@@ -50,15 +50,16 @@ def run(flags: Sequence[str], seed: int, folder: Path, leases: int = LEASES) -> 
     """One run of the demo in a folder that is empty, and what is said of it."""
     units = ("--units", "12") if "--reboot" in flags else ()
     words = ("--json", *flags, *units, "--leases", str(leases), "--seed", str(seed), "--dir", str(folder))
-    summary = _json("demo", *words)
+    summary = said("demo", *words)
     sources = [f"sqlite:{folder / actor}.db" for actor in ACTORS]
     trust = ("--trust", str(folder / "trust.yaml"), "--json")
-    verified, conforms = (_json(verb, *sources, *trust) for verb in ("verify", "conform"))
-    said = (*(v["property"] for v in verified["violations"]), *(f["reason"] for f in verified["faults"]))
-    return Verdicts(tuple(summary["violations"]), said, tuple(f["reason"] for f in conforms["findings"]))
+    verified, conforms = (said(verb, *sources, *trust) for verb in ("verify", "conform"))
+    found = (*(v["property"] for v in verified["violations"]), *(f["reason"] for f in verified["faults"]))
+    return Verdicts(tuple(summary["violations"]), found, tuple(f["reason"] for f in conforms["findings"]))
 
 
-def _json(*words: str) -> dict[str, Any]:
+def said(*words: str) -> dict[str, Any]:
+    """The answer of a verb, in JSON."""
     command = [sys.executable, "-m", "leasehold", *words]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if not ended.stdout:

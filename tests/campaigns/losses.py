@@ -6,7 +6,6 @@ It exits with 1 when something is wrong.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +14,8 @@ from textwrap import fill
 from typing import Any
 
 import click
+
+from tests.campaigns.demo import said
 
 SUMS = ("leases", "extensions", "crashes", "lost", "repaired", "replaced", "let_go", "told", "leaked")
 MOSTS = ("worst_seconds", "starts_at_once")
@@ -60,12 +61,7 @@ KINDS = (
 
 def run(kind: Kind, seed: int) -> dict[str, Any]:
     """The summary of one run."""
-    command = [sys.executable, "-m", "leasehold", "demo", "--json", *kind.words, "--seed", str(seed)]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    if not ended.stdout:
-        raise click.ClickException(f"{' '.join(command)}: {ended.stderr}")
-    found: dict[str, Any] = json.loads(ended.stdout)
-    return found
+    return said("demo", "--json", *kind.words, "--seed", str(seed))
 
 
 def added(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
