@@ -24,8 +24,8 @@ from tests.impl.actor.test_messages import TWINS
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    return program_of(tmp_path_factory.mktemp("described"), estate.FILES)
+def program() -> Program:
+    return program_of(estate.FILES)
 
 
 def by_hand(value: Any) -> Any:
