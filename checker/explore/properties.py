@@ -73,12 +73,8 @@ class _ClaimsTogether:
 
     def _join(self) -> None:
         kept = [c.of for c in self.claims if c.found is None and c not in self.new]
-        self.all_hold = self.compiled(" and ".join(["True", *map(self._words, kept)]))
+        self.all_hold = self.compiled(" and ".join(["True", *(claim_words(of, self.frame) for of in kept)]))
         self.some_case = self.compiled(" or ".join(["False", *(source(c.of.when, self.frame) for c in self.new)]))
-
-    def _words(self, p: Property) -> str:
-        claim = source(p.claim, self.frame)
-        return claim if p.when is None else f"(not {source(p.when, self.frame)} or {claim})"
 
     def ask(self, arguments: tuple[Any, ...], found: object) -> None:
         """Asks all of them; `found` is noted of those that are violated."""
@@ -95,6 +91,12 @@ class _ClaimsTogether:
                 if claim.found is None and claim.applies(arguments) and not claim.holds(*arguments):
                     claim.found = found
             self._join()
+
+
+def claim_words(p: Property, frame: Frame) -> str:
+    """Returns source text of what a property claims of each state or step, whether a case of it or not."""
+    claim = source(p.claim, frame)
+    return claim if p.when is None else f"(not {source(p.when, frame)} or {claim})"
 
 
 def _compiled(frame: Frame, made: Callable[[str], Callable[..., Any]], e: Expression) -> Callable[..., Any]:

@@ -5,8 +5,8 @@ is heard before it is committed, and applied when it is: to the states of the ru
 messages on their way. When an actor has ended, its store says whether the last turn was committed; when it starts
 again, what became of its records: what is not as it was left shows in the step `recover`. No event is read for this.
 
-The properties are evaluated on these runs by the Python of the explorer (tests/checker/verify/twin.py): what it finds
-is what happened, and what a reader of events ought to report.
+The properties are evaluated on these runs as simulations do (checker/verify/evaluator.py): what that finds is what
+happened, and what a reader of events ought to report.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.layout import Lane, State
 from leasehold.checker.explore.step import Action
+from leasehold.checker.verify.evaluator import ClaimsOfRuns, RunEvaluator
 from leasehold.checker.verify.lanes import ReplayedLane
 from leasehold.checker.verify.queries import end_claim
 from leasehold.checker.verify.system import CRASH, CutsOfSystem
@@ -30,9 +31,7 @@ from leasehold.impl.core.core import Core
 from leasehold.impl.core.work import Record
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.store.store import RecordKey
-from leasehold.spec.language.for_each import each
-from leasehold.spec.language.model import OF_FAIR_RUNS, Property
-from tests.checker.verify.twin import Evaluator, Run
+from tests.checker.verify.twin import Run
 
 
 @dataclass
@@ -272,39 +271,17 @@ class Judge:
 
     def __init__(self, known: CutsOfSystem) -> None:
         self.known = known
-        self.world = reference_of(known.system, CRASH)
-        self.evaluator = Evaluator(self.world)
         system = known.system
-        self.properties: list[Property] = [
-            one for p in {**system.properties, **end_claim(system)}.values() for one in each(p)
-        ]
+        self.claims = ClaimsOfRuns(reference_of(system, CRASH), {**system.properties, **end_claim(system)})
 
     def broken(self, run: Run, complete: bool = False) -> set[str]:
         """The names of the properties that a run breaks; `complete`: nothing comes after its last state."""
-        over = complete or self.over(run[-1][0])
-        pieces = _pieces(run)
-        found = set()
-        for p in self.properties:
-            if p.kind in ("always", "step"):
-                broken = self.evaluator.violating(p, pieces)
-            elif p.kind in OF_FAIR_RUNS and over:
-                broken = self.evaluator.unkept(p, [run])
-            else:
-                continue
-            if broken:
-                found.add(p.name)
-        return found
+        evaluator = RunEvaluator(self.claims)
+        found = [one for state, action in run for one in evaluator.see(state, action)]
+        if complete or self.over(run[-1][0]):
+            found += evaluator.end()
+        return {one.name for one in found if one.claim.of.kind != "sometimes"}
 
     def over(self, state: State) -> bool:
         """Returns whether a run is in an end that the system allows."""
         return self.known.over(list(state))
-
-
-def _pieces(run: Run) -> list[Run]:
-    """A run in pieces, each of which has steps alone after its first state."""
-    pieces: list[Run] = []
-    for state, action in run:
-        if action is None:
-            pieces.append([])
-        pieces[-1].append((state, action))
-    return pieces

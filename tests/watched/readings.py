@@ -14,10 +14,10 @@ from typing import Any
 
 from leasehold.checker.explore import channels
 from leasehold.checker.explore.faulty import reference_of
-from leasehold.checker.explore.ground import function, step_function
 from leasehold.checker.explore.layout import Layout, State
 from leasehold.checker.explore.step import Action
 from leasehold.checker.verify.cuts import ConsistentCuts
+from leasehold.checker.verify.evaluator import ClaimsOfRuns, RunEvaluator
 from leasehold.checker.verify.queries import Queries, end_claim
 from leasehold.checker.verify.run_state import Cut
 from leasehold.checker.verify.system import CRASH, CutsOfSystem
@@ -27,9 +27,8 @@ from leasehold.spec.language.for_each import each
 from leasehold.spec.language.lower import Machine
 from leasehold.spec.language.model import OF_FAIR_RUNS, Property
 from leasehold.spec.language.render.evaluate import Context, InTransit, evaluate
-from leasehold.spec.language.render.python_source import Frame, source
 from tests.checker.verify.databases import Database
-from tests.checker.verify.twin import Evaluator, Run
+from tests.checker.verify.twin import Run
 
 Decided = set[tuple[int, int]]  # run and cut
 STATES = ("always", "sometimes")
@@ -149,40 +148,16 @@ class Readings:
 
     def __init__(self, known: CutsOfSystem) -> None:
         self.known, self.world = known, reference_of(known.system, CRASH)
-        self.evaluator = Evaluator(self.world)
-        self.frame = Frame(self.world.layout, known.system.values(), before="o")
         every = {**known.system.properties, **end_claim(known.system)}
         self.properties = [one for p in every.values() for one in each(p)]
 
     def explorer(self, p: Property, runs: list[RecordedRun]) -> Decided:
         """The cuts that decide a property, by the functions of the explorer."""
-        words = source(p.claim, self.frame)
-        if p.when is not None:
-            words = f"(not {source(p.when, self.frame)} or {words})"
-        if p.kind == "step":
-            holds = step_function(words)
-            return {
-                (r, n) for r, run in enumerate(runs, 1) for n, before, state, action in run.cuts
-                if action is not None and not holds(before, state, action)
-            }  # fmt: skip
-        if p.kind in STATES:
-            truth = function(words)
-            return {
-                (r, n) for r, run in enumerate(runs, 1) for n, _, state, _ in run.cuts
-                if bool(truth(state, (), -1)) == (p.kind == "sometimes")
-            }  # fmt: skip
-        found = set()
+        claims, found = ClaimsOfRuns(self.world, {p.name: p}), set()
         for r, run in enumerate(runs, 1):
-            numbers = [n for n, *_ in run.cuts]
-            late = {numbers[at] for _, at in self.evaluator.unkept(p, [run.states])}
-            if not run.over:  # what comes is decided where time is up alone
-                now = self.world.layout.clock
-                last = run.cuts[-1][2]
-                late = {
-                    n for n, _, state, _ in run.cuts
-                    if n in late and p.within is not None and now is not None and state[now] + p.within < last[now]
-                }  # fmt: skip
-            found |= {(r, n) for n in late}
+            evaluator = RunEvaluator(claims)
+            found |= {(r, one.cut) for state, action in run.states for one in evaluator.see(state, action)}
+            found |= {(r, one.cut) for one in evaluator.end() if run.over}
         return found
 
     def definition(self, p: Property, runs: list[RecordedRun]) -> Decided | None:

@@ -1,4 +1,4 @@
-"""The queries of every shipped system against the Python evaluator, on right runs, disturbed ones and random states."""
+"""The queries of every shipped system against the evaluator of simulations, on right, disturbed and random states."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from leasehold.faults.model import Budget
 from leasehold.spec import System
 from leasehold.spec.language.for_each import each
 from tests.checker.verify.databases import KINDS, Database, database
-from tests.checker.verify.twin import Evaluator, Run, disturbed, mutants, walks
+from tests.checker.verify.twin import Run, broken_run, decided, disturbed, mutants, walks
 from tests.systems import load
 
 SYSTEMS = {
@@ -73,16 +73,16 @@ def compared(system: System, budget: Budget | None, kind: str, steps: int) -> Co
     rng = Random(f"{system.name} 1")
     right = walks(world, rng, steps)
     runs = [*right, *(disturbed(world, rng, run, share) for run in right for share in (0.05, 0.3))]
-    evaluator = Evaluator(world)
-    kept = [p for p in system.properties.values() if p.kind in ("always", "step") and not evaluator.violating(p, runs)]
-    runs += [run for p in kept if (run := evaluator.broken(p, right, rng)) is not None]
+    violated = decided(world, system.properties, runs)
+    kept = [p for p in system.properties.values() if p.kind in ("always", "step") and not violated[p.name]]
+    runs += [run for p in kept if (run := broken_run(world, p, right, rng)) is not None]
     cuts = sum(len(run) for run in runs)
     both: Counter[str] = Counter()  # properties that some cuts violate, and others do not
     verdicts: Counter[str] = Counter()  # of a property on a cut
     with database(kind, system, world.layout) as db:
         recorded(db, runs)
         asked = {**system.properties, **end_claim(system), **{p.name: p for p in mutants(system, rng, 2)}}
-        queries = Queries(db.tables, asked)
+        queries, by_evaluator = Queries(db.tables, asked), decided(world, asked, runs)
         assert [*Queries(db.tables).queries] == [
             n for n, q in queries.queries.items() if q.of in [*system.properties, DEADLOCK]
         ]
@@ -93,8 +93,7 @@ def compared(system: System, budget: Budget | None, kind: str, steps: int) -> Co
                 both["not asked"] += 1
                 continue
             query = queries.queries[p.name + "".join(f" {n}={v}" for n, v in p.binding.items())]
-            of_states = p.kind in ("always", "step", "sometimes")
-            expected = evaluator.violating(p, runs) if of_states else evaluator.unkept(p, runs)
+            expected = by_evaluator[query.name]
             found = db.ask(query.since(-1))
             assert len(set(found)) == len(found)
             assert set(found) == expected, f"{query.name}\n{query.claim}\n{query.text}"

@@ -1,4 +1,4 @@
-"""The dumb twin of queries: each property on each cut by the Python evaluator, and runs to ask it of.
+"""The cuts that decide properties, by the evaluator of simulations, which queries are held to; and runs to ask it of.
 
 Runs are walks of the reference explorer with faults; such walks with random values in some cells, so that antecedents
 hold and claims do not; and states that are random throughout. Properties are those of the system, their negations, and
@@ -7,7 +7,8 @@ ones in which a number, a comparison, a quantifier or a moment is another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import pairwise
@@ -15,10 +16,11 @@ from random import Random
 from typing import Any
 
 from leasehold.checker.explore import channels
-from leasehold.checker.explore.ground import cells_read, function, step_function
+from leasehold.checker.explore.ground import cells_read, step_function
 from leasehold.checker.explore.layout import Lane, State
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action
+from leasehold.checker.verify.evaluator import ClaimsOfRuns, RunEvaluator
 from leasehold.spec import System
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
@@ -161,86 +163,47 @@ def _changes(e: x.Expression) -> Iterator[tuple[x.Expression, str]]:
             yield operand, ""
 
 
-# The evaluator
+# What runs decide
 
 
-class Evaluator:
-    """Which cuts violate which properties, as the explorer's Python says."""
+def decided(
+    world: Reference, properties: Mapping[str, Property], runs: Iterable[Run]
+) -> dict[str, set[tuple[int, int]]]:
+    """The (run, cut) that decide each property, all runs being over; by its name, with the values of its variables."""
+    claims = ClaimsOfRuns(world, properties)
+    found: dict[str, set[tuple[int, int]]] = defaultdict(set)
+    for number, run in enumerate(runs, 1):
+        evaluator = RunEvaluator(claims)
+        every = [one for state, action in run for one in evaluator.see(state, action)] + evaluator.end()
+        for of, cut in every:
+            found[of.of.name + "".join(f" {n}={v}" for n, v in of.of.binding.items())].add((number, cut))
+    return found
 
-    def __init__(self, world: Reference) -> None:
-        self.world = world
-        self.frame = Frame(world.layout, world.system.values(), before="o")
 
-    def broken(self, p: Property, runs: list[Run], rng: Random) -> Run | None:
-        """A run of two cuts that violates an `always` or `step`: by hill climbing, as more and more conditions hold."""
-        parts = [*x.conjuncts(opposite(p.claim)), *(() if p.when is None else x.conjuncts(p.when))]
-        words = [source(e, self.frame) for e in parts]
-        conditions = [step_function(w) for w in words]
-        read = [cells_read(w, "os") for w in words]
-        every = {cell for cells in read if cells is not None for cell in cells}
-        cells = sorted(every) if None not in read else None
-        draws, actions = drawn_cells(self.world), all_actions(self.world)
-        (before, _), (after, action) = rng.choice([pair for run in runs for pair in pairwise(run)])
-        best = -1
-        for _ in range(TRIES):
-            old, new, step = list(before), list(after), action
-            for _ in range(rng.choice((1, 1, 2, 3))):
-                if p.kind == "step" and rng.random() < 0.2:
-                    step = rng.choice(actions)
-                    continue
-                at = rng.choice(cells or [*draws])
-                value = draws[at](rng) if at in draws and rng.random() < 0.7 else new[at]
-                (rng.choice((old, new)) if p.kind == "step" else new)[at] = value
-            score = sum(bool(holds(tuple(old), tuple(new), step)) for holds in conditions)
-            if score >= best:
-                best, before, after, action = score, tuple(old), tuple(new), step
-            if best == len(conditions):
-                return [(before, None), (after, action)]
-        return None
-
-    def violating(self, p: Property, runs: list[Run]) -> set[tuple[int, int]]:
-        """The (run, cut) that violate an `always` or `step`, or that are witnesses of a `sometimes`."""
-        words = source(p.claim, self.frame)
-        if p.when is not None:
-            words = f"(not {source(p.when, self.frame)} or {words})"
-        found = set()
-        if p.kind == "step":
-            holds = step_function(words)
-            for r, run in enumerate(runs, 1):
-                pairs = pairwise(run)
-                found |= {
-                    (r, c) for c, ((before, _), (after, action)) in enumerate(pairs, 1)
-                    if not holds(before, after, action)
-                }  # fmt: skip
-            return found
-        shows = p.kind == "sometimes"
-        truth = function(words)
-        return {
-            (r, c) for r, run in enumerate(runs, 1) for c, (s, _) in enumerate(run) if bool(truth(s, (), -1)) == shows
-        }  # fmt: skip
-
-    def unkept(self, p: Property, runs: list[Run]) -> set[tuple[int, int]]:
-        """The (run, cut) where a claim about what comes was not kept, all runs being over."""
-        claim = function(source(p.claim, self.frame))
-        when = function("True" if p.when is None else source(p.when, self.frame))
-        clock = self.frame.layout.clock  # type: ignore[attr-defined]
-        found = set()
-        for r, run in enumerate(runs, 1):
-            states = [s for s, _ in run]
-            if p.kind != "leads_to":
-                if any(when(s, (), -1) for s in states) and not claim(states[-1], (), -1):
-                    found.add((r, len(states) - 1))
+def broken_run(world: Reference, p: Property, runs: list[Run], rng: Random) -> Run | None:
+    """A run of two cuts that violates an `always` or `step`: by hill climbing, as more and more conditions hold."""
+    frame = Frame(world.layout, world.system.values(), before="o")
+    parts = [*x.conjuncts(opposite(p.claim)), *(() if p.when is None else x.conjuncts(p.when))]
+    words = [source(e, frame) for e in parts]
+    conditions = [step_function(w) for w in words]
+    read = [cells_read(w, "os") for w in words]
+    every = {cell for cells in read if cells is not None for cell in cells}
+    cells = sorted(every) if None not in read else None
+    draws, actions = drawn_cells(world), all_actions(world)
+    (before, _), (after, action) = rng.choice([pair for run in runs for pair in pairwise(run)])
+    best = -1
+    for _ in range(TRIES):
+        old, new, step = list(before), list(after), action
+        for _ in range(rng.choice((1, 1, 2, 3))):
+            if p.kind == "step" and rng.random() < 0.2:
+                step = rng.choice(actions)
                 continue
-            for c, s in enumerate(states):
-                if not when(s, (), -1):
-                    continue
-                kept = False
-                for later in states[c:]:
-                    if p.within is not None and later[clock] > s[clock] + p.within:
-                        break
-                    if claim(later, (), -1):
-                        kept = True
-                        break
-                if not kept:
-                    found.add((r, c))
-        return found
+            at = rng.choice(cells or [*draws])
+            value = draws[at](rng) if at in draws and rng.random() < 0.7 else new[at]
+            (rng.choice((old, new)) if p.kind == "step" else new)[at] = value
+        score = sum(bool(holds(tuple(old), tuple(new), step)) for holds in conditions)
+        if score >= best:
+            best, before, after, action = score, tuple(old), tuple(new), step
+        if best == len(conditions):
+            return [(before, None), (after, action)]
+    return None
