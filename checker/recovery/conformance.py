@@ -19,7 +19,7 @@ from typing import Any
 from leasehold.checker.conform.comparison import StepComparison, durable
 from leasehold.checker.explore.ground import GroundOffer
 from leasehold.checker.explore.reference import Reference
-from leasehold.checker.recovery.cases.properties import reads_messages
+from leasehold.checker.recovery.properties import reads_messages
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.faults.simulation.steps import LoggedStep, LoggedTurn
 from leasehold.impl.notices import Kind, Notice

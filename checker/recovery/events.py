@@ -13,8 +13,8 @@ that is refused makes its sender no neighbour.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from leasehold.checker.history.fold import EventFold, FoldedMachine
 from leasehold.faults.simulation.simulation import Simulation
@@ -36,6 +36,69 @@ from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.store.store import RecordKey
 
 Plain = Any
+S = TypeVar("S", bound=Simulation)
+CommitListener: TypeAlias = Callable[[str, list[AnyEvent], bool], None]
+
+
+class CommittedEvents(Generic[S]):
+    """Reads the events of a simulation's actors as they commit them, so in their true order, and verifies them.
+
+    It has to be made before the actors start, and before whoever hears of the events.
+
+    Attributes:
+        sim: the simulation.
+        listeners: hear an actor and its new events. `in_doubt`: its last incarnation has committed them, of which
+            nobody knew.
+        verifiers: by actor of which something was read.
+        wrong: what is not as it should be, in words.
+    """
+
+    def __init__(self, simulation: S) -> None:
+        self.sim = simulation
+        self.listeners: list[CommitListener] = []
+        self.wrong: list[str] = []
+        self.verifiers: dict[str, ChainVerifier] = {}
+        self._stopped: set[str] = set()  # actors of which nobody knows whether their last commit was made
+        simulation.subscribers.append(self._hear)
+        simulation.ends.append(self._stopped.add)
+
+    def say(self, actor: str, words: str) -> None:
+        self.wrong.append(f"{actor}: {words}"[:500])
+
+    def _hear(self, notice: Notice) -> None:
+        if notice.kind is Kind.STOPPED:
+            self._stopped.add(notice.actor)
+        elif notice.kind in (Kind.COMMIT, Kind.RECOVERED):
+            self.settle(notice.actor)
+        elif notice.kind is Kind.COMMITTED:
+            self._tell(notice.actor, in_doubt=False)
+
+    def settle(self, actor: str) -> None:
+        """An actor begins with what its store has: its last steps were committed, or have never been."""
+        if actor in self._stopped:
+            self._stopped.discard(actor)
+            self._tell(actor, in_doubt=True)
+
+    def _tell(self, actor: str, in_doubt: bool) -> None:
+        events = self._read(actor)
+        for listener in self.listeners:
+            listener(actor, events, in_doubt)
+
+    def _read(self, name: str) -> list[AnyEvent]:
+        """The events that are new in a store, verified."""
+        disk = self.sim.disks[name]
+        if (verifier := self.verifiers.get(name)) is None:
+            verifier = self.verifiers[name] = ChainVerifier(self.sim.trust, name)
+        found = list[AnyEvent]()
+        last = next(reversed(disk.events), 0)
+        if last < verifier.last:
+            self.say(name, f"its events end at {last}, and had come to {verifier.last}")
+        try:
+            found += [verifier.take(disk.events[at], at) for at in range(verifier.last + 1, last + 1)]
+            verifier.end(Head.of(disk.metadata.get(HEAD)))
+        except (ChainError, KeyError) as error:
+            self.say(name, f"its events do not verify: {error}")
+        return found
 
 
 class EventMonitor:
@@ -44,64 +107,35 @@ class EventMonitor:
     It has to be made before the actors start.
 
     Attributes:
-        wrong: what is not as it should be, in words.
         compared: how many steps were compared.
     """
 
-    def __init__(self, simulation: Simulation) -> None:
-        self.sim = simulation
-        self.wrong: list[str] = []
+    def __init__(self, commits: CommittedEvents[Any]) -> None:
+        self.sim, self.commits, self._say = commits.sim, commits, commits.say
         self.compared = 0
-        self._verifiers: dict[str, ChainVerifier] = {}
         self._told = EventFold(FoldedMachine)
         self._waiting: dict[str, LoggedTurn] = {}  # by actor, steps that are not committed yet
-        self._stopped: set[str] = set()  # actors of which nobody knows whether their last commit was made
-        simulation.turns.append(self._stepped)
-        simulation.subscribers.append(self._hear)
-        simulation.ends.append(self._stopped.add)
+        commits.listeners.append(self._take)
+        self.sim.turns.append(self._stepped)
+        self.sim.subscribers.append(self._hear)
+
+    @property
+    def wrong(self) -> list[str]:
+        """The faults of the events, in words."""
+        return self.commits.wrong
 
     def _stepped(self, actor: str, turn: LoggedTurn) -> None:
-        self._settle(actor)
+        self.commits.settle(actor)
         self._waiting.setdefault(actor, []).extend(turn)
 
     def _hear(self, notice: Notice) -> None:
-        if notice.kind is Kind.STOPPED:
-            self._stopped.add(notice.actor)
-        elif notice.kind is Kind.COMMIT:
-            self._settle(notice.actor)
-        elif notice.kind is Kind.COMMITTED:
-            self._compare(notice.actor, self._read(notice.actor), self._waiting.pop(notice.actor, []))
-        elif notice.kind is Kind.RECOVERED:
-            self._settle(notice.actor)
+        if notice.kind is Kind.RECOVERED:
             self._compare_records(notice.actor)
 
-    def _settle(self, actor: str) -> None:
-        """An actor begins with what its store has: its last steps were committed, or have never been."""
-        if actor not in self._stopped:
-            return
-        self._stopped.discard(actor)
+    def _take(self, actor: str, events: list[AnyEvent], in_doubt: bool) -> None:
         steps = self._waiting.pop(actor, [])
-        if found := self._read(actor):
-            self._compare(actor, found, steps, in_doubt=True)
-
-    def _say(self, actor: str, words: str) -> None:
-        self.wrong.append(f"{actor}: {words}"[:500])
-
-    def _read(self, name: str) -> list[AnyEvent]:
-        """The events that are new in a store, verified."""
-        disk = self.sim.disks[name]
-        if (verifier := self._verifiers.get(name)) is None:
-            verifier = self._verifiers[name] = ChainVerifier(self.sim.trust, name)
-        found = list[AnyEvent]()
-        last = max(disk.events, default=0)
-        if last < verifier.last:
-            self._say(name, f"its events end at {last}, and had come to {verifier.last}")
-        try:
-            found += [verifier.take(disk.events[at], at) for at in range(verifier.last + 1, last + 1)]
-            verifier.end(Head.of(disk.metadata.get(HEAD)))
-        except (ChainError, KeyError) as error:
-            self._say(name, f"its events do not verify: {error}")
-        return found
+        if events or not in_doubt:
+            self._compare(actor, events, steps, in_doubt)
 
     def _compare(self, name: str, events: list[AnyEvent], logged: LoggedTurn, in_doubt: bool = False) -> None:
         program, actor = self.sim.program, self.sim.actors[name]
@@ -151,7 +185,7 @@ class EventMonitor:
 
     def _compare_records(self, name: str) -> None:
         """The last events have the records as an actor finds them when it recovers."""
-        if name not in self._verifiers:
+        if name not in self.commits.verifiers:
             return
         actor, records = self.sim.actors[name], self.sim.disks[name].records
         told = {RecordKey(of.lease, of.machine): machine.record for of, machine in self._told.of(name).items()}

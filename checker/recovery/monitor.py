@@ -1,141 +1,211 @@
 """The properties of a specification, evaluated on real actors while they run.
 
-Theory of operation. The records of a lease's machines, as the actors have committed them, are a global state of the
-model, without the messages in transit. After every commit of a transition of the lease, the properties of states and of
-steps are evaluated on the state before and after, as in the explorer. For an actor that is down, its last records
-count. A unit that serves another lease counts as one that was never used.
+Theory of operation. The events that actors commit make cuts of a run, as `verify` has them (verify/run_steps.py), and
+each cut is evaluated as it comes (verify/evaluator.py). No order has to be found: what is committed first comes first.
+A simulation knows besides, when it happens, what no event tells or what events tell later:
 
-Two kinds are left out: properties of messages in transit, and step properties where one commit holds several steps with
-different causes.
+    clock            true time
+    crash, recover   an actor stops, or runs again
+    lost             what an actor has in its store, when it recovers, is not what its events have left
+    partition, ...   a fault comes or goes, with the cells that it has in the model (`passed`)
+    ignored          a machine was given what moves it nowhere and changes no number
+
+A unit that serves another lease counts as one that was never used. Messages are on their way until they are received,
+whatever the network does to them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
-from leasehold.checker.explore.faulty import reference_of
-from leasehold.checker.explore.ground import cells_read, function, step_function
 from leasehold.checker.explore.step import Action
-from leasehold.faults.model import Budget
+from leasehold.checker.history.fold import MachineOf, lease_of
+from leasehold.checker.recovery.events import CommittedEvents
+from leasehold.checker.recovery.properties import Records, RunProperties, named
+from leasehold.checker.verify.evaluator import RunEvaluator
+from leasehold.checker.verify.run_steps import RunSteps, Unjudged
 from leasehold.faults.model.lowering import DOWN, UP
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.table import MachineInstance
+from leasehold.impl.actor.table import BELOW, MachineInstance
+from leasehold.impl.events.event import AnyEvent, ForgottenEvent, RecoveredEvent, StepEvent
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.store.store import RecordKey
-from leasehold.spec.language.model import Drive, System
-from leasehold.spec.language.render.python_source import Frame, source
-
-CRASH = Budget(crash=1)
-
-
-class DurableMachines(dict[RecordKey, dict[str, Any]]):
-    """The durable parts of the machines of an actor, by key."""
-
-
-class MonitoredProperties:
-    """The properties that can be evaluated on the states and steps of a running system."""
-
-    def __init__(self, system: System, budget: Budget = CRASH) -> None:
-        self.system = system
-        self.world = reference_of(system, budget)
-        self.layout = self.world.layout
-        frame = Frame(self.layout, system.values(), before="o")
-        lanes = {lane.cell for lane in self.layout.lanes}
-        self.states: dict[str, Callable[..., Any]] = {}
-        self.steps: dict[str, Callable[..., Any]] = {}
-        self.left_out: list[str] = []
-        tasks = [task for role in system.roles.values() for task in role.tasks.values()]
-        self.driven = {task.event for task in tasks if isinstance(task, Drive)}
-        for p in system.properties.values():
-            if p.kind not in ("always", "step"):
-                continue
-            words = source(p.claim, frame)
-            if p.when is not None:
-                words = f"(not {source(p.when, frame)} or {words})"
-            cells = cells_read(words, "os")
-            if cells is None or cells & lanes:
-                self.left_out.append(p.name)
-            elif p.kind == "always":
-                self.states[p.name] = function(words)
-            else:
-                self.steps[p.name] = step_function(words)
+from leasehold.spec.language import types as t
 
 
 class PropertyMonitor:
-    """Evaluates the properties of one lease in a simulation.
+    """Evaluates the properties of one lease (or run) in a simulation.
+
+    Args:
+        commits: the events of the simulation; its actors have not started.
+        properties: of the system.
+        lease: which.
+        bounded: nothing is judged any more once the run has left the bounds within which the system was explored.
+        known: the record states of the explored graph, which those of the run must be; None: they are not compared.
 
     Attributes:
         broken: when each property that does not hold was broken first.
-        asked: how many states and steps were evaluated.
+        asked: how many cuts were evaluated.
         cells: the values of cells that faults have added to the model, where no record tells them: an actor that has
             halted, a partition.
+        evaluator: of the cuts.
+        strange: record states that the graph does not have, in words.
+        outside: the run has left the bounds.
     """
 
-    def __init__(self, simulation: Simulation, properties: MonitoredProperties, lease: str) -> None:
-        self.sim, self.properties, self.lease = simulation, properties, lease
-        self.broken: dict[str, str] = {}
+    def __init__(
+        self, commits: CommittedEvents[Any], properties: RunProperties, lease: str, *,
+        bounded: bool = False, known: frozenset[Records] | None = None,
+    ) -> None:  # fmt: skip
+        self.commits, self.sim, self.properties, self.lease = commits, commits.sim, properties, lease
+        self.bounded, self.known = bounded, known
         self.asked = 0
         self.cells: dict[int, Any] = {}
-        self._state = list(properties.world.initial_states()[0])
-        self._moved: list[Notice] = []
-        self._after: list[Any] | None = None
-        self._passed_on = False
-        simulation.subscribers.append(self._hear)
+        self.strange: list[str] = []
+        self.outside = False
+        layout, cuts = properties.layout, properties.cuts(self.sim.program)
+        self._steps = RunSteps(cuts, lambda event, run, words: commits.say(event.actor, words))
+        self._run = self._steps.first(lease, 1, 0)
+        self._run.players |= {a.name: self.sim.players[self._machine(*a.machines[0])] for a in layout.actors}
+        self._stopped: set[str] = set()  # actors that have no store
+        self._begin()
+        commits.listeners.append(self._take)
+        self.sim.subscribers.append(self._hear)
+
+    def _begin(self) -> None:
+        self.broken: dict[str, str] = {}
+        self.evaluator = RunEvaluator(self.properties.claims)
 
     def begin(self) -> None:
         """The run begins now, in its first state; what actors have committed as they started is no step of it."""
-        self._moved, self._after, self.broken = [], None, {}
-        self._state = self._look("")
-        for name, holds in self.properties.states.items():
-            if not holds(self._state, (), -1):
-                self.broken[name] = "in the first state"
+        self._begin()
+        self._see_first()
+
+    def _machine(self, role: str, number: int) -> str:
+        name: str = self.sim.program.roles[role].machine(number)
+        return name
+
+    # What actors commit
+
+    def _take(self, actor: str, events: list[AnyEvent], in_doubt: bool) -> None:
+        for event in events:
+            if isinstance(event, RecoveredEvent):
+                self._runs_again(actor)
+            elif isinstance(event, StepEvent):
+                if lease_of(event.step) == self.lease:
+                    self._step(event, in_doubt)
+                else:
+                    self._leaves(event)
+            elif isinstance(event, ForgottenEvent) and event.lease == self.lease:
+                self._run.machines.take(event)
+
+    def _step(self, event: StepEvent, in_doubt: bool) -> None:
+        run, step = self._run, event.step
+        self._catch_up()
+        if not in_doubt:
+            self._runs_again(event.actor)
+        try:
+            if self._steps.comes_late(run, step):
+                self._see(Action("late", None, 0, step.machine))
+            self._steps.take(run, event)
+        except Unjudged as why:
+            self.commits.say(event.actor, str(why))
+        else:
+            self._see(self._steps.action(step))
+
+    def _leaves(self, event: StepEvent) -> None:
+        """A machine that belongs to an actor, and has served this run, goes on to another one."""
+        for step in event.steps():
+            if step.lease == BELOW and MachineOf(event.actor, BELOW, step.machine) in self._run.machines.machines:
+                self._catch_up()
+                self._steps.passes(self._run, event.actor, step.machine)
+                self._see(Action("passed", None, 0, step.machine))
+
+    # What the simulation knows
 
     def _hear(self, notice: Notice) -> None:
         actor = self.sim.actors.get(notice.actor)
-        if notice.kind is Kind.COMMIT and actor is not None and not actor.running:
-            self.settle()
-            found = self._look(notice.actor, self._stored)  # by a commit of which nobody has told
-            if found != self._state:
-                self._ask(self._state, found, None)
-        elif notice.kind is Kind.COMMITTED:
-            self.settle()
-            self._after = self._look(notice.actor)  # now, as the actor may stop before it tells of its steps
-        elif notice.kind is Kind.RECOVERED:  # what a commit has left of which the actor had to think that it failed
-            self.settle()
-            self._after = self._look(notice.actor)
-            self.settle()
-        elif notice.kind is Kind.TRANSITION and self.sim.concerns(notice, self.lease):
-            self._moved.append(notice)
+        if notice.kind is Kind.STOPPED:
+            self._stopped.add(notice.actor)
+        elif notice.kind is Kind.RECOVERED:
+            self._stopped.discard(notice.actor)
+            self._restored(notice.actor)
+            self._runs_again(notice.actor)
+        elif notice.kind is Kind.COMMIT and actor is not None and not actor.running:
+            self._restored(notice.actor)
 
-    @property
-    def state(self) -> list[Any]:
-        """The records of the lease's machines as they were committed, who is up, and the time."""
-        self.settle()
-        return self._look("")
+    def _restored(self, name: str) -> None:
+        """An actor recovers: its machines are as its store has them."""
+        actor, records, run, lost = self.sim.actors[name], self.sim.disks[name].records, self._run, False
+        for key in [*run.machines.of(name)]:
+            place = self._steps.known.machine(key.machine)
+            row = records.get(RecordKey(key.lease, key.machine))
+            if place is None or (key.lease != BELOW and key.lease != self.lease):
+                continue
+            core = self.sim.program.roles[place[0]]
+            held = None if row is None else actor.rows.read(RecordKey(*key[1:]), row, actor.table.below_of(key.lease))
+            cells = core.cells(core.first(place[1]) if held is None else held.record)
+            at = self.properties.layout.at(*place, None)
+            now = run.state[at : at + len(cells)]
+            if [*cells] != now:
+                run.state[at : at + len(cells)] = cells
+                lost = True
+        if lost:
+            self._see(Action("lost", None, 0, ""))
 
-    def settle(self) -> None:
-        """Evaluates the last commit, if that was not done yet."""
-        if self._after is None:
-            return
-        moved, after, before = self._moved, self._after, self._state
-        self._moved, self._after = [], None
-        if not moved and after == before:
-            return
-        roles = self.sim.program.roles
-        below = [roles[n.machine.partition("[")[0]].subsidiary for n in moved]  # what is driven has its driver's step
-        own = [n for at, n in enumerate(moved) if n.lease == self.lease and not (at and below[at])]
-        driven = all(event_of(notice) in self.properties.driven for notice in moved[1:])
-        passed_on, self._passed_on = self._passed_on, False  # a unit to another lease, which is no step of this one
-        one = moved and driven and not passed_on and (own == moved[:1] or (not own and len(moved) == 1))
-        action = self._action(moved[0], event_of(moved[0])) if one else None
-        self._ask(before, after, action)
+    def _facts(self) -> dict[str, dict[int, Any]]:
+        """The cells that the simulation knows to be other than the run has them, by kind of a step of no machine."""
+        state, clock = self._run.state, self.properties.layout.clock
+        found: dict[str, dict[int, Any]] = {"clock": {}, "crash": {}, "recover": {}}
+        if clock is not None and state[clock] != self.sim.time.now:
+            found["clock"][clock] = self.sim.time.now
+        for of, player in self._run.players.items():
+            at, actor = self.properties.world.up[of], self.sim.actors.get(player)
+            if actor is None or player in self._stopped:  # who has no store takes no step either
+                if state[at] == UP:
+                    found["crash"][at] = DOWN
+            elif actor.running and state[at] == DOWN:
+                found["recover"][at] = UP
+        return found
+
+    def _catch_up(self) -> None:
+        """Tells of the first state, and of what has happened since the last cut."""
+        if self.evaluator.cut < 0:
+            self._see_first()
+        for kind, cells in self._facts().items():
+            if cells:
+                self._put(cells)
+                self._see(Action(kind, None, 0, ""))
+
+    def _see_first(self) -> None:
+        for cells in self._facts().values():
+            self._put(cells)
+        self._see(None)
+
+    def _put(self, cells: Mapping[int, Any]) -> None:
+        for at, value in cells.items():
+            self._run.state[at] = value
+
+    def _runs_again(self, actor: str) -> None:
+        up = [self.properties.world.up[of] for of in self._steps.played(self._run, actor)]
+        if self.evaluator.cut >= 0 and any(self._run.state[at] == DOWN for at in up):
+            self._put(dict.fromkeys(up, UP))
+            self._see(Action("recover", None, 0, ""))
 
     def tick(self) -> None:
         """Time has passed by one tick."""
         self.passed("clock")
+
+    def passed(self, kind: str) -> None:
+        """A step of no machine: time has passed, or a fault has come or gone."""
+        if self.evaluator.cut < 0:
+            return  # the run has not begun
+        for cells in (*self._facts().values(), self.cells):
+            self._put(cells)
+        self._see(Action(kind, None, 0, ""))
 
     def ignored(self, notice: Notice, again: bool) -> None:
         """A machine was given what moves it nowhere: a step, after which all is as it was.
@@ -144,78 +214,90 @@ class PropertyMonitor:
             notice: that tells of it.
             again: it has consumed that before, which a machine that is not there yet does not know.
         """
-        self.settle()
-        action = self._action(notice, notice.name)._replace(transition=None)
+        role, number = self._steps.known.machine(notice.machine) or ("", 0)
+        kind = "local" if notice.name not in self.properties.system.messages else "deliver"
+        kind = "tick" if notice.name == "tick" else kind
         if again or notice.data["kind"] == "duplicate":
-            action = action._replace(kind="duplicate")
-        self._ask(self._state, self._state, action)
+            kind = "duplicate"
+        self._see(Action(kind, role, number, notice.name))
 
-    def passed(self, kind: str) -> None:
-        """A step of no machine: time has passed, or a fault has come or gone."""
-        self.settle()
-        after = self._look("")
-        self._ask(self._state, after, Action(kind, None, 0, ""))
+    # Cuts
 
-    def _ask(self, before: list[Any], after: list[Any], action: Action | None) -> None:
-        self._state = after
+    def _see(self, action: Action | None) -> None:
+        """Evaluates the properties on the state as it is now."""
+        state, properties = tuple(self._run.state), self.properties
+        if self.bounded:
+            self.outside = self.outside or not properties.world.within_bounds(self._without_messages(state))
+            if self.outside:
+                return
         self.asked += 1
-        broken = [name for name, holds in self.properties.states.items() if not holds(after, (), -1)]
-        if action is not None:
-            broken += [name for name, holds in self.properties.steps.items() if not holds(before, after, action)]
-        what = "a commit of several steps" if action is None else f"{action.role or 'time'} {action.event}".strip()
-        clock = self.properties.layout.clock
-        now = self.sim.time.now if clock is None else after[clock]  # a commit may be settled in a later tick
-        for name in broken:
-            self.broken.setdefault(name, f"at tick {now}, after {what}")
+        what = _what(action)
+        if decided := self.evaluator.see(state, action):
+            clock = properties.layout.clock
+            now = self.sim.time.now if clock is None else state[clock]
+            when = "in the first state" if action is None else f"at tick {now}, after {what}"
+            for name in sorted(named(decided)):
+                self.broken.setdefault(name, when)
+        if self.known is not None and (records := properties.projection(state)) not in self.known:
+            self.strange.append(f"after {what}: {self._described(records)}")
 
-    def _action(self, notice: Notice, event: str) -> Action:
-        role, _, rest = notice.machine.partition("[")
-        kind = "deliver" if event in self.properties.system.messages else "tick" if event == "tick" else "local"
-        transition = next(
-            (t for t in self.properties.system.roles[role].transitions() if t.name == notice.name), None
-        )  # fmt: skip
-        return Action(kind, role, int(rest.rstrip("]") or 0), event, transition=transition)
+    def _without_messages(self, state: tuple[Any, ...]) -> tuple[Any, ...]:
+        found, first = list(state), self._steps.known.first
+        for lane in self.properties.layout.lanes:
+            found[lane.cell] = first[lane.cell]
+        return tuple(found)
 
-    def _stored(self, lease: str, machine: str) -> MachineInstance | None:
-        """A machine as its actor's store has it."""
-        name = self.sim.players[machine]
-        actor, records = self.sim.actors[name], self.sim.disks[name].records
-        key = self.sim.key(lease, machine)
-        return actor.rows.read(key, records[key], actor.table.below_of(lease)) if key in records else None
-
-    def _look(
-        self, committed: str, held_of: Callable[[str, str], MachineInstance | None] | None = None
-    ) -> list[Any]:  # fmt: skip
-        """The global state, in which one actor has committed what it has in memory, or elsewhere."""
-        held_of = held_of or self.sim.held
-        layout, found = self.properties.layout, list(self._state)
-        for role, instance, _ in layout.machines():
-            core = self.sim.program.roles[role.name]
-            machine = core.machine(instance)
-            if self.sim.players[machine] != committed:
-                continue
-            held = held_of(self.lease, machine)
-            record = held.record if held is not None else core.first(instance)
-            at = layout.at(role.name, instance, None)
-            if core.of_actor and held is not None and held.serves != self.lease:
-                record = core.first(instance)
-                self._passed_on |= found[at] != record[0]
-            found[at : at + 1 + len(role.data)] = core.cells(record)
-        for actor in layout.actors:
-            role_name, number = actor.machines[0]
-            player = self.sim.players[self.sim.program.roles[role_name].machine(number)]
-            running = self.sim.actors.get(player)  # who has no store takes no step either
-            found[self.properties.world.up[actor.name]] = UP if running is not None and running.running else DOWN
-        if layout.clock is not None:
-            found[layout.clock] = self.sim.time.now
-        for cell, value in self.cells.items():
-            found[cell] = value
+    @property
+    def state(self) -> list[Any]:
+        """The records of the lease's machines as they were committed, who is up, and the time."""
+        found = list(self._without_messages(tuple(self._run.state)))
+        for cells in (*self._facts().values(), self.cells):
+            for at, value in cells.items():
+                found[at] = value
         return found
+
+    @property
+    def waiting(self) -> set[str]:
+        """The properties that are broken if nothing comes any more, by name."""
+        return self.properties.of_records(named(self.evaluator.end()))
+
+    # Words
+
+    def _described(self, records: Records) -> str:
+        return ", ".join(f"{name} {_value(value)}" for name, value in zip(self._names(), records, strict=False))[:400]
+
+    def difference(self, found: Records, wanted: Records) -> str:
+        """Returns the cells in which two record states differ, in words."""
+        names = (*self._names(), "the time")
+        pairs = (pair for pair in zip(names, found, wanted, strict=False) if pair[1] != pair[2])
+        return ", ".join(f"{name} is {_value(value)}, not {_value(other)}" for name, value, other in pairs)[:400]
+
+    def _names(self) -> Iterator[str]:
+        """Yields what each cell of a record state is, but for the clock's."""
+        for role, i, _ in self.properties.layout.machines():
+            machine = self._machine(role.name, i)
+            yield machine
+            yield from (f"{machine}.{d.name}" for d in role.data.values() if not isinstance(d.type, t.Opaque))
+
+
+def _what(action: Action | None) -> str:
+    """A step in words."""
+    if action is None:
+        return "nothing"
+    return f"{action.role} {action.event}" if action.role else "time" if action.kind == "clock" else action.kind
+
+
+def _value(value: Any) -> str:
+    return "{" + ", ".join(map(str, sorted(value))) + "}" if isinstance(value, frozenset) else str(value)
 
 
 def event_of(notice: Notice) -> str:
     """The event of a transition."""
     return notice.name.partition("#")[2].partition(".")[0]
+
+
+class DurableMachines(dict[RecordKey, dict[str, Any]]):
+    """The durable parts of the machines of an actor, by key."""
 
 
 class DurabilityMonitor:

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from leasehold.checker.explore.ground import GroundMachine
-from leasehold.checker.recovery.monitor import MonitoredProperties
+from leasehold.checker.recovery.properties import RunProperties
 from leasehold.faults.simulation.simulation import ControlledActor, Simulation
 from leasehold.impl.actor import session
 from leasehold.impl.actor.actor import Actor
@@ -31,7 +31,7 @@ from leasehold.impl.core.work import SendWork, local
 from leasehold.spec.language.model import Call
 
 
-def owed(sim: Simulation, properties: MonitoredProperties, lease: str, state: Sequence[Any]) -> Iterator[str]:
+def owed(sim: Simulation, properties: RunProperties, lease: str, state: Sequence[Any]) -> Iterator[str]:
     """Yields what the machines of a lease owe, in words.
 
     Args:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 from leasehold.checker.recovery.campaign import CaseOutcome
 from leasehold.checker.recovery.conformance import StepConformance
-from leasehold.checker.recovery.events import EventMonitor
-from leasehold.checker.recovery.monitor import MonitoredProperties, PropertyMonitor
+from leasehold.checker.recovery.events import CommittedEvents, EventMonitor, S
+from leasehold.checker.recovery.monitor import PropertyMonitor
 from leasehold.checker.recovery.progress import owed
-from leasehold.faults.simulation.simulation import Simulation
+from leasehold.checker.recovery.properties import RunProperties
 from leasehold.impl.notices import SimulatedCrash
 
-S = TypeVar("S", bound=Simulation)
+MOST_LOST = 3  # records that a run tells of as lost, so that what follows from that is told too
 
 # What is checked in every run, whatever the system.
 CHECKS = {
     "drive": "The actors come to each state of the script as the model does.",
-    "invariant": "Every property of the specification that can be evaluated on records holds throughout.",
+    "invariant": "Every property of the specification holds throughout, at each cut.",
     "step": "Each step that an actor commits is one of the specification, with its messages and calls.",
     "record": (
         "An actor restarts with the records that it had committed, and with all that belongs to them; what it keeps "
@@ -41,7 +41,7 @@ class SimulatedRun(Generic[S]):
     """The base of all runs in simulation.
 
     Args:
-        simulation: none of its actors has started.
+        commits: the events of a simulation of which no actor has started.
         properties: the specification, grounded.
         name: of the run.
 
@@ -52,11 +52,11 @@ class SimulatedRun(Generic[S]):
         events: compares the chains of events with the steps.
     """
 
-    def __init__(self, simulation: S, properties: MonitoredProperties, name: str) -> None:
-        self.sim = simulation
+    def __init__(self, commits: CommittedEvents[S], properties: RunProperties, name: str) -> None:
+        self.commits, self.sim = commits, commits.sim
         self.outcome = CaseOutcome(name)
-        self.steps = StepConformance(simulation, properties.world)
-        self.events = EventMonitor(simulation)
+        self.steps = StepConformance(self.sim, properties.world)
+        self.events = EventMonitor(commits)
 
     def say(self, check: str, words: str) -> None:
         self.outcome.say(check, words)

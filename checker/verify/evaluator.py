@@ -58,7 +58,7 @@ class ClaimsOfRuns:
     Attributes:
         invariants, steps, witnesses, coming: the claims, those with variables once for each binding; `coming` are
             those about what comes.
-        of_messages: the properties that ask for messages on their way.
+        of_messages: the names of properties that ask for messages on their way.
     """
 
     def __init__(self, world: Reference, properties: Mapping[str, Property] | None = None) -> None:
@@ -97,6 +97,11 @@ class ClaimsOfRuns:
     def names(self) -> frozenset[str]:
         """The names of all properties that a run may violate."""
         return frozenset(claim.of.name for claim in (*self.invariants, *self.steps, *self.coming))
+
+    @property
+    def within(self) -> frozenset[str]:
+        """The names of the properties that say within which time something comes."""
+        return frozenset(claim.of.name for claim in self.coming if claim.of.within is not None)
 
 
 class RunEvaluator:

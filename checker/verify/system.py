@@ -8,6 +8,7 @@ from typing import Any
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.ground import function
 from leasehold.checker.explore.layout import Lane
+from leasehold.checker.explore.reference import Reference
 from leasehold.faults.model import Budget
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
@@ -25,6 +26,7 @@ class CutsOfSystem:
     Args:
         system: the system.
         program: it as it was compiled, where somebody has compiled it.
+        world: it under the faults of which states have the cells; None: an actor may stop.
 
     Attributes:
         layout: of its states.
@@ -34,10 +36,10 @@ class CutsOfSystem:
         lanes_of: by machine, its channels: the lane, the name of the machine at the other end, whether it sends there.
     """
 
-    def __init__(self, system: System, program: Program | None = None) -> None:
+    def __init__(self, system: System, program: Program | None = None, world: Reference | None = None) -> None:
         system = as_running(system)
         self.system, self.program = system, program or compile_system(system)
-        world = reference_of(system, CRASH)
+        world = world or reference_of(system, CRASH)
         self.layout = world.layout
         self.up: Mapping[str, int] = world.up
         self.first = list(world.initial_states()[0])

@@ -23,7 +23,7 @@ from leasehold.checker.explore.result import Step
 from leasehold.checker.explore.step import Action, SpecFault
 from leasehold.checker.recovery.campaign import silent
 from leasehold.checker.recovery.cases.choices import Happening
-from leasehold.checker.recovery.cases.properties import RunProperties
+from leasehold.checker.recovery.properties import RunProperties
 from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.faults.simulation.network import SCHEME
 from leasehold.impl.compiler.program import NotRunnable, compile_system

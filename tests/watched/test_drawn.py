@@ -21,7 +21,6 @@ from leasehold.checker.recovery.cases.counterexample import LOST_FOR_GOOD, Count
 from leasehold.checker.recovery.cases.log_case import LogPlayer, UnplayableLog, log_case
 from leasehold.checker.recovery.cases.path_case import PathCase
 from leasehold.checker.recovery.cases.played import AT_FIRST, PlayedCounterexample, play_counterexample
-from leasehold.checker.recovery.cases.properties import RunProperties
 from leasehold.checker.recovery.cases.replay import (
     AWAITS_ROOM,
     DRIVEN_AT_ONCE,
@@ -41,6 +40,7 @@ from leasehold.checker.recovery.cases.untold import (
     UNBEGUN,
     UNMADE,
 )
+from leasehold.checker.recovery.properties import RunProperties
 from leasehold.checker.verify.queries import WHAT_CAN
 from leasehold.faults.model import Budget
 from leasehold.impl.events.event import StepEvent

@@ -14,8 +14,9 @@ from leasehold.checker.recovery.cases.player import ReplayDiverged
 from leasehold.checker.recovery.cases.replay import Replayer, Unplayable
 from leasehold.checker.recovery.cases.second_crash import SecondCrash
 from leasehold.checker.recovery.cases.steps import ScriptStep
+from leasehold.checker.recovery.events import S
 from leasehold.checker.recovery.monitor import DurabilityMonitor, PropertyMonitor
-from leasehold.checker.recovery.simulated_run import S, SimulatedRun
+from leasehold.checker.recovery.simulated_run import MOST_LOST, SimulatedRun
 from leasehold.checker.recovery.trace import TraceRecorder
 from leasehold.faults.simulation.loop import Livelock
 from leasehold.impl.notices import SimulatedCrash
@@ -25,7 +26,6 @@ class CaseRun(SimulatedRun[S]):
     """A run of one case.
 
     Args:
-        simulation: none of its actors has started.
         monitor: of the properties.
         replayer: of the script.
         lost: the messages of the crashed actor that are in transit are lost; else they arrive.
@@ -36,10 +36,10 @@ class CaseRun(SimulatedRun[S]):
     reference = False  # it is replayed without the crash
 
     def __init__(
-        self, simulation: S, monitor: PropertyMonitor, replayer: Replayer, *, lost: bool = False,
+        self, monitor: PropertyMonitor, replayer: Replayer, *, lost: bool = False,
         second: str | None = None, traced: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(simulation, monitor.properties, replayer.script.name)
+        super().__init__(monitor.commits, monitor.properties, replayer.script.name)
         self.script, self.lost, self.monitor, self.replayer = replayer.script, lost, monitor, replayer
         self.lease, self.steps.cells = replayer.lease, monitor.cells
         self.committed = DurabilityMonitor(self.sim)
@@ -62,10 +62,9 @@ class CaseRun(SimulatedRun[S]):
             self.say("drive", str(error))
         except (Livelock, TimeoutError) as error:
             self.say("actor", f"it does not come to rest: {error}")
-        self.monitor.settle()
-        self.judge()
-        for words in self.committed.lost:
+        for words in self.committed.lost[:MOST_LOST]:  # properties may be broken for no other reason
             self.say("record", words)
+        self.judge()
         self.report_steps()
         self.report_errors()
         self.outcome.asked = self.monitor.asked

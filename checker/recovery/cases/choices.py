@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any
 
 from leasehold.checker.explore.reference import choose
-from leasehold.checker.recovery.cases.properties import reads_messages
 from leasehold.checker.recovery.cases.replay import Replayer
 from leasehold.checker.recovery.monitor import PropertyMonitor
+from leasehold.checker.recovery.properties import reads_messages
 from leasehold.faults.simulation.network import SCHEME
 from leasehold.impl.actor.session import has_room
 from leasehold.impl.core.work import local

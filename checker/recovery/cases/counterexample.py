@@ -13,13 +13,15 @@ from dataclasses import dataclass
 
 from leasehold.checker.explore import Limits, explore
 from leasehold.checker.explore.layout import State
+from leasehold.checker.explore.properties import DEADLOCK
 from leasehold.checker.explore.step import Action
 from leasehold.checker.recovery.cases.path_case import ModelRun, PathCase
-from leasehold.checker.recovery.cases.properties import DEADLOCK, Records, RunProperties
 from leasehold.checker.recovery.cases.replay import NOT_THERE, Unplayable
 from leasehold.checker.recovery.cases.steps import Script, ScriptStep, StepWriter
 from leasehold.checker.recovery.cases.walk import AS_IN_THE_MODEL, WalkRun
+from leasehold.checker.recovery.properties import Records, RunProperties, named
 from leasehold.checker.recovery.trace import UNTRACED
+from leasehold.checker.verify.evaluator import RunEvaluator
 from leasehold.faults.model import Budget, crash_points
 from leasehold.faults.model.lowering import WHOLE
 from leasehold.faults.simulation.network import SCHEME
@@ -60,7 +62,7 @@ def counterexamples(system: System, holding: frozenset[str], budgets: Sequence[B
             continue
         properties = RunProperties(system, budget)
         for result in found.properties:
-            known = {*properties.states, *properties.steps, *(name for name, *_ in properties.leads_to), DEADLOCK}
+            known = properties.of_records({*properties.claims.names, DEADLOCK} - properties.claims.within)
             if result.verdict == "violated" and result.path is not None and result.name in holding & known:
                 run = PathCase.of(system, result.name, result.path, budget).follow(properties)
                 yield counterexample_of(run, result.name, budget, result.kind in ENDLESS)
@@ -79,24 +81,18 @@ def counterexample_of(run: ModelRun, name: str, budget: Budget, endless: bool) -
     writer = StepWriter(world, crash_points(world.system))
     steps: list[ScriptStep] = []
     records = [properties.projection(state)]
-    expected = properties.broken(None, None, state)
-    waiting = properties.waiting(set(), state)
-    every, told = (properties.deadlines(on_records) for on_records in (False, True))
-    every.see(state)
-    told.see(state)
+    evaluator = RunEvaluator(properties.claims)
+    decided = evaluator.see(state, None)
     for action, after in run.steps:
         steps.append(_written(writer, state, action, after))
         records.append(properties.projection(after))
-        expected |= properties.broken(state, action, after)
-        for _, shown, _ in properties.parts(state, action, after):
-            waiting = properties.waiting(waiting, shown)
-            told.see(shown)
-        every.see(after)
+        for shown, how in cuts_of(properties, state, action, after):
+            decided += evaluator.see(shown, how)
         state = after
-    expected |= told.late
-    endless = endless and name not in every.late  # its time is over, and the run may go on
+    expected = properties.of_records(named(decided))
+    endless = endless and name not in named(decided)  # its time is over, and the run may go on
     if endless:
-        expected |= {name for name, *_ in waiting}
+        expected |= properties.of_records(named(evaluator.end()))
         stuck = next(world.successors(state, (0,) * len(world.limited)), None) is None
         if stuck and properties.ends is not None and properties.end(state) is None:
             expected.add(DEADLOCK)
@@ -107,6 +103,20 @@ def counterexample_of(run: ModelRun, name: str, budget: Budget, endless: bool) -
         cell, f"broken:{name}", str(budget), tuple(steps), len(steps) - 1, machines,
         budget, frozenset(expected), loop, endless, tuple(records),
     )  # fmt: skip
+
+
+def cuts_of(properties: RunProperties, before: State, action: Action, state: State) -> list[tuple[State, Action]]:
+    """A step as the cuts of a run: one within which an actor stops is two, as it commits before it stops."""
+    stop = Action("crash", None, 0, "")
+    if action.kind != "crash":
+        return [(state, action)]
+    if action.event == action.point:  # it was at rest
+        return [(state, stop)]
+    kept = list(state)
+    for cell in properties.world.up.values():
+        kept[cell] = before[cell]
+    kind = "deliver" if action.lane is not None else "tick" if action.event == "tick" else "local"
+    return [(tuple(kept), action._replace(kind=kind)), (state, stop)]
 
 
 def _written(writer: StepWriter, state: State, action: Action, after: State) -> ScriptStep:
@@ -133,8 +143,8 @@ class CounterexampleRun(WalkRun):
 
     @property
     def seen(self) -> set[str]:
-        """The properties that the run has broken."""
-        return {*self.monitor.broken, *self.monitor.deadlines.late, *self._seen}
+        """The properties of records that the run has broken."""
+        return self.monitor.properties.of_records({*self.monitor.broken, *self._seen})
 
     def stages(self) -> None:
         self._seen: set[str] = set()

@@ -22,8 +22,8 @@ from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.result import Path, Snapshot, Step
 from leasehold.checker.explore.step import Action
-from leasehold.checker.recovery.cases.properties import RunProperties
-from leasehold.checker.recovery.monitor import CRASH
+from leasehold.checker.recovery.properties import RunProperties
+from leasehold.checker.verify.system import CRASH
 from leasehold.faults.model import Budget
 from leasehold.spec import System
 

@@ -15,10 +15,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from leasehold.checker.explore.properties import DEADLOCK
 from leasehold.checker.recovery.cases.counterexample import ENDLESS, CounterexampleRun, counterexample_of
 from leasehold.checker.recovery.cases.path_case import NoSuchStep, PathCase
-from leasehold.checker.recovery.cases.properties import DEADLOCK, reads_messages
 from leasehold.checker.recovery.cases.untold import AGAIN, UNBEGUN, Asked, untold
+from leasehold.checker.recovery.properties import reads_messages
 from leasehold.checker.verify.history import HistoryVerification
 from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.faults.model import Budget
@@ -113,7 +114,7 @@ def play_counterexample(system: System, case: PathCase) -> PlayedCounterexample:
         run.close()
     played.unplayed = outcome.skipped
     played.findings = [finding.words for finding in outcome.findings]
-    played.broken = frozenset(run.seen)
+    played.broken = frozenset({*run.seen, *run.monitor.broken})
     _verify(system, played)
     if name in played.reported or played.unplayed or played.not_asked:
         return played

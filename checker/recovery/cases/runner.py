@@ -14,9 +14,9 @@ from leasehold.checker.explore import Limits, Progress, explore
 from leasehold.checker.recovery.campaign import CaseOutcome, Finding
 from leasehold.checker.recovery.cases.case import CaseRun
 from leasehold.checker.recovery.cases.counterexample import Counterexample, CounterexampleRun, counterexamples
-from leasehold.checker.recovery.cases.properties import Projection, Records, RunProperties
 from leasehold.checker.recovery.cases.steps import Script
 from leasehold.checker.recovery.cases.walk import CHECKS, WalkRun
+from leasehold.checker.recovery.properties import Projection, Records, RunProperties
 from leasehold.faults.model import Budget
 from leasehold.impl.compiler.program import compile_system
 from leasehold.spec import System

@@ -12,13 +12,16 @@ from __future__ import annotations
 import random
 from functools import partial
 
+from leasehold.checker.explore.properties import DEADLOCK
 from leasehold.checker.recovery import simulated_run
 from leasehold.checker.recovery.cases.case import CaseRun
 from leasehold.checker.recovery.cases.choices import Choices, Happening
 from leasehold.checker.recovery.cases.player import ROUNDS, SETTLE
-from leasehold.checker.recovery.cases.properties import DEADLOCK, Records, RunMonitor, RunProperties
 from leasehold.checker.recovery.cases.replay import Replayer
 from leasehold.checker.recovery.cases.steps import Script, ScriptStep
+from leasehold.checker.recovery.events import CommittedEvents
+from leasehold.checker.recovery.monitor import PropertyMonitor
+from leasehold.checker.recovery.properties import Records, RunProperties
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.core.core import Program
 
@@ -47,17 +50,15 @@ class WalkRun(CaseRun[Simulation]):
         known: the record states of the explored graph; None: they are not compared.
     """
 
-    monitor: RunMonitor
-
     def __init__(
         self, program: Program, properties: RunProperties, script: Script, *, lost: bool = False,
         second: str | None = None, traced: bool = False, known: frozenset[Records] | None = None,
     ) -> None:  # fmt: skip
         simulation = Simulation(program)
         run = name_of_run(simulation, properties, script)
-        monitor = RunMonitor(simulation, properties, run, known)
+        monitor = PropertyMonitor(CommittedEvents(simulation), properties, run, bounded=True, known=known)
         replayer = Replayer(simulation, properties.system, script, run)
-        super().__init__(simulation, monitor, replayer, lost=lost, second=second, traced=traced)
+        super().__init__(monitor, replayer, lost=lost, second=second, traced=traced)
         self.choices = Choices(replayer, monitor)
         self.chance = random.Random(script.name)
         self.halted: list[str] = []

@@ -14,9 +14,11 @@ from typing import Any
 from leasehold.checker.recovery.cases.case import CaseRun
 from leasehold.checker.recovery.cases.replay import Replayer
 from leasehold.checker.recovery.cases.steps import Machine, Script
+from leasehold.checker.recovery.events import CommittedEvents
 from leasehold.checker.recovery.lease.run import AUTHORITY, BROKER, SERVICE_MANAGER, LeaseRun
 from leasehold.checker.recovery.lease.simulation import LeaseSimulation
-from leasehold.checker.recovery.monitor import MonitoredProperties, PropertyMonitor
+from leasehold.checker.recovery.monitor import PropertyMonitor
+from leasehold.checker.recovery.properties import RunProperties
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.core import Named, Program
@@ -62,13 +64,13 @@ class LeaseCaseRun(CaseRun[LeaseSimulation], LeaseRun):
     """
 
     def __init__(
-        self, program: Program, properties: MonitoredProperties, script: Script, *, lost: bool = False,
+        self, program: Program, properties: RunProperties, script: Script, *, lost: bool = False,
         reference: bool = False, second: str | None = None, traced: bool = False,
         simulate: Callable[..., LeaseSimulation] = LeaseSimulation,
     ) -> None:  # fmt: skip
         simulation = simulate(program, units=int(program.constants["max_units"]))
         super().__init__(
-            simulation, PropertyMonitor(simulation, properties, LEASE),
+            PropertyMonitor(CommittedEvents(simulation), properties, LEASE),
             LeaseReplayer(simulation, properties.system, script, LEASE), lost=lost, second=second, traced=traced,
         )  # fmt: skip
         self.reference = reference

@@ -10,7 +10,7 @@ from leasehold.checker.recovery.cases.steps import Script
 from leasehold.checker.recovery.lease.case import LeaseCaseRun
 from leasehold.checker.recovery.lease.run import CHECKS
 from leasehold.checker.recovery.lease.simulation import LeaseSimulation
-from leasehold.checker.recovery.monitor import MonitoredProperties
+from leasehold.checker.recovery.properties import RunProperties
 from leasehold.impl.compiler.program import compile_system
 from leasehold.spec import System, load
 
@@ -28,14 +28,13 @@ class LeaseCaseRunner(CaseRunner):
         "same": ("came_back", "came to where they are without the crash"),
         "ended": ("ended", "ended, and their units served the next request"),
     }
-    properties: MonitoredProperties  # type: ignore[assignment]
 
     def __init__(self, system: System, simulate: Callable[..., LeaseSimulation] = LeaseSimulation) -> None:
         self.simulate = simulate
         units = int(system.values()["max_units"])
         self.system = load(system.name, {**system.values(), "max_units": units + 1})
         self.program = compile_system(self.system)
-        self.properties = MonitoredProperties(self.system)
+        self.properties = RunProperties(self.system)
         self._reference: tuple[Script, LeaseCaseRun] | None = None
 
     @classmethod

@@ -20,16 +20,16 @@ from typing import Any, NamedTuple
 
 from leasehold.checker.explore.ground import cells_read
 from leasehold.checker.explore.reference import choose
-from leasehold.checker.recovery.cases.properties import RunProperties, reads_messages
 from leasehold.checker.recovery.processes.faults import Fault, FaultRun
 from leasehold.checker.recovery.processes.rig import Rig
 from leasehold.checker.recovery.processes.snapshot import Snapshots
+from leasehold.checker.recovery.properties import RunProperties, reads_messages
 from leasehold.impl.core.values import to_plain
 from leasehold.impl.fleet import SystemFleet
 from leasehold.impl.server.client import ClientError
 from leasehold.impl.supervisor import BY_KILL, Back, Died, Supervisor
 from leasehold.spec.language.lower import Offer
-from leasehold.spec.language.model import Call, Fair
+from leasehold.spec.language.model import OF_FAIR_RUNS, Call, Fair
 from leasehold.spec.language.render.python_source import Frame, source
 
 MOST_RUNS = 4  # that go on at a time
@@ -102,11 +102,14 @@ class ChaosRun:
         self.chance = random.Random(seed)
         self.properties = RunProperties(fleet.model)
         self.seen = Snapshots(fleet, self.properties)
-        timed = [p.name for p in fleet.model.properties.values() if p.name not in self.properties.states]
-        at_rest = {name for name, *_ in self.properties.leads_to}
+        kinds = {p.name: p.kind for p in fleet.model.properties.values()}
+        asked = self.properties.of_records(self.properties.claims.names - self.properties.claims.within)
+        states = [name for name, kind in kinds.items() if kind == "always" and name in asked]
+        at_rest = sorted(name for name in asked if kinds[name] in OF_FAIR_RUNS)
+        judged = [*states, *at_rest]
         self.result = ChaosResult(
             fleet.program.system, seed, crashes=dict.fromkeys(fleet.roles, 0),
-            judged=[*self.properties.states, *sorted(at_rest)], left_out=[n for n in timed if n not in at_rest],
+            judged=judged, left_out=[name for name in kinds if name not in judged],
         )  # fmt: skip
         self._began = time.monotonic()
         self.supervisor = Supervisor(fleet, LONGEST_DOWN_SECONDS, killed_seconds=0.0)
@@ -287,7 +290,7 @@ class ChaosRun:
         """Reports what waits for ever, as nothing can happen any more, and each run that is in no allowed end."""
         for run in self._known:
             state = self.seen.state(run)
-            for name in sorted({name for name, *_ in self.properties.waiting(set(), state)}):
+            for name in sorted(self.properties.broken_in(state, rests=True) - self.properties.claims.within):
                 self._violated(name, run, "waits for what it leads to, and nothing moves any more,")
             if self.properties.ends is not None and self.properties.end(state) is None:
                 self._violated("none of the system's ends", run, "holds, and nothing moves any more,")

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 
-from leasehold.checker.recovery.cases.properties import RunProperties
+from leasehold.checker.recovery.properties import RunProperties
 from leasehold.faults.model.lowering import DOWN, UP
 from leasehold.impl.core.values import ValueFault, from_plain
 from leasehold.impl.fleet import SystemFleet
@@ -107,7 +107,7 @@ class Snapshots:
     def broken(self, run: str) -> list[str]:
         """The properties of states that do not hold of a run now."""
         state = self.state(run)
-        return [name for name, holds in self.properties.states.items() if not holds(state, (), -1)]
+        return sorted(self.properties.broken_in(state))
 
     def described(self, run: str) -> str:
         """Returns where the machines of a run are."""

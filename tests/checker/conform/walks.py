@@ -14,9 +14,9 @@ from leasehold.checker.conform.judge import LogConformance
 from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.recovery.campaign import silent
 from leasehold.checker.recovery.cases.choices import Happening
-from leasehold.checker.recovery.cases.properties import RunProperties
 from leasehold.checker.recovery.cases.steps import Script
 from leasehold.checker.recovery.cases.walk import WalkRun
+from leasehold.checker.recovery.properties import RunProperties
 from leasehold.impl.actor.ready import Decide
 from leasehold.impl.core.values import to_plain
 from leasehold.impl.events.event import AnyEvent, read

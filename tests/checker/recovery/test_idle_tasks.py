@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from leasehold.checker.recovery.monitor import MonitoredProperties
 from leasehold.checker.recovery.progress import _idle_tasks
+from leasehold.checker.recovery.properties import RunProperties
 from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.store.store import RecordKey
@@ -53,7 +53,7 @@ def test_each_task_that_would_end_its_state_is_owed_by_itself(
     outside = "system: work\nroles: {worker: {}}\nenvironment: {go: {to: worker}}\n"
     system = written(tmp_path, {"system.yaml": outside, "roles/worker.yaml": WORKER})
     core = compile_system(system).roles["worker"]
-    properties = MonitoredProperties(system)
+    properties = RunProperties(system)
     record = list(core.first(0))
     record[0], record[core.data_at] = "on", more
     held = MachineInstance(RecordKey("tenant:1", "worker"), core, tuple(record), [])

@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from leasehold import spec
+from leasehold.checker.explore.channels import entries
 from leasehold.checker.explore.step import Action
+from leasehold.checker.recovery.events import CommittedEvents
 from leasehold.checker.recovery.lease.simulation import LeaseSimulation
-from leasehold.checker.recovery.monitor import DurabilityMonitor, MonitoredProperties, PropertyMonitor
+from leasehold.checker.recovery.monitor import DurabilityMonitor, PropertyMonitor
+from leasehold.checker.recovery.properties import RunProperties
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.store.store import Batch, RecordKey
 from leasehold.spec import shipped_folder
@@ -20,58 +25,50 @@ from tests.systems import load
 
 LEASE, OTHER = "service_manager:1", "service_manager:2"
 SYSTEM = load("lease", {"max_units": 2, "last_end": 1, "expiry": False})
+PROPERTIES = RunProperties(SYSTEM)
 WAY = [
     ("local", "service_manager", "demand"), ("deliver", "broker", "ticket"), ("local", "broker", "granted"),
     ("deliver", "service_manager", "update_ticket"), ("local", "service_manager", "redeem_now"),
-    ("deliver", "authority", "redeem"), ("local", "authority", "placed"), None,
-    ("deliver", "service_manager", "update_lease"), None,
+    ("deliver", "authority", "redeem"), ("local", "authority", "placed"), ("local", "unit", "up"),
+    ("local", "authority", "primed"), ("deliver", "service_manager", "update_lease"), ("local", "guest", "joined"),
+    ("local", "service_manager", "joined"),
 ]  # fmt: skip
 NO_GUEST = ("idle", "idle")
 EXTENSION = [
-    ("local", "service_manager", "extend"), ("deliver", "broker", "extend_ticket"), ("local", "broker", "granted"),
-    ("deliver", "service_manager", "update_ticket"), ("local", "service_manager", "extend_now"),
-    ("deliver", "authority", "extend_lease"), None, ("deliver", "service_manager", "update_lease"),
-    None, ("clock", None, ""),
+    ("clock", None, ""), ("local", "service_manager", "extend"), ("deliver", "broker", "extend_ticket"),
+    ("local", "broker", "granted"), ("deliver", "service_manager", "update_ticket"),
+    ("local", "service_manager", "extend_now"), ("deliver", "authority", "extend_lease"), ("local", "unit", "changed"),
+    ("local", "authority", "modified"), ("deliver", "service_manager", "update_lease"), ("local", "guest", "changed"),
+    ("local", "service_manager", "joined"),
 ]  # fmt: skip
 
 
 class Told(PropertyMonitor):
-    """A monitor with one property of states and one of steps, which write down what they are evaluated on.
+    """A monitor that writes down what it evaluates.
 
     Attributes:
-        states: in order; the first is that before the first evaluation.
-        steps: for each state but the first the step that led to it: kind, role and event; None: none was evaluated.
-        actions: the same steps, as properties have them.
+        states: of the cuts, in order.
+        actions: the step that has led to each.
     """
 
-    def __init__(self, sim: LeaseSimulation, lease: str = LEASE) -> None:
-        properties = MonitoredProperties(SYSTEM)
-        properties.states, properties.steps = {"state": self._on_state}, {"step": self._on_step}
-        super().__init__(sim, properties, lease)
-        self.states = [list(self._state)]
-        self.steps: list[tuple[str, str | None, str] | None] = []
+    def __init__(self, sim: LeaseSimulation, *leases: str, properties: RunProperties = PROPERTIES) -> None:
+        self.states: list[list[Any]] = []
         self.actions: list[Action | None] = []
-        self.fails_in = self.fails_after = "nothing"
+        super().__init__(CommittedEvents(sim), properties, *leases or (LEASE,))
 
-    def _on_state(self, state: list[Any], *_: Any) -> bool:
-        self.states.append(list(state))
-        self.steps.append(None)
-        self.actions.append(None)
-        return self.control(state)[0] != self.fails_in
+    def _see(self, action: Action | None) -> None:
+        super()._see(action)
+        self.states.append(list(self._run.state))
+        self.actions.append(action)
 
-    def _on_step(self, before: list[Any], after: list[Any], action: Action) -> bool:
-        assert [before, after] == self.states[-2:]
-        self.steps[-1] = action.kind, action.role, action.event
-        self.actions[-1] = action
-        return action.event != self.fails_after
+    @property
+    def steps(self) -> list[tuple[str, str | None, str] | None]:
+        """Kind, role and event of each step; None: the run begins."""
+        return [None if action is None else (action.kind, action.role, action.event) for action in self.actions]
 
     def control(self, state: list[Any]) -> tuple[str, ...]:
         layout = self.properties.layout
         return tuple(state[layout.at(role.name, i, None)] for role, i, _ in layout.machines())
-
-    def since(self, n: int) -> list[tuple[str, str | None, str] | None]:
-        self.settle()
-        return self.steps[n:]
 
     def up(self) -> list[bool]:
         return [self.state[self.properties.world.up[actor.name]] for actor in self.properties.layout.actors]
@@ -89,38 +86,25 @@ def demand(sim: LeaseSimulation, lease: str = LEASE, units: int = 1, until: int 
     sim.loop.advance(1.0)
 
 
-def test_what_reads_messages_in_transit_is_left_out_and_all_else_is_evaluated() -> None:
-    properties = MonitoredProperties(SYSTEM)
+def test_properties_of_messages_on_their_way_are_told_from_those_of_records() -> None:
     claims = {p.name: p.kind for p in SYSTEM.properties.values() if p.kind in ("always", "step")}
     declared = yaml.safe_load((shipped_folder("lease") / "invariants.yaml").read_text())["properties"]
     in_transit = {name for name in claims if re.search(r"\b(pending|heard)\(", json.dumps(declared[name]))}
-    assert {*properties.left_out} == in_transit
+    assert {*claims} - PROPERTIES.of_records(claims) == in_transit
     assert len(in_transit) >= 10
-    assert {*properties.states} | {*properties.steps} | {*properties.left_out} == {*claims}
-    assert {claims[name] for name in properties.states} == {"always"}
-    assert {claims[name] for name in properties.steps} == {"step"}
-    assert properties.driven == {"setup", "modify", "teardown", "join", "leave"}
+    assert {claim.of.name for claim in PROPERTIES.claims.invariants} == {n for n in claims if claims[n] == "always"}
+    assert {claim.of.name for claim in PROPERTIES.claims.steps} == {n for n in claims if claims[n] == "step"}
+    assert not PROPERTIES.claims.witnesses
 
 
-def test_a_property_holds_where_what_it_is_about_is_not_so() -> None:
-    """`when` is a condition of the state: a property with one says nothing of other states."""
-    properties = MonitoredProperties(SYSTEM)
-    first = list(properties.world.initial_states()[0])
-    conditional = [p.name for p in SYSTEM.properties.values() if p.kind == "always" and p.when is not None]
-    assert [name for name in conditional if name in properties.states]
-    assert all(holds(first, (), -1) for holds in properties.states.values())
-    clock = Action("clock", None, 0, "")
-    assert all(holds(first, first, clock) for holds in properties.steps.values())
-
-
-def test_each_commit_of_a_lease_is_a_step_from_the_state_before(sim: LeaseSimulation) -> None:
+def test_each_step_of_a_lease_is_a_cut_after_the_one_before(sim: LeaseSimulation) -> None:
     monitor = Told(sim)
     sim.start_all()
-    assert monitor.since(0) == [None] * 3, "three actors come up, which is no step of a machine"
-    assert monitor.up() == [True] * 3
+    assert monitor.steps == [], "three actors come up, and the run has not begun"
     demand(sim)
-    assert monitor.since(3) == WAY
-    assert [monitor.control(state) for state in monitor.states[4:]] == [
+    assert monitor.up() == [True] * 3
+    assert monitor.steps == [None, *WAY]
+    assert [monitor.control(state) for state in monitor.states[1:]] == [
         ("ticketing", "nascent", "nascent", "idle", "idle", *NO_GUEST),
         ("ticketing", "ticketing", "nascent", "idle", "idle", *NO_GUEST),
         ("ticketing", "ticketed", "nascent", "idle", "idle", *NO_GUEST),
@@ -128,20 +112,33 @@ def test_each_commit_of_a_lease_is_a_step_from_the_state_before(sim: LeaseSimula
         ("redeeming", "ticketed", "nascent", "idle", "idle", *NO_GUEST),
         ("redeeming", "ticketed", "priming", "idle", "idle", *NO_GUEST),
         ("redeeming", "ticketed", "priming", "priming", "idle", *NO_GUEST),
+        ("redeeming", "ticketed", "priming", "active", "idle", *NO_GUEST),
         ("redeeming", "ticketed", "active", "active", "idle", *NO_GUEST),
         ("joining", "ticketed", "active", "active", "idle", "joining", "idle"),
+        ("joining", "ticketed", "active", "active", "idle", "active", "idle"),
         ("active", "ticketed", "active", "active", "idle", "active", "idle"),
     ]  # fmt: skip
     names = [action.transition.name for action in monitor.actions if action is not None and action.transition]
     assert names[:2] == ["service_manager/nascent#demand", "broker/nascent#ticket"]
-    assert len(names) == 8
-    assert {action.instance for action in monitor.actions if action is not None} == {0}
-    assert monitor.asked == 13
+    assert len(names) == len(WAY)
+    assert monitor.asked == len(WAY) + 1
     assert monitor.broken == {}
 
 
+def test_messages_are_on_their_way_until_they_are_received(sim: LeaseSimulation) -> None:
+    monitor, layout = Told(sim), PROPERTIES.layout
+    (lane,) = (of for of in layout.lanes if (of.channel.sender, of.channel.receiver) == ("broker", "service_manager"))
+    sim.start_all()
+    demand(sim)
+    under_way = [[kind for _, kind, _ in entries(lane.channel.kind, state[lane.cell])] for state in monitor.states]
+    assert [n for n, kinds in enumerate(under_way) if kinds == ["update_ticket"]] == [3]
+    assert sum(map(len, under_way)) == 1
+    empty = entries(lane.channel.kind, monitor.state[lane.cell])
+    assert [*empty] == [], "what is asked of records has no messages"
+
+
 def test_a_state_has_the_data_of_each_machine_and_the_time(sim: LeaseSimulation) -> None:
-    monitor, layout = Told(sim), MonitoredProperties(SYSTEM).layout
+    monitor, layout = Told(sim), PROPERTIES.layout
     sim.start_all()
     demand(sim)
     sim.tick(0.0)
@@ -160,14 +157,12 @@ def test_time_is_a_step_of_its_own_and_what_falls_due_comes_after_it(sim: LeaseS
     monitor = Told(sim)
     sim.start_all()
     demand(sim)
-    monitor.settle()
     begun = len(monitor.steps)
     sim.tick(1.0)
     monitor.tick()
-    assert monitor.since(begun) == [("clock", None, "")]
+    assert monitor.steps[begun:] == [("clock", None, "")]
     sim.tick(1.0)  # the policy extends the lease a tick before its end
-    monitor.tick()
-    assert monitor.since(begun + 1) == EXTENSION
+    assert monitor.steps[begun + 1 :] == EXTENSION
     assert monitor.control(monitor.states[-1]) == ("active", "ticketed", "active", "active", "idle", "active", "idle")
 
 
@@ -175,29 +170,59 @@ def test_who_is_down_has_its_last_records(sim: LeaseSimulation) -> None:
     monitor = Told(sim)
     sim.start_all()
     demand(sim)
-    monitor.settle()
     control, begun = monitor.control(monitor.states[-1]), len(monitor.steps)
     sim.crash("site")
     assert monitor.up() == [True, True, False]
     assert monitor.control(monitor.state) == control
+    monitor.passed("crash")
     sim.start("site")
-    assert {*monitor.since(begun)} == {None}
-    assert monitor.control(monitor.states[-1]) == control
+    assert monitor.steps[begun:] == [("crash", None, ""), ("recover", None, "")]
+    assert {monitor.control(state) for state in monitor.states[begun:]} == {control}
     assert monitor.up() == [True] * 3
+
+
+def test_that_an_actor_has_stopped_is_told_before_the_next_step_of_another(sim: LeaseSimulation) -> None:
+    monitor = Told(sim)
+    sim.start_all()
+    demand(sim)
+    begun = len(monitor.steps)
+    sim.crash("broker")
+    sim.wish("stop", LEASE)
+    sim.tick(1.0)
+    assert monitor.steps[begun : begun + 2] == [("crash", None, ""), ("local", "service_manager", "close")]
+
+
+def test_a_record_that_is_lost_is_as_the_store_has_it(sim: LeaseSimulation) -> None:
+    """When its actor recovers, before anything follows from it."""
+    monitor = Told(sim)
+    sim.start_all()
+    rows = sim.disks["broker"].records
+    demand(sim)
+    key = next(key for key in rows if key.lease == LEASE)
+    before, begun = rows[key], len(monitor.steps)
+    for _ in range(2):  # until it is extended
+        sim.tick(1.0)
+    at = PROPERTIES.layout.at("broker", 0, "term_end")
+    assert monitor.states[-1][at] == 6
+    assert ("lost", None, "") not in monitor.steps
+    sim.crash("broker")
+    rows[key] = before
+    sim.start("broker")
+    lost = begun + monitor.steps[begun:].index(("lost", None, ""))
+    assert [state[at] for state in monitor.states[lost - 1 : lost + 1]] == [6, 5]
 
 
 def test_other_leases_are_no_step_of_this_one(sim: LeaseSimulation) -> None:
     """Nor is a unit that goes to another lease: it counts as one that was never used."""
     monitor, other = Told(sim), Told(sim, OTHER)
     sim.start_all()
-    assert monitor.since(0) == other.since(0) == [None] * 3
     demand(sim, OTHER)
-    assert monitor.since(3) == [None], "the site is up"
-    assert other.since(3) == WAY
+    assert monitor.steps == []
+    assert other.steps == [None, *WAY]
     demand(sim)
-    assert monitor.since(4) == WAY
+    assert monitor.steps == [None, *WAY]
     assert monitor.control(monitor.states[-1]) == ("active", "ticketed", "active", "idle", "active", "idle", "active")
-    assert len(other.since(3)) == len(WAY)
+    assert len(other.steps) == len(WAY) + 1
     sim.wish("stop", OTHER)
     for _ in range(4):
         sim.tick(1.0)
@@ -205,33 +230,32 @@ def test_other_leases_are_no_step_of_this_one(sim: LeaseSimulation) -> None:
     assert other.control(other.states[-1]) == ("closed", "closed", "closed", "closed", "idle", *NO_GUEST)
     begun = len(other.steps)
     demand(sim, "service_manager:3", until=40)
-    assert other.since(begun) == [None]
+    assert other.steps[begun:] == [("passed", None, "unit[0]")]
     assert other.control(other.state) == ("closed", "closed", "closed", "idle", "idle", *NO_GUEST)
 
 
-def test_what_does_not_hold_is_said_once_with_its_tick_and_step(sim: LeaseSimulation) -> None:
-    monitor = Told(sim)
-    monitor.fails_in, monitor.fails_after = "active", "ticket"
+BREAKING = """
+properties:
+  state: {always: service_manager.state != active}
+  begins: {always: service_manager.state != nascent}
+  step: {step: "not took(broker.ticket)"}
+  time: {always: now < 1}
+"""
+
+
+def test_what_does_not_hold_is_said_once_with_its_tick_and_step(sim: LeaseSimulation, tmp_path: Path) -> None:
+    (tmp_path / "more.yaml").write_text(BREAKING)
+    system = spec.load("lease", {"max_units": 2, "last_end": 1, "expiry": False}, more=[tmp_path / "more.yaml"])
+    monitor = Told(sim, properties=RunProperties(system))
     sim.start_all()
     demand(sim)
     for _ in range(3):
         sim.tick(1.0)
         monitor.tick()
     assert monitor.broken == {
-        "state": "at tick 0, after a commit of several steps", "step": "at tick 0, after broker ticket"
+        "begins": "in the first state", "state": "at tick 0, after service_manager joined",
+        "step": "at tick 0, after broker ticket", "time": "at tick 1, after time",
     }  # fmt: skip
-
-
-def test_what_time_breaks_and_what_several_steps_break_is_said_to_be_theirs(sim: LeaseSimulation) -> None:
-    monitor = Told(sim)
-    monitor.fails_in = "nascent"
-    sim.start_all()
-    monitor.settle()
-    assert monitor.broken == {"state": "at tick 0, after a commit of several steps"}
-    monitor.broken.clear()
-    sim.tick()
-    monitor.tick()
-    assert monitor.broken == {"state": "at tick 1, after time"}
 
 
 # What an actor finds when it restarts

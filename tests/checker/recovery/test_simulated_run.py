@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 
 from leasehold.checker.recovery import progress, simulated_run
+from leasehold.checker.recovery.events import CommittedEvents
 from leasehold.checker.recovery.lease.run import LeaseRun
-from leasehold.checker.recovery.monitor import MonitoredProperties
+from leasehold.checker.recovery.properties import RunProperties
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.notices import SimulatedCrash
 from leasehold.spec.language.model import Call
 from tests.systems import load
 
 LEASE = "service_manager:1"
-PROPERTIES = MonitoredProperties(load("lease"))
+PROPERTIES = RunProperties(load("lease"))
 
 
 class Run(LeaseRun):
@@ -35,7 +36,7 @@ class Run(LeaseRun):
             inventory=type("Units", (), {"__len__": lambda self: 3, "units": units})(),
             repair=lambda name: self.told.append(("repair", name)), turns=[], subscribers=[], ends=[],
         )  # fmt: skip
-        super().__init__(sim, PROPERTIES, "run")  # type: ignore[arg-type]
+        super().__init__(CommittedEvents(sim), PROPERTIES, "run")  # type: ignore[arg-type]
 
     def _held(self, lease: str, machine: str) -> Any:
         assert lease == (BELOW if machine.startswith("unit") else LEASE)

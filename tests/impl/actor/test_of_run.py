@@ -20,8 +20,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from leasehold.checker.explore import explore
 from leasehold.checker.recovery.cases.campaign import campaign
 from leasehold.checker.recovery.conformance import StepConformance
-from leasehold.checker.recovery.monitor import DurabilityMonitor, MonitoredProperties, PropertyMonitor
+from leasehold.checker.recovery.events import CommittedEvents
+from leasehold.checker.recovery.monitor import DurabilityMonitor, PropertyMonitor
 from leasehold.checker.recovery.progress import owed
+from leasehold.checker.recovery.properties import RunProperties
 from leasehold.faults.simulation.cluster import SystemCluster
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.actor.actor import Actor
@@ -141,10 +143,11 @@ class Lodge(Simulation):
 
 def stayed(crash: int = -1, seed: int = 0) -> tuple[Lodge, list[str]]:
     """Two visits from beginning to end, and what is wrong with them."""
-    properties = MonitoredProperties(SYSTEM)
+    properties = RunProperties(SYSTEM)
     sim = Lodge(crash, seed)
+    commits = CommittedEvents(sim)
     steps, durable = StepConformance(sim, properties.world), DurabilityMonitor(sim)
-    monitors = {lease: PropertyMonitor(sim, properties, lease) for lease in VISITS}
+    monitors = {lease: PropertyMonitor(commits, properties, lease) for lease in VISITS}
     wrong: list[str] = []
     try:
         sim.start_all()

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from leasehold.checker.recovery.monitor import MonitoredProperties
+from leasehold.checker.recovery.properties import RunProperties
 from leasehold.cli.main import cli
 from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.identity.keys import PrivateKey
@@ -123,7 +123,7 @@ def test_what_was_under_way_at_the_stop_goes_on(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def broken(cluster: Cluster, lease: str, properties: MonitoredProperties) -> set[str]:
+def broken(cluster: Cluster, lease: str, properties: RunProperties) -> set[str]:
     """The properties of states that a lease's records do not have, as they were found."""
     state = list(properties.world.initial_states()[0])
     for actor in (cluster.tenant, cluster.broker, cluster.site):
@@ -133,7 +133,7 @@ def broken(cluster: Cluster, lease: str, properties: MonitoredProperties) -> set
                 state[at : at + len(cells)] = cells
     assert properties.layout.clock is not None
     state[properties.layout.clock] = cluster.time.now
-    return {name for name, holds in properties.states.items() if not holds(state, (), -1)}
+    return properties.broken_in(state)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_records_of_a_version_before_have_the_properties_of_the_present_one(
 
     async def run() -> None:
         async with reopened(folder, at, **settings) as cluster:
-            properties = MonitoredProperties(cluster.system)
+            properties = RunProperties(cluster.system)
             for lease in HELD:
                 assert broken(cluster, lease, properties) == set(), lease
 

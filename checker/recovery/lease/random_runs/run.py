@@ -18,11 +18,14 @@ from functools import cache, partial
 from typing import Any
 
 from leasehold.checker.recovery.campaign import CaseOutcome
+from leasehold.checker.recovery.events import CommittedEvents
 from leasehold.checker.recovery.lease.random_runs.plan import ACTORS, PlannedEvent, RunPlan
 from leasehold.checker.recovery.lease.run import BROKER, SERVICE_MANAGER, LeaseRun
 from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.checker.recovery.lease.use import UseOfUnits
-from leasehold.checker.recovery.monitor import DurabilityMonitor, MonitoredProperties, PropertyMonitor
+from leasehold.checker.recovery.monitor import DurabilityMonitor, PropertyMonitor
+from leasehold.checker.recovery.properties import RunProperties
+from leasehold.checker.recovery.simulated_run import MOST_LOST
 from leasehold.checker.recovery.trace import TraceRecorder
 from leasehold.faults.simulation.disk import DiskFault, FailingDisk, FailingStore
 from leasehold.faults.simulation.loop import Livelock
@@ -41,11 +44,11 @@ GUEST_VERBS = ("join", "modify", "leave")
 
 
 @cache
-def compiled(units: int, lazy: bool) -> tuple[Program, MonitoredProperties]:
+def compiled(units: int, lazy: bool) -> tuple[Program, RunProperties]:
     """The lease's program and properties in a setting."""
     limits = {"handler_limit": LIMIT, "guest_limit": LIMIT}
     system = load("lease", {"max_units": units, "lazy_close": lazy, "losses": True, "advance": True, **limits})
-    return compile_system(system), MonitoredProperties(system)
+    return compile_system(system), RunProperties(system)
 
 
 class RandomRun(LeaseRun):
@@ -58,7 +61,7 @@ class RandomRun(LeaseRun):
         self.chance = random.Random(plan.seed)
         self.disks = {name: FailingDisk(self.chance) for name in ACTORS}
         simulation = LeaseSimulation(program, plan.seed, plan.units, lambda name: FailingStore(self.disks[name]))
-        super().__init__(simulation, self.properties, f"seed {plan.seed}")
+        super().__init__(CommittedEvents(simulation), self.properties, f"seed {plan.seed}")
         self.sim.disks = self.disks  # type: ignore[assignment]
         self.sim.units._delay, self.sim.units._fails = self._delay, self._fails
         self.trace = TraceRecorder(self.sim, draw) if draw else None
@@ -90,12 +93,11 @@ class RandomRun(LeaseRun):
             self._come_to_rest()
         except (Livelock, TimeoutError) as error:
             self.say("actor", f"it does not come to rest: {error}")
+        for words in self.committed.lost[:MOST_LOST]:  # properties may be broken for no other reason
+            self.say("record", words)
         for monitor in self.monitors:
-            monitor.settle()
             for name, when in () if self.skewed else monitor.broken.items():
                 self.say("invariant", f"{monitor.lease}: {name} does not hold {when}")
-        for words in self.committed.lost:
-            self.say("record", words)
         for words in self.use.wrong:
             self.say("use", words)
         self.report_steps()
@@ -108,7 +110,7 @@ class RandomRun(LeaseRun):
 
     def watch(self, lease: str) -> None:
         """The properties of a lease are evaluated from now on."""
-        self.monitors.append(PropertyMonitor(self.sim, self.properties, lease))
+        self.monitors.append(PropertyMonitor(self.commits, self.properties, lease))
 
     # Time
 

@@ -18,7 +18,6 @@ from leasehold.checker.explore.labels import Labels
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.result import Path, Sent, Snapshot, Step
 from leasehold.checker.recovery.cases.path_case import CaseError, NoSuchStep, PathCase, followed, reported_cases
-from leasehold.checker.recovery.cases.properties import Projection, RunProperties
 from leasehold.checker.recovery.cases.steps import StepWriter
 from leasehold.checker.recovery.cases.stored import plain_case, read_case
 from leasehold.checker.recovery.cases.untold import (
@@ -32,6 +31,7 @@ from leasehold.checker.recovery.cases.untold import (
     Asked,
     untold,
 )
+from leasehold.checker.recovery.properties import Projection, RunProperties
 from leasehold.faults.model import Budget, crash_points
 from leasehold.faults.model.lowering import UP
 from leasehold.reports.json_report import path_json

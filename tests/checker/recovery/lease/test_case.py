@@ -90,9 +90,7 @@ class Run(LeaseCaseRun):
         machine = {"clock": None, "recover": (AUTHORITY, 0)}
         steps = tuple(SimpleNamespace(kind=kind, machine=machine.get(kind, (BROKER, 0)), along=()) for kind in kinds)
         self.script: Any = SimpleNamespace(steps=steps)
-        self.monitor: Any = SimpleNamespace(
-            tick=lambda: self.told.append("monitor"), settle=lambda: self.told.append("settle"), broken={}, asked=17
-        )
+        self.monitor: Any = SimpleNamespace(tick=lambda: self.told.append("monitor"), broken={}, asked=17)
         self.committed: Any = SimpleNamespace(lost=[])
         self.steps: Any = SimpleNamespace(strange=[])
         self.events: Any = SimpleNamespace(wrong=[])
@@ -187,10 +185,10 @@ def test_a_case_that_cannot_go_on_says_why_and_all_that_was_found_before(
     run.sim.loop.errors += [{"message": "m", "exception": ValueError("v")}, {"exception": SimulatedCrash()}]
     run.run()
     assert run.found() == [
-        finding, ("invariant", "p does not hold at tick 1"), ("record", "broker has lost"),
+        finding, ("record", "broker has lost"), ("invariant", "p does not hold at tick 1"),
         ("step", "broker takes granted"), ("error", "m: ValueError('v')"),
     ]  # fmt: skip
-    assert (run.told, run.outcome.asked) == (["settle"], 17)
+    assert (run.told, run.outcome.asked) == ([], 17)
 
 
 KINDS = ("local", "crash", "clock", "stillborn", "recover")

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from leasehold.checker.recovery.cases.properties import RunProperties
 from leasehold.checker.recovery.processes import chaos_run as module
 from leasehold.checker.recovery.processes import faults, snapshot
 from leasehold.checker.recovery.processes.chaos_run import (
@@ -22,6 +21,7 @@ from leasehold.checker.recovery.processes.chaos_run import (
 )
 from leasehold.checker.recovery.processes.faults import Fault, FaultRun
 from leasehold.checker.recovery.processes.snapshot import Snapshots
+from leasehold.checker.recovery.properties import RunProperties
 from leasehold.faults.model.lowering import DOWN, UP
 from leasehold.impl import supervisor
 from leasehold.impl.compiler.program import compile_system

@@ -64,7 +64,6 @@ class Run(RandomRun):
             name=name,
             lease=LEASE,
             tick=lambda: self.told.append(("monitor", name)),
-            settle=lambda: None,
             broken={},
             asked=3,
         )
@@ -278,7 +277,7 @@ def test_a_run_goes_through_its_ticks_and_comes_to_rest() -> None:
         "start", ("stop", "1"), "_tick", "_tick", ("stop", "3"), ("stop", "2"), "_tick", "_end_faults",
         "_come_to_rest", "close",
     ]  # fmt: skip
-    assert run.found() == [("invariant", f"{LEASE}: p does not hold at tick 1"), ("record", "site has no unit")]
+    assert run.found() == [("record", "site has no unit"), ("invariant", f"{LEASE}: p does not hold at tick 1")]
     assert (outcome.asked, outcome.crashes, outcome.path) == (3, 4, None)
 
 
