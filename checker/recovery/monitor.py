@@ -54,6 +54,7 @@ class PropertyMonitor:
         evaluator: of the cuts.
         strange: record states that the graph does not have, in words.
         outside: the run has left the bounds.
+        told: of the properties that are broken, those that were broken first by a step of which an event tells.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class PropertyMonitor:
 
     def _begin(self) -> None:
         self.broken: dict[str, str] = {}
+        self.told: set[str] = set()
         self.evaluator = RunEvaluator(self.properties.claims)
 
     def begin(self) -> None:
@@ -109,12 +111,12 @@ class PropertyMonitor:
             self._runs_again(event.actor)
         try:
             if self._steps.comes_late(run, step):
-                self._see(Action("late", None, 0, step.machine))
+                self._see(Action("late", None, 0, step.machine), told=True)
             self._steps.take(run, event)
         except Unjudged as why:
             self.commits.say(event.actor, str(why))
         else:
-            self._see(self._steps.action(step))
+            self._see(self._steps.action(step), told=True)
 
     def _leaves(self, event: StepEvent) -> None:
         """A machine that belongs to an actor, and has served this run, goes on to another one."""
@@ -122,7 +124,7 @@ class PropertyMonitor:
             if step.lease == BELOW and MachineOf(event.actor, BELOW, step.machine) in self._run.machines.machines:
                 self._catch_up()
                 self._steps.passes(self._run, event.actor, step.machine)
-                self._see(Action("passed", None, 0, step.machine))
+                self._see(Action("passed", None, 0, step.machine), told=True)
 
     # What the simulation knows
 
@@ -193,7 +195,7 @@ class PropertyMonitor:
         up = [self.properties.world.up[of] for of in self._steps.played(self._run, actor)]
         if self.evaluator.cut >= 0 and any(self._run.state[at] == DOWN for at in up):
             self._put(dict.fromkeys(up, UP))
-            self._see(Action("recover", None, 0, ""))
+            self._see(Action("recover", None, 0, ""), told=True)
 
     def tick(self) -> None:
         """Time has passed by one tick."""
@@ -223,8 +225,8 @@ class PropertyMonitor:
 
     # Cuts
 
-    def _see(self, action: Action | None) -> None:
-        """Evaluates the properties on the state as it is now."""
+    def _see(self, action: Action | None, told: bool = False) -> None:
+        """Evaluates the properties on the state as it is now; `told`: an event tells of the step."""
         state, properties = tuple(self._run.state), self.properties
         if self.bounded:
             self.outside = self.outside or not properties.world.within_bounds(self._without_messages(state))
@@ -236,8 +238,9 @@ class PropertyMonitor:
             clock = properties.layout.clock
             now = self.sim.time.now if clock is None else state[clock]
             when = "in the first state" if action is None else f"at tick {now}, after {what}"
-            for name in sorted(named(decided)):
-                self.broken.setdefault(name, when)
+            for name in sorted(named(decided) - self.broken.keys()):
+                self.broken[name] = when
+                self.told |= {name} if told else set()
         if self.known is not None and (records := properties.projection(state)) not in self.known:
             self.strange.append(f"after {what}: {self._described(records)}")
 

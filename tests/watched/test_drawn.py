@@ -20,7 +20,17 @@ from leasehold.checker.recovery.campaign import silent
 from leasehold.checker.recovery.cases.counterexample import LOST_FOR_GOOD, CounterexampleRun, counterexample_of
 from leasehold.checker.recovery.cases.log_case import LogPlayer, UnplayableLog, log_case
 from leasehold.checker.recovery.cases.path_case import PathCase
-from leasehold.checker.recovery.cases.played import AT_FIRST, PlayedCounterexample, play_counterexample
+from leasehold.checker.recovery.cases.played import (
+    AGAIN,
+    APART,
+    AT_FIRST,
+    DOWN,
+    OF_NO_EVENT,
+    ON_THEIR_WAY,
+    UNBEGUN,
+    PlayedCounterexample,
+    play_counterexample,
+)
 from leasehold.checker.recovery.cases.replay import (
     AWAITS_ROOM,
     DRIVEN_AT_ONCE,
@@ -29,16 +39,6 @@ from leasehold.checker.recovery.cases.replay import (
     NOT_THERE,
     OF_BEFORE,
     UNHEARD,
-)
-from leasehold.checker.recovery.cases.untold import (
-    AGAIN,
-    ANY_ORDER,
-    APART,
-    DOWN,
-    OF_NO_MACHINE,
-    ON_THEIR_WAY,
-    UNBEGUN,
-    UNMADE,
 )
 from leasehold.checker.recovery.properties import RunProperties
 from leasehold.checker.verify.queries import WHAT_CAN
@@ -141,7 +141,7 @@ def test_a_run_is_explained_by_the_records_of_its_machines(seeds: range) -> None
 UNPLAYED = (
     AT_FIRST, NOT_THERE, UNHEARD, DRIVEN_AT_ONCE, IN_A_STORE, NEVER_SENT, OF_BEFORE, AWAITS_ROOM, LOST_FOR_GOOD,
 )  # fmt: skip
-NOT_TOLD = (OF_NO_MACHINE, UNMADE, DOWN, ANY_ORDER, ON_THEIR_WAY, APART, UNBEGUN, AGAIN, WHAT_CAN)
+NOT_TOLD = (OF_NO_EVENT, DOWN, ON_THEIR_WAY, APART, UNBEGUN, AGAIN, WHAT_CAN)
 STATES = 6000  # of an exploration
 FEW_STATES = 2500  # of one with faults, of which there are many
 KINDS = ("always", "step", "leads_to", "always_eventually", "eventually_always", "always_possible")

@@ -2,8 +2,12 @@
 
 Theory of operation. The steps of the path are forced: messages are delivered and lost, timers fire, policies, handlers
 and clients say what the path has, and actors stop where it says. After each step the records of all machines must be
-those of the path's state. What is broken is seen in two ways: the properties are asked of the records, as they are
-committed, and `verify` is asked of the chains of events that the actors have left.
+those of the path's state. What is broken is seen in two ways: the properties are asked of the cuts of the run, as its
+actors commit, and `verify` is asked of the chains of events that the actors have left. In simulation all events of a
+tick have one time, so `verify` is given their number in its place, and has the order of the path.
+
+`verify` may not report what a path breaks, though actors have taken its steps: a simulation knows more than any event
+tells (recovery/monitor.py). The reason is said then.
 
 Some paths are played by no actor of ours: a role that lies, and clocks and stores that fail in a way that actors notice
 and refuse. The reason is said (`UNPLAYED`).
@@ -15,10 +19,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from msgspec import structs
+
 from leasehold.checker.explore.properties import DEADLOCK
+from leasehold.checker.explore.result import Path
 from leasehold.checker.recovery.cases.counterexample import ENDLESS, CounterexampleRun, counterexample_of
 from leasehold.checker.recovery.cases.path_case import NoSuchStep, PathCase
-from leasehold.checker.recovery.cases.untold import AGAIN, UNBEGUN, Asked, untold
 from leasehold.checker.recovery.properties import reads_messages
 from leasehold.checker.verify.history import HistoryVerification
 from leasehold.checker.verify.system import CutsOfSystem
@@ -36,6 +42,13 @@ UNPLAYED: Mapping[str, str] = {
     "amnesia": "an actor loses its store, and its peers refuse what it says then",
     "skew": "clocks leave true time, and a script has one time",
 }
+# Why no event tells of what a path breaks.
+OF_NO_EVENT = "what breaks it is no step that an actor commits, and no event tells of that"
+DOWN = "an actor is down in the end, and no event tells of that until it is back"
+ON_THEIR_WAY = "it asks for messages on their way, of which faults have made copies, and no event tells of those"
+APART = "it asks who can reach whom, and no event tells of a partition"
+UNBEGUN = "no machine takes a step on its path, and no event tells of a run that nothing begins"
+AGAIN = "it fails again and again in a run without an end, and holds where the events of this one end"
 AT_FIRST = "it is broken in the first state, before any actor has done anything"
 OF_STATES = ("always", "step")
 
@@ -102,41 +115,54 @@ def play_counterexample(system: System, case: PathCase) -> PlayedCounterexample:
     script = counterexample_of(follows, name, faults, kind in ENDLESS)
     run = CounterexampleRun(compile_system(system), follows.properties, script)
     run.replayer.excuses = True
+    order: dict[tuple[str, int], int] = {}  # of the events since the run began
+
+    def number(actor: str, events: list[AnyEvent], in_doubt: bool) -> None:
+        order.update({(actor, event.position): len(order) + n for n, event in enumerate(events, 1)})
+
+    run.monitor.commits.listeners.append(number)
     try:
         outcome = run.run()
         for actor in run.sim.actors.values():  # the time of the end, which no step may tell
             run.sim.loop.call(partial(actor.put, SealEvents("asked")))
         played.events = run.sim.events()
-        machine = path.steps[-1].machine if path.steps else None
-        made = machine is not None and run.sim.held(run.lease, machine) is not None
         down = not run.sim.roles.keys() <= run.sim.actors.keys()
     finally:
         run.close()
     played.unplayed = outcome.skipped
     played.findings = [finding.words for finding in outcome.findings]
     played.broken = frozenset({*run.seen, *run.monitor.broken})
-    _verify(system, played)
-    if name in played.reported or played.unplayed or played.not_asked:
-        return played
-    if not any(isinstance(read(body), StepEvent) for bodies in played.events.values() for body in bodies):
-        played.not_asked = UNBEGUN
-    elif kind == "eventually_always" and path.loop is not None and name not in played.broken:
-        played.not_asked = AGAIN
-    elif name in system.properties:
-        played.not_asked = untold(path.steps, run.sim.players, made, down, _asked(system.properties[name]))
+    _verify(system, played, order)
+    if name not in played.reported and not played.unplayed and not played.not_asked:
+        played.not_asked = _untold(run, played, system.properties.get(name), path, down)
     return played
 
 
-def _asked(of: Property) -> Asked:
-    """Returns what a property asks of a run."""
-    every = [of.claim, *(() if of.when is None else (of.when,))]
-    apart = any(x.mentions(e, lambda node: x.is_query(node, "reachable")) for e in every)
-    return Asked(of.kind not in OF_STATES, any(map(reads_messages, every)), apart)
+def _untold(run: CounterexampleRun, played: PlayedCounterexample, of: Property | None, path: Path, down: bool) -> str:
+    """Returns why no event may tell of what a path breaks; empty where events tell."""
+    if not any(isinstance(read(body), StepEvent) for bodies in played.events.values() for body in bodies):
+        return UNBEGUN
+    if played.kind == "eventually_always" and path.loop is not None and played.name not in played.broken:
+        return AGAIN
+    if of is None:
+        return ""
+    if of.kind in OF_STATES and of.name in played.broken - run.monitor.told:
+        return OF_NO_EVENT
+    if down:
+        return DOWN
+    claims = [of.claim, *(() if of.when is None else (of.when,))]
+    apart = any(step.kind == "partition" for step in path.steps)
+    if apart and any(x.mentions(e, lambda node: x.is_query(node, "reachable")) for e in claims):
+        return APART
+    return ON_THEIR_WAY if any(map(reads_messages, claims)) else ""
 
 
-def _verify(system: System, played: PlayedCounterexample) -> None:
-    """Notes what `verify` finds in the events, each run being over with its last one."""
-    chains: dict[str, list[AnyEvent]] = {actor: [*map(read, bodies)] for actor, bodies in played.events.items()}
+def _verify(system: System, played: PlayedCounterexample, order: Mapping[tuple[str, int], int]) -> None:
+    """Notes what `verify` finds in the events, in the order of their commits, each run being over with its last one."""
+    chains = {
+        actor: [structs.replace(e, time=float(order.get((actor, e.position), 0))) for e in map(read, bodies)]
+        for actor, bodies in played.events.items()
+    }
     verification = HistoryVerification(CutsOfSystem(system), chains, complete=True)
     try:
         for actor, events in chains.items():

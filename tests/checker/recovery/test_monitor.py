@@ -56,8 +56,8 @@ class Told(PropertyMonitor):
         self.actions: list[Action | None] = []
         super().__init__(CommittedEvents(sim), properties, *leases or (LEASE,))
 
-    def _see(self, action: Action | None) -> None:
-        super()._see(action)
+    def _see(self, action: Action | None, told: bool = False) -> None:
+        super()._see(action, told)
         self.states.append(list(self._run.state))
         self.actions.append(action)
 

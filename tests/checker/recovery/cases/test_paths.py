@@ -16,21 +16,10 @@ from msgspec import structs
 from leasehold.checker.explore import channels
 from leasehold.checker.explore.labels import Labels
 from leasehold.checker.explore.paths import Paths
-from leasehold.checker.explore.result import Path, Sent, Snapshot, Step
+from leasehold.checker.explore.result import Path
 from leasehold.checker.recovery.cases.path_case import CaseError, NoSuchStep, PathCase, followed, reported_cases
 from leasehold.checker.recovery.cases.steps import StepWriter
 from leasehold.checker.recovery.cases.stored import plain_case, read_case
-from leasehold.checker.recovery.cases.untold import (
-    ANY_ORDER,
-    APART,
-    DOWN,
-    KINDS,
-    OF_NO_MACHINE,
-    ON_THEIR_WAY,
-    UNMADE,
-    Asked,
-    untold,
-)
 from leasehold.checker.recovery.properties import Projection, RunProperties
 from leasehold.faults.model import Budget, crash_points
 from leasehold.faults.model.lowering import UP
@@ -180,53 +169,6 @@ def test_a_way_is_found_where_there_is_one_and_else_how_far_any_comes(share: flo
         assert all(edge in edges and edge[0] == n for n, (edge, _) in enumerate(found))
         ends.add((far == many, far))
     assert len(ends) > 5
-
-
-# What events do not tell
-
-
-def step(kind: str = "local", machine: str | None = "a", event: str = "go", **fields: Any) -> Step:
-    given_: dict[str, Any] = {
-        "fields": {}, "sender": None, "transition": "t", "before": "x", "after": "y", "sent": (), "driven": (),
-        "state": Snapshot({}, {}, {}),
-    }  # fmt: skip
-    return Step(kind, machine, event, **{**given_, **fields})
-
-
-PLAYER = {"a": "one", "b": "two", "a2": "one"}
-SENDS = step(sent=(Sent("m", "a", "b", {}),))
-GETS = step("deliver", "b", "m", sender="a")
-STATE, RUN, OF_MESSAGES = Asked(False, False, False), Asked(True, False, False), Asked(False, True, False)
-REACH = Asked(False, False, True)
-
-
-@pytest.mark.parametrize(("steps", "made", "down", "asked", "why"), [
-    ([step()], True, False, STATE, ""),
-    *(([step(), step(kind, None)], True, False, STATE, OF_NO_MACHINE) for kind in KINDS),
-    *(([step(), step(kind, None)], True, False, RUN, "") for kind in KINDS),
-    ([step(transition=None)], False, False, STATE, UNMADE), ([step(transition=None)], True, False, STATE, ""),
-    ([step()], False, False, STATE, ""), ([step(transition=None)], False, False, RUN, ""),
-    ([step()], True, True, STATE, DOWN), ([step()], True, True, RUN, DOWN),
-    ([step("partition", None), step()], True, False, REACH, APART),
-    ([step("partition", None), step()], True, False, STATE, ""), ([step()], True, False, REACH, ""),
-    ([step(machine="a"), step(machine="b")], True, False, STATE, ANY_ORDER),
-    ([step(machine="a"), step(machine="a2")], True, False, STATE, ""),  # of one actor
-    ([SENDS, GETS], True, False, STATE, ""), ([SENDS, GETS], True, False, OF_MESSAGES, ON_THEIR_WAY),
-    ([step(), SENDS, GETS], True, False, STATE, ""), ([SENDS, step(), GETS], True, False, STATE, ANY_ORDER),
-    ([step(machine="a2"), SENDS, GETS], True, False, STATE, ""), ([SENDS, GETS, step()], True, False, STATE, ANY_ORDER),
-    ([SENDS, replace(GETS, event="n")], True, False, STATE, ANY_ORDER),
-    ([SENDS, replace(GETS, sender="a2")], True, False, STATE, ANY_ORDER),
-    ([SENDS, replace(GETS, sender=None)], True, False, STATE, ANY_ORDER),
-    ([step(sent=(Sent("m", "a", "c", {}),)), GETS], True, False, STATE, ANY_ORDER),
-    ([step(), step(machine="b", event="n", sent=(Sent("n", "b", "a", {}),)), step("deliver", "a", "n", sender="b")],
-     True, False, STATE, ""),
-    ([SENDS, step("clock", None), GETS, step("clock", None)], True, False, RUN, ""),
-    ([SENDS, SENDS, GETS], True, False, STATE, ANY_ORDER),  # the first may be the one that arrives
-])  # fmt: skip
-def test_why_no_event_tells_what_a_path_breaks(
-    steps: list[Step], made: bool, down: bool, asked: Asked, why: str
-) -> None:
-    assert untold(steps, PLAYER, made, down, asked) == why
 
 
 # Record states
