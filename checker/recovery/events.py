@@ -1,10 +1,11 @@
-"""The check that the chain of events that actors commit is what they have done: no step is missing, and none is added.
+"""The events of a simulation's actors: read as they are committed, and compared with what the actors have done.
 
-Theory of operation. The simulation logs every step where the actor's loop takes it (faults/simulation/steps.py). Each
-commit is compared with the steps since the last one: the events that are new in the store are those steps, in their
-order, with the same records, messages and calls; they verify, and the store's head is the last of them. What an actor
-was committing when it ended is there as a whole, or not at all. The last event about each machine has its record as the
-store has it.
+Theory of operation. One reader verifies the chain of each actor, and tells what is new in it to whoever evaluates it
+(monitor.py), and to the check that no step is missing in a chain, and none added: the simulation logs every step where
+the actor's loop takes it (faults/simulation/steps.py). Each commit is compared with the steps since the last one: the
+events that are new in the store are those steps, in their order, with the same records, messages and calls; they
+verify, and the store's head is the last of them. What an actor was committing when it ended is there as a whole, or not
+at all. The last event about each machine has its record as the store has it.
 
 A step counts when it has changed a record and was not undone: a message that moves nothing begins no machine, and one
 that is refused makes its sender no neighbour.

@@ -105,18 +105,14 @@ class PropertyMonitor:
                 self._run.machines.take(event)
 
     def _step(self, event: StepEvent, in_doubt: bool) -> None:
-        run, step = self._run, event.step
         self._catch_up()
         if not in_doubt:
             self._runs_again(event.actor)
         try:
-            if self._steps.comes_late(run, step):
-                self._see(Action("late", None, 0, step.machine), told=True)
-            self._steps.take(run, event)
+            for cut in self._steps.cuts(self._run, event):
+                self._see(cut.action, told=True)
         except Unjudged as why:
             self.commits.say(event.actor, str(why))
-        else:
-            self._see(self._steps.action(step), told=True)
 
     def _leaves(self, event: StepEvent) -> None:
         """A machine that belongs to an actor, and has served this run, goes on to another one."""
@@ -292,11 +288,6 @@ def _what(action: Action | None) -> str:
 
 def _value(value: Any) -> str:
     return "{" + ", ".join(map(str, sorted(value))) + "}" if isinstance(value, frozenset) else str(value)
-
-
-def event_of(notice: Notice) -> str:
-    """The event of a transition."""
-    return notice.name.partition("#")[2].partition(".")[0]
 
 
 class DurableMachines(dict[RecordKey, dict[str, Any]]):

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 from leasehold.checker.explore.result import ActionKind, Path, Sent, Snapshot, Step
-from leasehold.checker.recovery.monitor import event_of
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.core.core import Named
 from leasehold.impl.notices import Kind, Notice
@@ -57,7 +56,7 @@ class TraceRecorder:
             case Kind.TRANSITION:
                 self._look(notice.machine)
                 change = {"transition": notice.name, "before": notice.data["from"], "after": notice.data["to"]}
-                self._consumed(notice, event_of(notice), **change)
+                self._consumed(notice, _event_of(notice), **change)
             case Kind.IGNORED if notice.data["kind"] not in UNTRACED:
                 self._consumed(notice, notice.name, "duplicate" if notice.data["kind"] == "duplicate" else "deliver")
             case Kind.SEND:
@@ -131,3 +130,8 @@ def _word(kind: t.Type, value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return "none" if value is None else t.show(kind, value)
+
+
+def _event_of(notice: Notice) -> str:
+    """The event of a transition."""
+    return notice.name.partition("#")[2].partition(".")[0]

@@ -364,10 +364,7 @@ class ConsistentCuts:
         try:
             yield from self._catch_up(run)
             yield from self._time(run)
-            if self.steps.comes_late(run, step):
-                yield run.cut(Action("late", None, 0, step.machine), event.actor, event.position)
-            self.steps.take(run, event)
-            yield run.cut(self.steps.action(step), event.actor, event.position, step)
+            yield from self.steps.cuts(run, event)
             run.over = self.known.over(run.state)
             yield from self._catch_up(run)  # a player that is told of here may be down
         except Unjudged as why:

@@ -9,7 +9,7 @@ are taken again beside the cuts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from leasehold.checker.explore.layout import Lane
 from leasehold.checker.explore.step import Action
@@ -140,6 +140,18 @@ class RunSteps:
         run.machines.take(event)
         for step in event.steps():
             self._take(run, event, step)
+
+    def cuts(self, run: RunState, event: StepEvent) -> Iterator[Cut]:
+        """Yields the cut of a step; before it that of what it takes, where its sender has moved on from that.
+
+        Raises:
+            Unjudged: it cannot be judged.
+        """
+        step, place = event.step, (event.actor, event.position)
+        if self.comes_late(run, step):
+            yield run.cut(Action("late", None, 0, step.machine), *place)
+        self.take(run, event)
+        yield run.cut(self.action(step), *place, step)
 
     def find(self, run: RunState, event: FoundEvent) -> None:
         """A record of a run that no step of it has left.

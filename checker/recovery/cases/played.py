@@ -25,7 +25,6 @@ from leasehold.checker.explore.properties import DEADLOCK
 from leasehold.checker.explore.result import Path
 from leasehold.checker.recovery.cases.counterexample import ENDLESS, CounterexampleRun, counterexample_of
 from leasehold.checker.recovery.cases.path_case import NoSuchStep, PathCase
-from leasehold.checker.recovery.properties import reads_messages
 from leasehold.checker.verify.history import HistoryVerification
 from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.faults.model import Budget
@@ -154,7 +153,7 @@ def _untold(run: CounterexampleRun, played: PlayedCounterexample, of: Property |
     apart = any(step.kind == "partition" for step in path.steps)
     if apart and any(x.mentions(e, lambda node: x.is_query(node, "reachable")) for e in claims):
         return APART
-    return ON_THEIR_WAY if any(map(reads_messages, claims)) else ""
+    return ON_THEIR_WAY if of.name in run.monitor.properties.claims.of_messages else ""
 
 
 def _verify(system: System, played: PlayedCounterexample, order: Mapping[tuple[str, int], int]) -> None:
