@@ -15,7 +15,7 @@ def wait_until(true: Callable[[], Any], seconds: float = LIMIT_SECONDS) -> Any:
     deadline = time.monotonic() + seconds
     while not (found := true()):
         assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.01)
+        time.sleep(0.005)
     return found
 
 
@@ -24,4 +24,4 @@ async def until(true: Callable[[], Any], seconds: float = LIMIT_SECONDS) -> None
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, "it did not come about in time"
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.005)
