@@ -141,7 +141,7 @@ class LocalSystem(Generic[A]):
 
     def events(self) -> dict[str, list[bytes]]:
         """Returns, by actor, its chain: the bytes of each event that it has committed."""
-        return {name: [disk.events[at] for at in sorted(disk.events)] for name, disk in self.disks.items()}
+        return {name: disk.chain() for name, disk in self.disks.items()}
 
     def log(self, name: str) -> list[bytes]:
         """The events of an actor as the lines of a file, with a signed end; without events where its disk has none."""

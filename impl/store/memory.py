@@ -39,6 +39,10 @@ class Disk:
     owner: object = None
     order: list[RecordKey] | None = None
 
+    def chain(self) -> list[bytes]:
+        """The bytes of the events, in their order."""
+        return [self.events[at] for at in sorted(self.events)]
+
     def crash(self) -> None:
         """The owner's process is gone, and with it its lock; what it committed stays."""
         self.owner = None

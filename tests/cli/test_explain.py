@@ -24,8 +24,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     run = RandomRun(plan_of(7))  # of the settings below
     run.play()
     for name, disk in run.disks.items():
-        bodies = [disk.events[at] for at in sorted(disk.events)]
-        (folder / f"{name}.jsonl").write_bytes(b"\n".join(write_lines(name, bodies, 0.0)))
+        (folder / f"{name}.jsonl").write_bytes(b"\n".join(write_lines(name, disk.chain(), 0.0)))
     return sorted(map(str, folder.glob("*.jsonl")))
 
 

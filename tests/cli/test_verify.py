@@ -43,8 +43,7 @@ def _files(folder: Path, seed: int = 8, bug: str = "") -> list[Path]:
     else:
         run.play()
     for name, disk in run.disks.items():
-        bodies = [disk.events[at] for at in sorted(disk.events)]
-        (folder / f"{name}.jsonl").write_bytes(b"\n".join(write_lines(name, bodies, 0.0)))
+        (folder / f"{name}.jsonl").write_bytes(b"\n".join(write_lines(name, disk.chain(), 0.0)))
     return sorted(folder.glob("*.jsonl"))
 
 

@@ -47,7 +47,7 @@ History = dict[str, list[AnyEvent]]
 
 def events_of(disks: Mapping[str, Disk]) -> History:
     """The events on the disks of actors."""
-    return {name: [read(disk.events[at]) for at in sorted(disk.events)] for name, disk in disks.items()}
+    return {name: [*map(read, disk.chain())] for name, disk in disks.items()}
 
 
 @dataclass(frozen=True)

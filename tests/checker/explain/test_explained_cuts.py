@@ -97,7 +97,7 @@ def explainer_of(units: int, lazy: bool) -> Explainer:
 def compare(seed: int, share: float) -> int:
     run = WatchedRun(seed, share)
     run.play()
-    chains = {name: [read(disk.events[at]) for at in sorted(disk.events)] for name, disk in run.disks.items()}
+    chains = {name: [*map(read, disk.chain())] for name, disk in run.disks.items()}
     moments, compared = Moments(chains), 0
     explainer = explainer_of(run.plan.units, run.plan.lazy)
     for cut, actors in run.seen:

@@ -25,7 +25,7 @@ def history_of(plan: RunPlan) -> History:
     """The events of a run, by actor."""
     run = RandomRun(plan)
     run.play()
-    return {name: [read(disk.events[at]) for at in sorted(disk.events)] for name, disk in run.disks.items()}
+    return {name: [*map(read, disk.chain())] for name, disk in run.disks.items()}
 
 
 def verified(plan: RunPlan, history: History, make: Callable[..., Any] = HistoryVerification) -> HistoryResult:

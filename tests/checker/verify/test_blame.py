@@ -215,7 +215,7 @@ def test_where_nobody_has_decided_anything_it_is_the_specification(tmp_path: Pat
     run = system.begin("coordinator", "begin")
     system.stop()
     disks = system.cluster.disks
-    history = {name: [read(disk.events[at]) for at in sorted(disk.events)] for name, disk in disks.items()}
+    history = {name: [*map(read, disk.chain())] for name, disk in disks.items()}
     known = CutsOfSystem(load("two_phase_commit", {"participants": 2}, more=[own]))
     (violation, blame), *_ = blamed(known, history, "nothing_is_asked")
     assert (violation.run, blame.culprit) == (run, "specification")
@@ -239,9 +239,7 @@ def test_a_handler_that_has_failed_on_the_way_is_named(tmp_path: Path) -> None:
     )
     system.tell("store", "want")
     system.stop()
-    history = {
-        name: [read(disk.events[at]) for at in sorted(disk.events)] for name, disk in system.cluster.disks.items()
-    }
+    history = {name: [*map(read, disk.chain())] for name, disk in system.cluster.disks.items()}
     ((_, blame),) = blamed(CutsOfSystem(load(str(tmp_path))), history)
     assert blame.culprit == "specification"
     assert (
@@ -274,7 +272,7 @@ def test_a_message_that_was_altered_on_its_way_is_blamed_on_the_infrastructure()
     run = RandomRun(plan)
     run.sim.subscribers.insert(0, sends)
     run.play()
-    history = {name: [read(disk.events[at]) for at in sorted(disk.events)] for name, disk in run.disks.items()}
+    history = {name: [*map(read, disk.chain())] for name, disk in run.disks.items()}
     step = next(e for e in history["broker"] if isinstance(e, StepEvent) and e.step.event == "ticket")
     blaming = Blaming(CutsOfSystem(compiled(plan.units, plan.lazy)[1].system), history)
     blame = blaming.blame("units_come_free", step.step.lease, [("service_manager", 2), ("broker", step.position)])
