@@ -20,7 +20,6 @@ from leasehold.checker.recovery.cases.walk import AS_IN_THE_MODEL
 from leasehold.checker.recovery.lease.processes.campaign import NO_TIME, ProcessCampaign
 from leasehold.checker.recovery.lease.random_runs.campaign import RandomCampaign
 from leasehold.checker.recovery.plugins import plugin_of
-from leasehold.cli import tables
 from leasehold.cli.common import (
     Exit,
     console,
@@ -34,9 +33,11 @@ from leasehold.cli.common import (
 from leasehold.cli.crash import Hours, load_for_faults
 from leasehold.cli.progress import Status
 from leasehold.impl.words import counted
+from leasehold.reports import terminal
+from leasehold.reports.commands import rerun
 from leasehold.reports.json_report import dumps
 from leasehold.reports.lifelines import path_svg
-from leasehold.reports.recovery import processes_json, random_json, recovery_html, recovery_json, rerun
+from leasehold.reports.recovery import processes_json, random_json, recovery_html, recovery_json
 from leasehold.reports.write import safe_name
 from leasehold.spec import System, load
 
@@ -223,7 +224,7 @@ def _print_cases(screen: Console, found: CaseCampaign) -> None:
     _lines(screen, found, lines, f", {found.exploring:,.1f} s of them to find the cases")
     if found.played == 1:
         for path in found.drawn.values():
-            tables.path(screen, path, brief=False)
+            terminal.path(screen, path, brief=False)
     _failures(screen, found, partial(rerun, "real", found.system.name))
 
 
@@ -261,7 +262,7 @@ def _print_random(model: System, screen: Console, found: RandomCampaign) -> None
             screen.print(f"  {finding.check}: {escape(finding.words)}", soft_wrap=True)
         screen.print(f"  the smallest plan that fails so: {escape(str(failed.plan))}", soft_wrap=True)
         screen.print(f"  what the actors do about {failed.lease}:")
-        tables.path(screen, failed.path, brief=False)
+        terminal.path(screen, failed.path, brief=False)
 
 
 def _print_processes(model: System, screen: Console, found: ProcessCampaign) -> None:

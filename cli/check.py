@@ -24,13 +24,15 @@ from leasehold.checker.explore.unread import Unread, unread
 from leasehold.checker.host.mutant_results import Missed, kept
 from leasehold.checker.prove import ANY, StoredProof, Unencodable, limit_memory, stopped_by_signals, store, stored
 from leasehold.checker.prove import prove as prove_all
-from leasehold.cli import crash_report, search, tables
+from leasehold.cli import search
 from leasehold.cli.common import Exit, console, interruptible, print_json, system_options, verb, writing
 from leasehold.cli.crash import crash_code, load_for_faults
 from leasehold.cli.expected import CannotRenew, difference, renewed
 from leasehold.cli.progress import Status
 from leasehold.cli.prove import ProofProgress
 from leasehold.impl.words import counted, together
+from leasehold.reports import crash_terminal, terminal
+from leasehold.reports.commands import replay_command
 from leasehold.reports.crash import crash_json
 from leasehold.reports.json_report import json_report, picked, plain
 from leasehold.spec import SHIPPED, System, find, load
@@ -167,8 +169,8 @@ def check(
         wrong = proof.contradicted(crashed.faulty.properties, budget) if proof is not None else []
         if not as_json:
             screen.print()
-            crash_report.brief(screen, crashed, missed, system, own, len(not_met), verbose)
-            tables.contradicted(screen, wrong)
+            crash_terminal.brief(screen, crashed, missed, system, own, len(not_met), verbose)
+            terminal.contradicted(screen, wrong)
             _print_differences(screen, not_met, CRASH_FILE)
     if as_json:
         report = _json(runs[0], wrong)
@@ -185,7 +187,7 @@ def check(
         failed = sum(1 for run in runs if run.differ)
         screen.print(f"\n{len(todo) - failed} of {len(todo)} settings are as expected", markup=False)
     if not as_json and crashed is not None:
-        _print_once_more(screen, runs, crash_report.verdict(crashed, len(not_met)))
+        _print_once_more(screen, runs, crash_terminal.verdict(crashed, len(not_met)))
     return _exit_code(runs, crashed, not_met)
 
 
@@ -246,20 +248,20 @@ def _print(
     if run.meant is not None:
         doc = f": {run.meant.doc}" if run.meant.doc else ""
         screen.print(f"setting {run.meant.name}{doc}", markup=False, style="dim")
-    tables.headline(screen, found)
+    terminal.headline(screen, found)
     plain = ("exhausted", "witnessed", "bounded")
     shown = [p for p in found.properties if verbose or p.verdict not in plain]
-    tables.properties(screen, shown, meant, found.why_incomplete, run.proof)
+    terminal.properties(screen, shown, meant, found.why_incomplete, run.proof)
     if run.proof is not None:
-        tables.for_what(screen, found, run.proof)
+        terminal.for_what(screen, found, run.proof)
     if run.meant is not None and found.complete:
         for what, names in (("never taken", found.unvisited_transitions), ("vacuous", found.vacuous)):
-            tables.explained_ones(screen, len(run.meant.explained.intersection(names)), what)
+            terminal.explained_ones(screen, len(run.meant.explained.intersection(names)), what)
     if untested is not None:
         _print_unread(screen, *untested, verbose)
-    replay = partial(search.replay_command, found.system, system)
+    replay = partial(replay_command, found.system, system)
     failed = [p for p in found.properties if p.name not in meant]
-    tables.counterexamples(screen, failed, found.system.properties, replay)
+    terminal.counterexamples(screen, failed, found.system.properties, replay)
     for warning in found.system.warnings:
         screen.print(str(warning), markup=False, style="yellow", soft_wrap=True)
     if not run.cut_short:
@@ -325,7 +327,7 @@ def _print_differences(
 ) -> None:
     if differ:
         screen.print(f"\nnot as expected: {counted(len(differ), 'difference')}", markup=False, style="red")
-        tables.differences(screen, differ, file, where, renew)
+        terminal.differences(screen, differ, file, where, renew)
 
 
 def _print_unread(screen: Console, found: Unread, tried: Missed | None, verbose: bool) -> None:

@@ -13,7 +13,7 @@ import click
 from leasehold.checker.crash.analysis import CrashReport, deepen
 from leasehold.checker.crash.unmet import explanations, unmet
 from leasehold.checker.explore import Engine, Progress
-from leasehold.cli import crash_report, search
+from leasehold.cli import search
 from leasehold.cli.common import (
     Exit,
     VerbGroup,
@@ -27,11 +27,16 @@ from leasehold.cli.common import (
     verb,
     write_files,
 )
-from leasehold.cli.crash_report import Completed, print_case, wanted_case
+from leasehold.cli.crash_case import wanted_case
 from leasehold.cli.progress import Status
 from leasehold.faults.model import DEFAULT, Budget, crash_points
-from leasehold.reports.crash import crash_json, crash_markdown, worst_svg
-from leasehold.reports.json_report import dumps, picked, plain
+from leasehold.reports import crash_terminal
+from leasehold.reports.crash import case_json, crash_json, crash_markdown, worst_svg
+from leasehold.reports.crash_terminal import Completed
+from leasehold.reports.crash_words import case_name
+from leasehold.reports.json_report import dumps, path_json, picked, plain
+from leasehold.reports.lifelines import path_svg
+from leasehold.reports.write import safe_name
 from leasehold.spec import System, load
 
 TIME_SECONDS = 60.0  # for the default budget, which is more than many systems can take
@@ -184,9 +189,14 @@ def case(
     wanted = wanted_case(asked.model, cell, point, mode)
     budget, source = budget_of(asked.model, faults)
     found, tried = asked.explore([budget], f"{budget} ({source}){asked.limit}", out)
-    name, drawing = wanted.drawing(found)
-    print_case(found, wanted, as_json)
-    _say_written(asked, out, {name: drawing})
+    one = wanted.of(found)
+    path = found.path(one)
+    if as_json:
+        print_json({**case_json(found, one), "path": path_json(path)})
+    else:
+        crash_terminal.case(console(), found, one)
+    name = safe_name(f"{'.'.join(one[0])}.{point.removeprefix('crash:')}.{one[2]}.svg")
+    _say_written(asked, out, {name: path_svg(path, f"{found.system.name}: {case_name(one)}")})
     return crash_code(found, cut=tried[-1].interrupted)
 
 
@@ -211,7 +221,7 @@ class _Asked:
             make_folder(out)
         screen = console()
         if not self.as_json:
-            crash_report.asked(screen, faults, self.own)
+            crash_terminal.asked(screen, faults, self.own)
         tried: list[Completed] = []
         found: CrashReport | None = None
         width = max((len(str(b)) for b in budgets), default=24)
@@ -223,7 +233,7 @@ class _Asked:
                     found = report
                 if len(budgets) != 1 and not self.as_json:
                     status.clear()
-                    crash_report.completed(screen, tried[-1], width)
+                    crash_terminal.completed(screen, tried[-1], width)
         assert found is not None
         return found, tried
 
@@ -234,20 +244,20 @@ def _report(
     """Explores, and prints and writes the report."""
     found, tried = asked.explore(budgets, faults, out)
     interrupted, known, several = tried[-1].interrupted, asked.known, len(budgets) != 1
-    left_out = crash_report.left_out(found, tried, budgets)
+    left_out = crash_terminal.left_out(found, tried, budgets)
     order = [str(budget) for budget in budgets]
     screen = console()
     if not asked.as_json:
         for one in left_out:
-            crash_report.completed(screen, one, max(map(len, order)))
+            crash_terminal.completed(screen, one, max(map(len, order)))
     tried = sorted((*tried, *left_out), key=lambda one: order.index(one.faults)) if order else tried
     if asked.as_json:
         extra = {"budgets": plain(tried)} if several else {}
         print_json({**crash_json(found, known=known), **extra})
     else:
         if several:
-            crash_report.largest(screen, found, tried, budgets)
-        crash_report.report(screen, found, unmet(found, known), asked.system, all_cells)
+            crash_terminal.largest(screen, found, tried, budgets)
+        crash_terminal.report(screen, found, unmet(found, known), asked.system, all_cells)
     files = {
         "crash.md": crash_markdown(found, known, "worst.svg"),
         "crash.json": dumps(crash_json(found, measured=False, known=known)),

@@ -16,8 +16,10 @@ from leasehold.checker.explore.expectations import expectation_for
 from leasehold.checker.explore.graph.fairness import Fairness
 from leasehold.checker.explore.properties import DEADLOCK, REFINES, only_these
 from leasehold.checker.host.deadline import LEAST_GRACE, OutOfTime, alarm_at
-from leasehold.cli import search, tables
+from leasehold.cli import search
 from leasehold.cli.common import Exit, console, no_such, print_json, system_options, verb, warn_of_values
+from leasehold.reports import terminal
+from leasehold.reports.commands import replay_command
 from leasehold.reports.json_report import convergence_json, json_report
 from leasehold.spec import System, load
 
@@ -125,11 +127,11 @@ def explore(
     else:
         options = [] if budget is None else ["--faults", str(budget)]
         options += [] if fairness is Fairness.SPEC else ["--fairness", fairness.value]
-        replay = partial(search.replay_command, model, system, options=options)
+        replay = partial(replay_command, model, system, options=options)
         _print(found, show, brief, replay, with_left_over=not only and budget is None)
         if after is not None:
             under = "" if fairness is Fairness.SPEC else f", --fairness {fairness}"
-            tables.convergence(console(), after, f"{budget}{under}")
+            terminal.convergence(console(), after, f"{budget}{under}")
         if not_asked:
             console().print(f"\nnot checked whether it stabilises: {not_asked}", markup=False, soft_wrap=True)
     code = Exit.VIOLATED if after is not None and after.converges is False else search.exit_code(found)
@@ -182,10 +184,10 @@ def _print(
     found: Exploration, show: tuple[str, ...], brief: bool, replay: Callable[[str], str], with_left_over: bool
 ) -> None:
     screen = console()
-    tables.headline(screen, found)
-    tables.properties(screen, found.properties, stopped=found.why_incomplete)
+    terminal.headline(screen, found)
+    terminal.properties(screen, found.properties, stopped=found.why_incomplete)
     if with_left_over:
         expectation = expectation_for(found.system)
-        tables.left_over(screen, found, expectation.explained if expectation else ())
-    tables.counterexamples(screen, found.properties, found.system.properties, replay, brief, show)
-    tables.witnesses(screen, found.properties, show, brief)
+        terminal.left_over(screen, found, expectation.explained if expectation else ())
+    terminal.counterexamples(screen, found.properties, found.system.properties, replay, brief, show)
+    terminal.witnesses(screen, found.properties, show, brief)

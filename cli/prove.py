@@ -38,7 +38,6 @@ from leasehold.checker.prove import (
     stored,
 )
 from leasehold.checker.prove import prove as prove_all
-from leasehold.cli import tables
 from leasehold.cli.common import (  # fmt: skip
     Exit,
     console,
@@ -51,8 +50,10 @@ from leasehold.cli.common import (  # fmt: skip
     writing,
 )
 from leasehold.cli.progress import Status
-from leasehold.cli.search import memory_option, replay_command, search_progress, time_option
+from leasehold.cli.search import memory_option, search_progress, time_option
 from leasehold.impl.words import counted
+from leasehold.reports import terminal
+from leasehold.reports.commands import replay_command
 from leasehold.reports.json_report import path_json, picked, plain
 from leasehold.spec import System, load
 from leasehold.spec.language.check.unbounded import growing
@@ -335,7 +336,7 @@ def _print(screen: Console, found: Proof, brief: bool, replay: Callable[..., str
     for v in found.of("counterexample"):
         if v.path is not None:
             screen.print(f"\n[red]{v.name}[/] is contradicted" + (f" with {v.faults}" if v.faults else ""))
-            tables.path(screen, v.path, brief)
+            terminal.path(screen, v.path, brief)
             options = ["--faults", v.faults] if v.faults else []
             if v.kind == "lemma":
                 continue  # `explore` knows the properties alone

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import click
@@ -18,7 +17,6 @@ from leasehold.faults.model.lowering import lower_with_faults
 from leasehold.spec import System
 from leasehold.spec.language.check.unbounded import growing as names_of_growing
 from leasehold.spec.language.diagnostics import listed
-from leasehold.spec.language.types import show
 
 
 def _bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
@@ -72,16 +70,6 @@ def size_options(command: F) -> F:
     return click.option("--max-states", metavar="N", type=click.IntRange(min=1), help="Stop after so many states.")(
         command
     )
-
-
-def replay_command(model: System, system: str, name: str, options: Sequence[str] = ()) -> str:
-    """The command that shows the path of a property of a system, which was named so."""
-    words = ["leasehold", "explore", system]
-    for constant in model.constants.values():
-        value = show(constant.type, constant.value)
-        if show(constant.type, model.defaults[constant.name]) != value:
-            words += ["--set", f"{constant.name}={value}"]
-    return shlex.join([*words, *options, "--only", name, "--show", name])
 
 
 def explore_with_progress(

@@ -15,6 +15,7 @@ from leasehold.checker.crash.unmet import Unmet, unmet
 from leasehold.checker.explore.expectations import Explanation
 from leasehold.checker.explore.result import PropertyResult
 from leasehold.reports import crash_words
+from leasehold.reports.commands import case_command
 from leasehold.reports.json_report import convergence_json, path_json, picked, plain, property_json, system_json
 from leasehold.reports.lifelines import path_svg
 from leasehold.reports.markdown import code, prose, table_rows
@@ -99,7 +100,7 @@ def _longest(report: CrashReport, drawing: str) -> Iterator[str]:
     words, case = crash_words.longest_words(report), crash_words.longest_case(report)
     if words and case is not None:
         yield _sentence(words)
-        yield from ("", "```sh", crash_words.case_command(report, case), "```")
+        yield from ("", "```sh", case_command(report, case), "```")
     if drawing and crash_words.worst_case(report) is not None:
         after = report.convergence
         what = "that case" if after is None or after.converges is not False else "a run that never returns"

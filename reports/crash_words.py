@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from leasehold.checker.explore.result import Path
 from leasehold.impl.words import counted
-from leasehold.spec.language.types import show
 
 if TYPE_CHECKING:  # they take a while to load
     from leasehold.checker.crash.analysis import CellVerdict, CrashReport
@@ -24,20 +22,6 @@ def cell_name(control: Sequence[str]) -> str:
 def case_name(case: Case) -> str:
     cell, point, mode = case
     return f"{cell_name(cell)}, {point}, {mode}"
-
-
-def case_command(report: CrashReport, case: Case, system: str = "") -> str:
-    """The command that prints the path of a case; `system` is how the system is named there."""
-    cell, point, mode = case
-    model = report.system
-    usual = {**{name: str(value).lower() for name, value in model.defaults.items()}, **model.faults.settings}
-    constants = {name: show(c.type, c.value) for name, c in model.constants.items()}
-    words = ["leasehold", "crash", "case", system or model.name, cell_name(cell), point]
-    for name, value in constants.items():
-        if str(usual.get(name, "")).lower() != value:
-            words += ["--set", f"{name}={value}"]
-    words += ["--faults", str(report.budget), "--mode", mode]
-    return shlex.join(words)
 
 
 def points_tried(report: CrashReport) -> frozenset[str]:

@@ -6,7 +6,6 @@ times out of the JSON for the same reason.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
@@ -19,6 +18,7 @@ from leasehold.checker.recovery.cases.walk import AS_IN_THE_MODEL
 from leasehold.checker.recovery.lease.processes.campaign import ProcessCampaign
 from leasehold.checker.recovery.lease.random_runs.campaign import RandomCampaign
 from leasehold.checker.recovery.plugins import plugin_of
+from leasehold.reports.commands import rerun
 from leasehold.reports.json_report import path_json, system_json
 from leasehold.spec.language.model import System, machine_name
 from leasehold.spec.language.types import show
@@ -124,12 +124,6 @@ def processes_json(system: System, found: ProcessCampaign) -> dict[str, Any]:
         "interrupted": found.interrupted,
         "seconds": round(found.seconds, 3),
     }
-
-
-def rerun(verb: str, system: str, name: str) -> str:
-    """The command that plays a case, or the random run of a seed, again; `verb` is that of `leasehold crash`."""
-    which = f"--{name}" if verb == "random" else f"--only {shlex.quote(name)}"
-    return f"leasehold crash {verb} {system} {which}"
 
 
 def recovery_html(found: CaseCampaign) -> str:

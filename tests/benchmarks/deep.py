@@ -9,8 +9,8 @@ import argparse
 from collections.abc import Mapping, Sequence
 
 from leasehold.checker.crash.analysis import deepen
-from leasehold.cli.crash_report import Completed
 from leasehold.impl.words import counted
+from leasehold.reports.crash_terminal import Completed
 from leasehold.spec import load
 from tests.benchmarks import page
 from tests.benchmarks.measure import say

@@ -22,7 +22,7 @@ from leasehold.checker.recovery.plugins import plugin_of
 from leasehold.cli import campaigns
 from leasehold.cli.campaigns import MOST
 from leasehold.cli.common import Exit
-from leasehold.reports.recovery import rerun
+from leasehold.reports.commands import rerun
 from tests.systems import load
 
 COMMIT = load("two_phase_commit", {"participants": 2})

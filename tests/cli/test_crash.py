@@ -10,8 +10,8 @@ import pytest
 
 from leasehold.checker.explore.result import Path as EvidencePath
 from leasehold.checker.explore.result import Snapshot, Step
-from leasehold.cli import tables
 from leasehold.cli.common import console
+from leasehold.reports import terminal
 from tests.cli.conftest import LIGHT, Run, as_json
 from tests.systems import files_of, write
 
@@ -307,9 +307,9 @@ def test_a_message_that_is_lost_while_its_sender_is_down_is_explained(capsys: py
     crashed = Step("crash", "asker", "crash:asker/asking#before-commit", {}, None, None, None, None, (), (), state)
     lost = Step("lose", "teller", "asked", {}, "asker", None, None, None, (), (), state)
     for brief in (True, False):
-        tables.path(console(), EvidencePath(state, (crashed, lost)), brief)
-        assert capsys.readouterr().out.endswith(f"(lost)\n{tables.LOST}\n")
-        tables.path(console(), EvidencePath(state, (lost,)), brief)
+        terminal.path(console(), EvidencePath(state, (crashed, lost)), brief)
+        assert capsys.readouterr().out.endswith(f"(lost)\n{terminal.LOST}\n")
+        terminal.path(console(), EvidencePath(state, (lost,)), brief)
         assert capsys.readouterr().out.endswith("(lost)\n")
 
 

@@ -15,10 +15,11 @@ from rich.console import Console
 from leasehold.checker.crash.analysis import CrashReport, crash
 from leasehold.checker.crash.cases import WorstCase
 from leasehold.checker.crash.unmet import Unmet
-from leasehold.cli import crash_report
-from leasehold.cli.crash_report import FOLLOWS, UNDECIDED, Completed, Wanted, left_out, verdict, wanted_case
-from leasehold.cli.tables import FEW
+from leasehold.cli.crash_case import Wanted, wanted_case
 from leasehold.faults.model import Budget
+from leasehold.reports import crash_terminal
+from leasehold.reports.crash_terminal import FOLLOWS, UNDECIDED, Completed, left_out, verdict
+from leasehold.reports.terminal import FEW
 from tests.systems import load
 
 CASE = (("asking", "voting"), "crash:participant/voting#after-commit")
@@ -86,25 +87,28 @@ def test_budgets_between_are_left_out_where_the_last_one_holds() -> None:
     for other in ({"converges": False}, {"converges": None}, {"broken": True}, {"complete": False}):
         assert left_out(replace(otherwise(**other), budget=Budget(crash=3)), tried, budgets) == [], other
     assert left_out(replace(of, budget=Budget(crash=2)), tried, budgets) == []
-    said = lines(crash_report.largest, of, [*tried, Completed("crash=2", 1, 1.0, "cut off", False)], budgets)
+    said = lines(crash_terminal.largest, of, [*tried, Completed("crash=2", 1, 1.0, "cut off", False)], budgets)
     assert said == ["not decided: crash=2; crash=3 (--time gives more time)", "", "under crash=3:"]
     whole = [Completed(str(budget), 1, 1.0, "holds", True) for budget in budgets]
-    assert lines(crash_report.largest, of, whole, budgets) == ["", "under crash=3:"]
+    assert lines(crash_terminal.largest, of, whole, budgets) == ["", "under crash=3:"]
 
 
 def test_points_that_are_not_met_are_counted_by_why() -> None:
     told = [Unmet("a", "why", "a*"), Unmet("b", "why", "b*")]
     seen = [Unmet("c", "the budget")]
     fresh = [Unmet(f"p{at}", "") for at in range(FEW + 1)]
-    assert lines(crash_report.not_met, None) == ["not known which crash points are not met"]
-    assert lines(crash_report.not_met, []) == []
+    assert lines(crash_terminal.not_met, None) == ["not known which crash points are not met"]
+    assert lines(crash_terminal.not_met, []) == []
     both = ["2 crash points not met, as crash.yaml explains", "1 crash point not met, because of the budget of faults"]
-    assert lines(crash_report.not_met, [*told, *seen]) == both
-    assert lines(crash_report.not_met, [*fresh[:1], *seen]) == [both[1], "1 crash point not met, and not explained: p0"]
-    assert lines(crash_report.not_met, fresh[:1], named=False) == ["1 crash point not met, and not explained"]
-    (some,) = lines(crash_report.not_met, fresh[:FEW])
+    assert lines(crash_terminal.not_met, [*told, *seen]) == both
+    assert lines(crash_terminal.not_met, [*fresh[:1], *seen]) == [
+        both[1],
+        "1 crash point not met, and not explained: p0",
+    ]
+    assert lines(crash_terminal.not_met, fresh[:1], named=False) == ["1 crash point not met, and not explained"]
+    (some,) = lines(crash_terminal.not_met, fresh[:FEW])
     assert some == f"{FEW} crash points not met, and not explained: p0, p1, p2, p3, p4, p5"
-    (more,) = lines(crash_report.not_met, fresh)
+    (more,) = lines(crash_terminal.not_met, fresh)
     assert more == f"{FEW + 1} crash points not met, and not explained: p0, p1, p2, p3, p4, p5, and more"
 
 
@@ -117,19 +121,17 @@ def test_points_that_are_not_met_are_counted_by_why() -> None:
     (WorstCase(None, None, False), "once faults stop, a run never returns to a legal state", ["no return", ""]),
     (WorstCase(None, None, None), "whether it returns was not checked", ["not checked", ""]),
 ])  # fmt: skip
-def test_a_case_is_told_by_how_it_returns(
-    worst: WorstCase, said: str, cell: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_case_is_told_by_how_it_returns(worst: WorstCase, said: str, cell: list[str]) -> None:
     of = found()
     case = Wanted(*CASE, None).of(of)
-    crash_report.print_case(replace(of, cases={**of.cases, case: worst}), Wanted(*CASE, None), False)
-    assert capsys.readouterr().out.splitlines()[0].endswith(f": {said}")
+    other = replace(of, cases={**of.cases, case: worst})
+    assert lines(crash_terminal.case, other, case)[0].endswith(f": {said}")
     row = replace(of.cells[0], worst=worst, points=("a", "b"), legal=False)
     modes = {mode: at for at, mode in enumerate(of.modes, 3)}
     row = replace(row, cases=modes)
-    assert crash_report._row(row, of.modes) == [*row.control, "recovery", "2", *map(str, modes.values()), *cell]
+    assert crash_terminal._row(row, of.modes) == [*row.control, "recovery", "2", *map(str, modes.values()), *cell]
     bare = replace(row, points=(), legal=True)
-    assert crash_report._row(bare, of.modes) == [*row.control, "legal", "0", *map(str, modes.values()), "", ""]
+    assert crash_terminal._row(bare, of.modes) == [*row.control, "legal", "0", *map(str, modes.values()), "", ""]
 
 
 @pytest.mark.parametrize(("given", "words"), [

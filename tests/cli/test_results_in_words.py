@@ -24,7 +24,6 @@ from leasehold.checker.recovery.cases.log_case import PlayedLog
 from leasehold.checker.recovery.cases.played import PlayedCounterexample
 from leasehold.checker.recovery.cases.stored import wrong
 from leasehold.checker.verify.history import HistoryResult
-from leasehold.cli import tables
 from leasehold.cli.common import print_diagnostics
 from leasehold.cli.conform import SHOWN, _covered, _groups, _judged
 from leasehold.cli.conform import _print as print_conformance
@@ -35,6 +34,7 @@ from leasehold.cli.search import _bytes, _seconds
 from leasehold.cli.verify import _address
 from leasehold.cli.verify import _print as print_verification
 from leasehold.impl.events.chain import Verified
+from leasehold.reports import terminal
 from leasehold.spec.language.diagnostics import NOWHERE, Diagnostic, Place
 from tests.systems import load
 
@@ -292,7 +292,7 @@ def test_differences_that_are_alike_are_one_and_each_kind_has_its_remedy() -> No
         Difference("b*", "taken", "never taken", "unvisited"), Difference("distinct", "5", "6"),
         Difference("c", "taken", "never taken", "vacuous"), Difference("q", "violated", "holds"),
     ]  # fmt: skip
-    said = lines(tables.differences, found, "expected.yaml", renew="check x --update")
+    said = lines(terminal.differences, found, "expected.yaml", renew="check x --update")
     assert said == [
         "  p: violated, and not explained in expected.yaml",
         "  remedy: change this, or explain it in expected.yaml: `violated: {p: why}`",
@@ -303,28 +303,28 @@ def test_differences_that_are_alike_are_one_and_each_kind_has_its_remedy() -> No
         "  q: expected violated, found holds",
         "  remedy: `check x --update` renews the numbers, if the change is intended",
     ]  # fmt: skip
-    elsewhere = lines(tables.differences, found[2:3], "expected.yaml", "other.yaml", "check x --update")
+    elsewhere = lines(terminal.differences, found[2:3], "expected.yaml", "other.yaml", "check x --update")
     assert elsewhere == [
         "  b*: never taken, and not explained in expected.yaml",
         '  remedy: change this, or explain it in other.yaml: `unvisited: {"b*": why}`',
     ]
-    assert lines(tables.differences, found[3:4], "f") == ["  distinct: expected 5, found 6"]
+    assert lines(terminal.differences, found[3:4], "f") == ["  distinct: expected 5, found 6"]
 
 
-@pytest.mark.parametrize("many", [0, 1, tables.FEW, tables.FEW + 1])
+@pytest.mark.parametrize("many", [0, 1, terminal.FEW, terminal.FEW + 1])
 def test_what_is_left_over_is_named_where_it_is_little(many: int) -> None:
     names = [f"t{at}" for at in range(many)]
     found: Any = SimpleNamespace(complete=True, unvisited_transitions=[*names, "known"], vacuous=["known"])
-    said = lines(tables.left_over, found, ["known", "another"])
-    alone = [f"never taken: {', '.join(names)}"] if 0 < many <= tables.FEW else []
-    counted_ = [f"{many} transitions never taken (`leasehold check` lists them)"] if many > tables.FEW else []
+    said = lines(terminal.left_over, found, ["known", "another"])
+    alone = [f"never taken: {', '.join(names)}"] if 0 < many <= terminal.FEW else []
+    counted_ = [f"{many} transitions never taken (`leasehold check` lists them)"] if many > terminal.FEW else []
     assert said == [
         *alone,
         *counted_,
         "1 never taken, as expected.yaml explains",
         "1 vacuous, as expected.yaml explains",
     ]
-    assert lines(tables.left_over, SimpleNamespace(**{**vars(found), "complete": False})) == []
+    assert lines(terminal.left_over, SimpleNamespace(**{**vars(found), "complete": False})) == []
 
 
 def result(name: str, verdict: Any, **fields_: Any) -> PropertyResult:
@@ -347,17 +347,17 @@ def test_properties_are_listed_with_verdict_and_note() -> None:
         result("cut", "bounded", reason="time is over"), result("cut2", "bounded", reason="other"),
         result("left", "unasked"), result("never", "violated", reason="nothing reaches it"),
     ]  # fmt: skip
-    said = [" ".join(line.split()) for line in lines(tables.properties, found, ["meant", "holding"], "time is over")]
+    said = [" ".join(line.split()) for line in lines(terminal.properties, found, ["meant", "holding"], "time is over")]
     assert said == [
         "holds holding", "VIOLATED broken counterexample of 1 step; for a=1",
         "violated, as expected meant counterexample of 2 steps", "witnessed seen witness of 0 steps", "bounded cut",
         "bounded cut2 other", "not checked left", "VIOLATED never nothing reaches it",
     ]  # fmt: skip
     many = [result(f"h{at}", "exhausted") for at in range(13)]
-    assert lines(tables.properties, [*many, found[6]]) == [
+    assert lines(terminal.properties, [*many, found[6]]) == [
         f"holds (13)  {', '.join(p.name for p in many)}", "not checked  left",
     ]  # fmt: skip
-    assert len(lines(tables.properties, many[:12])) == 12
+    assert len(lines(terminal.properties, many[:12])) == 12
 
 
 @pytest.mark.parametrize(("steps", "loop", "limit", "last"), [
@@ -369,12 +369,12 @@ def test_properties_are_listed_with_verdict_and_note() -> None:
 ])  # fmt: skip
 def test_a_long_path_is_cut_to_its_beginning(steps: int, loop: int | None, limit: int | None, last: str | None) -> None:
     path = a_path(*["clock"] * steps, loop=loop)
-    said = lines(tables.path, path, True, limit)
+    said = lines(terminal.path, path, True, limit)
     if last is None:
-        assert said == lines(tables.path, path, True)
+        assert said == lines(terminal.path, path, True)
         assert not any("more step" in line for line in said)
     else:
-        assert said == [*lines(tables.path, a_path(*["clock"] * ((limit or 0) // 2)), True), last]
+        assert said == [*lines(terminal.path, a_path(*["clock"] * ((limit or 0) // 2)), True), last]
 
 
 @pytest.mark.parametrize(("kinds", "lost"), [
@@ -382,4 +382,4 @@ def test_a_long_path_is_cut_to_its_beginning(steps: int, loop: int | None, limit
     (["lose", "crash", "clock", "lose"], True),
 ])  # fmt: skip
 def test_what_lost_means_is_said_where_a_message_is_lost_behind_a_crash(kinds: list[str], lost: bool) -> None:
-    assert (tables.LOST in lines(tables.path, a_path(*kinds), True)) is lost
+    assert (terminal.LOST in lines(terminal.path, a_path(*kinds), True)) is lost

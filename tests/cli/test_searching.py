@@ -18,10 +18,10 @@ from leasehold.cli.search import (
     exit_code,
     explore_with_progress,
     parse_budget,
-    replay_command,
     search_progress,
 )
 from leasehold.cli.sources import PlayedStretch, PlayedSystem, stretch_titles
+from leasehold.reports.commands import replay_command
 from tests.systems import load
 
 NOBODY: Any = cast(Any, None)

@@ -8,10 +8,10 @@ import pytest
 
 from leasehold.checker.crash.analysis import CrashReport, crash
 from leasehold.faults.model import Budget
+from leasehold.reports.commands import case_command
 from leasehold.reports.crash import crash_json, crash_markdown, worst_svg
 from leasehold.reports.crash_words import (
     byzantine_note,
-    case_command,
     case_name,
     convergence_words,
     longest_case,

@@ -1,4 +1,4 @@
-"""An exploration as a few lines of text.
+"""An exploration on a terminal, as a few lines of text.
 
 Lines are laid out here and not by a table widget: into a file they go whole, without padding, and on a narrow terminal
 a note that does not fit moves below its property.
@@ -316,5 +316,10 @@ def stabilises(screen: Console, found: Convergence | None, words: str, verbose: 
     style = "yellow" if found is None or found.converges is None else "green" if found.converges else "red"
     lead, colon, rest = words.partition(":")
     screen.print(Text(lead, style=style).append(colon + rest, style="default"), soft_wrap=True)
-    for line in textwrap.wrap(other_ends_words(found) if verbose else "", min(screen.width, 110) - 2):
+    note(screen, other_ends_words(found) if verbose else "")
+
+
+def note(screen: Console, words: str) -> None:
+    """A remark below a line; nothing where there are no words."""
+    for line in textwrap.wrap(words, min(screen.width, 110) - 2):
         screen.print(Text(f"  {line}", style="dim"))

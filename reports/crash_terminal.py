@@ -1,36 +1,25 @@
-"""The report of `leasehold crash`, and of one case, as lines of text."""
+"""The crash analysis, and one case of it, on a terminal."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NoReturn
 
-import click
 from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
 from leasehold.checker.crash.analysis import CellVerdict, CrashReport, follow
-from leasehold.checker.crash.cases import ANY, Case
+from leasehold.checker.crash.cases import Case
 from leasehold.checker.crash.unmet import FILE, Unmet
 from leasehold.checker.explore import PropertyResult
 from leasehold.checker.explore.expectations import expectation_for
-from leasehold.cli import tables
-from leasehold.cli.common import console, no_such, print_json
-from leasehold.cli.search import replay_command
-from leasehold.faults.model import Budget, crash_points
+from leasehold.faults.model import Budget
 from leasehold.impl.words import counted
-from leasehold.reports import crash_words
-from leasehold.reports.crash import case_json
-from leasehold.reports.json_report import path_json
-from leasehold.reports.lifelines import path_svg
-from leasehold.reports.write import safe_name
-from leasehold.spec import System
+from leasehold.reports import crash_words, terminal
+from leasehold.reports.commands import case_command, replay_command
 from leasehold.spec.language.diagnostics import listed
-from leasehold.spec.language.model import machine_name
 
 MOST_CELLS = 20  # lines of the table of cells, unless all are asked for
 
@@ -101,7 +90,7 @@ def largest(screen: Console, found: CrashReport, tried: Sequence[Completed], bud
 
 def report(screen: Console, found: CrashReport, missed: Sequence[Unmet] | None, system: str, every_cell: bool) -> None:
     """All of it: counts, whether the system stabilises, what breaks, and the cells."""
-    tables.headline(screen, found.faulty)
+    terminal.headline(screen, found.faulty)
     counts(screen, found)
     not_met(screen, missed)
     stabilises(screen, found)
@@ -171,8 +160,7 @@ def counts(screen: Console, found: CrashReport) -> None:
         f"alone; {crash_words.never_reached(found):,} {never}",
         markup=False,
     )
-    for line in textwrap.wrap(crash_words.byzantine_note(found), min(screen.width, 110) - 2):
-        screen.print(Text(f"  {line}", style="dim"))
+    terminal.note(screen, crash_words.byzantine_note(found))
 
 
 def not_met(screen: Console, missed: Sequence[Unmet] | None, named: bool = True) -> None:
@@ -187,7 +175,7 @@ def not_met(screen: Console, missed: Sequence[Unmet] | None, named: bool = True)
         if count:
             screen.print(f"[dim]{counted(count, 'crash point')} not met, {why}[/]")
     if fresh:
-        names = listed(fresh) if len(fresh) <= tables.FEW else f"{listed(fresh[: tables.FEW])}, and more"
+        names = listed(fresh) if len(fresh) <= terminal.FEW else f"{listed(fresh[: terminal.FEW])}, and more"
         words = f"{counted(len(fresh), 'crash point')} not met, and not explained"
         screen.print(f"[yellow]{words}:[/] {escape(names)}" if named else f"[yellow]{words}[/]")
 
@@ -195,19 +183,18 @@ def not_met(screen: Console, missed: Sequence[Unmet] | None, named: bool = True)
 def stabilises(screen: Console, found: CrashReport, verbose: bool = True) -> None:
     """Checks whether the system stabilises; if not, the run that `longest` names, else one without a crash."""
     after, case = found.convergence, crash_words.longest_case(found)
-    tables.stabilises(screen, after, crash_words.convergence_words(found), verbose)
+    terminal.stabilises(screen, after, crash_words.convergence_words(found), verbose)
     if after is not None and after.converges is False and after.path is not None:
         returns = case is None or found.cases[case].returns
-        tables.path(screen, after.path if case is None or returns else found.path(case), brief=False)
+        terminal.path(screen, after.path if case is None or returns else found.path(case), brief=False)
 
 
 def longest(screen: Console, found: CrashReport, system: str) -> None:
     """The worst case, and the command that shows it."""
     case, words = crash_words.longest_case(found), crash_words.longest_words(found)
     if case is not None and words:
-        for line in textwrap.wrap(words, min(screen.width, 110) - 2):
-            screen.print(Text(f"  {line}", style="dim"))
-        screen.print(f"  {crash_words.case_command(found, case, system)}", markup=False, soft_wrap=True)
+        terminal.note(screen, words)
+        screen.print(f"  {case_command(found, case, system)}", markup=False, soft_wrap=True)
 
 
 def properties(screen: Console, found: CrashReport) -> None:
@@ -250,7 +237,7 @@ def broken(screen: Console, found: CrashReport, system: str) -> None:
         result = found.under_weakest.get(name, whole)
         options = ["--faults", str(weakest or found.budget)]
         replay = partial(replay_command, found.system, system, options=options)
-        tables.counterexamples(screen, [result], found.system.properties, replay)
+        terminal.counterexamples(screen, [result], found.system.properties, replay)
 
 
 def cells(screen: Console, found: CrashReport, every: bool) -> None:
@@ -285,75 +272,9 @@ def _number(count: int | None) -> str:
     return "not measured" if count is None else str(count)
 
 
-# One case
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A case as it was asked for: its names are right, but there may be no such case."""
-
-    cell: tuple[str, ...]
-    point: str
-    mode: str | None
-
-    def of(self, found: CrashReport) -> Case:
-        """The case; a usage error where it was not explored."""
-        if not found.cases:
-            why = f"nobody crashes under {found.budget}" if found.complete else crash_words.why_incomplete(found)
-            raise click.UsageError(f"no case was tried: {why}")
-        name = crash_words.cell_name(self.cell)
-        if all(cell != self.cell for cell, _, _ in found.cases):
-            cells = dict.fromkeys(crash_words.cell_name(cell) for cell, _, _ in found.cases)
-            _none(f"no case has the cell {name}", name, cells)
-        points = {point: None for cell, point, _ in found.cases if cell == self.cell}
-        if self.point not in points:
-            _none(f"nothing stops at {self.point} in {name}", self.point, points)
-        modes = [m for m in found.modes if (self.cell, self.point, m) in found.cases]
-        if self.mode is not None and self.mode not in modes:
-            raise click.UsageError(f"--mode: no restart of this case is {self.mode}; it has {', '.join(modes)}")
-        return self.cell, self.point, self.mode or modes[0]
-
-    def drawing(self, found: CrashReport) -> tuple[str, str]:
-        """The name of a file and the sequence diagram."""
-        case = self.of(found)
-        cell, point, mode = case
-        name = safe_name(f"{'.'.join(cell)}.{point.removeprefix('crash:')}.{mode}.svg")
-        return name, path_svg(found.path(case), f"{found.system.name}: {crash_words.case_name(case)}")
-
-
-def wanted_case(model: System, cell: str, point: str, mode: str | None) -> Wanted:
-    """Checks the names of a case against the system, before anything is explored."""
-    machines = [
-        (machine_name(model.roles[r], i), model.roles[r], i) for r in model.product for i in range(model.roles[r].count)
-    ]
-    states = cell.split("/")
-    if len(states) != len(machines):
-        example = crash_words.cell_name([role.first(i).name for _, role, i in machines])
-        raise click.UsageError(
-            f"a cell of {model.name} has {counted(len(machines), 'state')} "
-            f"({', '.join(name for name, *_ in machines)}), such as {example}; {cell[:80]!r} has {len(states)}"
-        )
-    for state, (name, role, _) in zip(states, machines, strict=True):
-        if state not in role.states:
-            _none(f"{name} has no state {state[:60]!r}", state, role.states)
-    bare = point.partition("@")[0]
-    known = [p.name for p in crash_points(model)]
-    if bare not in known:
-        _none(f"there is no crash point {bare[:100]!r}", bare, known)
-    modes = tuple(model.faults.modes) or (ANY,)
-    if mode is not None and mode not in modes:
-        _none(f"--mode: {model.name} has no mode {mode[:60]!r}", mode, modes)
-    return Wanted(tuple(states), point, mode)
-
-
-def print_case(found: CrashReport, wanted: Wanted, as_json: bool) -> None:
-    """The path of a case, step by step."""
-    case = wanted.of(found)
-    path, worst = found.path(case), found.cases[case]
-    if as_json:
-        print_json({**case_json(found, case), "path": path_json(path)})
-        return
-    screen = console()
+def case(screen: Console, found: CrashReport, of: Case) -> None:
+    """The path of a case, step by step, and how it returns."""
+    worst = found.cases[of]
     if worst.returns is None:
         words = "whether it returns was not checked"
     elif not worst.returns:
@@ -364,10 +285,5 @@ def print_case(found: CrashReport, wanted: Wanted, as_json: bool) -> None:
         words = "legal again with the restart"
     else:
         words = f"legal again at most {counted(worst.steps, 'step')} and {worst.exchanges} messages later"
-    screen.print(f"{crash_words.case_name(case)}: {words}", markup=False, soft_wrap=True)
-    tables.path(screen, path, brief=False)
-
-
-def _none(words: str, name: str, known: Iterable[str]) -> NoReturn:
-    names = list(known)
-    no_such(words, name, names, f"there is {listed(names)}")
+    screen.print(f"{crash_words.case_name(of)}: {words}", markup=False, soft_wrap=True)
+    terminal.path(screen, found.path(of), brief=False)
