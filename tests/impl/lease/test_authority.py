@@ -1,10 +1,9 @@
-"""The site's policy against the site's machines, as the specification says them, in random runs."""
+"""The site's policy against the site's machines, as they are compiled, in random runs."""
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -12,240 +11,116 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from leasehold.impl.actor.table import BELOW
 from leasehold.impl.lease.authority import NAMED, FirstFit
 from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.policy.policy import Decision, Lease, Question, Undecided
+from leasehold.impl.store.store import RecordKey
 from leasehold.spec import load
+from tests.impl.lease.machines import Machines, first_data
 
 UNITS = 4
-BUSY = {"priming": "active", "modifying": "active", "closing": "closed"}
 DOWN = ("idle", "closed", "failed")
+FIRST = first_data("authority")
 
 
-@dataclass
-class Record:
-    state: str = "nascent"
-    state_epoch: int = 0
-    data: dict[str, Any] = field(
-        default_factory=lambda: {
-            "wanted": 0, "units": 0, "end": 0, "properties": 0, "chosen": frozenset(), "assigned": frozenset(),
-            "type": 0, "repairing": False, "replaced": 0,
-        }
-    )  # fmt: skip
-    units: dict[int, dict[str, Any]] = field(default_factory=dict)
-    driven: int = -1  # the state epoch whose units were driven
-
-    def of(self, unit: int) -> str:
-        return str(self.units.get(unit, {}).get("state", "idle"))
-
-    def put(self, unit: int, state: str, quarantined: bool = False) -> None:
-        self.units[unit] = {"state": state, "deadline": 0, "quarantined": quarantined}
-
-
-class Core:
-    """Authority and unit machines, as in spec/systems/lease/roles; each lease has its own machine of each unit."""
+class Core(Machines):
+    """Authority and unit machines with their policy; the site's units are seen by all leases."""
 
     def __init__(self, lazy: bool = True) -> None:
         self.inventory = Inventory.parse({"units": [{"name": "u", "count": UNITS}]})
         self.lazy = lazy
-        self.policy = FirstFit(self.inventory, lazy=lazy)
-        self.records: dict[str, Record] = {}
-        self.pending: list[Decision] = []
-        self.now = 0
-
-    def view(self, name: str) -> Lease:
-        r = self.records[name]
-        units = {("unit", n): dict(machine) for n, machine in r.units.items()}
-        return Lease(name, "authority", r.state, dict(r.data), units)
-
-    def commit(self, name: str, state: str = "", **data: Any) -> None:
-        record = self.records[name]
-        if state:
-            record.state, record.state_epoch = state, record.state_epoch + 1
-        record.data.update(data)
-        self.take(self.policy.changed(self.view(name), self.now))
-        if state:
-            self.ask(name)
-        self.drive(name)
-
-    def ask(self, name: str) -> None:
-        r = self.records[name]
-        if r.state in ("priming", "modifying") and len(r.data["chosen"]) != r.data["wanted"]:
-            question = Question("place", self.view(name), ("placed", "no_room"), r.state_epoch)
-            self.take(self.policy.begin(question, self.now))
-
-    def drive(self, name: str) -> None:
-        """The drive tasks of the state, and their answers."""
-        r = self.records[name]
-        chosen, assigned, ready = r.data["chosen"], r.data["assigned"], len(r.data["chosen"]) == r.data["wanted"]
-        if r.driven != r.state_epoch and (ready or r.state in ("modifying", "closing")):
-            r.driven = r.state_epoch
-            up = chosen if r.state in ("priming", "modifying") and ready else frozenset()
-            down = {"modifying": assigned - chosen, "closing": assigned}.get(r.state, frozenset())
-            for n in up:
-                if r.of(n) in ("idle", "closed"):
-                    r.put(n, "priming")
-                elif r.of(n) == "active" and r.state == "modifying" and not r.data["repairing"]:
-                    r.put(n, "modifying")
-            for n in down:
-                if r.of(n) not in ("idle", "closed", "closing"):
-                    r.put(n, "closing")
-            if up or down:
-                self.commit(name)
-                return
-        states = {r.of(n) for n in chosen}
-        released = all(r.of(n) in DOWN for n in assigned - chosen)
-        if r.state == "priming" and ready and states == {"active"}:
-            self.commit(name, "active", units=r.data["wanted"])
-        elif r.state == "priming" and ready and "failed" in states and states <= {"active", "failed"}:
-            self.commit(name, "closing")
-        elif r.state == "modifying" and ready and states == {"active"} and released:
-            self.commit(name, "active", units=r.data["wanted"], assigned=chosen)
-        elif r.state == "modifying" and ready and "failed" in states and states <= {"active", "failed"} and released:
-            left = frozenset(n for n in chosen if r.of(n) == "active")
-            if left:
-                self.commit(name, "modifying", wanted=len(left), chosen=left)
-            else:
-                self.commit(name, "closing")
-        elif r.state == "active" and any(r.of(n) == "failed" for n in assigned):
-            self.lost(name)
-        elif r.state == "closing" and all(r.of(n) in DOWN for n in assigned):
-            self.commit(name, "closed", units=0, wanted=0, chosen=frozenset(), assigned=frozenset())
-
-    def lost(self, name: str) -> None:
-        """`unit_failed`: other units are taken for those that failed, at most once for a ticket."""
-        data = self.records[name].data
-        left = frozenset(n for n in data["assigned"] if self.records[name].of(n) != "failed")
-        again = data["replaced"] < 1
-        if not left and not again:
-            self.commit(name, "closing")
-            return
-        wanted = data["wanted"] if again else len(left)
-        self.commit(
-            name, "modifying", wanted=wanted, chosen=left, repairing=True, replaced=data["replaced"] + again
+        super().__init__(
+            "authority", lambda: FirstFit(self.inventory, lazy=lazy), self.inventory,
+            max_units=UNITS, lazy_close=lazy, losses=True, repair_limit=0,
         )  # fmt: skip
 
-    def take(self, decisions: Any) -> None:
-        for decision in decisions:
-            self.check(decision)
-            self.pending.append(decision)
-
-    def failed(self, n: int) -> bool:
-        return any(r.of(n) == "failed" for r in self.records.values())
+    def unit(self, n: int) -> str:
+        """The state of a unit."""
+        instance = self.table.instances.get(RecordKey(BELOW, f"unit[{n}]"))
+        return "idle" if instance is None else instance.state
 
     def check(self, decision: Decision) -> None:
-        """The contracts of spec/systems/lease/system.yaml and spec/systems/contention/system.yaml."""
-        r = self.records[decision.lease]
-        assigned, chosen, end = r.data["assigned"], r.data["chosen"], r.data["end"]
+        """The contract of spec/systems/contention/system.yaml, and that no unit is promised twice."""
+        records = self.records
+        r = records[decision.lease]
+        assigned, end = r.data["assigned"], r.data["end"]
         if decision.event == "reclaim":
             assert self.lazy
             assert self.now >= end
             assert r.state in ("priming", "active", "modifying")
-            waits = [n for n, o in self.records.items() if o is not r and self.waits(o)]
+            waits = [n for n in records if n != decision.lease and self.waits(n)]
             assert waits or not assigned, "nobody needs its units"
-            for name, other in self.records.items():
+            for name, other in records.items():
                 if assigned and other.data["assigned"] and other.state in ("priming", "active", "modifying"):
                     told = any(d.lease == name and d.event == "reclaim" for d in self.pending)
                     older = (other.data["end"], name) < (end, decision.lease)
-                    up = any(other.of(n) != "failed" for n in other.data["assigned"])
+                    up = any(self.unit(n) not in ("failed", "kept") for n in other.data["assigned"])
                     assert told or not older or not up, f"{name} has ended before"
             return
         assert decision.state_epoch == r.state_epoch
-        assert self.waits(r)
+        assert self.waits(decision.lease)
         if decision.event == "no_room":
-            usable = sum(not self.failed(n) or n in chosen for n in range(UNITS))
+            chosen = r.data["chosen"]
+            usable = sum(self.unit(n) != "failed" or n in chosen for n in range(UNITS))
             assert usable < r.data["wanted"] or r.data["repairing"]
             assert decision.fields["reason"]
             return
-        units = decision.fields["units"]
-        assert len(units) == r.data["wanted"]
-        assert units <= chosen or chosen <= units
-        for n in units - chosen:
-            assert 0 <= n < UNITS
-            for name, other in self.records.items():
-                assert other.of(n) in ("idle", "closed"), f"{n} is {other.of(n)} for {name}"
-                assert other is r or n not in other.data["assigned"], f"{n} is held by {name}"
+        for n in decision.fields["units"] - r.data["chosen"]:
+            assert self.unit(n) in ("idle", "closed"), f"{n} is {self.unit(n)}"
+            for name, other in records.items():
+                assert name == decision.lease or n not in other.data["assigned"], f"{n} is held by {name}"
             for d in self.pending:
-                if (
-                    d.event == "placed"
-                    and d.lease != decision.lease
-                    and self.records[d.lease].state_epoch == d.state_epoch
-                ):
-                    assert n not in d.fields["units"], f"{n} was given to {d.lease} a moment ago"
+                if d.event == "placed" and d.lease != decision.lease:
+                    late = records[d.lease].state_epoch != d.state_epoch
+                    assert late or n not in d.fields["units"], f"{n} was given to {d.lease} a moment ago"
 
-    @staticmethod
-    def waits(r: Record) -> bool:
+    def refused(self, decision: Decision) -> None:
+        """A lease that was to be reclaimed has been extended meanwhile."""
+        assert decision.event == "reclaim", decision
+        assert self.now < self.records[decision.lease].data["end"]
+
+    def waits(self, name: str) -> bool:
+        r = self.records[name]
         return r.state in ("priming", "modifying") and len(r.data["chosen"]) != r.data["wanted"]
 
-    def deliver(self) -> None:
-        decision = self.pending.pop(0)
-        r = self.records[decision.lease]
-        if decision.event == "reclaim":
-            if r.state in ("priming", "active", "modifying"):
-                self.commit(decision.lease, "closing")
-        elif decision.state_epoch == r.state_epoch:
-            assigned = r.data["assigned"]
-            if decision.event == "placed":
-                units = decision.fields["units"]
-                keep = assigned if r.state == "modifying" else frozenset()
-                self.commit(decision.lease, r.state, chosen=units, assigned=keep | units)
-            elif r.state == "priming":
-                self.commit(decision.lease, "closing")
-            elif chosen := r.data["chosen"]:
-                self.commit(decision.lease, "modifying", wanted=len(chosen))
-            else:
-                self.commit(decision.lease, "closing")
-
-    def settle(self) -> None:
-        while self.pending:
-            self.deliver()
-
     def redeem(self, units: int, end: int) -> str:
-        name = f"l{len(self.records)}"
-        self.records[name] = Record()
-        self.commit(name, "priming", wanted=units, end=end, properties={"type": "unit"})
+        name = f"l:{len(self.instances)}"
+        self.hear(name, "redeem", units=units, end=end, properties={"type": "unit"})
         return name
 
     def extend(self, name: str, units: int, end: int, victims: Iterable[int] = ()) -> None:
-        r = self.records[name]
-        kept = frozenset(n for n in r.data["assigned"] if n not in {*victims} and r.of(n) != "failed")
-        told = {"chosen": kept, "properties": {"type": "unit"}, "repairing": False, "replaced": 0}
-        self.commit(name, "modifying", wanted=units, end=end, **told)
+        kept = self.records[name].data["assigned"] - {*victims}
+        said = {"victims": frozenset(victims), "kept": kept, "properties": {"type": "unit"}}
+        self.hear(name, "extend_lease", units=units, end=end, **said)
 
-    def busy(self) -> list[tuple[str, int]]:
-        return [(name, n) for name, r in self.records.items() for n in r.units if r.of(n) in BUSY]
+    def close(self, name: str) -> None:
+        self.hear(name, "close", end=self.records[name].data["end"])
 
-    def finish(self, name: str, n: int, well: bool = True) -> None:
-        r = self.records[name]
-        before = r.of(n)
-        r.put(n, BUSY[before] if well else "failed", quarantined=not well and before == "closing")
-        self.commit(name)
+    def busy(self) -> list[int]:
+        """The units on which an action is under way."""
+        return [self.table.instances[key].number for key in self.actions]
+
+    def end(self, n: int, well: bool = True) -> None:
+        """The action on a unit ends."""
+        self.finish(RecordKey(BELOW, f"unit[{n}]"), well)
+
+    def lose(self, n: int) -> None:
+        """A unit that is up is lost."""
+        self.tell(RecordKey(BELOW, f"unit[{n}]"), "lost")
+
+    def repair(self, n: int) -> None:
+        self.tell(RecordKey(BELOW, f"unit[{n}]"), "repaired")
+
+    def quarantined(self) -> list[int]:
+        below = (one for one in self.table.instances.values() if one.core.role == "unit")
+        return [one.number for one in below if one.state == "failed" and one.core.view(one.record)["quarantined"]]
 
     def all_done(self) -> None:
         self.settle()
-        while busy := self.busy():
-            self.finish(*busy[0])
+        while self.actions:
+            self.end(self.busy()[0])
             self.settle()
-
-    def tick(self) -> None:
-        self.now += 1
-        for name, r in list(self.records.items()):
-            if not self.lazy and r.state in ("priming", "active", "modifying") and self.now >= r.data["end"]:
-                self.commit(name, "closing")
-        self.take(self.policy.tick(self.now))
-
-    def restart(self, order: list[str]) -> None:
-        self.policy, self.pending = FirstFit(self.inventory, lazy=self.lazy), []
-        for name in order:
-            self.policy.recovered(self.view(name))
-        for name in order:
-            self.records[name].state_epoch += 1
-            self.records[name].driven = self.records[name].state_epoch  # what was driven goes on
-        for name in order:
-            self.ask(name)
-
-    def names(self, *states: str) -> list[str]:
-        return [n for n, r in self.records.items() if r.state in states]
 
 
 class Runs(RuleBasedStateMachine):
@@ -281,28 +156,23 @@ class Runs(RuleBasedStateMachine):
     @rule(data=st.data())
     def lose(self, data: st.DataObject) -> None:
         name = data.draw(st.sampled_from(self.core.names("active")))
-        n = data.draw(st.sampled_from(sorted(self.core.records[name].data["assigned"])))
-        self.core.records[name].put(n, "failed")
-        self.core.commit(name)
+        self.core.lose(data.draw(st.sampled_from(sorted(self.core.records[name].data["assigned"]))))
 
     @precondition(lambda self: self.core.names("priming", "active", "modifying"))
     @rule(data=st.data())
     def close(self, data: st.DataObject) -> None:
-        self.core.commit(data.draw(st.sampled_from(self.core.names("priming", "active", "modifying"))), "closing")
+        self.core.close(data.draw(st.sampled_from(self.core.names("priming", "active", "modifying"))))
 
     @precondition(lambda self: self.core.busy())
     @rule(data=st.data(), well=st.sampled_from([True, True, True, False]))
     def finish(self, data: st.DataObject, well: bool) -> None:
-        self.core.finish(*data.draw(st.sampled_from(self.core.busy())), well)
+        self.core.end(data.draw(st.sampled_from(self.core.busy())), well)
 
-    @precondition(lambda self: any(m["quarantined"] for r in self.core.records.values() for m in r.units.values()))
+    @precondition(lambda self: self.core.quarantined())
     @rule()
     def repair(self) -> None:
-        for name, r in self.core.records.items():
-            for n, machine in r.units.items():
-                if machine["quarantined"]:
-                    r.put(n, "closed")
-            self.core.commit(name)
+        for n in self.core.quarantined():
+            self.core.repair(n)
 
     @precondition(lambda self: self.core.pending)
     @rule()
@@ -319,7 +189,7 @@ class Runs(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def restart(self, data: st.DataObject) -> None:
-        self.core.restart(data.draw(st.permutations(list(self.core.records))))
+        self.core.restart(data.draw(st.permutations([*self.core.instances])))
 
     @invariant()
     def a_unit_is_held_by_one_lease(self) -> None:
@@ -331,11 +201,8 @@ class Runs(RuleBasedStateMachine):
         if not hasattr(self, "core") or self.core.pending:
             return
         core = self.core
-        free = {
-            n
-            for n in range(UNITS)
-            if all(r.of(n) in ("idle", "closed") and n not in r.data["assigned"] for r in core.records.values())
-        }
+        held = {n for r in core.records.values() for n in r.data["assigned"]}
+        free = {n for n in range(UNITS) if core.unit(n) in ("idle", "closed") and n not in held}
         assert core.policy.free() == free
 
     def teardown(self) -> None:
@@ -346,9 +213,9 @@ class Runs(RuleBasedStateMachine):
         core.all_done()
         for _ in range(len(core.records)):
             for name in core.names("active", "modifying"):  # one that grows may wait for one that waits for it
-                core.commit(name, "closing")
+                core.close(name)
             core.all_done()
-        left = [n for n, r in core.records.items() if core.waits(r)]
+        left = [n for n in core.records if core.waits(n)]
         assert all(core.now >= core.records[n].data["end"] for n in left)
         assert not core.names("closing")
 
@@ -407,8 +274,8 @@ def test_a_quarantined_unit_is_given_to_nobody_until_it_is_repaired() -> None:
     core = Core()
     lease = core.redeem(1, 9)
     core.all_done()
-    core.commit(lease, "closing")
-    core.finish(lease, 0, well=False)
+    core.close(lease)
+    core.end(0, well=False)
     core.restart([lease])
     holder = core.redeem(3, 9)
     core.all_done()
@@ -417,15 +284,14 @@ def test_a_quarantined_unit_is_given_to_nobody_until_it_is_repaired() -> None:
     core.all_done()
     assert core.records[waits].state == "priming"
     assert core.records[cannot].state == "closed"
-    core.records[lease].put(0, "closed")
-    core.commit(lease)
+    core.repair(0)
     core.all_done()
     assert core.records[waits].data["assigned"] == {0}
 
 
 def test_a_ticket_for_what_the_site_has_not_finds_no_room() -> None:
     policy = FirstFit(Inventory.parse({"units": [{"name": "a", "type": "node"}, {"name": "b", "type": "disk"}]}))
-    data = {**Record().data, "wanted": 1, "end": 5}
+    data = {**FIRST, "wanted": 1, "end": 5}
 
     def placed(properties: dict[str, Any]) -> list[tuple[str, Any]]:
         lease = Lease("l", "authority", "priming", {**data, "properties": properties}, {})
@@ -438,7 +304,7 @@ def test_a_ticket_for_what_the_site_has_not_finds_no_room() -> None:
 
 def test_the_type_of_the_ticket_counts_before_what_the_broker_has_put_on_it() -> None:
     policy = FirstFit(Inventory.parse({"units": [{"name": "a", "type": "node"}, {"name": "b", "type": "disk"}]}))
-    data = {**Record().data, "wanted": 1, "end": 5, "type": "disk", "properties": {"type": "node"}}
+    data = {**FIRST, "wanted": 1, "end": 5, "type": "disk", "properties": {"type": "node"}}
     asked = Lease("l", "authority", "priming", data, {})
     assert words(policy.begin(Question("place", asked, (), 1), 0)) == [placed("l", 1)]
 
@@ -835,22 +701,20 @@ def test_what_is_over_is_forgotten() -> None:
     core = Core()
 
     def serve(name: str) -> int:
-        core.records = {name: Record()}
-        core.commit(name, "priming", wanted=3, end=core.now + 2, properties={"type": "unit"})
+        core.forget()
+        first, waits = f"{name}:1", f"{name}:2"
+        core.hear(first, "redeem", units=3, end=core.now + 2, properties={"type": "unit"})
         core.all_done()
-        waits = f"{name}w"
-        core.records[waits] = Record()
-        core.commit(waits, "priming", wanted=2, end=core.now + 9, properties={"type": "unit"})
+        core.hear(waits, "redeem", units=2, end=core.now + 9, properties={"type": "unit"})
         core.tick()
         core.tick()
         core.all_done()
-        assert core.records[name].state == "closed"
-        core.commit(waits, "closing")
-        core.finish(waits, 0, well=False)
+        assert core.records[first].state == "closed"
+        core.close(waits)
+        core.end(core.busy()[0], well=False)
         core.all_done()
-        core.records[waits].put(0, "closed")
-        core.commit(waits)
-        list(core.policy.changed(lease(f"{name}n", "nascent"), core.now))
+        core.repair(*core.quarantined())
+        list(core.policy.changed(lease(f"{name}:3", "nascent"), core.now))
         return len(pickle.dumps(core.policy))
 
     assert len({serve(f"l{n}") for n in range(4)}) == 1
@@ -861,11 +725,11 @@ def test_a_unit_that_no_lease_has_had_is_not_free_once_it_has_moved() -> None:
 
     def moved(*names: str) -> frozenset[int]:
         units = {("unit", n): {"state": state} for n, state in enumerate(names)}
-        assert policy.changed(Lease("", "authority", "closed", Record().data, units), 0) == []
+        assert policy.changed(Lease("", "authority", "closed", FIRST, units), 0) == []
         return policy.free()
 
     assert moved("idle", "failed") == {0, 2, 3}
-    data = Record().data | {"wanted": 2, "units": 2, "end": 9}
+    data = FIRST | {"wanted": 2, "units": 2, "end": 9}
     question = Question("place", Lease("tenant:1", "authority", "priming", data, {}), ("placed", "no_room"), 1)
     (placed,) = policy.begin(question, 0)
     assert placed.fields["units"] == {0, 2}
