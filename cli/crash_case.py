@@ -11,7 +11,7 @@ import click
 from leasehold.checker.crash.analysis import CrashReport
 from leasehold.checker.crash.cases import ANY, Case
 from leasehold.cli.common import no_such
-from leasehold.faults import crash_points
+from leasehold.faults.model import crash_points
 from leasehold.impl.words import counted
 from leasehold.reports import crash_words
 from leasehold.spec import System
