@@ -30,7 +30,7 @@ class Run(LeaseRun):
         units = [SimpleNamespace(name=f"u{n}") for n in range(3)]
         sim = SimpleNamespace(
             held=self._held, time=SimpleNamespace(now=5), actors={"site": actor},
-            player={"authority": "site", "unit[2]": "site"},
+            players={"authority": "site", "unit[2]": "site"},
             loop=SimpleNamespace(call=lambda what: what(), errors=[]), units=SimpleNamespace(overlaps=[]),
             program=SimpleNamespace(constants={} if lazy is None else {"lazy_close": lazy}),
             inventory=type("Units", (), {"__len__": lambda self: 3, "units": units})(),
