@@ -58,9 +58,14 @@ jobs_option = click.option(
 @jobs_option
 @click.option("--out", type=FOLDER, help="Write recovery.html and recovery.json, and a picture of a case with --only.")
 def real(
-    system: str, settings: Mapping[str, str], as_json: bool, only: str | None, pairs: bool, jobs: int | None,
+    system: str,
+    settings: Mapping[str, str],
+    as_json: bool,
+    only: str | None,
+    pairs: bool,
+    jobs: int | None,
     out: Path | None,
-) -> Exit:  # fmt: skip
+) -> Exit:
     """Play every case of one crash of SYSTEM with real actors, in simulation.
 
     Of each case a shortest path into it, the crash, the restart. Then the lease, the actors, their policies and the
@@ -75,9 +80,10 @@ def real(
     if out is not None:
         make_folder(out)
     found = _watched(
-        "exploring, so as to know the cases", "cases",
+        "exploring, so as to know the cases",
+        "cases",
         lambda watch: campaign(model, pairs=pairs, jobs=jobs, watch=watch, only=only),
-    )  # fmt: skip
+    )
     files = {}
     if out is not None:
         files = {"recovery.html": recovery_html(found), "recovery.json": dumps(recovery_json(found, measured=False))}
@@ -95,9 +101,15 @@ def real(
 @jobs_option
 @click.option("--out", type=FOLDER, help="Write a picture of each run that fails.")
 def random(
-    system: str, settings: Mapping[str, str], as_json: bool, runs: int | None, hours: float | None, seed: int,
-    jobs: int | None, out: Path | None,
-) -> Exit:  # fmt: skip
+    system: str,
+    settings: Mapping[str, str],
+    as_json: bool,
+    runs: int | None,
+    hours: float | None,
+    seed: int,
+    jobs: int | None,
+    out: Path | None,
+) -> Exit:
     """Play random runs of SYSTEM with real actors, in simulation: many leases, contention and mixes of faults.
 
     A run that fails is printed with its seed and the smallest plan that still fails.
@@ -111,9 +123,7 @@ def random(
         make_folder(out)
     if runs is None and hours is None:
         runs = 1  # the one of a seed
-    found = _watched(
-        "", "runs", lambda watch: random_runs(runs, hours=hours, seed=seed, jobs=jobs, watch=watch)
-    )  # fmt: skip
+    found = _watched("", "runs", lambda watch: random_runs(runs, hours=hours, seed=seed, jobs=jobs, watch=watch))
     files = {f"seed_{f.seed}.svg": path_svg(f.path, f"seed {f.seed}: {f.lease}") for f in found.failures}
     return _finish(found, random_json(model, found), lambda *shown: _print_random(model, *shown), as_json, out, files)
 
@@ -135,9 +145,10 @@ def processes(system: str, only: str | None, quick: bool, hours: float | None, j
     play = _brought(model, plugin_of(model).processes, "processes")
     limit = {} if hours is None else {"limit_seconds": hours * 3600}
     found = _watched(
-        "looking which points and system calls there are", "cases",
+        "looking which points and system calls there are",
+        "cases",
         lambda watch: play(only=only, quick=quick, jobs=jobs, watch=watch, **limit),
-    )  # fmt: skip
+    )
     return _finish(found, processes_json(model, found), lambda *shown: _print_processes(model, *shown), as_json)
 
 
@@ -166,9 +177,13 @@ def _watched(before: str, unit: str, start: Callable[[Watch], C]) -> C:
 
 
 def _finish(
-    found: C, values: dict[str, Any], show: Callable[[Console, C], None], as_json: bool,
-    out: Path | None = None, files: Mapping[str, str] | None = None,
-) -> Exit:  # fmt: skip
+    found: C,
+    values: dict[str, Any],
+    show: Callable[[Console, C], None],
+    as_json: bool,
+    out: Path | None = None,
+    files: Mapping[str, str] | None = None,
+) -> Exit:
     """Writes files, prints a campaign or its JSON values, and returns the exit code."""
     written = [] if out is None else write_files(out, files or {})
     if as_json:

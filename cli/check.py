@@ -81,10 +81,21 @@ class _Run:
 @click.option("--write", is_flag=True, help="Renew the numbers in expected.yaml, and show the difference.")
 @click.option("--verbose", is_flag=True, help="List every property with its verdict.")
 def check(
-    system: str, settings: Mapping[str, str], as_json: bool, engine: Engine, max_states: int | None, depth: int | None,
-    memory: int | None, seconds: float | None, every: bool, slow: bool, no_crash: bool, proving: bool, write: bool,
+    system: str,
+    settings: Mapping[str, str],
+    as_json: bool,
+    engine: Engine,
+    max_states: int | None,
+    depth: int | None,
+    memory: int | None,
+    seconds: float | None,
+    every: bool,
+    slow: bool,
+    no_crash: bool,
+    proving: bool,
+    write: bool,
     verbose: bool,
-) -> Exit:  # fmt: skip
+) -> Exit:
     """Lint and explore SYSTEM, compare with its expected.yaml, and crash-test it.
 
     The check fails if a property fails, if a number differs, or if a transition is never taken or a property vacuous
@@ -175,9 +186,11 @@ def check(
     if as_json:
         report = _json(runs[0], wrong)
         report["not_missed"] = _unread_json(*untested)
-        report["crash"] = None if crashed is None else {
-            **crash_json(crashed, cells=False, known=known), "differences": plain(not_met)
-        }  # fmt: skip
+        report["crash"] = (
+            None
+            if crashed is None
+            else {**crash_json(crashed, cells=False, known=known), "differences": plain(not_met)}
+        )
         if write:
             report["renewed"] = changes
         if every:
@@ -240,7 +253,7 @@ def _proof(model: System, limits: Limits) -> StoredProof | None:
 
 def _print(
     screen: Console, run: _Run, system: str, verbose: bool, untested: tuple[Unread, Missed | None] | None = None
-) -> None:  # fmt: skip
+) -> None:
     """The verdict in a sentence, then figures, what no property would miss, then violations and differences."""
     found, meant = run.found, run.meant.violated if run.meant else {}
     sentence, style = _verdict(run)

@@ -28,9 +28,14 @@ _UNTAKEN = {"ignored": "ignored it", "unmoved": "did not take it: no guard holds
 def at_options(command: F) -> F:
     """--at and --json."""
     return click.option(
-        "--at", "at", type=click.Path(path_type=Path), default=Path(), envvar="LEASEHOLD_AT", show_envvar=True,
+        "--at",
+        "at",
+        type=click.Path(path_type=Path),
+        default=Path(),
+        envvar="LEASEHOLD_AT",
+        show_envvar=True,
         help="An actor's control socket, its configuration, or a folder of sockets; default: the current folder.",
-    )(json_option(command))  # fmt: skip
+    )(json_option(command))
 
 
 # A verb of a client: 2 where no actor answers, 1 where one refuses.
@@ -132,10 +137,19 @@ def length(words: str, about: dict[str, Any], option: str) -> int:
 @click.option("--lease", help="The lease's name, TENANT:NUMBER; default: a new one.")
 @at_options
 def demand(
-    units: int, until: str, term: str, start: str | None, kind: str | None, properties: tuple[str, ...],
-    configuration: tuple[str, ...], local: tuple[str, ...], after: tuple[str, ...], lease: str | None,
-    at: Path, as_json: bool,
-) -> None:  # fmt: skip
+    units: int,
+    until: str,
+    term: str,
+    start: str | None,
+    kind: str | None,
+    properties: tuple[str, ...],
+    configuration: tuple[str, ...],
+    local: tuple[str, ...],
+    after: tuple[str, ...],
+    lease: str | None,
+    at: Path,
+    as_json: bool,
+) -> None:
     """Ask for units: a new lease, which is renewed until the demand is over.
 
     Returns when the demand is durable; `leasehold show` follows the lease. With --start the units are
@@ -147,11 +161,18 @@ def demand(
     """
     client, about = taker(at)
     found = client.post(
-        "demand", units=units, until=moment(until, about, "--until"), term=length(term, about, "--term"),
-        start=moment(start, about, "--start") if start else None, lease=lease, type=kind,
-        properties=fields_given(properties) or None, configuration=fields_given(configuration) or None,
-        local=fields_given(local) or None, after=list(after) or None,
-    )  # fmt: skip
+        "demand",
+        units=units,
+        until=moment(until, about, "--until"),
+        term=length(term, about, "--term"),
+        start=moment(start, about, "--start") if start else None,
+        lease=lease,
+        type=kind,
+        properties=fields_given(properties) or None,
+        configuration=fields_given(configuration) or None,
+        local=fields_given(local) or None,
+        after=list(after) or None,
+    )
     told(as_json, found, found["lease"])
 
 
@@ -238,7 +259,7 @@ def show(lease: str, at: Path, as_json: bool) -> None:
 @at_options
 def extend(
     lease: str, until: str | None, units: int | None, soon: bool, victims: str | None, at: Path, as_json: bool
-) -> None:  # fmt: skip
+) -> None:
     """Extend the demand for a lease, or change its number of units (flex).
 
     Example:  leasehold extend tenant:1 --until 4h

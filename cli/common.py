@@ -38,17 +38,23 @@ class Exit(IntEnum):
         return member
 
     HOLDS = 0, "all holds, or the search that was asked for (`explore --max-states`, `--depth`) contradicts nothing"
-    VIOLATED = 1, (
-        "a property is violated; for `prove` also a lemma; for `check` also any other difference from "
-        "`expected.yaml`; for `crash`, `check` and `explore --faults` also a system that does not return; for "
-        "`mutate` a survivor that nothing explains; for `demo`, `up --crash` and `crash real` a run in which "
-        "something is wrong; for `migrate` records that do not fit; for the verbs that talk to actors: the actor said "
-        "no"
-    )  # fmt: skip
-    BAD_SPEC = 2, (
-        "the specification (for `lint`: a finding that is an error; warnings give 0), a setting, a configuration or "
-        "the command is wrong, nobody answers, there is no more memory, or the output cannot be written"
-    )  # fmt: skip
+    VIOLATED = (
+        1,
+        (
+            "a property is violated; for `prove` also a lemma; for `check` also any other difference from "
+            "`expected.yaml`; for `crash`, `check` and `explore --faults` also a system that does not return; for "
+            "`mutate` a survivor that nothing explains; for `demo`, `up --crash` and `crash real` a run in which "
+            "something is wrong; for `migrate` records that do not fit; for the verbs that talk to actors: the actor "
+            "said no"
+        ),
+    )
+    BAD_SPEC = (
+        2,
+        (
+            "the specification (for `lint`: a finding that is an error; warnings give 0), a setting, a configuration "
+            "or the command is wrong, nobody answers, there is no more memory, or the output cannot be written"
+        ),
+    )
     UNDECIDED = (
         3,
         "nothing is contradicted, but `prove` leaves a property or a lemma undecided, a limit cut `check` short, or "
@@ -88,7 +94,7 @@ def _as_written(help_: str | None) -> str:
 
 def verb(
     name: str | None = None, refusals: Mapping[type[Exception], Exit] | None = None, **options: Any
-) -> Callable[[Callable[..., Exit | None]], Verb]:  # fmt: skip
+) -> Callable[[Callable[..., Exit | None]], Verb]:
     """Makes a verb of a function."""
     return click.command(name, cls=Verb, refusals=refusals or {}, **options)
 
@@ -103,7 +109,7 @@ class VerbGroup(click.Group):
 
     def __init__(
         self, *words: Any, sections: Mapping[str, Mapping[str, str]], default: str = "", **options: Any
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(*words, **options)
         self.help = _as_written(self.help)
         self.sections, self.default = sections, default
@@ -169,9 +175,13 @@ def console(stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     on_terminal = stream.isatty()
     return Console(
-        stderr=stderr, highlight=False, emoji=False, soft_wrap=not on_terminal, width=None if on_terminal else 120,
+        stderr=stderr,
+        highlight=False,
+        emoji=False,
+        soft_wrap=not on_terminal,
+        width=None if on_terminal else 120,
         force_terminal=on_terminal,
-    )  # fmt: skip
+    )
 
 
 def say(line: str, err: bool = False, style: str = "") -> None:
@@ -204,9 +214,13 @@ def settings_of(ctx: click.Context, param: click.Parameter, settings: Mapping[st
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 set_option = click.option(
-    "--set", "settings", metavar="NAME=VALUE", multiple=True, callback=settings_of,
+    "--set",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=settings_of,
     help="Set a constant; may be given several times.",
-)  # fmt: skip
+)
 
 
 def system_options(command: F) -> F:

@@ -41,14 +41,22 @@ SHOWN = 20  # findings, and names of what was not exercised, that are printed
 @source_options
 @click.option("--page", type=click.Path(dir_okay=False, path_type=Path), help="Write the coverage as a page (HTML).")
 @click.option(
-    "--fail-under", type=click.FloatRange(0, 100), metavar="PERCENT",
+    "--fail-under",
+    type=click.FloatRange(0, 100),
+    metavar="PERCENT",
     help="Exit code 1 where fewer of the transitions were taken.",
-)  # fmt: skip
+)
 @json_option
 def conform(
-    sources: tuple[str, ...], system: str | None, settings: Mapping[str, str], trust: Path | None, unsigned: bool,
-    page: Path | None, fail_under: float | None, as_json: bool,
-) -> Exit:  # fmt: skip
+    sources: tuple[str, ...],
+    system: str | None,
+    settings: Mapping[str, str],
+    trust: Path | None,
+    unsigned: bool,
+    page: Path | None,
+    fail_under: float | None,
+    as_json: bool,
+) -> Exit:
     """Check that each step of a log is one that the specification allows.
 
     SOURCES are the events of actors that have run together, one each: files that `leasehold events
@@ -130,7 +138,7 @@ def _read(sources: list[str], keys: Trust | None, unsigned: bool, result: Confor
 
 def _parts(
     played: PlayedSystem, settings: Mapping[str, str], logs: Mapping[str, WholeLog]
-) -> Iterator[tuple[PlayedSystem, dict[str, WholeLog]]]:  # fmt: skip
+) -> Iterator[tuple[PlayedSystem, dict[str, WholeLog]]]:
     """Yields the stretches of logs of one group, each with its system; behind a migration a log is as if pruned."""
     for stretch in in_stretches(played, settings, {name: log.events for name, log in logs.items()}):
         of = {
@@ -191,10 +199,11 @@ def _judged(log: JudgedLog) -> str:
 
 def _covered(coverage: Coverage) -> Iterator[str]:
     parts: list[tuple[str, Covered]] = [
-        ("transitions", coverage.of_transitions()), ("cells", coverage.of_cells()),
+        ("transitions", coverage.of_transitions()),
+        ("cells", coverage.of_cells()),
         ("states in which an actor ended", coverage.of_crashed_in()),
         ("transitions after which it ended", coverage.of_crash_points()),
-    ]  # fmt: skip
+    ]
     for name, part in parts:
         yield f"{part.percent:5.1f} %  {part.exercised} of {part.of} {name}"
     size = coverage.as_json()["product"]

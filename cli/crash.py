@@ -60,13 +60,18 @@ class Hours(click.FloatRange):
     default="explore",
     sections={
         "In the model": {
-            "explore": "crash:explored", "deep": "crash:deep", "points": "crash:points", "case": "crash:case",
+            "explore": "crash:explored",
+            "deep": "crash:deep",
+            "points": "crash:points",
+            "case": "crash:case",
         },
         "Real actors": {
-            "real": "campaigns:real", "random": "campaigns:random", "processes": "campaigns:processes",
+            "real": "campaigns:real",
+            "random": "campaigns:random",
+            "processes": "campaigns:processes",
         },
     },
-)  # fmt: skip
+)
 def crash() -> None:
     """Crash every actor of a system at every point of its work, and decide whether the system recovers.
 
@@ -95,9 +100,16 @@ _files = click.option(
 @_all_cells
 @_files
 def explored(
-    system: str, settings: Mapping[str, str], as_json: bool, engine: Engine, memory: int | None,
-    seconds: float | None, faults: str | None, all_cells: bool, out: Path | None,
-) -> Exit:  # fmt: skip
+    system: str,
+    settings: Mapping[str, str],
+    as_json: bool,
+    engine: Engine,
+    memory: int | None,
+    seconds: float | None,
+    faults: str | None,
+    all_cells: bool,
+    out: Path | None,
+) -> Exit:
     """Explore every case of SYSTEM: the default.
 
     The verdict says which properties hold under these faults; whether the system returns, once faults stop, to a state
@@ -130,9 +142,15 @@ def explored(
 @_all_cells
 @_files
 def deep(
-    system: str, settings: Mapping[str, str], as_json: bool, engine: Engine, memory: int | None, hours: float,
-    all_cells: bool, out: Path | None,
-) -> Exit:  # fmt: skip
+    system: str,
+    settings: Mapping[str, str],
+    as_json: bool,
+    engine: Engine,
+    memory: int | None,
+    hours: float,
+    all_cells: bool,
+    out: Path | None,
+) -> Exit:
     """Explore ever larger budgets of faults, without end, for --hours.
 
     Example:  leasehold crash deep lease --hours 8 --json
@@ -175,9 +193,18 @@ def points(system: str, settings: Mapping[str, str], as_json: bool) -> None:
 @click.option("--mode", metavar="MODE", help="The mode in which the actor restarts; default: the first.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Draw the path there (SVG).")
 def case(
-    system: str, cell: str, point: str, settings: Mapping[str, str], as_json: bool, engine: Engine,
-    memory: int | None, seconds: float | None, faults: str | None, mode: str | None, out: Path | None,
-) -> Exit:  # fmt: skip
+    system: str,
+    cell: str,
+    point: str,
+    settings: Mapping[str, str],
+    as_json: bool,
+    engine: Engine,
+    memory: int | None,
+    seconds: float | None,
+    faults: str | None,
+    mode: str | None,
+    out: Path | None,
+) -> Exit:
     """Print the path of one case of SYSTEM.
 
     CELL is where the machines are, state/state; POINT is where in its work the actor stops, as
@@ -204,9 +231,14 @@ class _Asked:
     """The system that is to be explored under faults, and how."""
 
     def __init__(
-        self, system: str, settings: Mapping[str, str], engine: Engine, memory: int | None, seconds: float | None,
+        self,
+        system: str,
+        settings: Mapping[str, str],
+        engine: Engine,
+        memory: int | None,
+        seconds: float | None,
         as_json: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.system, self.engine, self.memory, self.seconds, self.as_json = system, engine, memory, seconds, as_json
         self.model, self.own = load_for_faults(system, settings)
         self.known = explanations(system, self.model)
@@ -238,9 +270,7 @@ class _Asked:
         return found, tried
 
 
-def _report(
-    asked: _Asked, budgets: Sequence[Budget], faults: str, all_cells: bool, out: Path | None
-) -> Exit:  # fmt: skip
+def _report(asked: _Asked, budgets: Sequence[Budget], faults: str, all_cells: bool, out: Path | None) -> Exit:
     """Explores, and prints and writes the report."""
     found, tried = asked.explore(budgets, faults, out)
     interrupted, known, several = tried[-1].interrupted, asked.known, len(budgets) != 1

@@ -32,7 +32,7 @@ PAUSE_SECONDS = 1.0  # between two looks for more
 @click.option("--json", "as_json", is_flag=True, help="Print the lines themselves, as a file of events has them.")
 def events(
     source: str, actor: str, after: int, follow: bool, trust: Path | None, unsigned: bool, as_json: bool
-) -> None:  # fmt: skip
+) -> None:
     """Print the events of an actor: SOURCE is a store, an actor or a file.
 
     A store is named by its URL, an actor by its socket, its configuration or a folder of sockets; a

@@ -128,6 +128,7 @@ def _new_run(found: Exploration, indent: int, names: set[str]) -> list[str]:
     lead = " " * indent
     set_ = f"{lead}{lead}set: {{{', '.join(f'{n}: {v}' for n, v in settings.items())}}}"
     return [
-        f"{lead}{name}:", *([set_] if settings else []),
+        f"{lead}{name}:",
+        *([set_] if settings else []),
         *(f"{lead}{lead}{number}: {value}" for number, value in counts(found).items() if number != "initial"),
-    ]  # fmt: skip
+    ]

@@ -49,9 +49,18 @@ RECENT = 20_000  # events of a running actor that are read, unless all are asked
 @json_option
 @click.pass_context
 def explain(
-    ctx: click.Context, lease: str, sources: tuple[str, ...], at: str | None, system: str | None,
-    settings: Mapping[str, str], trust: Path | None, unsigned: bool, whole: bool, draw: Path | None, as_json: bool,
-) -> None:  # fmt: skip
+    ctx: click.Context,
+    lease: str,
+    sources: tuple[str, ...],
+    at: str | None,
+    system: str | None,
+    settings: Mapping[str, str],
+    trust: Path | None,
+    unsigned: bool,
+    whole: bool,
+    draw: Path | None,
+    as_json: bool,
+) -> None:
     """Explain why a lease is in its state: what happened, what it waits for, since when, and what will end that.
 
     Without SOURCES its running actors are asked, and what happened their last events tell. With SOURCES
@@ -106,10 +115,15 @@ def _of_actors(lease: str, place: Path, whole: bool) -> dict[str, Any]:
         for about in abouts
     ]
     return {
-        "lease": lease, "told_by": "actors", "at": None, "actors": actors, "machines": machines,
-        "notes": _missing(actors), "story": list(told.story),
+        "lease": lease,
+        "told_by": "actors",
+        "at": None,
+        "actors": actors,
+        "machines": machines,
+        "notes": _missing(actors),
+        "story": list(told.story),
         "states": [line for machine in machines for line in explained(machine, abouts)],
-    }  # fmt: skip
+    }
 
 
 def _last_events(client: Client, whole: bool) -> list[AnyEvent]:
@@ -121,9 +135,15 @@ def _last_events(client: Client, whole: bool) -> list[AnyEvent]:
 
 
 def _of_events(
-    lease: str, sources: tuple[str, ...], at: str | None, system: str | None, settings: Mapping[str, str],
-    trust: Path | None, unsigned: bool, draw: Path | None,
-) -> dict[str, Any]:  # fmt: skip
+    lease: str,
+    sources: tuple[str, ...],
+    at: str | None,
+    system: str | None,
+    settings: Mapping[str, str],
+    trust: Path | None,
+    unsigned: bool,
+    draw: Path | None,
+) -> dict[str, Any]:
     """Returns what events say."""
     stretch = stretch_at(at, system, settings, sources, trust, unsigned)
     model, chains = stretch.played.model, stretch.chains
@@ -143,9 +163,15 @@ def _of_events(
     if at is not None:
         states = [_moment(told), *states]
     return {
-        "lease": lease, "told_by": "events", "at": at, "actors": told.abouts, "machines": told.machines,
-        "notes": _notes(told, trust is not None), "story": list(told.story), "states": states,
-    }  # fmt: skip
+        "lease": lease,
+        "told_by": "events",
+        "at": at,
+        "actors": told.abouts,
+        "machines": told.machines,
+        "notes": _notes(told, trust is not None),
+        "story": list(told.story),
+        "states": states,
+    }
 
 
 def _moment(told: ExplainedLease) -> str:

@@ -60,11 +60,26 @@ _ALWAYS_JUDGED = ("guards_disjoint", "types_hold")
 @click.option("--show", metavar="PROPERTY", multiple=True, help="Print the path of this property, step by step.")
 @click.option("--brief", is_flag=True, help="Print paths with one line for each step.")
 def explore(
-    system: str, settings: Mapping[str, str], as_json: bool, engine: Engine, max_states: int | None, depth: int | None,
-    memory: int | None, seconds: float | None, resume: bool, checkpoint: Path | None, disk: Path | None,
-    only: tuple[str, ...], faults: str | None, symmetry: bool, fairness: Fairness, workers: int | None,
-    cluster: str | None, show: tuple[str, ...], brief: bool,
-) -> Exit:  # fmt: skip
+    system: str,
+    settings: Mapping[str, str],
+    as_json: bool,
+    engine: Engine,
+    max_states: int | None,
+    depth: int | None,
+    memory: int | None,
+    seconds: float | None,
+    resume: bool,
+    checkpoint: Path | None,
+    disk: Path | None,
+    only: tuple[str, ...],
+    faults: str | None,
+    symmetry: bool,
+    fairness: Fairness,
+    workers: int | None,
+    cluster: str | None,
+    show: tuple[str, ...],
+    brief: bool,
+) -> Exit:
     """Visit every reachable state of SYSTEM and decide its properties.
 
     The path to a violation is a shortest one, and is printed step by step. Ctrl-C ends the search, prints the results
@@ -164,11 +179,13 @@ def _check_team(
     if workers is not None and cluster is not None:
         raise click.UsageError("--workers starts processes here, --cluster names those of others; give one of the two")
     others = {
-        "--engine": engine not in ("auto", "packed"), "--symmetry": symmetry, "--disk": limits.disk is not None,
+        "--engine": engine not in ("auto", "packed"),
+        "--symmetry": symmetry,
+        "--disk": limits.disk is not None,
         "--resume": limits.keeping is not None and limits.keeping.resume,
         "--fairness": fairness is not Fairness.SPEC,
         "--checkpoint": limits.keeping is not None and limits.keeping.place is not None,
-    }  # fmt: skip
+    }
     for name in (name for name, given in others.items() if given):
         raise click.UsageError(f"{name} is for a search by one process; leave it out, or --workers and --cluster")
 

@@ -38,12 +38,17 @@ def compile_(system: str, settings: Mapping[str, str], as_json: bool, out: Path 
         transitions = sum(1 for role in model.roles.values() for _ in role.transitions())
         print_json(
             {
-                "system": model.name, "spec_digest": model.digest, "constants": model.values(),
-                "roles": list(model.roles), "transitions": transitions, "lines": source.count("\n"),
+                "system": model.name,
+                "spec_digest": model.digest,
+                "constants": model.values(),
+                "roles": list(model.roles),
+                "transitions": transitions,
+                "lines": source.count("\n"),
                 "not_enforced": [entry._asdict() for entry in not_enforced(model)],
-                "out": str(out) if out else None, **shown,
+                "out": str(out) if out else None,
+                **shown,
             }
-        )  # fmt: skip
+        )
     elif out is None:
         click.echo(source, nl=False)
     else:
@@ -55,17 +60,25 @@ def compile_(system: str, settings: Mapping[str, str], as_json: bool, out: Path 
 @verb()
 @system_options
 @click.option(
-    "--to", "to", type=click.Choice(list(FORMATS)), required=True,
+    "--to",
+    "to",
+    type=click.Choice(list(FORMATS)),
+    required=True,
     help="; ".join(f"{name}: {readers}" for name, readers in FORMATS.items()) + ".",
-)  # fmt: skip
+)
 @click.option(
-    "--out", type=click.Path(path_type=Path, dir_okay=False),
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
     help="Write the model there, not on the screen; for TLC a .cfg beside it.",
-)  # fmt: skip
+)
 @click.option(
-    "--slots", metavar="N", type=click.IntRange(min=1, max=100), default=SLOTS, show_default=True,
+    "--slots",
+    metavar="N",
+    type=click.IntRange(min=1, max=100),
+    default=SLOTS,
+    show_default=True,
     help="With promela: messages for which a channel without a capacity has room between two machines.",
-)  # fmt: skip
+)
 def export(system: str, settings: Mapping[str, str], as_json: bool, to: str, out: Path | None, slots: int) -> None:
     """Write SYSTEM as a model that another checker explores.
 
@@ -107,7 +120,11 @@ def _write(out: Path | None, made: Exported) -> list[Path]:
 def _json(model: System, to: str, made: Exported, files: list[Path]) -> dict[str, object]:
     shown = {} if files else {"model": made.text, "settings": made.settings or None}
     return {
-        "system": model.name, "spec_digest": model.digest, "constants": model.values(), "to": to,
+        "system": model.name,
+        "spec_digest": model.digest,
+        "constants": model.values(),
+        "to": to,
         "files": [str(file) for file in files],
-        "not_exported": {left.name: left.why for left in made.left_out}, **shown,
-    }  # fmt: skip
+        "not_exported": {left.name: left.why for left in made.left_out},
+        **shown,
+    }

@@ -14,9 +14,15 @@ from leasehold.spec.language.read.source import NAME, RESERVED
 
 # The files of a system, as a reader takes them; not every system has them all.
 _ORDER = (
-    "system.yaml", "messages.yaml", "roles", "invariants.yaml", "lemmas.yaml", "expected.yaml", "crash.yaml",
+    "system.yaml",
+    "messages.yaml",
+    "roles",
+    "invariants.yaml",
+    "lemmas.yaml",
+    "expected.yaml",
+    "crash.yaml",
     "mutation.yaml",
-)  # fmt: skip
+)
 _ALONE = tuple(name for name in ("starter", *SHIPPED) if name != "contention")  # systems that include no other
 
 

@@ -165,10 +165,12 @@ def units_of(machine: dict[str, Any]) -> list[dict[str, Any]]:
         said = told[number] if number < len(told) and isinstance(told[number], dict) else {}
         found.append(
             {
-                "number": number, "name": said.get("name", str(number)), "site": said.get("site", ""),
+                "number": number,
+                "name": said.get("name", str(number)),
+                "site": said.get("site", ""),
                 "lost": number in data.get("lease_lost", ()),
             }
-        )  # fmt: skip
+        )
     return found
 
 

@@ -18,29 +18,54 @@ gc.set_threshold(100_000, 50, 100)
 # Where each verb is, in the order in which the help shows them.
 SECTIONS: dict[str, dict[str, str]] = {
     "Systems": {
-        "check": "check:check", "explore": "explore:explore", "crash": "crash:crash", "lint": "lint:lint",
-        "prove": "prove:prove", "mutate": "mutate:mutate", "compile": "export:compile_", "export": "export:export",
-        "report": "report:report", "init": "init:init", "schema": "schema:schema",
+        "check": "check:check",
+        "explore": "explore:explore",
+        "crash": "crash:crash",
+        "lint": "lint:lint",
+        "prove": "prove:prove",
+        "mutate": "mutate:mutate",
+        "compile": "export:compile_",
+        "export": "export:export",
+        "report": "report:report",
+        "init": "init:init",
+        "schema": "schema:schema",
     },
     "Running actors": {
-        "demo": "lease.demo:demo", "up": "up:up", "run": "run:run", "demand": "client:demand",
-        "leases": "client:leases", "show": "client:show", "explain": "explain:explain", "extend": "client:extend",
-        "close": "client:close", "begin": "client:begin", "tell": "client:tell", "units": "client:units",
+        "demo": "lease.demo:demo",
+        "up": "up:up",
+        "run": "run:run",
+        "demand": "client:demand",
+        "leases": "client:leases",
+        "show": "client:show",
+        "explain": "explain:explain",
+        "extend": "client:extend",
+        "close": "client:close",
+        "begin": "client:begin",
+        "tell": "client:tell",
+        "units": "client:units",
         "recover": "client:recover",
-        "events": "events:events", "verify": "verify:verify", "conform": "conform:conform",
-        "replay": "replay:replay", "migrate": "migrate:migrate",
+        "events": "events:events",
+        "verify": "verify:verify",
+        "conform": "conform:conform",
+        "replay": "replay:replay",
+        "migrate": "migrate:migrate",
     },
     "Keys and trust": {
-        "keygen": "keys:keygen", "key": "keys:key", "trust": "trust:trust_", "add-actor": "trust:add_actor",
-        "rotate": "trust:rotate_", "revoke": "trust:revoke_", "remove-actor": "trust:remove_actor",
+        "keygen": "keys:keygen",
+        "key": "keys:key",
+        "trust": "trust:trust_",
+        "add-actor": "trust:add_actor",
+        "rotate": "trust:rotate_",
+        "revoke": "trust:revoke_",
+        "remove-actor": "trust:remove_actor",
         "readdress": "trust:readdress_",
     },
-}  # fmt: skip
+}
 
 
 @click.group(
     cls=VerbGroup, sections=SECTIONS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
-)  # fmt: skip
+)
 @click.version_option(package_name="leasehold", prog_name="leasehold")
 def cli() -> None:
     """Check systems of interacting recoverable state machines, written in YAML, and run them.

@@ -25,18 +25,30 @@ from leasehold.spec import System, load
 @system_options
 @click.option("--actor", default="", help="Whose records; needed where a database has several actors.")
 @click.option(
-    "--from", "older", type=click.Path(path_type=Path, file_okay=False, exists=True),
+    "--from",
+    "older",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="The old specification, for a store that does not name it.",
-)  # fmt: skip
+)
 @click.option(
-    "--from-set", "older_settings", metavar="NAME=VALUE", multiple=True, callback=settings_of,
+    "--from-set",
+    "older_settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=settings_of,
     help="A constant of the old specification.",
-)  # fmt: skip
+)
 @click.option("--dry-run", is_flag=True, help="Map and check all records, and write nothing.")
 def migrate(
-    store: str, system: str, settings: Mapping[str, str], as_json: bool, actor: str, older: Path | None,
-    older_settings: Mapping[str, str], dry_run: bool,
-) -> Exit:  # fmt: skip
+    store: str,
+    system: str,
+    settings: Mapping[str, str],
+    as_json: bool,
+    actor: str,
+    older: Path | None,
+    older_settings: Mapping[str, str],
+    dry_run: bool,
+) -> Exit:
     """Map the records in STORE to the specification SYSTEM.
 
     STORE is the store's URL, as in the actor's configuration; the actor must not run. States and fields

@@ -26,17 +26,30 @@ from leasehold.spec import System, load
 
 @verb()
 @system_options
-@click.option("--rule", "rules", metavar="RULE", type=click.Choice(list(RULES)), multiple=True,
-              help=f"Make mutants by this rule alone: {', '.join(RULES)}.")  # fmt: skip
+@click.option(
+    "--rule",
+    "rules",
+    metavar="RULE",
+    type=click.Choice(list(RULES)),
+    multiple=True,
+    help=f"Make mutants by this rule alone: {', '.join(RULES)}.",
+)
 @click.option("--every-target", is_flag=True, help="Try every state as the target of each transition.")
 @click.option("--only", metavar="PATTERN", help="Try only mutants whose names fit; `*` stands for any letters.")
 @click.option("--sample", metavar="N", type=click.IntRange(min=1), help="Try only N of the mutants, chosen at random.")
 @click.option("--seed", metavar="S", type=int, default=0, help="Choose another sample.")
 @click.option("--jobs", metavar="N", type=click.IntRange(min=1), help="Processes; as many as there are processors.")
 def mutate(
-    system: str, settings: Mapping[str, str], as_json: bool, rules: tuple[str, ...], every_target: bool,
-    only: str | None, sample: int | None, seed: int, jobs: int | None,
-) -> Exit:  # fmt: skip
+    system: str,
+    settings: Mapping[str, str],
+    as_json: bool,
+    rules: tuple[str, ...],
+    every_target: bool,
+    only: str | None,
+    sample: int | None,
+    seed: int,
+    jobs: int | None,
+) -> Exit:
     """Make small mistakes in SYSTEM by rule, and report which of them its properties find.
 
     A mutant has, for example, a timer that is a tick late, a transition that goes to another state, or an update with
@@ -170,12 +183,15 @@ def _json(system: System, found: MutationReport) -> dict[str, object]:
         "by_property": found.by_property(),
         "kills": [
             {
-                "name": m.name, "property": k.by, "setting": dict(k.trial.settings),
-                "faults": None if k.trial.budget is None else str(k.trial.budget), "steps": k.steps,
+                "name": m.name,
+                "property": k.by,
+                "setting": dict(k.trial.settings),
+                "faults": None if k.trial.budget is None else str(k.trial.budget),
+                "steps": k.steps,
             }
             for m, k in found.kills
         ],
-    }  # fmt: skip
+    }
 
 
 def _score_json(score: RuleScore) -> dict[str, object]:
@@ -190,9 +206,11 @@ def _survivor_json(outcome: MutantOutcome) -> dict[str, object]:
     m = outcome.mutation
     place = f"{m.place.file}:{m.place.line}"
     explained = {
-        "explanation": outcome.explanation or None, "noticed": outcome.noticed or None, "cut_short": outcome.cut_short,
+        "explanation": outcome.explanation or None,
+        "noticed": outcome.noticed or None,
+        "cut_short": outcome.cut_short,
         "seen": None if outcome.seen is None else _seen_json(outcome.seen),
-    }  # fmt: skip
+    }
     return {**picked(m, "name rule"), "place": place, "what": m.what, **explained}
 
 

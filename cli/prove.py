@@ -38,7 +38,7 @@ from leasehold.checker.prove import (
     stored,
 )
 from leasehold.checker.prove import prove as prove_all
-from leasehold.cli.common import (  # fmt: skip
+from leasehold.cli.common import (
     Exit,
     console,
     interruptible,
@@ -82,16 +82,28 @@ LAST_SECONDS = 10.0  # after its time; a process that is still at work then is e
 @click.option("--jobs", metavar="N", type=click.IntRange(min=1), help="Processes; default: one for each processor.")
 @click.option("--no-search", is_flag=True, help="Induction alone: search neither for counterexamples nor for lemmas.")
 @click.option(
-    "--certificate", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
+    "--certificate",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
     help="Write the proof as SMT-LIB, for another solver to check, and its index to FILE.json.",
-)  # fmt: skip
+)
 @click.option("--fresh", is_flag=True, help="Prove it anew, also where a proof of all of it is kept.")
 @click.option("--brief", is_flag=True, help="Print paths with one line for each step.")
 def prove(
-    system: str, settings: Mapping[str, str], as_json: bool, instances: tuple[str, ...], no_faults: bool, limit: float,
-    memory: int | None, seconds: float | None, jobs: int | None, no_search: bool, certificate: Path | None, fresh: bool,
+    system: str,
+    settings: Mapping[str, str],
+    as_json: bool,
+    instances: tuple[str, ...],
+    no_faults: bool,
+    limit: float,
+    memory: int | None,
+    seconds: float | None,
+    jobs: int | None,
+    no_search: bool,
+    certificate: Path | None,
+    fresh: bool,
     brief: bool,
-) -> Exit:  # fmt: skip
+) -> Exit:
     """Prove the properties of SYSTEM about states and steps.
 
     Numbers and times have no bounds, constants and the number of machines are any, and so are the numbers of
@@ -159,9 +171,15 @@ def _proved(model: System, setting: Setting, small: System | None, jobs: int | N
         with interruptible(), stopped_by_signals(), Status("encoding") as status:
             shown = ProofProgress(status)
             found = prove_all(
-                model, setting, jobs=jobs, watch=shown.steps, progress=shown.search, tell=shown.tell, small=small,
+                model,
+                setting,
+                jobs=jobs,
+                watch=shown.steps,
+                progress=shown.search,
+                tell=shown.tell,
+                small=small,
                 cases=cases,
-            )  # fmt: skip
+            )
     except Unencodable as error:
         raise click.UsageError(f"{model.name} has no encoding for the solver: {error}") from error
     store(found, setting)
@@ -303,8 +321,9 @@ def _print(screen: Console, found: Proof, brief: bool, replay: Callable[..., str
     missing = [v for v in lemmas if v.verdict != "proved"]
     screen.print(
         f"with {counted(len(lemmas), 'lemma')} of lemmas.yaml ({len(lemmas) - len(missing)} of them hold) and "
-        f"{found.helpers:,} that are there by themselves", soft_wrap=True,
-    )  # fmt: skip
+        f"{found.helpers:,} that are there by themselves",
+        soft_wrap=True,
+    )
     for v in missing:
         words = "[red]false[/]: a run violates it" if v.path is not None else f"not proved: {escape(v.reason)}"
         screen.print(f"lemma {v.name} is {words}", soft_wrap=True)

@@ -44,13 +44,17 @@ AnySystem: TypeAlias = "EmbeddedSystem | ProcessSystem"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--leasehold-cluster", choices=("embedded", "processes"), default="embedded",
+        "--leasehold-cluster",
+        choices=("embedded", "processes"),
+        default="embedded",
         help="what leasehold_cluster is: actors in this process with a hand-moved clock, or three processes",
-    )  # fmt: skip
+    )
     parser.addoption(
-        "--leasehold-coverage", metavar="FOLDER", default="",
+        "--leasehold-coverage",
+        metavar="FOLDER",
+        default="",
         help="keep the events of each test's actors in a folder of its own in FOLDER, for `leasehold conform FOLDER`",
-    )  # fmt: skip
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -24,8 +24,11 @@ from leasehold.impl.words import counted
 from leasehold.spec.language.types import show_plain
 
 _REFUSALS = {
-    **SOURCE_REFUSALS, NoSuchMoment: Exit.BAD_SPEC, UnplayableLog: Exit.BAD_SPEC, CaseError: Exit.BAD_SPEC,
-}  # fmt: skip
+    **SOURCE_REFUSALS,
+    NoSuchMoment: Exit.BAD_SPEC,
+    UnplayableLog: Exit.BAD_SPEC,
+    CaseError: Exit.BAD_SPEC,
+}
 LONGEST = 100  # characters of a value that differs
 
 
@@ -37,16 +40,27 @@ LONGEST = 100  # characters of a value that differs
 @click.option("--property", "wanted", help="Of what `explore --json` has printed, the counterexample to this property.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the case: a file (.yaml, .json).")
 @click.option(
-    "--events", "folder", type=click.Path(file_okay=False, path_type=Path),
+    "--events",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
     help="Folder for the events of the actors that have played it, as `verify` reads them.",
-)  # fmt: skip
+)
 @source_options
 @json_option
 def replay(
-    sources: tuple[str, ...], begin: str | None, end: str | None, leases: tuple[str, ...], wanted: str | None,
-    out: Path | None, folder: Path | None, system: str | None, settings: Mapping[str, str], trust: Path | None,
-    unsigned: bool, as_json: bool,
-) -> Exit:  # fmt: skip
+    sources: tuple[str, ...],
+    begin: str | None,
+    end: str | None,
+    leases: tuple[str, ...],
+    wanted: str | None,
+    out: Path | None,
+    folder: Path | None,
+    system: str | None,
+    settings: Mapping[str, str],
+    trust: Path | None,
+    unsigned: bool,
+    as_json: bool,
+) -> Exit:
     """Play a log, or a counterexample of the explorer, with real actors in simulation.
 
     SOURCES are the events of all actors, as for `verify`: the actors get what those of the log have
@@ -86,9 +100,15 @@ def replay(
 
 
 def _of_log(
-    sources: tuple[str, ...], begin: str | None, end: str | None, leases: Sequence[str], system: str | None,
-    settings: Mapping[str, str], trust: Path | None, unsigned: bool,
-) -> StoredCase:  # fmt: skip
+    sources: tuple[str, ...],
+    begin: str | None,
+    end: str | None,
+    leases: Sequence[str],
+    system: str | None,
+    settings: Mapping[str, str],
+    trust: Path | None,
+    unsigned: bool,
+) -> StoredCase:
     """The case of a log."""
     part = stretch_at(begin or end, system, settings, sources, trust, unsigned)
     played, chains = part.played, part.chains
@@ -131,15 +151,26 @@ def _write_events(played: Sequence[Played], folder: Path) -> None:
 def _json(one: Played) -> dict[str, Any]:
     if isinstance(one, PlayedLog):
         return {
-            "case": "log", "steps": one.steps, "same": one.same, "differs": one.differs, "at": one.at or None,
-            "tick": one.tick if one.at else None, "why": one.why,
+            "case": "log",
+            "steps": one.steps,
+            "same": one.same,
+            "differs": one.differs,
+            "at": one.at or None,
+            "tick": one.tick if one.at else None,
+            "why": one.why,
             "difference": {name: {"log": log, "actors": actors} for name, (log, actors) in one.difference.items()},
-        }  # fmt: skip
+        }
     return {
-        "case": "counterexample", "property": one.name, "steps": one.steps, "reproduced": one.reproduced,
-        "unplayed": one.unplayed, "findings": one.findings, "broken": sorted(one.broken),
-        "reported": sorted(one.reported), "not_asked": one.not_asked,
-    }  # fmt: skip
+        "case": "counterexample",
+        "property": one.name,
+        "steps": one.steps,
+        "reproduced": one.reproduced,
+        "unplayed": one.unplayed,
+        "findings": one.findings,
+        "broken": sorted(one.broken),
+        "reported": sorted(one.reported),
+        "not_asked": one.not_asked,
+    }
 
 
 def _words(one: Played) -> list[str]:

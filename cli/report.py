@@ -25,7 +25,7 @@ from leasehold.spec import load
 )
 def report(
     system: str, settings: Mapping[str, str], as_json: bool, engine: Engine, out: Path | None, formats: tuple[str, ...]
-) -> Exit:  # fmt: skip
+) -> Exit:
     """Explore SYSTEM and write its report: state diagrams, product graph, sequence diagrams, verdicts.
 
     Open index.html first: it is one file and needs no network.

@@ -27,9 +27,13 @@ _UNFIT = (StoreError, RecordError, CoreError, InventoryError)  # the stored stat
 @verb(refusals=dict.fromkeys((ConfigError, WatchError), Exit.BAD_SPEC) | dict.fromkeys(_UNFIT, Exit.VIOLATED))
 @click.argument("roles", metavar="[ROLE]...", nargs=-1)
 @click.option(
-    "--config", "paths", required=True, multiple=True, type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    "--config",
+    "paths",
+    required=True,
+    multiple=True,
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="An actor's configuration; with several, the process has several actors.",
-)  # fmt: skip
+)
 @click.option("--check", is_flag=True, help="Look at everything, and start nothing.")
 def run(roles: tuple[str, ...], paths: tuple[Path, ...], check: bool) -> None:
     """Run an actor that plays ROLE, until SIGTERM or Ctrl-C.

@@ -31,19 +31,26 @@ def _bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> int
 
 
 engine_option = click.option(
-    "--engine", type=click.Choice(ENGINES), default="auto",
+    "--engine",
+    type=click.Choice(ENGINES),
+    default="auto",
     help="The search engine: `packed` (compiled C), `reference` (plain Python), or `auto`: the "
     "faster one for a system of this size.",
-)  # fmt: skip
+)
 fairness_option = click.option(
-    "--fairness", type=click.Choice([f.value for f in Fairness]), default="spec", callback=lambda *a: Fairness(a[2]),
+    "--fairness",
+    type=click.Choice([f.value for f in Fairness]),
+    default="spec",
+    callback=lambda *a: Fairness(a[2]),
     help="Under which fairness endless runs are judged: `spec` (as declared), `none`, or `weak` or `strong` for all "
     "that is declared fair.",
-)  # fmt: skip
+)
 memory_option = click.option(
-    "--memory", metavar="SIZE", callback=_bytes,
+    "--memory",
+    metavar="SIZE",
+    callback=_bytes,
     help="Stop when so much memory is held, such as 16G; default: most of the free memory.",
-)  # fmt: skip
+)
 
 
 def time_option(command: F, left_out: str = "no limit") -> F:
@@ -73,9 +80,13 @@ def size_options(command: F) -> F:
 
 
 def explore_with_progress(
-    system: System, limits: Limits | None = None, budget: Budget | None = None, engine: Engine = "auto",
-    symmetry: bool = False, fairness: Fairness = Fairness.SPEC,
-) -> Exploration:  # fmt: skip
+    system: System,
+    limits: Limits | None = None,
+    budget: Budget | None = None,
+    engine: Engine = "auto",
+    symmetry: bool = False,
+    fairness: Fairness = Fairness.SPEC,
+) -> Exploration:
     """Explores, and says how far it has come. A usage error where the engine cannot be had."""
     with engine_or_usage_error(), Status("exploring") as status:
         watch = search_progress(status, growing=system)
@@ -108,10 +119,14 @@ def search_progress(status: Status, *more: str, growing: System | None = None) -
 
     def tell(p: Progress) -> None:
         status.show(
-            *more, f"{p.distinct:,} states", f"{p.waiting:,} waiting", f"depth {p.depth}",
-            f"{p.distinct / max(p.seconds, 1e-9):,.0f} states/s", f"{p.memory_bytes / 1e6:,.0f} MB",
+            *more,
+            f"{p.distinct:,} states",
+            f"{p.waiting:,} waiting",
+            f"depth {p.depth}",
+            f"{p.distinct / max(p.seconds, 1e-9):,.0f} states/s",
+            f"{p.memory_bytes / 1e6:,.0f} MB",
             *end,
-        )  # fmt: skip
+        )
 
     return tell
 

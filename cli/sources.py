@@ -29,25 +29,28 @@ NOT_A_SETTING = {"LH701", "LH704"}  # codes of constants that a run of the syste
 RECOVERED, MIGRATED = b'{"kind":"recovered"', b'{"kind":"migrated"'
 # What reading them raises, and the exit code of each.
 SOURCE_REFUSALS: dict[type[Exception], Exit] = {
-    Unreachable: Exit.BAD_SPEC, ClientError: Exit.VIOLATED, StoreError: Exit.BAD_SPEC, ChainError: Exit.VIOLATED,
-    EventError: Exit.VIOLATED, TrustFault: Exit.BAD_SPEC, ConfigError: Exit.BAD_SPEC,
-}  # fmt: skip
+    Unreachable: Exit.BAD_SPEC,
+    ClientError: Exit.VIOLATED,
+    StoreError: Exit.BAD_SPEC,
+    ChainError: Exit.VIOLATED,
+    EventError: Exit.VIOLATED,
+    TrustFault: Exit.BAD_SPEC,
+    ConfigError: Exit.BAD_SPEC,
+}
 
 
 def source_options(command: F) -> F:
     """--system, --set, --trust and --unsigned."""
     options: Iterable[Callable[[F], F]] = (
         click.option("--unsigned", is_flag=True, help="Take a file also where nobody has signed its end."),
-        click.option(
-            "--trust", type=click.Path(path_type=Path), help="A trust set: check signatures with its keys."
-        ),
+        click.option("--trust", type=click.Path(path_type=Path), help="A trust set: check signatures with its keys."),
         set_option,
         click.option(
             "--system",
             help="The system that the actors play, or the configuration (.yaml) of one of them, with its settings; "
             "default: that of the first source that tells of a shipped one, else lease.",
         ),
-    )  # fmt: skip
+    )
     for option in options:
         command = option(command)
     return command
@@ -114,7 +117,7 @@ class PlayedSystem:
 
 def played_system(
     system: str | None, settings: Mapping[str, str], sources: Iterable[str], more: Sequence[Path] = ()
-) -> PlayedSystem:  # fmt: skip
+) -> PlayedSystem:
     """The system whose events sources have, with the constants of its actors.
 
     Args:
@@ -196,9 +199,11 @@ def played_stretches(
 
 
 def in_stretches(
-    played: PlayedSystem, settings: Mapping[str, str], chains: Mapping[str, Sequence[AnyEvent]],
+    played: PlayedSystem,
+    settings: Mapping[str, str],
+    chains: Mapping[str, Sequence[AnyEvent]],
     more: Sequence[Path] = (),
-) -> list[PlayedStretch]:  # fmt: skip
+) -> list[PlayedStretch]:
     """The stretches of a history that was read, likewise.
 
     Args:
@@ -226,9 +231,13 @@ def in_stretches(
 
 
 def stretch_at(
-    moment: str | None, system: str | None, settings: Mapping[str, str], sources: Sequence[str], trust: Path | None,
+    moment: str | None,
+    system: str | None,
+    settings: Mapping[str, str],
+    sources: Sequence[str],
+    trust: Path | None,
     unsigned: bool,
-) -> PlayedStretch:  # fmt: skip
+) -> PlayedStretch:
     """The stretch of a history in which a moment is.
 
     Args:

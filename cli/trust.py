@@ -38,9 +38,14 @@ trust_verb = partial(verb, refusals=REFUSALS)
 def trust_options(command: F) -> F:
     """--trust and --json."""
     return click.option(
-        "--trust", "path", type=click.Path(path_type=Path), default=Path("trust.yaml"), show_default=True,
-        metavar="FILE", help="The trust set.",
-    )(json_option(command))  # fmt: skip
+        "--trust",
+        "path",
+        type=click.Path(path_type=Path),
+        default=Path("trust.yaml"),
+        show_default=True,
+        metavar="FILE",
+        help="The trust set.",
+    )(json_option(command))
 
 
 def moment(words: str | None, option: str, now: float) -> int | None:
@@ -71,9 +76,14 @@ def moment(words: str | None, option: str, now: float) -> int | None:
 
 
 def _change(
-    path: Path, name: str, how: Change, done: str | Callable[[TrustedActor], str], already: str, as_json: bool,
+    path: Path,
+    name: str,
+    how: Change,
+    done: str | Callable[[TrustedActor], str],
+    already: str,
+    as_json: bool,
     makes: bool = False,
-) -> None:  # fmt: skip
+) -> None:
     """Changes a trust set, and says in one line what that has done to the actor NAME."""
     if not makes:
         trust_file.load(path)  # it has to be there
@@ -222,12 +232,14 @@ def _table(actors: list[dict[str, Any]]) -> Table:
 def _plain(actor: TrustedActor, now: float) -> dict[str, Any]:
     keys = [
         {
-            "public_key": str(k.key), "fingerprint": k.key.fingerprint,
-            "not_after": None if k.not_after is None else _date(k.not_after), "revoked": k.revoked,
+            "public_key": str(k.key),
+            "fingerprint": k.key.fingerprint,
+            "not_after": None if k.not_after is None else _date(k.not_after),
+            "revoked": k.revoked,
             "state": "revoked" if k.revoked else "counts" if k.valid(now) else "over",
         }
         for k in actor.keys
-    ]  # fmt: skip
+    ]
     return {"name": actor.name, "role": actor.kind, "address": actor.address or None, "keys": keys}
 
 

@@ -29,22 +29,34 @@ CHAOS_SECONDS = 15.0
 @click.argument("system")
 @set_option
 @click.option(
-    "--dir", "folder", type=click.Path(path_type=Path, file_okay=False),
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
     help="Keep keys, configurations and stores there; default: a temporary folder, removed at the end.",
-)  # fmt: skip
+)
 @click.option(
-    "--join", "joining", metavar="MACHINE", multiple=True,
+    "--join",
+    "joining",
+    metavar="MACHINE",
+    multiple=True,
     help="Run only this machine of a dynamic role, which joins those of --dir; may be given several times.",
-)  # fmt: skip
+)
 @click.option("--tick", type=click.FloatRange(0.01), default=1.0, show_default=True, help="Seconds of a clock tick.")
 @click.option("--json", "as_json", is_flag=True, help="Print the actors as JSON; with --crash a summary.")
 @click.option("--crash", is_flag=True, help="Drive the system at random, kill each actor, and evaluate the properties.")
 @click.option("--seconds", type=click.FloatRange(1.0), help="How long --crash drives and kills; default: 15.")
 @click.option("--seed", type=int, help="Seed of --crash; default: a new one each time.")
 def up(
-    system: str, settings: Mapping[str, str], folder: Path | None, joining: tuple[str, ...], tick: float,
-    as_json: bool, crash: bool, seconds: float | None, seed: int | None,
-) -> Exit:  # fmt: skip
+    system: str,
+    settings: Mapping[str, str],
+    folder: Path | None,
+    joining: tuple[str, ...],
+    tick: float,
+    as_json: bool,
+    crash: bool,
+    seconds: float | None,
+    seed: int | None,
+) -> Exit:
     """Run every actor of SYSTEM as a process, until Ctrl-C.
 
     Each actor has a key, a SQLite store and a configuration in the folder; they talk over HTTP. Handlers

@@ -43,8 +43,11 @@ SHOWN = 6  # events of a violation that are named in text
 PAUSE_SECONDS = 0.25  # between two looks for more
 PROGRESS_SECONDS = 10.0  # between two lines that say how far it is
 _REFUSALS = {
-    **SOURCE_REFUSALS, DatabaseError: Exit.BAD_SPEC, OwnQueryError: Exit.BAD_SPEC, SourcesError: Exit.BAD_SPEC,
-}  # fmt: skip
+    **SOURCE_REFUSALS,
+    DatabaseError: Exit.BAD_SPEC,
+    OwnQueryError: Exit.BAD_SPEC,
+    SourcesError: Exit.BAD_SPEC,
+}
 
 
 def _address(ctx: click.Context, param: click.Parameter, words: str | None) -> tuple[str, int] | None:
@@ -62,23 +65,35 @@ def _address(ctx: click.Context, param: click.Parameter, words: str | None) -> t
 @source_options
 @click.option("--property", "names", multiple=True, help="Ask only this property; may be given several times.")
 @click.option(
-    "--more", "own", multiple=True, type=click.Path(path_type=Path),
+    "--more",
+    "own",
+    multiple=True,
+    type=click.Path(path_type=Path),
     help="A YAML file with properties of your own in the language; may be given several times.",
-)  # fmt: skip
+)
 @click.option(
-    "--query", "queries", multiple=True, type=click.Path(path_type=Path),
+    "--query",
+    "queries",
+    multiple=True,
+    type=click.Path(path_type=Path),
     help="A file with a property of your own in SQL; may be given several times.",
-)  # fmt: skip
+)
 @click.option("--complete", is_flag=True, help="Nothing comes later: every run is over with its last event.")
 @click.option(
-    "--db", "url", default=IN_MEMORY,
+    "--db",
+    "url",
+    default=IN_MEMORY,
     help="A database to fill, or one to go on with: sqlite:FILE, postgresql://... or mariadb://...; else it is in "
     "memory.",
-)  # fmt: skip
+)
 @click.option(
-    "--db-timeout", "answer_seconds", type=click.FloatRange(0.0, min_open=True), default=ANSWER_SECONDS,
-    show_default=True, help="Seconds after which a database server that does not answer is taken for one that hangs.",
-)  # fmt: skip
+    "--db-timeout",
+    "answer_seconds",
+    type=click.FloatRange(0.0, min_open=True),
+    default=ANSWER_SECONDS,
+    show_default=True,
+    help="Seconds after which a database server that does not answer is taken for one that hangs.",
+)
 @click.option("--follow", is_flag=True, help="Go on with events that come later, until Ctrl-C or SIGTERM.")
 @click.option("--for", "seconds", type=click.FloatRange(0.0), help="With --follow: end after so many seconds.")
 @click.option(
@@ -88,21 +103,36 @@ def _address(ctx: click.Context, param: click.Parameter, words: str | None) -> t
     "--metrics", callback=_address, metavar="HOST:PORT", help="With --follow: tell Prometheus at this address."
 )
 @click.option(
-    "--draw", type=click.Path(file_okay=False, path_type=Path),
+    "--draw",
+    type=click.Path(file_okay=False, path_type=Path),
     help="Folder for a picture of each violation, and a page of all.",
-)  # fmt: skip
+)
 @click.option(
     "--seeded", metavar="BUG", help="In place of SOURCES: play a run with a seeded bug, or `all`, in a checkout."
 )
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit XML to this file.")
 @json_option
 def verify(
-    sources: tuple[str, ...], system: str | None, settings: Mapping[str, str], trust: Path | None, unsigned: bool,
-    names: tuple[str, ...], own: tuple[Path, ...], queries: tuple[Path, ...], complete: bool, url: str,
-    answer_seconds: float, follow: bool,
-    seconds: float | None, name: str, metrics: tuple[str, int] | None, draw: Path | None, junit: Path | None,
-    seeded: str | None, as_json: bool,
-) -> Exit:  # fmt: skip
+    sources: tuple[str, ...],
+    system: str | None,
+    settings: Mapping[str, str],
+    trust: Path | None,
+    unsigned: bool,
+    names: tuple[str, ...],
+    own: tuple[Path, ...],
+    queries: tuple[Path, ...],
+    complete: bool,
+    url: str,
+    answer_seconds: float,
+    follow: bool,
+    seconds: float | None,
+    name: str,
+    metrics: tuple[str, int] | None,
+    draw: Path | None,
+    junit: Path | None,
+    seeded: str | None,
+    as_json: bool,
+) -> Exit:
     """Check what actors have done, or are doing, against the properties of their system.
 
     SOURCES are the events of all actors of the system, one each: files that `leasehold events --json`
@@ -134,9 +164,11 @@ def verify(
     mine = own_queries(queries)
     try:
         readers = _readers(sources, keys, unsigned, last)
-        before = [] if follow else [
-            _in_stretch(stretch, _readers(sources, keys, unsigned, stretch), names, mine) for stretch in earlier
-        ]  # fmt: skip
+        before = (
+            []
+            if follow
+            else [_in_stretch(stretch, _readers(sources, keys, unsigned, stretch), names, mine) for stretch in earlier]
+        )
     except ChainError as error:
         if not as_json:
             raise
@@ -150,9 +182,14 @@ def verify(
     database = VerifyDatabase(model, url, answer_seconds)
     try:
         verification = HistoryVerification(
-            known, [r.actor for r in readers], properties, complete=complete, more=mine, database=database,
+            known,
+            [r.actor for r in readers],
+            properties,
+            complete=complete,
+            more=mine,
+            database=database,
             whole=not follow,
-        )  # fmt: skip
+        )
         try_queries(mine, database, model.properties)
         following = SourceVerification(verification, readers, name if follow else "")
         files = ViolationFiles(model, verification.asked, draw, junit)
@@ -193,9 +230,7 @@ def verify(
     return Exit.HOLDS if result.holds else Exit.UNDECIDED if result.undecided else Exit.VIOLATED
 
 
-def _readers(
-    sources: tuple[str, ...], keys: Trust | None, unsigned: bool, stretch: PlayedStretch
-) -> list[ChainReader]:  # fmt: skip
+def _readers(sources: tuple[str, ...], keys: Trust | None, unsigned: bool, stretch: PlayedStretch) -> list[ChainReader]:
     """The readers of a stretch of what sources have.
 
     Raises:
@@ -215,7 +250,7 @@ def _readers(
 
 def _in_stretch(
     stretch: PlayedStretch, readers: list[ChainReader], names: tuple[str, ...], own: list[PropertyQuery]
-) -> HistoryResult:  # fmt: skip
+) -> HistoryResult:
     """Verifies a stretch that is over, by its own constants.
 
     Raises:
@@ -229,7 +264,7 @@ def _in_stretch(
     properties = {one: model.properties[one] for one in names} if names else None
     verification = HistoryVerification(
         CutsOfSystem(model), [r.actor for r in readers], properties, more=own, whole=True
-    )  # fmt: skip
+    )
     try:
         return SourceVerification(verification, readers).to_the_end()
     finally:
@@ -260,9 +295,13 @@ def _until_told() -> Iterator[threading.Event]:
 
 
 def _follow(
-    following: SourceVerification, files: ViolationFiles, seconds: float | None, metrics: tuple[str, int] | None,
-    url: str, as_json: bool,
-) -> None:  # fmt: skip
+    following: SourceVerification,
+    files: ViolationFiles,
+    seconds: float | None,
+    metrics: tuple[str, int] | None,
+    url: str,
+    as_json: bool,
+) -> None:
     """Follows until somebody ends it, or its time is over; what waits then is read when it goes on."""
     counts = None if metrics is None else VerifyMetrics(following)
     server = None

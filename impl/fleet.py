@@ -101,10 +101,16 @@ class SystemFleet:
     answer_seconds = 30.0
 
     def __init__(
-        self, system: str, folder: Path, settings: Mapping[str, Any] | None = None, tick_seconds: float = 0.5,
-        store: Callable[[str], str] | None = None, more: Mapping[str, Any] | None = None,
-        players: Mapping[str, str] | None = None, join: Sequence[str] = (),
-    ) -> None:  # fmt: skip
+        self,
+        system: str,
+        folder: Path,
+        settings: Mapping[str, Any] | None = None,
+        tick_seconds: float = 0.5,
+        store: Callable[[str], str] | None = None,
+        more: Mapping[str, Any] | None = None,
+        players: Mapping[str, str] | None = None,
+        join: Sequence[str] = (),
+    ) -> None:
         self.system, self.folder, self.tick_seconds = system, folder, tick_seconds
         self.settings = dict(settings or {})
         self.model = load_for_run(system, self.settings)
@@ -270,9 +276,13 @@ class SystemFleet:
         command = [*prefix, sys.executable, "-m", "leasehold", *arguments]
         with log.open("ab") as output:
             self.processes[name] = subprocess.Popen(
-                command, env={**os.environ, **variables}, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                command,
+                env={**os.environ, **variables},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
                 start_new_session=True,
-            )  # fmt: skip
+            )
 
     def await_ready(self, name: str, limit_seconds: float = START_LIMIT_SECONDS) -> dict[str, Any]:
         """Waits until an actor serves; returns its description of itself.

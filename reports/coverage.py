@@ -76,21 +76,26 @@ def _role(role: Role, coverage: Coverage) -> dict[str, Any]:
         **picked(role, "name doc count parent"),
         "states": [
             {
-                "name": state.name, "title": state.title, "initial": state.initial, "terminal": state.final,
+                "name": state.name,
+                "title": state.title,
+                "initial": state.initial,
+                "terminal": state.final,
                 "crashed": coverage.crashed_in[role.name, state.name] if state.name in lasting else None,
             }
             for state in role.states.values()
         ],
         "transitions": [
             {
-                **picked(tr, "name source target event"), "guard": "" if tr.guard is None else text(tr.guard),
-                "taken": coverage.transitions[tr.name], "crashed": coverage.crash_points[tr.name],
+                **picked(tr, "name source target event"),
+                "guard": "" if tr.guard is None else text(tr.guard),
+                "taken": coverage.transitions[tr.name],
+                "crashed": coverage.crash_points[tr.name],
             }
             for tr in role.transitions()
         ],
         "events": events,
         "cells": [[cell(state, event) for event in events] for state in role.states],
-    }  # fmt: skip
+    }
 
 
 # The product
@@ -134,7 +139,7 @@ def _where(system: System, control: Control) -> Where:
 
 def _graph(
     whole: ProductGraph, graph: ProductGraph, seen: Mapping[Where, int], links: Mapping[tuple[Where, Where, str], int]
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """A projection, with how often each node and link was exercised, and those that the exploration has not."""
     names = {role.name for role in graph.roles}
     kept = [at for at, role in enumerate(whole.roles) if role.name in names]
@@ -165,9 +170,10 @@ def _graph(
             labels = steps.setdefault((a, b), {})
             labels[label] = labels.get(label, 0) + times
     return {
-        "roles": [role.name for role in graph.roles], "nodes": nodes,
+        "roles": [role.name for role in graph.roles],
+        "nodes": nodes,
         "links": [[a, b, [[label, times] for label, times in labels.items()]] for (a, b), labels in steps.items()],
-    }  # fmt: skip
+    }
 
 
 def _table(whole: ProductGraph, seen: Mapping[Where, int]) -> dict[str, Any] | None:

@@ -88,9 +88,10 @@ def crash_markdown(report: CrashReport, known: Iterable[Explanation] = (), drawi
 
 def _findings(report: CrashReport) -> Iterator[str]:
     for words in (
-        crash_words.convergence_words(report), crash_words.other_ends_words(report.convergence),
+        crash_words.convergence_words(report),
+        crash_words.other_ends_words(report.convergence),
         crash_words.byzantine_note(report),
-    ):  # fmt: skip
+    ):
         if words:
             yield _sentence(words)
 

@@ -101,9 +101,14 @@ def report(screen: Console, found: CrashReport, missed: Sequence[Unmet] | None, 
 
 
 def brief(
-    screen: Console, found: CrashReport, missed: Sequence[Unmet] | None, system: str, settings: Mapping[str, str],
-    differ: int, verbose: bool,
-) -> None:  # fmt: skip
+    screen: Console,
+    found: CrashReport,
+    missed: Sequence[Unmet] | None,
+    system: str,
+    settings: Mapping[str, str],
+    differ: int,
+    verbose: bool,
+) -> None:
     """The verdict in a sentence, then a few lines, for `check`; `differ` crash points are not as crash.yaml says."""
     words, style = verdict(found, differ)
     screen.print(Text(words, style=f"bold {style}"), soft_wrap=not screen.is_terminal)

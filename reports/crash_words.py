@@ -45,11 +45,14 @@ def convergence_words(report: CrashReport) -> str:
     after, budget = report.convergence, report.budget
     if after is None:
         why = (
-            why_incomplete(report) if not report.complete
-            else "an actor may halt for good" if budget.halt
-            else "clocks continue to differ" if budget.skew
+            why_incomplete(report)
+            if not report.complete
+            else "an actor may halt for good"
+            if budget.halt
+            else "clocks continue to differ"
+            if budget.skew
             else f"{byzantine_name(report)} may do anything"
-        )  # fmt: skip
+        )
         return f"not checked whether it stabilises: {why}"
     return stabilises_words(after)
 
@@ -109,9 +112,10 @@ def worst_words(worst: WorstCase) -> str:
     if worst.steps is None:
         return "not measured"
     return (
-        "legal at once" if not worst.steps
+        "legal at once"
+        if not worst.steps
         else f"{counted(worst.steps, 'step')}, {counted(worst.exchanges or 0, 'message')}"
-    )  # fmt: skip
+    )
 
 
 # The worst cases

@@ -60,8 +60,9 @@ def json_report(
         report["proof"] |= {"any_number": proof.any_number, "faults": proof.faults, "made": proof.made}
         report["proof"]["assumptions"] = plain(proof.assumptions)
     for name, found in (
-        ("unvisited_transitions", exploration.unvisited_transitions), ("vacuous", exploration.vacuous),
-    ):  # fmt: skip
+        ("unvisited_transitions", exploration.unvisited_transitions),
+        ("vacuous", exploration.vacuous),
+    ):
         report[name] = list(found) if exploration.complete else None
     expected = expectations(exploration)
     report["explained"] = {"violated": dict(expected.violated), "untested": dict(expected.untested)}

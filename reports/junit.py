@@ -39,9 +39,12 @@ class JunitCase:
 def junit(exploration: Exploration) -> str:
     """The document on an exploration, as text; write it as UTF-8."""
     facts = {
-        "spec_digest": exploration.system.digest, "engine": exploration.engine,
-        "complete": str(exploration.complete).lower(), "distinct": exploration.distinct, "depth": exploration.depth,
-    }  # fmt: skip
+        "spec_digest": exploration.system.digest,
+        "engine": exploration.engine,
+        "complete": str(exploration.complete).lower(),
+        "distinct": exploration.distinct,
+        "depth": exploration.depth,
+    }
     cases = [_case(exploration, result) for result in exploration.properties]
     return junit_document("leasehold", exploration.system.name, facts, cases, exploration.seconds)
 
@@ -59,7 +62,7 @@ def _case(exploration: Exploration, result: PropertyResult) -> JunitCase:
 
 def junit_document(
     verb: str, system: str, facts: Mapping[str, object], cases: Sequence[JunitCase], seconds: float
-) -> str:  # fmt: skip
+) -> str:
     """A document with one suite, as text; write it as UTF-8.
 
     Args:
@@ -70,9 +73,12 @@ def junit_document(
         seconds: the time that they took.
     """
     counts = {
-        "tests": str(len(cases)), "failures": str(sum(bool(case.failed) for case in cases)), "errors": "0",
-        "skipped": str(sum(bool(case.skipped) for case in cases)), "time": f"{seconds:.3f}",
-    }  # fmt: skip
+        "tests": str(len(cases)),
+        "failures": str(sum(bool(case.failed) for case in cases)),
+        "errors": "0",
+        "skipped": str(sum(bool(case.skipped) for case in cases)),
+        "time": f"{seconds:.3f}",
+    }
     root = ET.Element("testsuites", {"name": verb, **counts})
     suite = ET.SubElement(root, "testsuite", {"name": visible(system), **counts})
     properties = ET.SubElement(suite, "properties")

@@ -104,8 +104,10 @@ class _Drawing:
             self.y += 16
             self.text(GUTTER, self.y, "on their way at the end: " + ", ".join(self.drawn.waiting), "quiet", "start")
         height = round(self.y + MARGIN)
-        lives = [f'<line class="life" x1="{_n(self.xs[i])}" x2="{_n(self.xs[i])}" y1="{MARGIN + HEAD}" y2="{_n(end)}"/>'
-                 for i in self.index.values()]  # fmt: skip
+        lives = [
+            f'<line class="life" x1="{_n(self.xs[i])}" x2="{_n(self.xs[i])}" y1="{MARGIN + HEAD}" y2="{_n(end)}"/>'
+            for i in self.index.values()
+        ]
         heads = [self.head(i) for i in self.index.values()]
         title = _text(self.title)
         return "\n".join(
@@ -220,8 +222,10 @@ class _Drawing:
 
 # Rows that go through all lifelines: the classes of the line and of its words.
 _RULES: Mapping[RowKind, tuple[str, str]] = {
-    "clock": ("clock", "quiet"), "partition": ("arrow again lost", "lost-text"), "heal": ("arrow again", "label"),
-}  # fmt: skip
+    "clock": ("clock", "quiet"),
+    "partition": ("arrow again lost", "lost-text"),
+    "heal": ("arrow again", "label"),
+}
 # The height of a row, and how it is drawn. Another row is a note.
 _ROWS: Mapping[RowKind, tuple[int, Callable[[_Drawing, DiagramRow, float, float | None], None]]] = {
     "receive": (34, _Drawing.arrow),

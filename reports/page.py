@@ -35,15 +35,23 @@ from leasehold.spec.language.model import Datum, Role, State, Transition
 MOST_PATHS = 400  # control states whose shortest paths are embedded
 MOST_NODES = 3000  # control states that are embedded at all; of more, the nearest
 SCRIPTS = (
-    "dom.js", "search.js", "layout.js", "graph.js", "sequence.js", "properties.js", "roles.js", "product.js", "page.js",
-)  # fmt: skip
+    "dom.js",
+    "search.js",
+    "layout.js",
+    "graph.js",
+    "sequence.js",
+    "properties.js",
+    "roles.js",
+    "product.js",
+    "page.js",
+)
 
 FILES = "The files report.md and report.json beside it say the same."
 
 
 def page(
     exploration: Exploration, legal: Exploration | None = None, *, measured: bool = True, crashes: str = ""
-) -> str:  # fmt: skip
+) -> str:
     """The page, as text; write it as UTF-8.
 
     `legal` is the exploration of the same system without faults, `crashes` the file with the results under crashes.

@@ -131,12 +131,20 @@ def recovery_html(found: CaseCampaign) -> str:
     title = f"{found.system.name}: recovery of real actors"
     return "\n".join(
         [
-            "<!doctype html>", '<html lang="en"><head><meta charset="utf-8">',
+            "<!doctype html>",
+            '<html lang="en"><head><meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>", f"<h1>{escape(title)}</h1>",
-            *_summary(found), *_cells(found), *_points(found), *_failures(found), *_checks(found), "</body></html>", "",
+            f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>",
+            f"<h1>{escape(title)}</h1>",
+            *_summary(found),
+            *_cells(found),
+            *_points(found),
+            *_failures(found),
+            *_checks(found),
+            "</body></html>",
+            "",
         ]
-    )  # fmt: skip
+    )
 
 
 def _summary(found: CaseCampaign) -> Iterator[str]:
@@ -150,13 +158,16 @@ def _summary(found: CaseCampaign) -> Iterator[str]:
         + (" Then an actor stops once more, at each point passed after the restart." if found.cases["pairs"] else "")
         + (COUNTEREXAMPLES if found.cases["counterexamples"] else "")
         + "</p>"
-    )  # fmt: skip
+    )
     figures = [
-        (found.played, "cases"), (found.passed, "passed"), (len(found.failures), "failed"),
-        (len(found.by_cell), "cells"), (len(found.by_point), "crash points"),
+        (found.played, "cases"),
+        (found.passed, "passed"),
+        (len(found.failures), "failed"),
+        (len(found.by_cell), "cells"),
+        (len(found.by_point), "crash points"),
         *_end_figures(found),
         (found.asked, "states at which invariants were asked"),
-    ]  # fmt: skip
+    ]
     yield '<ul class="figures">' + "".join(f"<li><b>{n:,}</b>{escape(w)}</li>" for n, w in figures) + "</ul>"
 
 
@@ -218,9 +229,10 @@ def _failures(found: CaseCampaign) -> Iterator[str]:
     if not found.failures:
         return
     yield "<h2>Failures</h2>"
-    yield from _rows(("case", "check", "what is wrong"), (
-        (o.name if not n else "", f.check, f.words) for o in found.failures for n, f in enumerate(o.findings)
-    ))  # fmt: skip
+    yield from _rows(
+        ("case", "check", "what is wrong"),
+        ((o.name if not n else "", f.check, f.words) for o in found.failures for n, f in enumerate(o.findings)),
+    )
 
 
 def _checks(found: CaseCampaign) -> Iterator[str]:

@@ -89,9 +89,12 @@ _AT_A_GLANCE = 12  # properties that hold and still get a line each
 
 
 def properties(
-    screen: Console, results: Sequence[PropertyResult], expected: Iterable[str] = (), stopped: str = "",
+    screen: Console,
+    results: Sequence[PropertyResult],
+    expected: Iterable[str] = (),
+    stopped: str = "",
     proof: StoredProof | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """One line for each property: verdict, name, note. `stopped` is the reason that the headline gives already.
 
     Where many hold, their names are run together, so that the others stand out. With a proof, each has the
@@ -161,9 +164,13 @@ def contradicted(screen: Console, names: Sequence[str]) -> None:
 
 
 def counterexamples(
-    screen: Console, results: Iterable[PropertyResult], declared: Mapping[str, Property],
-    replay: Callable[[str], str], brief: bool = False, whole: Collection[str] = (),
-) -> None:  # fmt: skip
+    screen: Console,
+    results: Iterable[PropertyResult],
+    declared: Mapping[str, Property],
+    replay: Callable[[str], str],
+    brief: bool = False,
+    whole: Collection[str] = (),
+) -> None:
     """Every violated property that a path contradicts: its meaning, its claim, the path, and how to see it again.
 
     `replay` makes the command that shows the path of a property; one that was asked for by name (`whole`) needs none.
@@ -213,8 +220,9 @@ def left_over(screen: Console, found: Exploration, explained: Iterable[str] = ()
     if not found.complete:
         return
     sides = (
-        ("transition", "never taken", found.unvisited_transitions), ("property", "vacuous", found.vacuous),
-    )  # fmt: skip
+        ("transition", "never taken", found.unvisited_transitions),
+        ("property", "vacuous", found.vacuous),
+    )
     for noun, what, names in sides:
         fresh = [n for n in names if n not in known]
         if fresh and len(fresh) <= FEW:
@@ -229,9 +237,7 @@ def explained_ones(screen: Console, number: int, what: str) -> None:
         screen.print(f"[dim]{number} {what}, as expected.yaml explains[/]")
 
 
-def differences(
-    screen: Console, found: Sequence[Difference], file: str, where: str = "", renew: str = ""
-) -> None:  # fmt: skip
+def differences(screen: Console, found: Sequence[Difference], file: str, where: str = "", renew: str = "") -> None:
     """The differences from what a file expects; many that are alike are printed as one, and each kind has its remedy.
 
     Args:

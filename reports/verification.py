@@ -22,7 +22,7 @@ svg { max-width: 100%; height: auto; } pre { overflow-x: auto; } .fault { color:
 
 def verification_junit(
     system: str, digest: str, asked: Iterable[str], result: HistoryResult, seconds: float, told: Sequence[str]
-) -> str:  # fmt: skip
+) -> str:
     """Each property is a test case, and so are the events themselves.
 
     A violated property fails, with the events and the sequence of each of its violations. Events that contradict each
@@ -92,11 +92,13 @@ def violations_html(system: str, result: HistoryResult, pictures: Sequence[str],
     counts = f"{counted(result.events, 'event')}, {counted(result.runs, 'run')}, {counted(result.cuts, 'cut')}"
     found = f"{counted(len(result.violations), 'violation')}, {counted(len(result.faults), 'fault')} of the events"
     parts = [
-        "<!doctype html>", '<html lang="en"><meta charset="utf-8">',
-        f"<title>{_shown(system)}: what events show</title>", f"<style>{_STYLE}</style>",
+        "<!doctype html>",
+        '<html lang="en"><meta charset="utf-8">',
+        f"<title>{_shown(system)}: what events show</title>",
+        f"<style>{_STYLE}</style>",
         f"<h1>{_shown(system)}: what events show</h1>",
         f"<p>{counts}: {found}.</p>",
-    ]  # fmt: skip
+    ]
     parts += [f'<p class="fault">{_shown(str(fault))}</p>' for fault in result.faults]
     for number, (violation, picture, words) in enumerate(zip(result.violations, pictures, told, strict=True), 1):
         title = violation_title(violation)

@@ -74,9 +74,7 @@ def write_report(
     return written
 
 
-def committed_files(
-    exploration: Exploration, legal: Exploration | None = None, crashes: str = ""
-) -> dict[str, bytes]:  # fmt: skip
+def committed_files(exploration: Exploration, legal: Exploration | None = None, crashes: str = "") -> dict[str, bytes]:
     """The files of a report that are the same wherever they are made, by their path in the report's folder.
 
     With `crashes`, the name of the file with the results under crashes, the pages link it.

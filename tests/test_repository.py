@@ -378,6 +378,11 @@ def test_a_class_name_has_one_meaning() -> None:
     assert [name for name, count in names.items() if count > 1] == []
 
 
+def test_the_formatter_lays_out_every_module() -> None:
+    folders = [ROOT / layer for layer in LAYERS]
+    assert [path for folder in folders for path in folder.rglob("*.py") if "# fmt:" in path.read_text()] == []
+
+
 def test_no_module_imports_itself_by_way_of_others() -> None:
     """Nor in a function, nor for types alone."""
     modules = _modules()

@@ -69,9 +69,10 @@ class Causes:
     def _causes(self, chain: JudgedChain, step: MachineStep, core: Core, role: Role) -> set[str]:
         """Returns the causes that a local event may have."""
         targets = {
-            task.target.partition(".")[0] for task in role.tasks.values()
+            task.target.partition(".")[0]
+            for task in role.tasks.values()
             if isinstance(task, Call) and step.event in task.answers
-        }  # fmt: skip
+        }
         outside = step.event in self.program.from_outside[core.role] if core.subsidiary else True
         if step.answers is not None:  # a policy may name the state that its own decision is for
             return targets | ({"policy"} if outside else set())

@@ -237,7 +237,7 @@ class StepComparison:
 
     def _compare_records(
         self, step: LoggedStep, after: Sequence[Any], machine: GroundMachine, driven: Sequence[tuple[Any, ...]]
-    ) -> None:  # fmt: skip
+    ) -> None:
         """The record of the machine, and the steps of the subsidiary machines that it drives."""
         found, expected = step.core.cells(step.after), _cells_of(after, machine)
         if found != expected:
@@ -271,7 +271,7 @@ class StepComparison:
 
     def _compare_again(
         self, step: LoggedStep, state: Sequence[Any], machine: GroundMachine, pieces: Sequence[GroundPiece], calls: bool
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Compares what is begun again, without a transition."""
         again = self.again(step, state, machine, pieces)
         self._compare_sends(step, [(peer, *message) for peer, message, _ in again])
@@ -282,7 +282,7 @@ class StepComparison:
 
     def again(
         self, step: LoggedStep, state: Sequence[Any], machine: GroundMachine, pieces: Sequence[GroundPiece]
-    ) -> list[tuple[str, Message, list[Message]]]:  # fmt: skip
+    ) -> list[tuple[str, Message, list[Message]]]:
         """Returns what pieces of work send anew: to whom, what, and what was sent under the same number so far.
 
         Nothing is sent anew where nothing was sent; a session keeps its messages itself.

@@ -85,8 +85,15 @@ class CompiledMachines:
                 return instance.record, Outcome("refused", event[0], reason=str(error).partition(";")[0])
         return record, outcome
 
-    def difference(self, step: MachineStep, event: Event, after: Record, driven: list[tuple[Event, Record]], now: int,
-                   outside: bool) -> str:  # fmt: skip
+    def difference(
+        self,
+        step: MachineStep,
+        event: Event,
+        after: Record,
+        driven: list[tuple[Event, Record]],
+        now: int,
+        outside: bool,
+    ) -> str:
         """Returns what a step has otherwise than the core; empty: nothing. The machines move as the core says.
 
         Args:
@@ -125,9 +132,14 @@ class CompiledMachines:
         return ""
 
     def _works(
-        self, step: MachineStep, parent: MachineInstance, outcome: Outcome, driven: list[tuple[Event, Record]],
-        now: int, sends: list[tuple[str, int, str, dict[str, Any]]],
-    ) -> str:  # fmt: skip
+        self,
+        step: MachineStep,
+        parent: MachineInstance,
+        outcome: Outcome,
+        driven: list[tuple[Event, Record]],
+        now: int,
+        sends: list[tuple[str, int, str, dict[str, Any]]],
+    ) -> str:
         """Drives subsidiary machines, and returns what their steps have otherwise.
 
         Messages are made between them, in the order of the work, as they may say how far those machines are.

@@ -49,8 +49,11 @@ class Covered(NamedTuple):
 
     def as_json(self) -> dict[str, object]:
         return {
-            "covered": self.exercised, "of": self.of, "percent": round(self.percent, 1), "missing": list(self.missing)
-        }  # fmt: skip
+            "covered": self.exercised,
+            "of": self.of,
+            "percent": round(self.percent, 1),
+            "missing": list(self.missing),
+        }
 
 
 @dataclass
@@ -106,11 +109,14 @@ class Coverage:
 
     def as_json(self) -> dict[str, object]:
         return {
-            "transitions": self.of_transitions().as_json(), "cells": self.of_cells().as_json(),
+            "transitions": self.of_transitions().as_json(),
+            "cells": self.of_cells().as_json(),
             "product": {"covered": len(self.control), "of": product_size(self.system)},
-            "crashed_in": self.of_crashed_in().as_json(), "crash_points": self.of_crash_points().as_json(),
-            "runs": self.runs, "sources_without_all_actors": self.partial,
-        }  # fmt: skip
+            "crashed_in": self.of_crashed_in().as_json(),
+            "crash_points": self.of_crash_points().as_json(),
+            "runs": self.runs,
+            "sources_without_all_actors": self.partial,
+        }
 
 
 def _covered(seen: Mapping[Any, int], names: Mapping[Any, str]) -> Covered:

@@ -147,8 +147,15 @@ class StepDecoder:
             sends.append((at, sent.message, self.values(sent.message, shape.fields, sent.fields)))
         kind = "taken" if step.transition else "ignored"
         return LoggedStep(
-            RecordKey(step.lease, step.machine), lease, core, self.event(step), now, before,
-            self.record(step.machine, step.record, seen), Outcome(kind, step.event, step.transition, (), step.reason),
-            sends, [call.task for call in step.starts],
+            RecordKey(step.lease, step.machine),
+            lease,
+            core,
+            self.event(step),
+            now,
+            before,
+            self.record(step.machine, step.record, seen),
+            Outcome(kind, step.event, step.transition, (), step.reason),
+            sends,
+            [call.task for call in step.starts],
             [self._step(one, now, befores, below, lease) for one in step.driven],
-        )  # fmt: skip
+        )

@@ -38,9 +38,14 @@ class Nonconformity:
 
     def as_json(self) -> dict[str, object]:
         return {
-            "what": self.what, "actor": self.actor, "position": self.position, "lease": self.lease,
-            "machine": self.machine, "reason": self.reason, "compiled_core_differs": self.compiled,
-        }  # fmt: skip
+            "what": self.what,
+            "actor": self.actor,
+            "position": self.position,
+            "lease": self.lease,
+            "machine": self.machine,
+            "reason": self.reason,
+            "compiled_core_differs": self.compiled,
+        }
 
 
 @dataclass
@@ -73,7 +78,16 @@ class JudgedLog:
 
     def as_json(self) -> dict[str, object]:
         return {
-            "actor": self.actor, "events": self.events, "first": self.first, "last": self.last, "steps": self.steps,
-            "by_reference": self.by_reference, "not_judged": self.not_judged, "messages": self.messages,
-            "refusals": self.refusals, "incarnations": self.incarnations, "pruned": self.pruned, "sealed": self.sealed,
-        }  # fmt: skip
+            "actor": self.actor,
+            "events": self.events,
+            "first": self.first,
+            "last": self.last,
+            "steps": self.steps,
+            "by_reference": self.by_reference,
+            "not_judged": self.not_judged,
+            "messages": self.messages,
+            "refusals": self.refusals,
+            "incarnations": self.incarnations,
+            "pruned": self.pruned,
+            "sealed": self.sealed,
+        }

@@ -288,7 +288,7 @@ class LogConformance:
 
     def _outcomes(
         self, chain: JudgedChain, key: RecordKey, event: RefusedEvent, values: tuple[Any, ...]
-    ) -> list[Outcome]:  # fmt: skip
+    ) -> list[Outcome]:
         """Returns the core's outcomes at the times when an event from outside may have come; empty: it refuses it."""
         instance = chain.machines.machine(key)
         try:
@@ -319,9 +319,10 @@ class LogConformance:
         unknown = [one for one, before in zip(steps, befores, strict=True) if self._is_unknown(chain, one, before)]
         if chain.judged.pruned and step.cause == "parent" and not chain.machines.talking_in(step.serves or step.lease):
             unknown.append(step)  # what drives it is in events that were dropped
-        lost = next((
-            one for one, before in zip(steps, befores, strict=True) if one not in unknown and before[0] != one.source
-        ), None)  # fmt: skip
+        lost = next(
+            (one for one, before in zip(steps, befores, strict=True) if one not in unknown and before[0] != one.source),
+            None,
+        )
         if unknown:
             chain.judged.not_judged += len(steps)
             chain.judged.unknown |= {(one.lease, one.machine) for one in unknown}
@@ -367,7 +368,7 @@ class LogConformance:
 
     def _judge(
         self, chain: JudgedChain, event: StepEvent, logged: LoggedStep, afters: list[Record], events: list[Event]
-    ) -> None:  # fmt: skip
+    ) -> None:
         step, key = event.step, logged.key
         first = chain.machines.record(key) is None
         first_since = key not in chain.stepped
@@ -406,7 +407,7 @@ class LogConformance:
 
     def _is_taken_again(
         self, chain: JudgedChain, event: StepEvent, logged: LoggedStep, events: list[Event], afters: list[Record]
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """Returns whether a step is right but for the number of its message, which was received before."""
         (name, fields, neighbour, number, epoch), after = events[0], afters[0]
         core, before = logged.core, logged.before  # with a number that is new the core has moved the machine by now
@@ -415,9 +416,13 @@ class LogConformance:
         fresh = before[core.received_at][neighbour] + 1
         heard = with_cell(after[core.received_at], neighbour, fresh)
         difference = chain.machines.difference(
-            event.step, (name, fields, neighbour, fresh, epoch), with_cell(after, core.received_at, heard),
-            list(zip(events[1:], afters[1:], strict=True)), event.now, False,
-        )  # fmt: skip
+            event.step,
+            (name, fields, neighbour, fresh, epoch),
+            with_cell(after, core.received_at, heard),
+            list(zip(events[1:], afters[1:], strict=True)),
+            event.now,
+            False,
+        )
         return not difference
 
     def _is_decision(self, step: MachineStep, logged: LoggedStep) -> bool:

@@ -78,9 +78,10 @@ class ConformanceResult:
 
     def as_json(self) -> dict[str, object]:
         found: dict[str, object] = {
-            "conforms": self.conforms, "logs": [log.as_json() for log in self.logs],
+            "conforms": self.conforms,
+            "logs": [log.as_json() for log in self.logs],
             "findings": [finding.as_json() for finding in self.findings],
-        }  # fmt: skip
+        }
         return found | ({} if self.coverage is None else {"coverage": self.coverage.as_json()})
 
 

@@ -83,7 +83,7 @@ class Receipts:
 
     def __init__(
         self, decoder: StepDecoder, comparison: LogComparison, actors: Collection[str], say: Callable[..., None]
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.decoder, self.comparison, self.program = decoder, comparison, decoder.program
         self.actors, self.say = actors, say
         self.base: dict[MachineLane, int] = {}

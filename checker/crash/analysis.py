@@ -145,9 +145,14 @@ class CrashReport:
 
 
 def crash(
-    system: System, budget: Budget, progress: Watch = None, limits: Limits | None = None,
-    legal: Exploration | None = None, reference: Of = reference_of, engine: Engine = "auto",
-) -> CrashReport:  # fmt: skip
+    system: System,
+    budget: Budget,
+    progress: Watch = None,
+    limits: Limits | None = None,
+    legal: Exploration | None = None,
+    reference: Of = reference_of,
+    engine: Engine = "auto",
+) -> CrashReport:
     """Explores a system without faults, unless that exploration is given, and with them, and decides what follows.
 
     What a step is under faults is asked of `reference`; what is legal, of the system itself.
@@ -183,16 +188,30 @@ def crash(
         why = f"stopped after {limits.seconds:,.0f} s, before it was decided whether it returns"
         faulty, finder = replace(faulty, complete=False, why_incomplete=why), None
     report = CrashReport(
-        system, budget, legal, faulty, after, points, frozenset(point for _, point, _ in cases), modes, cases,
-        tuple(_cells(legal, faulty, cases, modes)), {}, {}, 0.0, finder,
-    )  # fmt: skip
+        system,
+        budget,
+        legal,
+        faulty,
+        after,
+        points,
+        frozenset(point for _, point, _ in cases),
+        modes,
+        cases,
+        tuple(_cells(legal, faulty, cases, modes)),
+        {},
+        {},
+        0.0,
+        finder,
+    )
     weakest: list[tuple[PropertyResult, Budget]] = []
     if faulty.complete:
         weakest = list(_weakest(system, budget, report.broken, progress, faulty, reference, engine, rest))
     return replace(
-        report, weakest={p.name: b for p, b in weakest}, under_weakest={p.name: p for p, _ in weakest},
+        report,
+        weakest={p.name: b for p, b in weakest},
+        under_weakest={p.name: p for p, _ in weakest},
         seconds=time.perf_counter() - started,
-    )  # fmt: skip
+    )
 
 
 def _traitor(faulty: Exploration) -> ModelActor | None:
@@ -221,9 +240,15 @@ def _cells(
 
 
 def _weakest(
-    system: System, budget: Budget, broken: tuple[str, ...], progress: Watch, whole: Exploration,
-    reference: Of, engine: Engine, rest: Callable[[], Limits],
-) -> Iterator[tuple[PropertyResult, Budget]]:  # fmt: skip
+    system: System,
+    budget: Budget,
+    broken: tuple[str, ...],
+    progress: Watch,
+    whole: Exploration,
+    reference: Of,
+    engine: Engine,
+    rest: Callable[[], Limits],
+) -> Iterator[tuple[PropertyResult, Budget]]:
     """Yields for each broken property the first budget, from the weakest on, under which it fails, and how."""
     left = set(broken)
     for less in budget.weaker() if left else ():
@@ -251,9 +276,13 @@ def follow(system: System, budgets: Sequence[Budget]) -> list[Budget]:
 
 
 def deepen(
-    system: System, seconds: float | None, watch: Callable[[Budget], Watch] | None = None, engine: Engine = "auto",
-    memory: int | None = None, budgets: Sequence[Budget] = (),
-) -> Iterator[CrashReport]:  # fmt: skip
+    system: System,
+    seconds: float | None,
+    watch: Callable[[Budget], Watch] | None = None,
+    engine: Engine = "auto",
+    memory: int | None = None,
+    budgets: Sequence[Budget] = (),
+) -> Iterator[CrashReport]:
     """A report for each budget, until the time is over.
 
     Before a budget of which all may follow from the last one, the last is tried: with `SHARE` of the time left, where

@@ -269,9 +269,10 @@ class CaseFinder:
         """
         cell, point, mode = case
         groups = (
-            group for group, state in enumerate(self._example)
+            group
+            for group, state in enumerate(self._example)
             if self._cell(state) == cell and point in self._points_of(group)
-        )  # fmt: skip
+        )
         starts = [start for start in self.crashes(groups) if mode in self.worst_in(start[0], start[2])]
         if not starts:
             raise LookupError("there is no such case")

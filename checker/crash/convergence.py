@@ -82,8 +82,9 @@ def convergence(legal: Exploration, faulty: Exploration, *, throughout: bool = F
     astray = np.ones(faulty.distinct, dtype=bool)
     up = np.logical_and.reduce([paths.holding(cell, value) for cell, value in world.quiet]).nonzero()[0]
     work: list[Callable[[], Any]] = [
-        lambda: paths.among(up, legal.paths, world.layout.base), faulty.graph.without_faults,
-    ]  # fmt: skip
+        lambda: paths.among(up, legal.paths, world.layout.base),
+        faulty.graph.without_faults,
+    ]
     fine, graph = side_by_side(lambda part: part(), work)
     astray[up] = ~fine
     ended = np.zeros(faulty.distinct, dtype=bool)

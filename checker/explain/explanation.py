@@ -207,11 +207,16 @@ def abouts_of(known: KnownMachines, now: int) -> list[dict[str, Any]]:
     """Returns what events tell of actors, as `ExplainedLease.abouts` has it."""
     return [
         {
-            "name": name, "now": now, "tick_seconds": _tick_seconds(actor.agreement), "position": actor.position,
-            "tick": actor.now, "time": actor.time, "first": actor.first,
+            "name": name,
+            "now": now,
+            "tick_seconds": _tick_seconds(actor.agreement),
+            "position": actor.position,
+            "tick": actor.now,
+            "time": actor.time,
+            "first": actor.first,
         }
         for name, actor in sorted(known.actors.items())
-    ]  # fmt: skip
+    ]
 
 
 def _tick_seconds(agreement: str) -> float:

@@ -82,9 +82,14 @@ def entries(event: AnyEvent, lease: str, plays: bool) -> Iterator[StoryEntry]:
             yield from _steps(event, event.step, lease, driven=False)
         case RefusedEvent() if event.lease == lease:
             yield _entry(
-                event, "refused", machine=event.machine, event=event.event, cause=event.cause, fields=event.fields,
+                event,
+                "refused",
+                machine=event.machine,
+                event=event.event,
+                cause=event.cause,
+                fields=event.fields,
                 reason=event.reason,
-            )  # fmt: skip
+            )
         case FoundEvent() if lease in (event.lease, event.serves):
             yield _entry(event, "found", machine=event.machine, state=event.record.state)
         case ForgottenEvent() if event.lease == lease:
@@ -106,13 +111,24 @@ def step_entry(event: AnyEvent, step: MachineStep, driven: bool) -> StoryEntry:
     """Returns what an event says of one step; `driven`: another machine's step has it."""
     came, ended = step.received, step.answers
     return _entry(
-        event, "step", machine=step.machine, source=step.source, state=step.record.state, event=step.event,
-        cause=step.cause, fields=step.fields, sender="" if came is None else came.machine,
-        number=0 if came is None else came.number, transition=step.transition, reason=step.reason,
-        well=ended is None or ended.well, words="" if ended is None else ended.words,
+        event,
+        "step",
+        machine=step.machine,
+        source=step.source,
+        state=step.record.state,
+        event=step.event,
+        cause=step.cause,
+        fields=step.fields,
+        sender="" if came is None else came.machine,
+        number=0 if came is None else came.number,
+        transition=step.transition,
+        reason=step.reason,
+        well=ended is None or ended.well,
+        words="" if ended is None else ended.words,
         sends=tuple(f"{sent.message} to {sent.to}" for sent in step.sends),
-        starts=tuple(call.target for call in step.starts), driven=driven,
-    )  # fmt: skip
+        starts=tuple(call.target for call in step.starts),
+        driven=driven,
+    )
 
 
 def _entry(of: AnyEvent, kind: str, **more: Any) -> StoryEntry:

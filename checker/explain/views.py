@@ -126,12 +126,16 @@ class EventViews:
             short = self.machines.short(key.actor, RecordKey(key.lease, key.machine), unit.core, unit.record, None)
             found.append(
                 {
-                    "unit": key.machine, "state": unit.record[0], "since": known.since, "facts": {},
-                    "handlers": _handlers(short), "doc": self.machines.doc(unit.core, unit.record[0]),
+                    "unit": key.machine,
+                    "state": unit.record[0],
+                    "since": known.since,
+                    "facts": {},
+                    "handlers": _handlers(short),
+                    "doc": self.machines.doc(unit.core, unit.record[0]),
                     "leaves": list(self.machines.leaves(unit.core, unit.record, self.now)),
                     "history": [*self.machines.steps(unit.core, known.history)],
                 }
-            )  # fmt: skip
+            )
         return found
 
     def _messages(self, seen: _Seen) -> Iterator[dict[str, Any]]:
@@ -149,9 +153,14 @@ class EventViews:
                 continue
             reason = "" if peer else f"nobody is known to play {name}"
             yield {
-                "message": piece.message, "number": number, "to": peer, "times": None, "taken": taken,
-                "reason": reason, "again_seconds": None,
-            }  # fmt: skip
+                "message": piece.message,
+                "number": number,
+                "to": peer,
+                "times": None,
+                "taken": taken,
+                "reason": reason,
+                "again_seconds": None,
+            }
 
 
 def _handlers(short: dict[str, Any]) -> list[str]:

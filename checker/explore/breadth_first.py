@@ -97,9 +97,13 @@ class BreadthFirstSearch:
     graphical: bool
 
     def __init__(
-        self, world: Reference, limits: Limits, progress: Callable[[Progress], None] | None,
-        canonical: Canonical | None = None, fairness: Fairness = Fairness.SPEC,
-    ) -> None:  # fmt: skip
+        self,
+        world: Reference,
+        limits: Limits,
+        progress: Callable[[Progress], None] | None,
+        canonical: Canonical | None = None,
+        fairness: Fairness = Fairness.SPEC,
+    ) -> None:
         self.world, self.limits, self.progress = world, limits, progress
         self.canonical, self.fairness = canonical, fairness
         self.system, self.faulty = world.system, world.faulty
@@ -209,12 +213,19 @@ class BreadthFirstSearch:
 
     def _exploration(self, why: str, properties: Sequence[PropertyResult], **found: Any) -> Exploration:
         return Exploration(
-            system=self.system, engine=self.engine, complete=not why, why_incomplete=why, initial=self.initial,
-            seconds=self._seconds, product_machines=tuple(name for name, _ in self.world.product()),
-            product_states=self.system.product_size(), properties=tuple(properties),
+            system=self.system,
+            engine=self.engine,
+            complete=not why,
+            why_incomplete=why,
+            initial=self.initial,
+            seconds=self._seconds,
+            product_machines=tuple(name for name, _ in self.world.product()),
+            product_states=self.system.product_size(),
+            properties=tuple(properties),
             vacuous=() if why else self.claims.vacuous() if found["distinct"] else self.claims.names,
-            fairness=self.fairness, **found,
-        )  # fmt: skip
+            fairness=self.fairness,
+            **found,
+        )
 
     def _verdicts(self, paths: Paths, graph: Graph | None, done: bool, why: str) -> list[PropertyResult]:
         """The verdict on every property, once a search has ended; on what needs the graph only where there is one.
@@ -257,9 +268,13 @@ class ReferenceSearch(BreadthFirstSearch):
     engine = "reference"
 
     def __init__(
-        self, world: Reference, limits: Limits, progress: Callable[[Progress], None] | None,
-        canonical: Canonical | None = None, fairness: Fairness = Fairness.SPEC,
-    ) -> None:  # fmt: skip
+        self,
+        world: Reference,
+        limits: Limits,
+        progress: Callable[[Progress], None] | None,
+        canonical: Canonical | None = None,
+        fairness: Fairness = Fairness.SPEC,
+    ) -> None:
         super().__init__(world, limits, progress, canonical, fairness)
         self.numbers: dict[State, int] = {}
         self.states: list[State] = []
@@ -295,17 +310,22 @@ class ReferenceSearch(BreadthFirstSearch):
 
     def _figures(self) -> dict[str, int]:
         return {
-            "distinct": len(self.states), "generated": self.generated, "edges": self.edges,
-            "depth": max(self.depths, default=0), "cut": self.cut, "peak_memory_bytes": peak_memory(),
-        }  # fmt: skip
+            "distinct": len(self.states),
+            "generated": self.generated,
+            "edges": self.edges,
+            "depth": max(self.depths, default=0),
+            "cut": self.cut,
+            "peak_memory_bytes": peak_memory(),
+        }
 
     def _details(self, why: str, paths: Paths) -> dict[str, Any]:
         edges = ((a, b, f"{role}#{event}" if role else "clock") for a, b, role, event in self.cell_edges)
         return {
-            "cells": tuple(Cell(c, v[1], v[2], v[3]) for c, v in self.cells.items()), "taken": self.taken,
+            "cells": tuple(Cell(c, v[1], v[2], v[3]) for c, v in self.cells.items()),
+            "taken": self.taken,
             "cell_edges": tuple(dict.fromkeys(edges)),
             "orbits": None if self.canonical is None else self.canonical.orbits(self.states),
-        }  # fmt: skip
+        }
 
     def _search(self) -> str:
         for state in self._first_within():

@@ -61,9 +61,14 @@ def _shown(expectation: Expectation) -> dict[str, str]:
 def counts(found: Exploration) -> dict[str, int]:
     """The numbers that an expectation may give, by name."""
     values = (
-        found.product_states, len(found.cells), found.distinct, found.generated, found.edges, found.depth,
+        found.product_states,
+        len(found.cells),
+        found.distinct,
+        found.generated,
+        found.edges,
+        found.depth,
         found.initial,
-    )  # fmt: skip
+    )
     return dict(zip(NUMBERS, values, strict=True))
 
 
@@ -130,7 +135,7 @@ def fits_pattern(name: str, pattern: str) -> bool:
 
 def explanations_of(
     node: YamlNode | None, names: Iterable[str], kind: str, remedy: str, sink: Sink
-) -> tuple[Explanation, ...]:  # fmt: skip
+) -> tuple[Explanation, ...]:
     """Reads a mapping from patterns to reasons; a pattern that fits none of `names` is an error (LH602)."""
     known, found = list(names), []
     for pattern, place, reason in as_mapping(node).pairs():

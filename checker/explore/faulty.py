@@ -96,9 +96,10 @@ class FaultyReference(Reference):
     def _stopping(self, s: Any, own: ModelActor, which: Sequence[bool]) -> list[Crash]:
         """The crashes in which an actor stops while it is at work."""
         return [
-            c for c in self._some_crashes(which)
+            c
+            for c in self._some_crashes(which)
             if own in c.actors and (not c.together or all(s[self.up[a.name]] is UP or a is own for a in c.actors))
-        ]  # fmt: skip
+        ]
 
     def _down(self, s: Any, actors: Sequence[ModelActor]) -> State:
         new = opened(s)
@@ -150,9 +151,13 @@ class FaultyReference(Reference):
         """The crashes at a point of an action, after what was done of its work."""
         for c in crashes:
             crashed = action._replace(
-                kind="crash", group=None, point=point + suffix(c), done=done, fault=True,
+                kind="crash",
+                group=None,
+                point=point + suffix(c),
+                done=done,
+                fault=True,
                 cost=(*action.cost, self.at[c.budget]),
-            )  # fmt: skip
+            )
             yield crashed, self._down(new, c.actors)
 
     def _consume_unacknowledged(self, new: list[Any], lane: Lane, action: Action) -> None:

@@ -143,9 +143,14 @@ class GroundMachine:
     def _frame(self, fields: tuple[Datum, ...] = (), **variables: int) -> Frame:
         arguments = {f.name: f"e[{i}]" for i, f in enumerate(fields)}
         return Frame(
-            self.layout, self.system.values(), self.instance, arguments, "b", {k: str(v) for k, v in variables.items()},
+            self.layout,
+            self.system.values(),
+            self.instance,
+            arguments,
+            "b",
+            {k: str(v) for k, v in variables.items()},
             now=self.layout.own_clock(self.role.name, self.instance),
-        )  # fmt: skip
+        )
 
     def _move(self, choice: Choice) -> Move:
         fields = self.system.fields_of(self.role.name, choice.transition.event)
@@ -158,10 +163,12 @@ class GroundMachine:
     def _assignment(self, u: Update, frame: Frame) -> Assignment:
         holder = u.holder(self.role.name)
         return Assignment(
-            self.layout.at(holder, 0 if u.shared else self.instance, u.name), function(source(u.value, frame)),
+            self.layout.at(holder, 0 if u.shared else self.instance, u.name),
+            function(source(u.value, frame)),
             None if u.key is None else function(_position(u.key, frame)),
-            self.system.holders[holder].data[u.name].type, u.target,
-        )  # fmt: skip
+            self.system.holders[holder].data[u.name].type,
+            u.target,
+        )
 
     def _work(self, pieces: tuple[Piece, ...], passes: tuple[Update, ...] = ()) -> list[GroundPiece]:
         found = []

@@ -152,9 +152,11 @@ class Layout(SourceLayout):
                 sources.append(f"[q for q in {entries}{only}]" if only else entries)
                 continue
             said = {
-                "number": "n" if kind == "fifo" else "q[0]", "latest": f"q[0] == {cell}[0]",
-                "sender": str(lane.sender), "receiver": str(lane.receiver),
-            }  # fmt: skip
+                "number": "n" if kind == "fifo" else "q[0]",
+                "latest": f"q[0] == {cell}[0]",
+                "sender": str(lane.sender),
+                "receiver": str(lane.receiver),
+            }
             each = f"n, q in enumerate({entries}, 1)" if kind == "fifo" and "number" in beside else f"q in {entries}"
             sources.append(f"[({', '.join(('q', *(said[word] for word in beside)))}) for {each}{only}]")
         if name in self.known:  # what was received once is no message of a lane
@@ -170,8 +172,11 @@ class Layout(SourceLayout):
 
     def query(self, name: str, arguments: Sequence[str]) -> str:
         queries: dict[str, Callable[..., str]] = {
-            "heard": self._heard, "running": self._running, "reachable": self._reachable, "byzantine": self._byzantine,
-        }  # fmt: skip
+            "heard": self._heard,
+            "running": self._running,
+            "reachable": self._reachable,
+            "byzantine": self._byzantine,
+        }
         return queries[name](*arguments)
 
     def _heard(self, name: str, role: str = "", instance: str = "") -> str:

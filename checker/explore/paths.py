@@ -90,9 +90,12 @@ class Paths:
         return self.labels.chain(self.labels.of[number][0])
 
     def along(
-        self, numbers: Sequence[int], loop: int | None = None, weak: Set[Group] = frozenset(),
+        self,
+        numbers: Sequence[int],
+        loop: int | None = None,
+        weak: Set[Group] = frozenset(),
         strong: Set[Group] = frozenset(),
-    ) -> Path:  # fmt: skip
+    ) -> Path:
         """The path through these states, of which the first is an initial one.
 
         Where steps of several groups join two states of the loop, it goes round until it has taken a step of each group
@@ -119,9 +122,7 @@ class Paths:
         owed = (weak & set.intersection(*possible)) | (strong & set.union(*possible))
         if len(cycle) == 1:  # a step that has to come may change nothing
             cycle = [*cycle, *cycle] if owed else cycle
-        options = [
-            [action for action, after in self.world.successors(a) if after == b] for a, b in pairwise(cycle)
-        ]  # fmt: skip
+        options = [[action for action, after in self.world.successors(a) if after == b] for a, b in pairwise(cycle)]
         offered = [{a.group for a in actions if a.group is not None and not a.fault} for actions in options]
         owed &= set().union(*offered)
         found: list[Step] = []
@@ -189,19 +190,29 @@ class Paths:
                 lane, message, values = effect
                 sent.append(
                     Sent(
-                        message, machine_name(system.roles[lane.channel.sender], lane.sender),
+                        message,
+                        machine_name(system.roles[lane.channel.sender], lane.sender),
                         machine_name(system.roles[lane.channel.receiver], lane.receiver),
                         _shown(system.messages[message].fields, values),
                     )
-                )  # fmt: skip
+                )
             else:
                 child, event, earlier, later, _ = effect
                 driven.append(Driven(machine_name(child.role, child.instance), event, earlier, later))
         return Step(
-            action.kind, machine, action.point or action.event, fields, sender,
-            action.transition.name if action.transition else None, was, became, tuple(sent), tuple(driven),
-            self.snapshot(after), action.copy,
-        )  # fmt: skip
+            action.kind,
+            machine,
+            action.point or action.event,
+            fields,
+            sender,
+            action.transition.name if action.transition else None,
+            was,
+            became,
+            tuple(sent),
+            tuple(driven),
+            self.snapshot(after),
+            action.copy,
+        )
 
     def snapshot(self, state: State) -> Snapshot:
         return snapshot_of(self.world.layout, state)

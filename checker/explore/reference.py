@@ -108,10 +108,19 @@ class Reference(States):
         after = self._step(s, partial(self._fire, machine=machine, move=move, e=e, sender=-1, log=None))
         if after is not None:
             kind = "tick" if offer.offer.cause == "tick" else "local"
-            yield Action(
-                kind, machine.role.name, machine.instance, offer.offer.event, e, -1, move.transition,
-                group=offer.group_with(e),
-            ), after  # fmt: skip
+            yield (
+                Action(
+                    kind,
+                    machine.role.name,
+                    machine.instance,
+                    offer.offer.event,
+                    e,
+                    -1,
+                    move.transition,
+                    group=offer.group_with(e),
+                ),
+                after,
+            )
 
     def _step(self, s: State, does: Callable[[list[Any]], None]) -> State | None:
         """The state after a step; None where it would send into a full channel."""
@@ -124,16 +133,21 @@ class Reference(States):
 
     def fired(
         self, s: State, machine: GroundMachine, move: Move, e: tuple[Any, ...], sender: int = -1
-    ) -> tuple[State, list[Any]]:  # fmt: skip
+    ) -> tuple[State, list[Any]]:
         """The state after a machine has taken a move, and what that sent and drove, as `effects` tells it."""
         new, log = opened(s), list[Any]()
         self._fire(new, machine, move, e, sender, log)
         return closed(new), log
 
     def _fire(
-        self, new: list[Any], machine: GroundMachine, move: Move, e: tuple[Any, ...], sender: int,
+        self,
+        new: list[Any],
+        machine: GroundMachine,
+        move: Move,
+        e: tuple[Any, ...],
+        sender: int,
         log: list[Any] | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Takes a transition in place: commits the record, then does the work."""
         passed = self._commit(new, machine, move, e, sender)
         for piece in move.work:
@@ -142,7 +156,7 @@ class Reference(States):
 
     def _commit(
         self, new: list[Any], machine: GroundMachine, move: Move, e: tuple[Any, ...], sender: int
-    ) -> tuple[Any, ...]:  # fmt: skip
+    ) -> tuple[Any, ...]:
         """Commits the record; returns what the step passes to its work."""
         passed: tuple[Any, ...] = () if move.passed is None else move.passed(new, e, sender)
         values = [
@@ -160,9 +174,13 @@ class Reference(States):
         return passed
 
     def _do(
-        self, new: list[Any], work: GroundPiece, log: list[Any] | None, again: bool = False,
+        self,
+        new: list[Any],
+        work: GroundPiece,
+        log: list[Any] | None,
+        again: bool = False,
         passed: tuple[Any, ...] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Does a piece of work: sends, or drives a subsidiary machine."""
         fields = work.fields(new, passed, -1)
         for at, field in work.bounded:
@@ -265,15 +283,30 @@ class Reference(States):
             new[lane.cell] = channels.lose(channel.kind, s[lane.cell], index)
             cost = self.spend(new, lane, "lose")
             action = Action(
-                "lose", channel.receiver, lane.receiver, entry[1], entry[2], lane.sender, None, lane, index,
-                fault=True, cost=cost,
-            )  # fmt: skip
+                "lose",
+                channel.receiver,
+                lane.receiver,
+                entry[1],
+                entry[2],
+                lane.sender,
+                None,
+                lane,
+                index,
+                fault=True,
+                cost=cost,
+            )
             yield action, closed(new)
 
     def _deliver(
-        self, s: State, lane: Lane, receiver: GroundMachine, index: int, entry: channels.Entry, copy: bool,
+        self,
+        s: State,
+        lane: Lane,
+        receiver: GroundMachine,
+        index: int,
+        entry: channels.Entry,
+        copy: bool,
         group: tuple[Any, ...] | None,
-    ) -> tuple[Action, list[Any]] | None:  # fmt: skip
+    ) -> tuple[Action, list[Any]] | None:
         number, kind, fields = entry
         again = number == 0
         moves = [] if again else receiver.moves.get((s[receiver.cell], kind), [])
@@ -281,9 +314,19 @@ class Reference(States):
         if lane.channel.waits and move is None:
             return None  # it stays where it is
         action = Action(
-            "duplicate" if again else "deliver", receiver.role.name, receiver.instance, kind, fields, lane.sender,
-            move.transition if move else None, lane, index, copy, group, fault=group is None,
-        )  # fmt: skip
+            "duplicate" if again else "deliver",
+            receiver.role.name,
+            receiver.instance,
+            kind,
+            fields,
+            lane.sender,
+            move.transition if move else None,
+            lane,
+            index,
+            copy,
+            group,
+            fault=group is None,
+        )
         new = opened(s)
         try:
             self._receive(new, receiver, action, move, None)

@@ -105,10 +105,24 @@ def _named(p: Property | End) -> str:
 
 
 # What takes instances that changed places to what it took the others to, with the same change.
-_HARMLESS = frozenset([
-    x.Quantifier, x.Now, x.Self, x.Sender, x.Argument, x.BoundVariable, x.Data, x.ControlState, x.Pending,
-    x.MessageField, x.Old, x.Took, x.Accepts, x.GlobalQuery,
-])  # fmt: skip
+_HARMLESS = frozenset(
+    [
+        x.Quantifier,
+        x.Now,
+        x.Self,
+        x.Sender,
+        x.Argument,
+        x.BoundVariable,
+        x.Data,
+        x.ControlState,
+        x.Pending,
+        x.MessageField,
+        x.Old,
+        x.Took,
+        x.Accepts,
+        x.GlobalQuery,
+    ]
+)
 _HARMLESS_OPERATORS = frozenset(["if", "or", "and", "not", "==", "!=", "in", "not in", "{}", "[]", "len", "get"])
 _TELLS = {"index": "takes the number of", **dict.fromkeys(("<", "<=", ">", ">=", "min", "max"), "puts in order")}
 

@@ -82,11 +82,20 @@ class _Model:
         never = self.properties.never(alternatives, groups, begun)
         state += [f"bool {begun};  /* an initial state is set */"] if begun else []
         parts = [
-            self._header(bool(first)), self._constants(), self._helpers(), state, self._hidden(),
-            *(operations(self.names, c) for c in self.slotted), *self.steps.definitions.values(),
-            self.properties.took(), self.properties.taken(), self._remember(), judge,
-            self._process(first, alternatives, groups, monitors, bool(judge)), never,
-        ]  # fmt: skip
+            self._header(bool(first)),
+            self._constants(),
+            self._helpers(),
+            state,
+            self._hidden(),
+            *(operations(self.names, c) for c in self.slotted),
+            *self.steps.definitions.values(),
+            self.properties.took(),
+            self.properties.taken(),
+            self._remember(),
+            judge,
+            self._process(first, alternatives, groups, monitors, bool(judge)),
+            never,
+        ]
         text = "\n\n".join("\n".join(part) for part in parts if part)
         return Exported(text + "\n", left_out=tuple(self.properties.left_out))
 
@@ -219,9 +228,13 @@ class _Model:
     # The process
 
     def _process(
-        self, first: list[str], alternatives: Sequence[Alternative], groups: Mapping[Any, int], monitors: list[str],
+        self,
+        first: list[str],
+        alternatives: Sequence[Alternative],
+        groups: Mapping[Any, int],
+        monitors: list[str],
         judge: bool,
-    ) -> list[str]:  # fmt: skip
+    ) -> list[str]:
         lines = ["active proctype Steps() {", *(f"\t{line}" for line in first)]
         lines += ["end:"] if self.system.ends is None else []
         lines += ["\tdo", "\t:: atomic {", "\t\tif"]
@@ -283,9 +296,10 @@ class _Model:
                 for role, i, d in data
                 for place, value in zip(
                     flat(names.data(names.machine(role.name, i), d.name, d.type)),
-                    names.literal(d.type, state[world.layout.at(role.name, i, d.name)]), strict=True,
+                    names.literal(d.type, state[world.layout.at(role.name, i, d.name)]),
+                    strict=True,
                 )
-            ]  # fmt: skip
+            ]
             sets += ["Begun = true"] if self.properties.live() else []
             lines.append(f":: d_step {{ {'; '.join(sets)} }}")
         return ["if", *lines, "fi;"]

@@ -319,8 +319,9 @@ class PromelaNames:
                 if field.explore is None and any(_number(of) for _, of in scalars("", field.type)):
                     raise ExportError(
                         f"`{message.name}.{field.name}` is any number, and channel {channel.name} is a set",
-                        "give the field `explore`: the values that it may have", field.place,
-                    )  # fmt: skip
+                        "give the field `explore`: the values that it may have",
+                        field.place,
+                    )
             for k, values in enumerate(field_values(self.system, message.fields)):
                 words = [w for f, v in zip(message.fields, values, strict=True) for w in self.literal(f.type, v)]
                 yield message, words, f"{self.lane(lane, old)}.{safe(message.name)}_{k}"

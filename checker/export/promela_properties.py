@@ -218,9 +218,14 @@ class PromelaProperties:
         return self._claim(p, p.name, about, {start: both(first)}, states)
 
     def _claim(
-        self, p: Property, name: str, about: str, begins: dict[str, str], states: dict[str, list[str]],
+        self,
+        p: Property,
+        name: str,
+        about: str,
+        begins: dict[str, str],
+        states: dict[str, list[str]],
         last: Sequence[str] = (),
-    ) -> list[str]:  # fmt: skip
+    ) -> list[str]:
         """A never claim: where it begins to be owed, what may follow in each of its states while it is, and an end."""
         missing = opposite(word(p.claim, self.frame))
         lines = ["", f"#ifdef CLAIM_{name}", *_about(p, about), f"#define Owed_{name} ({missing})"]

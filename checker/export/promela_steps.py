@@ -242,9 +242,14 @@ class PromelaSteps:
                 yield it, lane
 
     def _do(
-        self, f: PromelaBindings, piece: Piece, it: int, lane: Lane | None, again: bool = False,
+        self,
+        f: PromelaBindings,
+        piece: Piece,
+        it: int,
+        lane: Lane | None,
+        again: bool = False,
         passed: Mapping[str, Words] = MappingProxyType({}),
-    ) -> list[str]:  # fmt: skip
+    ) -> list[str]:
         f = PromelaBindings(self.names, f.role, f.me, passed, variables={"it": str(it)})
         fields = self.system.fields_of(piece.target.name, piece.event)
         given = zip(piece.fields, fields, strict=True)
@@ -297,8 +302,9 @@ class PromelaSteps:
             ):
                 raise ExportError(
                     f"{choice.transition.name} sends two messages into {channel.name}, which has a capacity",
-                    "leave the capacity out, or add a state between the two", piece.task.place,
-                )  # fmt: skip
+                    "leave the capacity out, or add a state between the two",
+                    piece.task.place,
+                )
             after = PromelaBindings(
                 self.names, f.role, f.me, self._passed(choice, f), committed=self._committed(choice, f)
             )
@@ -314,8 +320,9 @@ class PromelaSteps:
             if isinstance(other, Send) and self.system.channel_of(other.message).capacity:
                 raise ExportError(
                     f"subsidiary {driven.name} sends {other.message} over a channel with a capacity",
-                    "let its parent send it, or make the channel a mailbox", task.place,
-                )  # fmt: skip
+                    "let its parent send it, or make the channel a mailbox",
+                    task.place,
+                )
             if isinstance(other, Drive):
                 self._refuse_driven_sends(self.system.roles[other.role], task)
 
@@ -328,14 +335,16 @@ class PromelaSteps:
 
         if channel is not None and channel.sender == channel.receiver:
             raise ExportError(
-                f"channel {channel.name} joins machines of one role and has a capacity", "make it a mailbox",
+                f"channel {channel.name} joins machines of one role and has a capacity",
+                "make it a mailbox",
                 channel.place,
-            )  # fmt: skip
+            )
         if len(choice.work) > 1 and any(x.mentions(e, others) for e in piece.conditions):
             raise ExportError(
                 f"whether task {piece.task.name} sends into a channel with a capacity depends on what other tasks do",
-                "let it read its own record alone", piece.task.place,
-            )  # fmt: skip
+                "let it read its own record alone",
+                piece.task.place,
+            )
 
     # Messages
 
@@ -380,10 +389,13 @@ class PromelaSteps:
                     got = [self._hide(f"Got_{message.name}_{name}") for name in cells]
                     read, taken = (self.names.named(message.fields, words) for words in (lying, got))
                     yield Source(
-                        message, both([test, f"({slot}.kind == {self.names.kind(message.name)})", may]), read, taken,
+                        message,
+                        both([test, f"({slot}.kind == {self.names.kind(message.name)})", may]),
+                        read,
+                        taken,
                         [*first, *assigned(got, lying), *take, *cost, *more],
                         how + (", and a copy stays on its way" if copied else ""),
-                    )  # fmt: skip
+                    )
 
     def _received(self, receive: Receive, lane: Lane, source: Source, way: str) -> Iterator[Alternative]:
         """A new message is consumed by one of the receiver's choices, or dropped by a state that has none."""
@@ -430,8 +442,9 @@ class PromelaSteps:
                 if piece.channel.capacity is not None:
                     raise ExportError(
                         f"a duplicate makes {role.name} send again over {piece.channel.name}, which has a capacity",
-                        "make that channel a mailbox", piece.channel.place,
-                    )  # fmt: skip
+                        "make that channel a mailbox",
+                        piece.channel.place,
+                    )
                 for it, back in self._targets(f, piece):
                     body += self._do(f, piece, it, back, again=True) if it == lane.sender else []
             if body:
@@ -445,9 +458,12 @@ class PromelaSteps:
         rank = [f"Rank_{channel.name}({place})"] if self.names.ranked(channel) else []
         may, cost = self._fault(lane, "lose")
         return Alternative(
-            f"{channel.name} loses a message", f"{place} loses the message in slot {k}",
-            both([f"({place}.slot[{k}].kind != 0)", may]), (), [f"Drop_{channel.name}({place}, {k})", *rank, *cost],
-        )  # fmt: skip
+            f"{channel.name} loses a message",
+            f"{place} loses the message in slot {k}",
+            both([f"({place}.slot[{k}].kind != 0)", may]),
+            (),
+            [f"Drop_{channel.name}({place}, {k})", *rank, *cost],
+        )
 
     def _fault(self, lane: Lane, fault: str) -> tuple[str, list[str]]:
         """Returns whether a channel may still have a fault, and what that takes of its budget."""

@@ -137,9 +137,10 @@ def _committed(e: x.Expression, role: str, owner: x.Expression | None, f: Promel
         return f.committed
     which = ", a field of another machine of this role" if isinstance(e, x.Data) else ""
     raise ExportError(
-        f"whether there is room in a channel depends on `{x.text(e)}`{which}", "let the task read its own record alone",
+        f"whether there is room in a channel depends on `{x.text(e)}`{which}",
+        "let the task read its own record alone",
         e.place,
-    )  # fmt: skip
+    )
 
 
 # Messages

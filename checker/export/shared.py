@@ -105,9 +105,10 @@ def values_to_try(system: System, field_: Datum) -> list[t.Value]:
         ends = field_.explore and tuple(constant_value(e, system.values(), now) for e in field_.explore)
         if t.size(field_.type, ends or None) > MOST_WITNESSES:
             raise ExportError(
-                f"`{field_.name}` has more than {MOST_WITNESSES:,} values to try", "give it a smaller `explore`",
+                f"`{field_.name}` has more than {MOST_WITNESSES:,} values to try",
+                "give it a smaller `explore`",
                 field_.place,
-            )  # fmt: skip
+            )
         found |= dict.fromkeys(t.domain(field_.type, ends or None))
     return list(found)
 
@@ -121,8 +122,9 @@ def field_values(system: System, fields: tuple[Datum, ...]) -> list[tuple[t.Valu
     if count > MOST_WITNESSES:
         raise ExportError(
             f"an event with the field `{fields[0].name}` has {count:,} combinations of values",
-            "give its fields a smaller `explore`", fields[0].place,
-        )  # fmt: skip
+            "give its fields a smaller `explore`",
+            fields[0].place,
+        )
     return list(product(*domains))
 
 

@@ -103,10 +103,18 @@ class _TlaModule:
         judged = self._judged(actions)
         claims = self._claims()
         parts = [
-            self._constants(), HELPERS.splitlines(), self._variables(), self._init(), *driven,
-            *(action.text for action in actions), self._next(actions), self._fairness(actions), self._bounds(), judged,
+            self._constants(),
+            HELPERS.splitlines(),
+            self._variables(),
+            self._init(),
+            *driven,
+            *(action.text for action in actions),
+            self._next(actions),
+            self._fairness(actions),
+            self._bounds(),
+            judged,
             *claims,
-        ]  # fmt: skip
+        ]
         title = f" MODULE {self.name} "
         lines = [title.center(110, "-"), *self._header(), "EXTENDS Integers, Sequences, FiniteSets, Bags, TLC"]
         body = "\n\n".join("\n".join(part) for part in parts if part)
@@ -139,8 +147,10 @@ class _TlaModule:
             **{c.name: c.doc or f"{c.kind}, from {c.sender} to {c.receiver}" for c in self.system.channels.values()},
         }
         commas = [","] * (len(words) - 1) + [""]
-        lines = [f"  {word}{comma}{_remark(docs.get(name, ''))}"
-                 for name, word, comma in zip(self.steps.variables, words, commas, strict=True)]  # fmt: skip
+        lines = [
+            f"  {word}{comma}{_remark(docs.get(name, ''))}"
+            for name, word, comma in zip(self.steps.variables, words, commas, strict=True)
+        ]
         return ["VARIABLES", *lines, "", f"vars == <<{', '.join(words)}>>"]
 
     def _init(self) -> list[str]:
@@ -194,9 +204,7 @@ class _TlaModule:
         lines.append("Fairness ==")
         for (name, bound), members in groups.items():
             outer = [w for w in members[0].witnesses if w[0] in bound]
-            words = " \\/ ".join(
-                f"({exists([w for w in a.witnesses if w[0] not in bound])}{a.call})" for a in members
-            )  # fmt: skip
+            words = " \\/ ".join(f"({exists([w for w in a.witnesses if w[0] not in bound])}{a.call})" for a in members)
             every = "".join(f"\\A {n} \\in {domain} : " for n, domain in outer)
             kind = "SF" if members[0].strong else "WF"
             lines.append(f"  /\\ {every}{kind}_vars({words})  \\* {name}")

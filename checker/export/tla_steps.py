@@ -100,13 +100,15 @@ class TlaActions:
             if channel.duplicate or channel.reorder or (channel.lose and channel.kind == "mailbox"):
                 raise ExportError(
                     f"channel {channel.name} has faults that ask for the numbers of messages",
-                    "set their budgets to 0, or export to Promela", channel.place,
-                )  # fmt: skip
+                    "set their budgets to 0, or export to Promela",
+                    channel.place,
+                )
             if isinstance(channel.lose, int) and channel.lose:
                 raise ExportError(
-                    f"channel {channel.name} loses a limited number of messages", "set its budget to 0 or `any`",
+                    f"channel {channel.name} loses a limited number of messages",
+                    "set its budget to 0 or `any`",
                     channel.place,
-                )  # fmt: skip
+                )
 
     # Transitions
 
@@ -173,15 +175,13 @@ class TlaActions:
 
     def _here(
         self, w: Writing, role: Role, me: str, it: str, passed: Mapping[str, str] = MappingProxyType({})
-    ) -> TlaBindings:  # fmt: skip
+    ) -> TlaBindings:
         return TlaBindings(self.layout, role.name, me, arguments=passed, variables={"it": it}, now=dict(w.now))
 
     def _wanted(self, f: TlaBindings, piece: Piece) -> str:
         return both(term(e, f) for e in piece.conditions)
 
-    def _send(
-        self, w: Writing, role: Role, piece: Piece, channel: Channel, me: str, passed: Mapping[str, str]
-    ) -> None:  # fmt: skip
+    def _send(self, w: Writing, role: Role, piece: Piece, channel: Channel, me: str, passed: Mapping[str, str]) -> None:
         receiver = piece.target
         by_sender, by_receiver = self.layout.pairs(channel)
         it = ("J[2]" if by_sender else "J") if by_receiver else me if channel.same_index and by_sender else "0"
@@ -202,9 +202,7 @@ class TlaActions:
             value = f"[{word} EXCEPT ![{me}] = {value}]"
         w.change(channel.name, value)
 
-    def _room(
-        self, w: Writing, role: Role, piece: Piece, channel: Channel, me: str, passed: Mapping[str, str]
-    ) -> str:  # fmt: skip
+    def _room(self, w: Writing, role: Role, piece: Piece, channel: Channel, me: str, passed: Mapping[str, str]) -> str:
         """A step that would send into a full channel is not possible."""
         length = "BagCardinality" if channel.unordered else "Len"
         by_sender, by_receiver = self.layout.pairs(channel)
@@ -268,10 +266,17 @@ class TlaActions:
         return [("Me", self.layout.members(role.instance))] if role.indexed else []
 
     def _define(
-        self, name: str, about: list[str], witnesses: list[tuple[str, str]], tests: list[str], w: Writing,
-        group: tuple[str, tuple[str, ...]] | None, took: tuple[str, str, str] = ("", "0", ""), strong: bool = False,
+        self,
+        name: str,
+        about: list[str],
+        witnesses: list[tuple[str, str]],
+        tests: list[str],
+        w: Writing,
+        group: tuple[str, tuple[str, ...]] | None,
+        took: tuple[str, str, str] = ("", "0", ""),
+        strong: bool = False,
         ignored: bool = False,
-    ) -> TlaAction:  # fmt: skip
+    ) -> TlaAction:
         call = name + (f"({', '.join(n for n, _ in witnesses)})" if witnesses else "")
         lines = [*about, f"{call} ==", *(f"  /\\ {_condition(test)}" for test in tests)]
         after = [f"{self.layout.variable(v)}' = {w.now[v]}" for v in self.variables if v in w.now]
@@ -305,9 +310,15 @@ class TlaActions:
         about = self._about(tr, f" ({answers}{cause})" if cause != offer.event else "")
         group = (f"{role.name} {cause}", self._told_apart(offer)) if offer.fair else None
         return self._define(
-            self._name(tr, f"_{cause}" if several else ""), about, witnesses, tests, w, group,
-            (role.name, me, offer.event), offer.fair is Fair.STRONG,
-        )  # fmt: skip
+            self._name(tr, f"_{cause}" if several else ""),
+            about,
+            witnesses,
+            tests,
+            w,
+            group,
+            (role.name, me, offer.event),
+            offer.fair is Fair.STRONG,
+        )
 
     def _told_apart(self, offer: Offer) -> tuple[str, ...]:
         """The bound names that tell groups of fairness apart."""

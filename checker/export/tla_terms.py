@@ -71,8 +71,10 @@ class TlaNames:
             case t.Map(key=key, of=of):
                 if len(set(value)) == 1:
                     return f"[K \\in {self.members(key)} |-> {self.literal(of, value[0])}]"
-                cells = [f"{self.literal(key, k)} :> {self.literal(of, v)}"
-                         for k, v in zip(t.members(key), value, strict=True)]  # fmt: skip
+                cells = [
+                    f"{self.literal(key, k)} :> {self.literal(of, v)}"
+                    for k, v in zip(t.members(key), value, strict=True)
+                ]
                 return f"({' @@ '.join(cells)})"
             case t.Option(of=of):
                 return "{}" if value is None or of is None else "{" + self.literal(of, value) + "}"

@@ -30,8 +30,12 @@ class CutFault:
 
     def as_json(self) -> dict[str, object]:
         return {
-            "actor": self.actor, "position": self.position, "run": self.run, "kind": self.kind, "reason": self.reason
-        }  # fmt: skip
+            "actor": self.actor,
+            "position": self.position,
+            "run": self.run,
+            "kind": self.kind,
+            "reason": self.reason,
+        }
 
     def __str__(self) -> str:
         of = f" ({self.run})" if self.run else ""

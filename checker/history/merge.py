@@ -64,9 +64,11 @@ class CausalMerge:
     """
 
     def __init__(
-        self, actors: Iterable[str], recall: Callable[[str], Sent] = lambda run: {},
+        self,
+        actors: Iterable[str],
+        recall: Callable[[str], Sent] = lambda run: {},
         capacities: Mapping[str, int] = MappingProxyType({}),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._streams = {name: _Stream(place) for place, name in enumerate(dict.fromkeys(actors))}
         self._open = {*self._streams}  # those of which more may come
         self._in_place = [*self._streams]
@@ -140,7 +142,7 @@ class CausalMerge:
 
     def resume(
         self, actor: str, first: int, last: int, waiting: Iterable[AnyEvent], passed: AnyEvent | None = None
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Goes on where another merge was.
 
         Args:
@@ -369,7 +371,7 @@ class CausalMerge:
 
 def merged(
     chains: Mapping[str, Iterable[AnyEvent]], capacities: Mapping[str, int] = MappingProxyType({})
-) -> CausalMerge:  # fmt: skip
+) -> CausalMerge:
     """Returns a merge of whole chains, by actor: nothing more comes of them."""
     merge = CausalMerge(chains, capacities=capacities)
     for actor, events in chains.items():

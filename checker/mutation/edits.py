@@ -81,9 +81,13 @@ def off_by_one(e: x.Expression) -> Iterator[tuple[x.Expression, str]]:
 
 # What a comparison of whole numbers may become: an operator, and what is added on its right.
 _SHIFTS = {
-    ">=": ((">", 0), (">=", -1)), ">": ((">=", 0), (">", 1)), "<": (("<=", 0), ("<", -1)), "<=": (("<", 0), ("<=", 1)),
-    "==": (("==", 1), ("==", -1)), "!=": (("!=", 1), ("!=", -1)),
-}  # fmt: skip
+    ">=": ((">", 0), (">=", -1)),
+    ">": ((">=", 0), (">", 1)),
+    "<": (("<=", 0), ("<", -1)),
+    "<=": (("<", 0), ("<=", 1)),
+    "==": (("==", 1), ("==", -1)),
+    "!=": (("!=", 1), ("!=", -1)),
+}
 
 
 def add_conjunct(system: System, role: Role, every: bool) -> Iterator[Edit]:

@@ -150,9 +150,12 @@ class MutationReport:
 
 def _score(outcomes: Sequence[MutantOutcome]) -> RuleScore:
     return RuleScore(
-        len(outcomes), sum(bool(o.refused) for o in outcomes), sum(o.equivalent for o in outcomes),
-        sum(o.kill is not None for o in outcomes), sum(o.unseen for o in outcomes),
-    )  # fmt: skip
+        len(outcomes),
+        sum(bool(o.refused) for o in outcomes),
+        sum(o.equivalent for o in outcomes),
+        sum(o.kill is not None for o in outcomes),
+        sum(o.unseen for o in outcomes),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +175,14 @@ class MutationProgress:
 
 
 def mutate(
-    loader: SystemLoader, mutants: Sequence[Mutation], battery: Battery, *, jobs: int = 1,
-    progress: Callable[[MutationProgress], None] | None = None, whole: Iterable[Mutation] | None = None,
-) -> MutationReport:  # fmt: skip
+    loader: SystemLoader,
+    mutants: Sequence[Mutation],
+    battery: Battery,
+    *,
+    jobs: int = 1,
+    progress: Callable[[MutationProgress], None] | None = None,
+    whole: Iterable[Mutation] | None = None,
+) -> MutationReport:
     """Tries mutants until they are killed; Ctrl-C or SIGTERM ends it with what is known until then.
 
     Args:

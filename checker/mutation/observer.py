@@ -192,10 +192,11 @@ class ObservedSystem:
         return {
             (m.role.name, m.instance): [
                 (task, _always if task.when is None else m.function(task.when))
-                for task in m.role.tasks.values() if isinstance(task, Call)
+                for task in m.role.tasks.values()
+                if isinstance(task, Call)
             ]
             for m in self.world.machines
-        }  # fmt: skip
+        }
 
     def _entered(self, action: Action) -> Iterator[tuple[GroundMachine, Any]]:
         """The machine that takes a step, with its transition; one that crashes has called nothing yet."""
@@ -204,7 +205,7 @@ class ObservedSystem:
 
     def _begun(
         self, before: State, action: Action, to: State, entered: Iterable[tuple[GroundMachine, Any]]
-    ) -> Iterator[tuple[GroundMachine, tuple[str, ...]]]:  # fmt: skip
+    ) -> Iterator[tuple[GroundMachine, tuple[str, ...]]]:
         """The machines that start tasks in a step, with the names of these tasks."""
         if action.kind == "recover":
             assert action.role is not None

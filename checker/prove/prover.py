@@ -58,10 +58,16 @@ OUT_OF_MEMORY = "memory: the solver came to its limit before this was decided; g
 
 
 def prove(
-    system: System, setting: Setting = ANY, *, jobs: int | None = None, watch: Watch | None = None,
-    progress: Callable[[Progress], None] | None = None, tell: Tell | None = None, small: System | None = None,
+    system: System,
+    setting: Setting = ANY,
+    *,
+    jobs: int | None = None,
+    watch: Watch | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    tell: Tell | None = None,
+    small: System | None = None,
     cases: Sequence[System] = (),
-) -> Proof:  # fmt: skip
+) -> Proof:
     """Proves what can be proved.
 
     Args:
@@ -99,16 +105,25 @@ def prove(
     guards = [g for g in guards if g.certain or not over]  # what the solver could not say, it might with more time
     induction, scope = more.first, setting.scope or FaultScope.of(system)
     return Proof(
-        system, [more.verdict(name, kind) for name, kind in kinds.items()],
+        system,
+        [more.verdict(name, kind) for name, kind in kinds.items()],
         others=[n for n in (*system.properties, *["refines"] * bool(system.refines)) if n not in kinds],
         helpers=sum(1 for name in induction.claims if name not in kinds and name in induction.proved),
-        any_number=any_number(system, setting), held=held(system, setting),
-        scope=scope, steps=induction.steps, questions=induction.questions, explored=more.explored,
-        induction=more.induction, guards=guards, guards_open=over, lemmas=more.lemmas,
+        any_number=any_number(system, setting),
+        held=held(system, setting),
+        scope=scope,
+        steps=induction.steps,
+        questions=induction.questions,
+        explored=more.explored,
+        induction=more.induction,
+        guards=guards,
+        guards_open=over,
+        lemmas=more.lemmas,
         strengthened=more.strengthened,
-        assumptions=assumptions(system, setting, searches=small is not None), vacuity_open=more.vacuity_open,
+        assumptions=assumptions(system, setting, searches=small is not None),
+        vacuity_open=more.vacuity_open,
         seconds=time.perf_counter() - began,
-    )  # fmt: skip
+    )
 
 
 class Strategies:
@@ -144,9 +159,17 @@ class Strategies:
     """
 
     def __init__(
-        self, system: System, setting: Setting, small: System, induction: Induction | None = None, *,
-        jobs: int | None = None, watch: Watch | None = None, tell: Tell | None = None, cases: Sequence[System] = (),
-    ) -> None:  # fmt: skip
+        self,
+        system: System,
+        setting: Setting,
+        small: System,
+        induction: Induction | None = None,
+        *,
+        jobs: int | None = None,
+        watch: Watch | None = None,
+        tell: Tell | None = None,
+        cases: Sequence[System] = (),
+    ) -> None:
         self.system, self.setting, self.small, self.jobs, self.watch = system, setting, small, jobs, watch
         self.tell = tell or (lambda words: None)
         self.strengthened = system
@@ -295,10 +318,15 @@ class Strategies:
         # The limit is for each property, and so for some of them together.
         limited = self.setting.limited(len(names) * self.setting.limit_seconds)
         found = strengthened(
-            self.system, limited, self.small, names, jobs=self.jobs, watch=self.watch,
+            self.system,
+            limited,
+            self.small,
+            names,
+            jobs=self.jobs,
+            watch=self.watch,
             states=explored_states(self.small, seconds=min(EXPLORE_SECONDS, limited.seconds_left / 4)),
             shrink_seconds=self.setting.limit_seconds,
-        )  # fmt: skip
+        )
         for name in names:
             self._spend(name, (time.perf_counter() - began) / len(names))
         some = any_number(self.system, self.setting)
@@ -366,9 +394,12 @@ class Strategies:
         claims = {words: replace(p, name=words) for words, p in negated.items()}
         limited = self.setting.limited(VACUITY_LIMITS * self.setting.limit_seconds)
         found = induct(
-            replace(system, properties={**system.properties, **claims}), limited, jobs=self.jobs, watch=self.watch,
+            replace(system, properties={**system.properties, **claims}),
+            limited,
+            jobs=self.jobs,
+            watch=self.watch,
             before=self.induction,
-        )  # fmt: skip
+        )
         for words, p in negated.items():
             if words in found.proved:
                 self.vacuous[p.name] = f"no {_case(p)} has its antecedent"

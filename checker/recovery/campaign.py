@@ -135,9 +135,12 @@ class Campaign:
             self.seconds = time.perf_counter() - begun
 
     def collect(
-        self, played: Iterable[Iterable[tuple[Any, CaseOutcome]]], watch: Watch | None = None, total: int = 0,
+        self,
+        played: Iterable[Iterable[tuple[Any, CaseOutcome]]],
+        watch: Watch | None = None,
+        total: int = 0,
         stop_at: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Adds cases as they are played, until there are none or `stop_at` have failed."""
         for cases in played:
             for case, outcome in cases:
@@ -167,9 +170,12 @@ def nothing() -> None:
 
 
 def in_processes(
-    do: Callable[[W], R], work: Iterable[W], jobs: int | None, begin: Callable[..., None] = nothing,
+    do: Callable[[W], R],
+    work: Iterable[W],
+    jobs: int | None,
+    begin: Callable[..., None] = nothing,
     arguments: tuple[Any, ...] = (),
-) -> Iterator[R]:  # fmt: skip
+) -> Iterator[R]:
     """Does each piece of work in some process; yields results as they come.
 
     The processes log nothing, and leave Ctrl-C to their parent.

@@ -209,12 +209,18 @@ class EventMonitor:
 def _flat(step: MachineStep, now: int) -> dict[str, Plain]:
     received = step.received
     return {
-        "now": now, "key": (step.lease, step.machine), "serves": step.serves or step.lease, "event": step.event,
-        "fields": step.fields, "from": None if received is None else (received.machine, received.number),
-        "transition": step.transition, "source": step.source, "record": _plain_record(step.record),
+        "now": now,
+        "key": (step.lease, step.machine),
+        "serves": step.serves or step.lease,
+        "event": step.event,
+        "fields": step.fields,
+        "from": None if received is None else (received.machine, received.number),
+        "transition": step.transition,
+        "source": step.source,
+        "record": _plain_record(step.record),
         "sends": sorted((s.to, s.number, s.message, json.dumps(s.fields, sort_keys=True)) for s in step.sends),
         "calls": [call.task for call in step.starts],
-    }  # fmt: skip
+    }
 
 
 def _logged(program: Program, step: LoggedStep) -> dict[str, Plain]:
@@ -229,12 +235,18 @@ def _logged(program: Program, step: LoggedStep) -> dict[str, Plain]:
         words = json.dumps(plain, sort_keys=True)
         sends.append((program.neighbour(core, own, to), step.after[core.sent_at][to], message, words))
     return {
-        "now": step.now, "key": tuple(step.key), "serves": step.lease, "event": name,
+        "now": step.now,
+        "key": tuple(step.key),
+        "serves": step.lease,
+        "event": name,
         "fields": {n: to_plain(kind, v) for (n, kind), v in zip(kinds, values, strict=True)},
         "from": None if neighbour < 0 else (program.neighbour(core, own, neighbour), number),
-        "transition": "" if step.outcome is None else step.outcome.transition, "source": step.before[0],
-        "record": _record(program, core, step.after), "sends": sorted(sends), "calls": step.calls,
-    }  # fmt: skip
+        "transition": "" if step.outcome is None else step.outcome.transition,
+        "source": step.before[0],
+        "record": _record(program, core, step.after),
+        "sends": sorted(sends),
+        "calls": step.calls,
+    }
 
 
 def _record(program: Program, core: Core, record: Record) -> dict[str, Plain]:
@@ -248,16 +260,23 @@ def _record(program: Program, core: Core, record: Record) -> dict[str, Plain]:
     data = {f.name: to_plain(f.type, record[at]) for at, f in enumerate(core.fields, core.data_at)}
     since = dict(zip(core.since, record[core.state_epoch_at + 1 :], strict=False))
     return {
-        "state": record[0], "epoch": record[core.state_epoch_at], "data": json.loads(json.dumps(data)), **numbers,
+        "state": record[0],
+        "epoch": record[core.state_epoch_at],
+        "data": json.loads(json.dumps(data)),
+        **numbers,
         "since": {task: began for task, began in since.items() if began},
-    }  # fmt: skip
+    }
 
 
 def _plain_record(record: MachineRecord) -> dict[str, Plain]:
     return {
-        "state": record.state, "epoch": record.epoch, "data": record.data, "sent": record.sent,
-        "received": record.received, "since": record.since,
-    }  # fmt: skip
+        "state": record.state,
+        "epoch": record.epoch,
+        "data": record.data,
+        "sent": record.sent,
+        "received": record.received,
+        "since": record.since,
+    }
 
 
 def _difference(found: Mapping[str, Plain], wanted: Mapping[str, Plain]) -> str:

@@ -58,9 +58,14 @@ class PropertyMonitor:
     """
 
     def __init__(
-        self, commits: CommittedEvents[Any], properties: RunProperties, lease: str, *,
-        bounded: bool = False, known: frozenset[Records] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        commits: CommittedEvents[Any],
+        properties: RunProperties,
+        lease: str,
+        *,
+        bounded: bool = False,
+        known: frozenset[Records] | None = None,
+    ) -> None:
         self.commits, self.sim, self.properties, self.lease = commits, commits.sim, properties, lease
         self.bounded, self.known = bounded, known
         self.asked = 0

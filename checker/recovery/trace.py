@@ -104,9 +104,14 @@ class TraceRecorder:
         return _shown(self.sim.program.messages[notice.name].fields, notice.data["fields"])
 
     def _add(
-        self, kind: ActionKind, machine: str, event: str, fields: Mapping[str, str] | None = None,
-        sender: str | None = None, **changes: Any,
-    ) -> None:  # fmt: skip
+        self,
+        kind: ActionKind,
+        machine: str,
+        event: str,
+        fields: Mapping[str, str] | None = None,
+        sender: str | None = None,
+        **changes: Any,
+    ) -> None:
         if self.sim.time.now > self._now:
             self._now = self.sim.time.now
             before = self._steps[-1].state if self._steps else self._initial

@@ -57,9 +57,10 @@ class Blame:
 
     def as_json(self) -> dict[str, object]:
         return {
-            "culprit": self.culprit, "reason": self.reason,
+            "culprit": self.culprit,
+            "reason": self.reason,
             "events": [{"actor": actor, "position": position} for actor, position in self.events],
-        }  # fmt: skip
+        }
 
 
 class Blaming:
@@ -73,7 +74,7 @@ class Blaming:
 
     def __init__(
         self, known: CutsOfSystem, chains: Mapping[str, Sequence[AnyEvent]], faults: Iterable[CutFault] = ()
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.known, self.faults = known, list(faults)
         system = KnownSystem(known.system, known.program)
         pruned = {actor: events[0].position - 1 for actor, events in chains.items() if events}
@@ -88,9 +89,12 @@ class Blaming:
         conformance.end()
         self.findings = conformance.findings
         self._policies = {
-            (role.name, event) for role in known.system.roles.values() for task in role.tasks.values()
-            if isinstance(task, Call) and task.target.startswith("policy.") for event in task.answers
-        }  # fmt: skip
+            (role.name, event)
+            for role in known.system.roles.values()
+            for task in role.tasks.values()
+            if isinstance(task, Call) and task.target.startswith("policy.")
+            for event in task.answers
+        }
 
     def blame(self, property_: str, run: str, events: Sequence[Place], state: State | None = None) -> Blame:
         """Returns whose fault the violation of a property is.
@@ -123,20 +127,21 @@ class Blaming:
 
     def _wrong(
         self, run: str, last: Mapping[str, int], past: Sequence[Place], own: Container[Place]
-    ) -> list[Nonconformity]:  # fmt: skip
+    ) -> list[Nonconformity]:
         """Returns what is wrong before the violation: first what is in the causal past of its last step, each in order.
 
         An event of another run counts where it has taken a machine away from this one.
         """
         inside = set(past)
         found = [
-            finding for finding in self.findings
+            finding
+            for finding in self.findings
             if finding.position <= last.get(finding.actor, 0)
             and (finding.lease in ("", run) or (finding.actor, finding.position) in own)
-        ]  # fmt: skip
+        ]
         return sorted(
             found, key=lambda f: ((f.actor, f.position) not in inside, self.order.get((f.actor, f.position), 0))
-        )  # fmt: skip
+        )
 
     def _past(self, run: str, events: Sequence[Place]) -> list[Place]:
         """The causal past of the last event, itself included, in the order of events; within the run."""
@@ -174,7 +179,7 @@ class Blaming:
         for machine, late, running in sorted(due(self.known, state), key=lambda timer: not timer.running):
             moved = [
                 at for at in events if at in self.events and any(s.machine == machine for s in self.events[at].steps())
-            ]  # fmt: skip
+            ]
             if not moved:
                 continue
             assert self.known.layout.clock is not None
@@ -202,9 +207,10 @@ class Blaming:
             return None
         place, step = outside[-1]
         told = [
-            (at, one) for at, one in outside
+            (at, one)
+            for at, one in outside
             if one.cause == "handler" and (one.lease, one.machine) == (step.lease, step.machine)
-        ]  # fmt: skip
+        ]
         if not told:
             return None
         at, one = told[-1]
@@ -278,9 +284,10 @@ class Blaming:
         role = self.known.program.roles.get(step.machine.partition("[")[0])
         kinds = {} if role is None else dict(role.events.get(step.event, ()))
         fields = ", ".join(
-            f"{name}={show_said(kinds.get(name), value)}" for name, value in step.fields.items()
+            f"{name}={show_said(kinds.get(name), value)}"
+            for name, value in step.fields.items()
             if value not in ("", {}, [], None)
-        )  # fmt: skip
+        )
         of = step.machine if step.lease == BELOW else f"{step.machine} of {step.lease}"
         return f"{step.event}({fields}) for {of}"
 

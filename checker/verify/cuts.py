@@ -72,9 +72,12 @@ class ConsistentCuts:
     """
 
     def __init__(
-        self, known: CutsOfSystem, actors: Iterable[str],
-        recall: Callable[[str], tuple[RunState, Sent] | None] = lambda run: None, whole: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        known: CutsOfSystem,
+        actors: Iterable[str],
+        recall: Callable[[str], tuple[RunState, Sent] | None] = lambda run: None,
+        whole: bool = False,
+    ) -> None:
         self.known, self.layout, self.whole = known, known.layout, whole
         actors = list(actors)
         self.merge = CausalMerge(actors, self._sent_in, capacities_of(known.system))

@@ -188,11 +188,17 @@ class VerifyDatabase:
 
     def _names(self) -> set[str]:
         """The names of all tables and views of the place."""
-        return {name for (name,) in self._rows({
-            "sqlite": "SELECT name FROM sqlite_master",
-            "postgresql": "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(current_schema()::text)",
-            "mariadb": "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()",
-        }[self.tables.dialect.name])}  # fmt: skip
+        return {
+            name
+            for (name,) in self._rows(
+                {
+                    "sqlite": "SELECT name FROM sqlite_master",
+                    "postgresql": "SELECT relname FROM pg_class "
+                    "WHERE relnamespace = to_regnamespace(current_schema()::text)",
+                    "mariadb": "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()",
+                }[self.tables.dialect.name]
+            )
+        }
 
     def _rows(self, query: str) -> list[tuple[Any, ...]]:
         self.cursor.execute(query)
@@ -261,9 +267,13 @@ def _connect(kind: str, url: str, rest: str, answer_seconds: float) -> tuple[Any
 
     parts = urlsplit(url)
     connection = pymysql.connect(
-        host=parts.hostname or "127.0.0.1", port=parts.port or 3306, user=unquote(parts.username or "root"),
-        password=unquote(parts.password or ""), database=parts.path.strip("/"),
+        host=parts.hostname or "127.0.0.1",
+        port=parts.port or 3306,
+        user=unquote(parts.username or "root"),
+        password=unquote(parts.password or ""),
+        database=parts.path.strip("/"),
         init_command=f"SET SESSION lock_wait_timeout = {LOCK_SECONDS}, innodb_lock_wait_timeout = {LOCK_SECONDS}",
-        read_timeout=answer_seconds, write_timeout=answer_seconds,
-    )  # fmt: skip
+        read_timeout=answer_seconds,
+        write_timeout=answer_seconds,
+    )
     return connection, pymysql.Error

@@ -36,9 +36,12 @@ def _step(layout: Layout, cut: Cut, before: Cut) -> Step:
     after, step, action = snapshot_of(layout, cut.state), cut.step, cut.action
     assert action is not None
     if step is None:
-        event = {"clock": f"now {after.now}", "passed": f"{cut.actor}: a machine goes on to another run",
-                 "lost": f"{cut.actor} has lost of {action.event}",
-                 "late": f"a message to {action.event} was on its way still"}  # fmt: skip
+        event = {
+            "clock": f"now {after.now}",
+            "passed": f"{cut.actor}: a machine goes on to another run",
+            "lost": f"{cut.actor} has lost of {action.event}",
+            "late": f"a message to {action.event} was on its way still",
+        }
         words = event.get(action.kind, f"{cut.actor}: {action.kind}")
         # Without a machine it is drawn through all lifelines.
         kind = action.kind if action.kind == "clock" else "other"
@@ -53,9 +56,18 @@ def _step(layout: Layout, cut: Cut, before: Cut) -> Step:
     fields = _fields(layout.system.fields_of(step.machine.partition("[")[0], step.event), step.fields)
     sender = None if step.received is None else step.received.machine
     return Step(
-        action.kind, step.machine, step.event, fields, sender, step.transition or None, step.source,
-        step.record.state, sent, driven, after,
-    )  # fmt: skip
+        action.kind,
+        step.machine,
+        step.event,
+        fields,
+        sender,
+        step.transition or None,
+        step.source,
+        step.record.state,
+        sent,
+        driven,
+        after,
+    )
 
 
 def _fields(kinds: Iterable[Datum], fields: Mapping[str, Any]) -> dict[str, str]:

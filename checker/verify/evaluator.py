@@ -89,7 +89,7 @@ class ClaimsOfRuns:
 
     def _together(
         self, op: str, made: Callable[[str], Callable[..., Any]], claims: list[WatchedClaim]
-    ) -> Callable[..., Any]:  # fmt: skip
+    ) -> Callable[..., Any]:
         """Returns one function of all claims, as most hold at most cuts."""
         return made(f" {op} ".join(["True", *(claim_words(claim.of, self._frame) for claim in claims)]))
 

@@ -68,9 +68,7 @@ class SourceVerification:
         SourcesError: an actor comes twice, or the database has events of one that no source has.
     """
 
-    def __init__(
-        self, verification: HistoryVerification, readers: Iterable[ChainReader], name: str = ""
-    ) -> None:  # fmt: skip
+    def __init__(self, verification: HistoryVerification, readers: Iterable[ChainReader], name: str = "") -> None:
         self.verification, self.name = verification, name
         self.readers = {reader.actor: reader for reader in readers}
         kept = verification.kept

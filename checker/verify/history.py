@@ -75,11 +75,17 @@ class Violation:
 
     def as_json(self) -> dict[str, object]:
         return {
-            "property": self.property, "doc": self.doc, "claim": self.claim, "source": self.source, "run": self.run,
-            "cut": self.cut, "now": self.now, "actors": list(self.actors),
+            "property": self.property,
+            "doc": self.doc,
+            "claim": self.claim,
+            "source": self.source,
+            "run": self.run,
+            "cut": self.cut,
+            "now": self.now,
+            "actors": list(self.actors),
             "events": [{"actor": actor, "position": position} for actor, position in self.events],
             **({} if self.blame is None else {"blame": self.blame.as_json()}),
-        }  # fmt: skip
+        }
 
 
 @dataclass
@@ -118,12 +124,18 @@ class HistoryResult:
     def as_json(self) -> dict[str, object]:
         verdict = "holds" if self.holds else "undecided" if self.undecided else "violated"
         return {
-            "verdict": verdict, "holds": self.holds, "events": self.events, "cuts": self.cuts, "runs": self.runs,
-            "runs_over": self.over, "properties": self.asked,
+            "verdict": verdict,
+            "holds": self.holds,
+            "events": self.events,
+            "cuts": self.cuts,
+            "runs": self.runs,
+            "runs_over": self.over,
+            "properties": self.asked,
             "violations": [v.as_json() for v in self.violations],
             "faults": [f.as_json() for f in self.faults],
-            "covered": self.covered, "not_asked": dict(self.not_asked),
-        }  # fmt: skip
+            "covered": self.covered,
+            "not_asked": dict(self.not_asked),
+        }
 
 
 def together(results: Sequence[HistoryResult]) -> HistoryResult:
@@ -134,10 +146,16 @@ def together(results: Sequence[HistoryResult]) -> HistoryResult:
     for result in results:
         covered.update(result.covered)
     return HistoryResult(
-        sum(r.events for r in results), sum(r.cuts for r in results), sum(r.runs for r in results),
-        sum(r.over for r in results), last.asked, [v for r in results for v in r.violations],
-        [fault for r in results for fault in r.faults], dict(covered), last.not_asked,
-    )  # fmt: skip
+        sum(r.events for r in results),
+        sum(r.cuts for r in results),
+        sum(r.runs for r in results),
+        sum(r.over for r in results),
+        last.asked,
+        [v for r in results for v in r.violations],
+        [fault for r in results for fault in r.faults],
+        dict(covered),
+        last.not_asked,
+    )
 
 
 @dataclass(slots=True)
@@ -170,10 +188,16 @@ class HistoryVerification:
     """
 
     def __init__(
-        self, known: CutsOfSystem, actors: Iterable[str], properties: Mapping[str, Property] | None = None,
-        url: str = IN_MEMORY, complete: bool = False, more: Iterable[PropertyQuery] = (),
-        database: VerifyDatabase | None = None, whole: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        known: CutsOfSystem,
+        actors: Iterable[str],
+        properties: Mapping[str, Property] | None = None,
+        url: str = IN_MEMORY,
+        complete: bool = False,
+        more: Iterable[PropertyQuery] = (),
+        database: VerifyDatabase | None = None,
+        whole: bool = False,
+    ) -> None:
         self.known, self.complete, self.whole = known, complete, whole
         self._own_database = database is None
         self.database = database or VerifyDatabase(known.system, url)
@@ -393,13 +417,21 @@ class HistoryVerification:
     def _progress(self) -> dict[str, Any]:
         cuts = self.cuts
         return {
-            "checked": self.check.checked, "entry": self.recorder.entry, "judged": self.kept.judged,
-            "events": self.result.events, "cuts": self.result.cuts, "runs": cuts.begun, "now": cuts.now,
+            "checked": self.check.checked,
+            "entry": self.recorder.entry,
+            "judged": self.kept.judged,
+            "events": self.result.events,
+            "cuts": self.result.cuts,
+            "runs": cuts.begun,
+            "now": cuts.now,
             "told": cuts.told,
-            "down": cuts.down, "recovered": cuts.recovered, "starting": cuts.starting,
+            "down": cuts.down,
+            "recovered": cuts.recovered,
+            "starting": cuts.starting,
             "stopping": sorted(cuts.stopping),
-            "broken_specs": sorted(cuts.broken_specs), "covered": self.result.covered,
-        }  # fmt: skip
+            "broken_specs": sorted(cuts.broken_specs),
+            "covered": self.result.covered,
+        }
 
     def _resume(self, actors: list[str]) -> None:
         """Goes on where another verification of this database was."""
@@ -470,10 +502,19 @@ class HistoryVerification:
         events = events_of(made)
         clock = self.known.layout.clock
         return Violation(
-            query.name, query.of, query.doc, query.source, of, cut, None if clock is None else made[-1].state[clock],
-            tuple(dict.fromkeys(actor for actor, _ in reversed(events))), events,
-            self.known.layout, tuple(made), claim=query.claim,
-        )  # fmt: skip
+            query.name,
+            query.of,
+            query.doc,
+            query.source,
+            of,
+            cut,
+            None if clock is None else made[-1].state[clock],
+            tuple(dict.fromkeys(actor for actor, _ in reversed(events))),
+            events,
+            self.known.layout,
+            tuple(made),
+            claim=query.claim,
+        )
 
     def _read_violations(self) -> None:
         name = self._identifier("name")

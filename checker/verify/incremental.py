@@ -38,9 +38,7 @@ class IncrementalCheck:
         checked: the entry up to which they were asked; to be kept by whoever goes on later.
     """
 
-    def __init__(
-        self, queries: Iterable[PropertyQuery], checked: int = -1, dialect: Dialect | None = None
-    ) -> None:  # fmt: skip
+    def __init__(self, queries: Iterable[PropertyQuery], checked: int = -1, dialect: Dialect | None = None) -> None:
         self.queries, self.checked, self.dialect = list(queries), checked, dialect
         self._texts = [q.text if dialect is None else prepared(q.text, dialect) for q in self.queries]
 

@@ -118,9 +118,12 @@ class KeptEvents:
         self._new, self._numbered = {}, []
 
     def write_progress(
-        self, cursor: Cursor, faults: list[CutFault], machines: Iterable[tuple[str, str, str, str]],
+        self,
+        cursor: Cursor,
+        faults: list[CutFault],
+        machines: Iterable[tuple[str, str, str, str]],
         progress: dict[str, Any],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Writes how far it all is.
 
         Args:

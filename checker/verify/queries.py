@@ -99,9 +99,13 @@ class Queries:
             if x.mentions(e, lambda n: x.is_query(n, "byzantine")):
                 raise NotAsked("it is about an actor that may send anything, and no run says of itself that one does")
         text = {
-            "always": self._state, "step": self._step, "sometimes": self._witness, "leads_to": self._leads_to,
-            "always_eventually": self._at_end, "eventually_always": self._at_end,
-        }.get(p.kind)  # fmt: skip
+            "always": self._state,
+            "step": self._step,
+            "sometimes": self._witness,
+            "leads_to": self._leads_to,
+            "always_eventually": self._at_end,
+            "eventually_always": self._at_end,
+        }.get(p.kind)
         if text is None:
             raise NotAsked(WHAT_CAN)
         name = p.name + "".join(f" {n}={v}" for n, v in p.binding.items())
@@ -185,9 +189,7 @@ class Queries:
             Words(f"cut.now + {within} >= {before}.now", COMPARED),
         ]
         query.where += [sql(part, frame) for part in x.conjuncts(when) if part != x.TRUE]
-        query.where.append(
-            self._never(frame, claim, f"later.number BETWEEN cut.number AND {before}.number")
-        )  # fmt: skip
+        query.where.append(self._never(frame, claim, f"later.number BETWEEN cut.number AND {before}.number"))
         return printed(frame)
 
     def _at_end(self, p: Property, when: x.Expression, claim: x.Expression) -> str:

@@ -68,9 +68,7 @@ class RunRecorder:
         self._over: list[tuple[Table, LastingRow, int]] = []
         self._ended: dict[int, int | None] = {}
         self._stops = {actor.name: layout.stopping(actor) for actor in layout.actors}
-        self._pairs = [
-            (a, b, layout.separating(a, b)) for a, b in combinations(layout.actors, 2)
-        ]  # fmt: skip
+        self._pairs = [(a, b, layout.separating(a, b)) for a, b in combinations(layout.actors, 2)]
         self._parts = list(self._all_parts())
         self._parts_of: dict[int, list[int]] = defaultdict(list)  # by cell, the parts that show it
         for number, (cells, _) in enumerate(self._parts):
@@ -156,9 +154,11 @@ class RunRecorder:
                 write(r, cut, state)
         else:
             parts = {
-                part for at, (old, new) in enumerate(zip(r.before, state, strict=True))
-                if old is not new and old != new for part in self._parts_of.get(at, ())
-            }  # fmt: skip
+                part
+                for at, (old, new) in enumerate(zip(r.before, state, strict=True))
+                if old is not new and old != new
+                for part in self._parts_of.get(at, ())
+            }
             for part in sorted(parts):
                 self._parts[part][1](r, cut, state)
         r.before = state

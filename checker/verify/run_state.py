@@ -89,7 +89,5 @@ class RunState:
         """The machines of actors that serve this run."""
         return sorted(key for key in self.machines.machines if key.lease == BELOW)
 
-    def cut(
-        self, action: Action | None, actor: str = "", position: int = 0, step: MachineStep | None = None
-    ) -> Cut:  # fmt: skip
+    def cut(self, action: Action | None, actor: str = "", position: int = 0, step: MachineStep | None = None) -> Cut:
         return Cut(self.name, self.number, tuple(self.state), action, actor, position, step)

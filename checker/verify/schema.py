@@ -134,9 +134,7 @@ FOLLOWER = Table(
     _columns("actor:key source:opaque position:number digest:key epoch:number sealed:number judged:number"),
     ("actor",),
 )
-ACTOR_MACHINE = Table(
-    "actor_machine", _columns("actor:key machine:key state:key serves:key"), ("actor", "machine")
-)  # fmt: skip
+ACTOR_MACHINE = Table("actor_machine", _columns("actor:key machine:key state:key serves:key"), ("actor", "machine"))
 _DECIDED = _columns("number:number run:number property:key name:key cut:number")
 VIOLATION = Table("violation", _DECIDED, ("run", "property"))
 WITNESS = Table("witness", _DECIDED, ("run", "property"))

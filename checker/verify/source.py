@@ -47,7 +47,7 @@ class ChainReader:
 
     def __init__(
         self, words: str, trust: Trust | None, unsigned: bool = False, of: str = "", within: range | None = None
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.words, self.trust, self.unsigned, self.within = words, trust, unsigned, within
         self.source: EventSource = open_source(words, of, stores=True)
         source = self.source

@@ -65,9 +65,14 @@ class Demo:
     """
 
     def __init__(
-        self, rig: Rig, oracle: Oracle, workload: RandomWorkload, faults: Sequence[FaultRun] = (),
-        losses: Losses | None = None, verifier: FleetVerifier | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        rig: Rig,
+        oracle: Oracle,
+        workload: RandomWorkload,
+        faults: Sequence[FaultRun] = (),
+        losses: Losses | None = None,
+        verifier: FleetVerifier | None = None,
+    ) -> None:
         self.rig, self.oracle, self.workload, self.losses, self.verifier = rig, oracle, workload, losses, verifier
         self.supervisor, self.faults = rig.supervisor, faults
         self.news: list[tuple[float, str]] = []
@@ -225,17 +230,20 @@ class Preset:
 @verb(refusals={FleetError: Exit.BAD_SPEC})
 @click.option("--json", "as_json", is_flag=True, help="Run unattended, and print a summary as JSON.")
 @click.option(
-    "--crash", is_flag=True,
+    "--crash",
+    is_flag=True,
     help="Kill each actor once, at a random moment, while a verifier follows all of them.",
-)  # fmt: skip
+)
 @click.option("--leases", "most", type=click.IntRange(1), help="Leases in all; unattended 6, else without end.")
 @click.option(
     "--lose-units", "lose", is_flag=True, help="Kill units at random moments, and judge what becomes of each."
 )
 @click.option(
-    "--partition", "parted", is_flag=True,
+    "--partition",
+    "parted",
+    is_flag=True,
     help="Cut two actors off from each other, pair by pair, for longer than a term; guests run on the units.",
-)  # fmt: skip
+)
 @click.option("--reboot", is_flag=True, help="Kill all units at once, twice, while there are many leases.")
 @click.option(
     "--within",
@@ -255,9 +263,17 @@ class Preset:
     help="Keep everything there; default: a temporary folder, removed at the end.",
 )
 def demo(
-    as_json: bool, crash: bool, most: int | None, lose: bool, parted: bool, reboot: bool, within: float,
-    units: int | None, seed: int | None, folder: Path | None,
-) -> Exit:  # fmt: skip
+    as_json: bool,
+    crash: bool,
+    most: int | None,
+    lose: bool,
+    parted: bool,
+    reboot: bool,
+    within: float,
+    units: int | None,
+    seed: int | None,
+    folder: Path | None,
+) -> Exit:
     """Lease a few units from three actors on this machine, and watch them survive.
 
     Service manager, broker and site run as processes of their own, with SQLite files and signed

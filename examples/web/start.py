@@ -25,11 +25,13 @@ def main(folder: Path, listen: str) -> None:
     site = {"setup": unit, "modify": unit, "teardown": unit, "probe": unit}
     holder = {"join": member, "modify": member, "leave": member}
     fleet = Fleet(
-        folder / "actors", UNITS, more={"probing": {"every_seconds": 1, "patience": 2}},
+        folder / "actors",
+        UNITS,
+        more={"probing": {"every_seconds": 1, "patience": 2}},
         handler={"name": "command", "directory": "units", "environment": environment, **site},
         guest={"name": "command", "directory": "members", "environment": environment, **holder},
         settings={"leave_limit": LEAVE_TICKS},
-    )  # fmt: skip
+    )
     with fleet:
         print(f"http://{listen} is served; try, in another terminal:")
         print(f"  export LEASEHOLD_AT={folder / 'actors'}")

@@ -130,9 +130,12 @@ class Unit:
         """Starts the server; False where it ends at once."""
         server = subprocess.Popen(
             ["nginx", "-p", f"{self.folder}/", "-c", "nginx.conf", "-e", "error.log"],
-            cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             start_new_session=True,
-        )  # fmt: skip
+        )
         deadline = time.monotonic() + START_SECONDS
         while server.poll() is None and time.monotonic() < deadline:
             if self.runs():

@@ -61,13 +61,18 @@ def catalogue() -> tuple[Fault, ...]:
     """Every fault, in the order of the file."""
     return tuple(
         Fault(
-            name, BudgetUnit(entry["budget"]) if "budget" in entry else None, "lasts" in entry,
+            name,
+            BudgetUnit(entry["budget"]) if "budget" in entry else None,
+            "lasts" in entry,
             entry.get("stops", ""),
-            entry["doc"].strip(), entry["model"].strip(), entry["actor"].strip(), entry["source"].strip(),
+            entry["doc"].strip(),
+            entry["model"].strip(),
+            entry["actor"].strip(),
+            entry["source"].strip(),
             tuple(entry["steps"]),
         )
         for name, entry in table("catalogue.yaml", "leasehold.faults.model").items()
-    )  # fmt: skip
+    )
 
 
 @cache

@@ -78,12 +78,17 @@ def amnesia(relation: Relation, count: int) -> Relation:
         raise BudgetError(f"an actor that comes back from amnesia is in its first state, and {several[0]}; give one")
     forgotten = tuple(
         Change(
-            "amnesia", f"amnesia:{actor.name}", {FaultCell("up", actor.name): (UP, DOWN)},
-            {FaultCell("up", actor.name): DOWN}, actor=actor.name, budget="amnesia",
-            resets=True, on_channels="forget",
+            "amnesia",
+            f"amnesia:{actor.name}",
+            {FaultCell("up", actor.name): (UP, DOWN)},
+            {FaultCell("up", actor.name): DOWN},
+            actor=actor.name,
+            budget="amnesia",
+            resets=True,
+            on_channels="forget",
         )
         for actor in relation.actors
-    )  # fmt: skip
+    )
     return replace(relation, changes=(*relation.changes, *forgotten), retries=True)
 
 
@@ -104,8 +109,10 @@ def partition(relation: Relation, count: int) -> Relation:
     if not sides:
         return relation
     numbers = range(1, len(sides) + 1)
-    apart = {n: frozenset(frozenset(pair) for pair in combinations(names, 2) if len(side & {*pair}) == 1)
-             for n, side in zip(numbers, sides, strict=True)}  # fmt: skip
+    apart = {
+        n: frozenset(frozenset(pair) for pair in combinations(names, 2) if len(side & {*pair}) == 1)
+        for n, side in zip(numbers, sides, strict=True)
+    }
     cell = FaultCell("partition")
     heal = Change(
         "heal", "the partition heals", {cell: tuple(numbers)}, {cell: WHOLE}, recovers="the end of a partition"
@@ -115,9 +122,7 @@ def partition(relation: Relation, count: int) -> Relation:
         for n, side in zip(numbers, sides, strict=True)
     )
     variable = Variable("partition", ("",), WHOLE, separates=apart, shows=True)
-    return replace(
-        relation, variables=(*relation.variables, variable), changes=(*relation.changes, heal, *parts)
-    )  # fmt: skip
+    return replace(relation, variables=(*relation.variables, variable), changes=(*relation.changes, heal, *parts))
 
 
 def cuts(names: list[str]) -> Iterator[frozenset[str]]:
@@ -141,12 +146,15 @@ def skew(relation: Relation, ticks: int) -> Relation:
     lead = Variable("lead", tuple(a.name for a in relation.actors), 0, leads=True)
     gains = tuple(
         Change(
-            "skew", f"the clock of {actor.name} gains a tick", {FaultCell("lead", actor.name): (ahead,)},
-            {FaultCell("lead", actor.name): ahead + 1}, waits_for=actor.name,
+            "skew",
+            f"the clock of {actor.name} gains a tick",
+            {FaultCell("lead", actor.name): (ahead,)},
+            {FaultCell("lead", actor.name): ahead + 1},
+            waits_for=actor.name,
         )
         for actor in relation.actors
         for ahead in range(ticks)
-    )  # fmt: skip
+    )
     return replace(relation, variables=(*relation.variables, lead), changes=(*relation.changes, *gains))
 
 
@@ -188,6 +196,14 @@ def byzantine(relation: Relation, role: str) -> Relation:
 
 AddsFault: TypeAlias = Callable[[Relation, Any], Relation]
 KINDS: Mapping[str, AddsFault] = {
-    "crash": crash, "power_cut": power_cut, "halt": halt, "amnesia": amnesia, "duplicate": allowed,
-    "reorder": allowed, "lose": lose, "partition": partition, "skew": skew, "byzantine": byzantine,
-}  # fmt: skip
+    "crash": crash,
+    "power_cut": power_cut,
+    "halt": halt,
+    "amnesia": amnesia,
+    "duplicate": allowed,
+    "reorder": allowed,
+    "lose": lose,
+    "partition": partition,
+    "skew": skew,
+    "byzantine": byzantine,
+}

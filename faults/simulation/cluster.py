@@ -32,11 +32,16 @@ class SystemCluster(LocalSystem[Actor]):
     """
 
     def __init__(
-        self, program: Program, rule: PacketRule | None = None, store: Callable[[str], Store] | None = None,
-        options: ActorOptions | None = None, transport: Callable[[str], Transport] | None = None,
-        environment: Callable[[str], Environment] | None = None, players: Mapping[str, str] | None = None,
+        self,
+        program: Program,
+        rule: PacketRule | None = None,
+        store: Callable[[str], Store] | None = None,
+        options: ActorOptions | None = None,
+        transport: Callable[[str], Transport] | None = None,
+        environment: Callable[[str], Environment] | None = None,
+        players: Mapping[str, str] | None = None,
         seed: int = 0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         network = SimulatedNetwork(seed, LIMITS, rule, tells_losses=True)  # nobody waits for what time takes away
         super().__init__(program, players or program.players, network, Actor, seed, store, transport)
         self.options = options or ActorOptions(seed=0, reopen_pause=0.01)

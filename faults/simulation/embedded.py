@@ -98,9 +98,12 @@ class EmbeddedSystem(Embedded[SystemCluster]):
     """
 
     def __init__(
-        self, system: str, settings: Mapping[str, Any] | None = None, loop: asyncio.AbstractEventLoop | None = None,
+        self,
+        system: str,
+        settings: Mapping[str, Any] | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
         **options: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         model = load_for_run(system, settings)
         super().__init__(SystemCluster(compile_system(model), **options), model, loop)
         self._last = self.cluster.program.only_run

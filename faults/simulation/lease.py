@@ -47,9 +47,13 @@ class LeaseActors(LocalSystem[A]):
 
     def _environment(self, name: str) -> Environment:
         return lease_environment(
-            self.program, self._identities[name], self.roles[name], self.players, self.inventory,
+            self.program,
+            self._identities[name],
+            self.roles[name],
+            self.players,
+            self.inventory,
             partial(self._handler, name),
-        )  # fmt: skip
+        )
 
     def _handler(self, name: str, role: str) -> Any:
         """The handler of one incarnation of an actor, for a role that it plays."""
@@ -73,10 +77,17 @@ class Cluster(LeaseActors[Actor], SystemCluster):
     """
 
     def __init__(
-        self, units: int = 4, settings: Mapping[str, int | bool] | None = None, rule: PacketRule | None = None,
-        store: Callable[[str], Store] | None = None, options: ActorOptions | None = None, handler: Any = None,
-        transport: Callable[[str], Transport] | None = None, guest: Any = None, seed: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        units: int = 4,
+        settings: Mapping[str, int | bool] | None = None,
+        rule: PacketRule | None = None,
+        store: Callable[[str], Store] | None = None,
+        options: ActorOptions | None = None,
+        handler: Any = None,
+        transport: Callable[[str], Transport] | None = None,
+        guest: Any = None,
+        seed: int = 0,
+    ) -> None:
         self.system, program = _compiled(**{"max_units": units, **(settings or {})})
         self.inventory = inventory_of(units)
         self.handler, self.guest = handler or SimulatedHandler(), guest or NullHandler()

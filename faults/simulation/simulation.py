@@ -103,9 +103,13 @@ class Simulation(LocalSystem[ControlledActor]):
     retry = RetryPolicy(3, 0.1, 1e9, 10**9)  # a silent handler ends only when its machine moves on
 
     def __init__(
-        self, program: Program, seed: int = 0, store: Callable[[str], Store] | None = None,
-        actor: Callable[..., ControlledActor] = ControlledActor, players: Mapping[str, str] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        program: Program,
+        seed: int = 0,
+        store: Callable[[str], Store] | None = None,
+        actor: Callable[..., ControlledActor] = ControlledActor,
+        players: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(program, players or program.hosts, SimulatedNetwork(seed), actor, seed, store)
         self.loop = VirtualLoop()  # type: ignore[abstract]
         self.subscribers: list[Subscriber] = []

@@ -54,9 +54,15 @@ class LocalSystem(Generic[A]):
     """
 
     def __init__(
-        self, program: Program, players: Mapping[str, str], network: SimulatedNetwork, actor: Callable[..., A],
-        seed: int, store: Callable[[str], Store] | None, transport: Callable[[str], Transport] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        program: Program,
+        players: Mapping[str, str],
+        network: SimulatedNetwork,
+        actor: Callable[..., A],
+        seed: int,
+        store: Callable[[str], Store] | None,
+        transport: Callable[[str], Transport] | None = None,
+    ) -> None:
         self.program, self.players, self.network, self.seed = program, dict(players), network, seed
         self.time = TrueTime()
         self.actors: dict[str, A] = {}
@@ -105,9 +111,15 @@ class LocalSystem(Generic[A]):
     def _incarnation(self, name: str) -> A:
         """An incarnation of an actor, which is not started yet."""
         return self._actor(
-            self._identities[name], self.program, self.roles[name], self._store(name), self._transport(name),
-            self.clocks[name], self._environment(name), self._options(name),
-        )  # fmt: skip
+            self._identities[name],
+            self.program,
+            self.roles[name],
+            self._store(name),
+            self._transport(name),
+            self.clocks[name],
+            self._environment(name),
+            self._options(name),
+        )
 
     async def _start(self, name: str) -> A:
         """Starts an actor, which recovers what its disk has."""

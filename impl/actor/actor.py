@@ -81,9 +81,16 @@ class Actor:
     stepper_type = Stepper
 
     def __init__(
-        self, identity: Identity, program: Program, roles: tuple[str, ...], store: Store, transport: Transport,
-        clock: ActorClock, environment: Environment | None = None, options: ActorOptions | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        identity: Identity,
+        program: Program,
+        roles: tuple[str, ...],
+        store: Store,
+        transport: Transport,
+        clock: ActorClock,
+        environment: Environment | None = None,
+        options: ActorOptions | None = None,
+    ) -> None:
         self.identity, self.program, self.store, self.transport, self.clock = identity, program, store, transport, clock
         self.environment = environment or Environment()
         self.roles = frozenset(roles) | {sub.role for role in roles for sub in program.roles[role].below}
@@ -99,9 +106,7 @@ class Actor:
         check = partial(deciding.check, self.stepper)
         self.upcalls = Upcalls(self.context, self.put_quietly, self.read, check)
         self.chronicle = Chronicle(self.context, self.rows)
-        self.recovery = Recovery(
-            self.context, store, self.rows, self.stepper, self.codec, self.chronicle, self.upcalls
-        )  # fmt: skip
+        self.recovery = Recovery(self.context, store, self.rows, self.stepper, self.codec, self.chronicle, self.upcalls)
         self.requests = Requests(self.context, self.stepper)
         to = self.messages.address_of
         self.effects = EffectRunner(self.context, self.codec, to, self.upcalls, self.put_quietly)

@@ -53,9 +53,7 @@ def first_step(stepper: Stepper, request: Begin) -> tuple[MachineInstance, Event
     if named_after is None:
         raise ActorError(f"a lease is named ORIGIN:NUMBER, not {lease[:60]!r}")
     if named_after[0] != stepper.name:
-        raise ActorError(
-            f"{lease[:80]} would be a lease of {named_after[0]}; this actor begins {stepper.name}:NUMBER"
-        )  # fmt: skip
+        raise ActorError(f"{lease[:80]} would be a lease of {named_after[0]}; this actor begins {stepper.name}:NUMBER")
     if key in table.instances or lease in table.pruned:
         raise Impossible(f"there is, or was, a lease {lease[:80]}; give it another name, or none")
     if unknown := next((name for name in peers if program.machines.get(name) is None), ""):

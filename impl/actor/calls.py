@@ -51,9 +51,12 @@ class HandlerCalls:
     """
 
     def __init__(
-        self, handler: Callable[[str, str], Handler | None], answered: Answered, retry: RetryPolicy,
+        self,
+        handler: Callable[[str, str], Handler | None],
+        answered: Answered,
+        retry: RetryPolicy,
         counts: Counter[str] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._handler, self._answered, self.retry = handler, answered, retry
         self.counts: Counter[str] = Counter() if counts is None else counts
         # By machine, and task or "" for a unit's: the last, and before it those that were cancelled and have not ended.
@@ -115,9 +118,14 @@ class HandlerCalls:
         self._runs.clear()
 
     async def _run(
-        self, handler: Handler, instance: MachineInstance, call: CallWork, epoch: int, action: HandlerAction,
+        self,
+        handler: Handler,
+        instance: MachineInstance,
+        call: CallWork,
+        epoch: int,
+        action: HandlerAction,
         before: Sequence[asyncio.Task[None]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         if before:  # all of them: the last may have been cancelled while it waited for those before it
             await asyncio.wait(before)
         done, events = Done(False, "not begun"), instance.core.events

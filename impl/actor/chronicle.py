@@ -82,10 +82,13 @@ class Chronicle:
         machines, unrecorded = self.table.instances, commits - head.commit
         program = self.context.program
         fields = {
-            "agreement": agreement, "machines": len(machines), "unrecorded": unrecorded if head.position else 0,
-            "system": program.system, "constants": dict(program.constants),
+            "agreement": agreement,
+            "machines": len(machines),
+            "unrecorded": unrecorded if head.position else 0,
+            "system": program.system,
+            "constants": dict(program.constants),
             "records": self.describer.digests(machines.values()) if len(machines) <= MOST_DIGESTS else {},
-        }  # fmt: skip
+        }
         drafts: list[Draft] = [EventDraft(RecoveredEvent, fields)]
         if machines and unrecorded:
             drafts += (FoundDraft(instance, instance.record) for instance in machines.values())
@@ -190,9 +193,11 @@ class Chronicle:
         if overtaken:
             self.context.counts["followers overtaken"] += len(overtaken)
             log.error(
-                "%s drops events up to %d, which these followers have not read: %s", self._writer.actor, until,
+                "%s drops events up to %d, which these followers have not read: %s",
+                self._writer.actor,
+                until,
                 ", ".join(overtaken),
-            )  # fmt: skip
+            )
         events.append(
             self._writer.append(PrunedEvent, now, wall, commit, until=until, root=root[0], overtaken=tuple(overtaken))
         )

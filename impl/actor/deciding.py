@@ -42,9 +42,7 @@ def decide(stepper: Stepper, ready: Ready, decision: Decision) -> None:
         elif decision.lease in table.pruned:  # what it ends of its own accord may be forgotten already
             _tell_refused(ready, decision, "it is over and forgotten", final=True)
         elif decision.state_epoch < 0:
-            beginning.begin(
-                stepper, ready, Begin(key, decision.event, decision.fields, stepper.environment.peers)
-            )  # fmt: skip
+            beginning.begin(stepper, ready, Begin(key, decision.event, decision.fields, stepper.environment.peers))
     except ActorError as error:
         stepper.counts["policy errors"] += 1
         if stepper.keeps_events:

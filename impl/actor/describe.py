@@ -87,10 +87,22 @@ class EventDescriber:
             sends = tuple(self._sent(instance, piece, record) for piece in outcome.work if type(piece) is SendWork)
             starts = tuple(StartedCall(piece.task, piece.target) for piece in outcome.work if type(piece) is CallWork)
         return MachineStep(
-            key.lease, key.machine, event[0], self.record(core, record), draft.before[0], draft.cause,
-            outcome.transition, self._fields(core, event), received, draft.ended, outcome.reason, draft.serves, sends,
-            starts, tuple(map(self.step, draft.driven)) if draft.driven else (),
-        )  # fmt: skip
+            key.lease,
+            key.machine,
+            event[0],
+            self.record(core, record),
+            draft.before[0],
+            draft.cause,
+            outcome.transition,
+            self._fields(core, event),
+            received,
+            draft.ended,
+            outcome.reason,
+            draft.serves,
+            sends,
+            starts,
+            tuple(map(self.step, draft.driven)) if draft.driven else (),
+        )
 
     def record(self, core: Core, record: Record) -> MachineRecord:
         """A record."""

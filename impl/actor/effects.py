@@ -50,9 +50,13 @@ class EffectRunner:
     calls: HandlerCalls
 
     def __init__(
-        self, context: ActorContext, codec: EnvelopeCodec, address_of: Callable[[str], str], upcalls: Upcalls,
+        self,
+        context: ActorContext,
+        codec: EnvelopeCodec,
+        address_of: Callable[[str], str],
+        upcalls: Upcalls,
         put: Callable[[Request], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.context, self.table, self.codec, self.upcalls = context, context.table, codec, upcalls
         self._address_of, self._put = address_of, put
         self.rng = random.Random(context.options.seed)
@@ -62,7 +66,7 @@ class EffectRunner:
         options = self.context.options
         self.outbox = Outbox(
             transport, self._address_of, self._refused, self._taken, options.backoff, self.rng, self.codec.identity.name
-        )  # fmt: skip
+        )
         self.calls = HandlerCalls(self.context.environment.handler, self._put, options.retry, self.context.counts)
 
     async def close(self) -> None:

@@ -139,13 +139,26 @@ class EnvelopeCodec:
         instance = message.instance
         fields, values, own = self._cut(request.fields)
         envelope = Envelope(
-            version=1, system=self.program.system, digest=self.agreement, sender=self.identity.name,
-            receiver=request.receiver, lease=request.lease, sending_machine=instance.key.machine,
-            receiving_machine=self.machine_at(instance, message.send.neighbour), message=request.message,
-            number=request.number, epoch=self.epoch, fields=fields, values=values or None, credential=credential,
-            reply_to=self.address or None, store=self.store, began=self.began, commits=self.commits,
+            version=1,
+            system=self.program.system,
+            digest=self.agreement,
+            sender=self.identity.name,
+            receiver=request.receiver,
+            lease=request.lease,
+            sending_machine=instance.key.machine,
+            receiving_machine=self.machine_at(instance, message.send.neighbour),
+            message=request.message,
+            number=request.number,
+            epoch=self.epoch,
+            fields=fields,
+            values=values or None,
+            credential=credential,
+            reply_to=self.address or None,
+            store=self.store,
+            began=self.began,
+            commits=self.commits,
             membership=self._membership(instance, message.send.neighbour),
-        )  # fmt: skip
+        )
         return SealedMessage(body_of(envelope), own)
 
     def _cut(self, fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str], dict[bytes, bytes]]:
@@ -410,9 +423,14 @@ class MessageHandler:
         """The envelope, as subscribers leave it."""
         said = {"sender": envelope.sender, "peer": envelope.sending_machine, "number": envelope.number}
         notice = Notice(
-            Kind.RECEIVE, self.stepper.name, envelope.lease, envelope.receiving_machine, envelope.message,
-            ready.now, {**said, "fields": envelope.fields},
-        )  # fmt: skip
+            Kind.RECEIVE,
+            self.stepper.name,
+            envelope.lease,
+            envelope.receiving_machine,
+            envelope.message,
+            ready.now,
+            {**said, "fields": envelope.fields},
+        )
         told = self.notices.tell(notice)
         if told is None:
             raise ActorError("the message was consumed on its way")

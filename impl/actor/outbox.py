@@ -70,9 +70,15 @@ class Outbox:
     """
 
     def __init__(
-        self, transport: Transport, address_of: Callable[[str], str], refused: Callable[[PendingSend, str], None],
-        taken: Callable[[PendingSend], None], backoff: Backoff, rng: random.Random, owner: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        transport: Transport,
+        address_of: Callable[[str], str],
+        refused: Callable[[PendingSend, str], None],
+        taken: Callable[[PendingSend], None],
+        backoff: Backoff,
+        rng: random.Random,
+        owner: str = "",
+    ) -> None:
         self._transport, self._address_of, self._refused, self._taken = transport, address_of, refused, taken
         self.backoff, self._rng = backoff, rng
         self._values = ValueSender(transport, owner)

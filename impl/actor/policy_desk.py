@@ -84,10 +84,14 @@ class PolicyDesk:
     """
 
     def __init__(
-        self, context: ActorContext, role: str, policy: Policy,
+        self,
+        context: ActorContext,
+        role: str,
+        policy: Policy,
         recovery: Callable[[], Iterator[tuple[Hashable, Job]]],
-        take: Callable[[Answer, bool], asyncio.Future[Any] | None], check: Callable[[Decision, int], None],
-    ) -> None:  # fmt: skip
+        take: Callable[[Answer, bool], asyncio.Future[Any] | None],
+        check: Callable[[Decision, int], None],
+    ) -> None:
         self.context, self.role, self.policy = context, role, policy
         self.made = copied(policy)
         self.busy = False

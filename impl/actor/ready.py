@@ -244,7 +244,7 @@ class TickPolicies(NamedTuple):
 
 Effect: TypeAlias = (
     SendMessage | SendNext | DropMessage | StartCall | AskAgain | TellPolicy | TellRefused | TickPolicies
-)  # fmt: skip
+)
 
 
 @dataclass(slots=True)

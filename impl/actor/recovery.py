@@ -43,9 +43,15 @@ class Recovery:
     """
 
     def __init__(
-        self, context: ActorContext, store: Store, rows: RowCodec, stepper: Stepper, codec: EnvelopeCodec,
-        chronicle: Chronicle, upcalls: Upcalls,
-    ) -> None:  # fmt: skip
+        self,
+        context: ActorContext,
+        store: Store,
+        rows: RowCodec,
+        stepper: Stepper,
+        codec: EnvelopeCodec,
+        chronicle: Chronicle,
+        upcalls: Upcalls,
+    ) -> None:
         self.context, self.store, self.rows, self.stepper = context, store, rows, stepper
         self.codec, self.chronicle, self.upcalls = codec, chronicle, upcalls
         self.epoch = 0

@@ -22,7 +22,7 @@ from leasehold.impl.actor.ready import (
     Tell,
     Tick,
     TickPolicies,
-)  # fmt: skip
+)
 from leasehold.impl.actor.session import ChannelFull
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import MachineInstance
@@ -35,8 +35,13 @@ Answer: TypeAlias = Decide | Complete | Observe | Recheck
 
 # Where the event of a step comes from, by the request that brings it.
 _CAUSES: Mapping[type, str] = {
-    Begin: "client", Tell: "client", Decide: "policy", Complete: "handler", Observe: "probe", Recheck: "subsidiary",
-}  # fmt: skip
+    Begin: "client",
+    Tell: "client",
+    Decide: "policy",
+    Complete: "handler",
+    Observe: "probe",
+    Recheck: "subsidiary",
+}
 
 
 class Requests:

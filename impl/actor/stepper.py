@@ -118,9 +118,15 @@ class Stepper:
         return outcome
 
     def _record_step(
-        self, ready: Ready, into: list[StepDraft] | None, instance: MachineInstance, event: Event, before: Record,
-        outcome: Outcome, outside: bool,
-    ) -> StepDraft | None:  # fmt: skip
+        self,
+        ready: Ready,
+        into: list[StepDraft] | None,
+        instance: MachineInstance,
+        event: Event,
+        before: Record,
+        outcome: Outcome,
+        outside: bool,
+    ) -> StepDraft | None:
         """A step, for the chain of events, if it has changed the record; or that it was refused."""
         if not self.keeps_events:
             return None

@@ -49,9 +49,12 @@ class Upcalls:
     """
 
     def __init__(
-        self, context: ActorContext, put: Callable[[Request], None], durable: Callable[[], asyncio.Future[Any]],
+        self,
+        context: ActorContext,
+        put: Callable[[Request], None],
+        durable: Callable[[], asyncio.Future[Any]],
         check: Callable[[Decision, int], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.context, self.environment, self.table = context, context.environment, context.table
         self._put, self._durable, self._check = put, durable, check
         self._made = {
@@ -181,7 +184,7 @@ class Upcalls:
                 desk.close()
             desk = self._desks[role] = PolicyDesk(
                 self.context, role, policy, lambda: self._recovery(role), self._take, self._check
-            )  # fmt: skip
+            )
         return desk
 
     def _recovery(self, role: str) -> Iterator[tuple[Hashable, Job]]:
@@ -334,9 +337,16 @@ class Upcalls:
         task = f"{scope}/{instance.key.machine}/{call.task}/{core.began(instance.record, call.task)}"
         if not core.subsidiary:
             return HandlerAction(
-                verb, scope, "", number, own, answers=call.answers, task=task, incarnation=epoch,
+                verb,
+                scope,
+                "",
+                number,
+                own,
+                answers=call.answers,
+                task=task,
+                incarnation=epoch,
                 actor=self.context.identity.name,
-            )  # fmt: skip
+            )
         units, lease = self.environment.units if core.of_actor else None, instance.serves
         drivers = self.table.above(instance)
         if core.of_actor:
@@ -347,9 +357,20 @@ class Upcalls:
         told = self._told_of(instance, above)
         properties = units.properties(instance.number) if units is not None else told
         return HandlerAction(
-            verb, lease, self.environment.unit_name(instance), number, above, own, properties, call.answers, task,
-            epoch, instance.number, self.context.identity.name, told,
-        )  # fmt: skip
+            verb,
+            lease,
+            self.environment.unit_name(instance),
+            number,
+            above,
+            own,
+            properties,
+            call.answers,
+            task,
+            epoch,
+            instance.number,
+            self.context.identity.name,
+            told,
+        )
 
     def _told_of(self, instance: MachineInstance, above: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns what the parent's record has of a subsidiary machine."""

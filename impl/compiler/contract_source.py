@@ -246,9 +246,16 @@ def contract_lines(work: WorkSource) -> Iterator[str]:
         fields = system.fields_of(role.name, event)
         function = work.names.function(role.name, "contract", event)
         frame = Frame(
-            _ContractLayout(work), work.values, OWN, {f.name: f"event_{f.name}" for f in fields},
-            variables={"it": OWN}, state="", constant_names=work.constants, unrolled=False, now="now",
-        )  # fmt: skip
+            _ContractLayout(work),
+            work.values,
+            OWN,
+            {f.name: f"event_{f.name}" for f in fields},
+            variables={"it": OWN},
+            state="",
+            constant_names=work.constants,
+            unrolled=False,
+            now="now",
+        )
         kept = [_enforced(system, role.name, entry.when) for entry in entries if entry.when is not None]
         wholes = [parts[0] if len(parts) == 1 else x.conjunction(parts) for parts in kept]
         allowed = " or ".join(source(whole, frame) for whole in wholes)

@@ -84,9 +84,10 @@ def _check_pairs(system: System, sink: Sink) -> None:
             words = {"sender": channel.sender, "receiver": channel.receiver, "other": other.name}
             sink.error("second_channel", channel.place, channel=channel.name, **words)
         if (
-            channel.same_index and not other.same_index
+            channel.same_index
+            and not other.same_index
             and {channel.sender, channel.receiver} == {other.sender, other.receiver}
-        ):  # fmt: skip
+        ):
             roles = f"`{channel.sender}` and `{channel.receiver}`"
             sink.error("partly_paired", channel.place, channel=channel.name, roles=roles, other=other.name)
 
@@ -299,13 +300,18 @@ def _module(system: System) -> Iterator[str]:
     yield from _made(
         "PROGRAM = Program",
         {
-            "system": repr(system.name), "digest": repr(system.digest), "constants": repr(system.settings()),
-            "messages": ("{", messages, "}"), "roles": ("{", roles, "}"), "actors": repr(dict(system.actors)),
+            "system": repr(system.name),
+            "digest": repr(system.digest),
+            "constants": repr(system.settings()),
+            "messages": ("{", messages, "}"),
+            "roles": ("{", roles, "}"),
+            "actors": repr(dict(system.actors)),
             "standing": repr(system.standing),
-            "begun_by": repr(system.runs.begun_by), "relayed_by": repr(system.runs.relayed_by),
+            "begun_by": repr(system.runs.begun_by),
+            "relayed_by": repr(system.runs.relayed_by),
             **({"own_constants": f"frozenset({own!r})"} if (own := own_constants(system)) else {}),
         },
-    )  # fmt: skip
+    )
 
 
 def own_constants(system: System) -> list[str]:
@@ -331,20 +337,26 @@ def _core(system: System, role: Role, made: RoleSource, names: GeneratedNames) -
     yield from _made(
         f"{names.constant(role.name, 'core')} = Core",
         {
-            "role": repr(role.name), "indexed": repr(role.indexed), "count": repr(role.count),
+            "role": repr(role.name),
+            "indexed": repr(role.indexed),
+            "count": repr(role.count),
             "states": repr(tuple(initial)),
-            "fields": ("(", fields, ")"), "events": ("{", events, "}"), "neighbours": repr(made.near.names()),
-            "since": repr(since), "below": f"({below})",
+            "fields": ("(", fields, ")"),
+            "events": ("{", events, "}"),
+            "neighbours": repr(made.near.names()),
+            "since": repr(since),
+            "below": f"({below})",
             "subsidiary": repr(role.parent is not None),
             **{what: made.constant("all", what) for what in ("table", "work", "answers", "wakes", "contracts")},
-            "heard_answers": f"frozenset({answers!r})", "ends": f"frozenset({ends!r})",
+            "heard_answers": f"frozenset({answers!r})",
+            "ends": f"frozenset({ends!r})",
             **({"of_run": repr(role.of_run)} if role.of_run else {}),
             **({"begin": repr(role.begin)} if role.begin else {}),
             **({"dynamic": repr(role.instance.dynamic)} if role.instance.dynamic else {}),
             **({"dynamic_neighbours": repr(made.near.dynamic)} if made.near.dynamic else {}),
             "introduced": repr(made.near.size > 1 and begun),
         },
-    )  # fmt: skip
+    )
     yield ""
 
 

@@ -20,12 +20,33 @@ from leasehold.spec.language.render.python_source import Frame, SourceLayout, so
 
 TAKEN = frozenset(
     {
-        "state", "sent", "received", "entry", "instance", "now", "fields", "neighbour", "number", "record", "work",
-        "it", "found", "earliest", "own", "machines",
-        "sender", "numbered", "remembered", "made", "increment_sent", "with_cell", "unmoved", "partial",
+        "state",
+        "sent",
+        "received",
+        "entry",
+        "instance",
+        "now",
+        "fields",
+        "neighbour",
+        "number",
+        "record",
+        "work",
+        "it",
+        "found",
+        "earliest",
+        "own",
+        "machines",
+        "sender",
+        "numbered",
+        "remembered",
+        "made",
+        "increment_sent",
+        "with_cell",
+        "unmoved",
+        "partial",
         "q",  # what stands for a long operand that is needed twice
     }
-)  # fmt: skip
+)
 
 
 def safe(name: str) -> str:
@@ -225,9 +246,16 @@ class WorkSource:
             passed = (n for n in x.walk(e) if isinstance(n, x.Argument))
             arguments = {n.name: f"passed_{n.name}" for n in passed}
         frame = Frame(
-            self.layout, self.values, "instance" if self.role.indexed else 0, arguments, "sender", {"it": it},
-            state="", constant_names=self.constants, unrolled=False,
-        )  # fmt: skip
+            self.layout,
+            self.values,
+            "instance" if self.role.indexed else 0,
+            arguments,
+            "sender",
+            {"it": it},
+            state="",
+            constant_names=self.constants,
+            unrolled=False,
+        )
         only = "frozenset((sender,))" if self.near.dynamic else f"{self.constant('all', 'only')}[sender]"
         return source(e, frame).replace("{sender}", only)
 

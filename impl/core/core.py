@@ -137,9 +137,13 @@ class Core:
         step = stepper(self.table, first + 1, state_epoch, ended, self.heard_answers, self.work)
         object.__setattr__(self, "step", step)
         places = {
-            "data_at": 1 + len(own), "sent_at": first, "received_at": first + 1, "state_epoch_at": state_epoch,
-            "below_at": state_epoch + 1 + len(since), "_field_names": data,
-        }  # fmt: skip
+            "data_at": 1 + len(own),
+            "sent_at": first,
+            "received_at": first + 1,
+            "state_epoch_at": state_epoch,
+            "below_at": state_epoch + 1 + len(since),
+            "_field_names": data,
+        }
         for name, at in places.items():
             object.__setattr__(self, name, at)
 

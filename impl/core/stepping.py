@@ -62,9 +62,13 @@ def numbered(record: Record, sent_at: int, outcome: Outcome) -> Stepped:
 
 
 def stepper(
-    table: Table, received_at: int, state_epoch_at: int, since_at: Mapping[str, int], answers: frozenset[str],
+    table: Table,
+    received_at: int,
+    state_epoch_at: int,
+    since_at: Mapping[str, int],
+    answers: frozenset[str],
     work: WorkOf,
-) -> Step:  # fmt: skip
+) -> Step:
     """The step of a role's machines.
 
     Args:

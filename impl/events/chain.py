@@ -92,9 +92,16 @@ class ChainWriter:
     ) -> AnyEvent:
         position, before, *_ = self.head
         return make(
-            position=position + 1, before=before, actor=self.actor, epoch=self.epoch, spec=self.spec, now=now,
-            time=time, commit=commit, **fields,
-        )  # fmt: skip
+            position=position + 1,
+            before=before,
+            actor=self.actor,
+            epoch=self.epoch,
+            spec=self.spec,
+            now=now,
+            time=time,
+            commit=commit,
+            **fields,
+        )
 
     def _appended(self, body: bytes, commit: int) -> bytes:
         self.head = Head(self.head.position + 1, digest(body), commit, self.head.sealed)

@@ -63,9 +63,13 @@ _decode_end = msgspec.json.Decoder(LinesEnd).decode
 
 
 def write_lines(
-    actor: str, bodies: Iterable[bytes], time: float, after: tuple[int, str] = (0, ROOT),
-    key: PrivateKey | None = None, end: tuple[int, str] | None = None,
-) -> Iterator[bytes]:  # fmt: skip
+    actor: str,
+    bodies: Iterable[bytes],
+    time: float,
+    after: tuple[int, str] = (0, ROOT),
+    key: PrivateKey | None = None,
+    end: tuple[int, str] | None = None,
+) -> Iterator[bytes]:
     """Lines of events, without line ends.
 
     Args:

@@ -43,9 +43,15 @@ async def run_program(
     def begin() -> subprocess.Popen[bytes]:
         pipe = subprocess.PIPE
         begun = subprocess.Popen(
-            command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, pass_fds=keep, env=environment,
+            command,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            start_new_session=True,
+            pass_fds=keep,
+            env=environment,
             bufsize=0,
-        )  # fmt: skip
+        )
         descriptors.limit_child(begun.pid)
         return begun
 

@@ -215,11 +215,19 @@ def _words(verb: str, line: object) -> tuple[str, ...]:
 
 def _told(action: HandlerAction) -> dict[str, Any]:
     return {
-        "verb": action.verb, "lease": action.lease, "unit": action.unit, "number": action.number,
-        "task": action.task, "incarnation": action.incarnation, "answers": action.answers,
-        "lease_data": action.lease_data, "unit_data": action.unit_data, "properties": action.properties,
-        "index": action.index, "told": action.told,
-    }  # fmt: skip
+        "verb": action.verb,
+        "lease": action.lease,
+        "unit": action.unit,
+        "number": action.number,
+        "task": action.task,
+        "incarnation": action.incarnation,
+        "answers": action.answers,
+        "lease_data": action.lease_data,
+        "unit_data": action.unit_data,
+        "properties": action.properties,
+        "index": action.index,
+        "told": action.told,
+    }
 
 
 def _variables(action: HandlerAction) -> dict[str, str]:

@@ -79,11 +79,19 @@ class ProcessHandler:
     """
 
     def __init__(
-        self, directory: str | Path, command: Sequence[str] = IDLE, *, limits: Mapping[str, int] | None = None,
-        environment: Mapping[str, str] | None = None, grace: float = 5.0, parallel: int = 16,
-        at: Callable[[str], None] = lambda point: None, starter: Path = STARTER,
-        log_bytes: int = LOG_BYTES, reserve_bytes: int = RESERVE_BYTES,
-    ) -> None:  # fmt: skip
+        self,
+        directory: str | Path,
+        command: Sequence[str] = IDLE,
+        *,
+        limits: Mapping[str, int] | None = None,
+        environment: Mapping[str, str] | None = None,
+        grace: float = 5.0,
+        parallel: int = 16,
+        at: Callable[[str], None] = lambda point: None,
+        starter: Path = STARTER,
+        log_bytes: int = LOG_BYTES,
+        reserve_bytes: int = RESERVE_BYTES,
+    ) -> None:
         self._base = _base(Path(directory))
         self._command = _checked_command(command)
         self._limits = {"file_bytes": FILE_BYTES, **_checked_limits(limits or {}, "limits")}
@@ -219,21 +227,38 @@ class ProcessHandler:
         birth = {"boot": processes.boot(), "number": action.number, "lease": action.lease, "command": command}
         birth |= {"task": action.task, "incarnation": action.incarnation}
         job = {
-            "number": action.number, "wanted": str(place.wanted), "work": str(place.work), "log": str(place.log),
-            "file": str(place.born), "birth": birth, "limits": limits, "command": command,
+            "number": action.number,
+            "wanted": str(place.wanted),
+            "work": str(place.work),
+            "log": str(place.log),
+            "file": str(place.born),
+            "birth": birth,
+            "limits": limits,
+            "command": command,
             "nofile": descriptors.limit_of_children(),
-        }  # fmt: skip
+        }
         environment = {
-            "HOME": str(place.work), **self._environment, "LEASEHOLD_UNIT": action.unit,
-            "LEASEHOLD_LEASE": action.lease, "LEASEHOLD_TERM_END": end, "LEASEHOLD_TASK": action.task,
-            "LEASEHOLD_INCARNATION": str(action.incarnation), TOKEN: place.token, "LEASEHOLD_INDEX": index,
+            "HOME": str(place.work),
+            **self._environment,
+            "LEASEHOLD_UNIT": action.unit,
+            "LEASEHOLD_LEASE": action.lease,
+            "LEASEHOLD_TERM_END": end,
+            "LEASEHOLD_TASK": action.task,
+            "LEASEHOLD_INCARNATION": str(action.incarnation),
+            TOKEN: place.token,
+            "LEASEHOLD_INDEX": index,
             "LEASEHOLD_PROPERTIES": json.dumps(dict(action.properties), default=str),
-        }  # fmt: skip
+        }
         try:
             done = subprocess.run(
-                [sys.executable, "-I", "-S", str(self._starter)], input=json.dumps(job).encode(), env=environment,
-                capture_output=True, pass_fds=(lock,), timeout=START_LIMIT, check=False,
-            )  # fmt: skip
+                [sys.executable, "-I", "-S", str(self._starter)],
+                input=json.dumps(job).encode(),
+                env=environment,
+                capture_output=True,
+                pass_fds=(lock,),
+                timeout=START_LIMIT,
+                check=False,
+            )
         except subprocess.TimeoutExpired:
             raise HandlerError(f"the program that becomes the unit has not begun within {START_LIMIT:g} s") from None
         if done.returncode or done.stdout:

@@ -52,9 +52,12 @@ class SimulatedUnits:
     """
 
     def __init__(
-        self, *, delay: Callable[[HandlerAction, random.Random], int] = lambda action, chance: 0,
-        fails: Callable[[HandlerAction, random.Random], bool] = lambda action, chance: False, seed: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        delay: Callable[[HandlerAction, random.Random], int] = lambda action, chance: 0,
+        fails: Callable[[HandlerAction, random.Random], bool] = lambda action, chance: False,
+        seed: int = 0,
+    ) -> None:
         self.units: dict[str, SimulatedUnit] = {}
         self.overlaps: list[str] = []
         self.heard: list[Callable[[HandlerAction, str], None]] = []

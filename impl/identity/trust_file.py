@@ -39,7 +39,7 @@ from leasehold.impl.identity.trust import (
     TrustedKey,
     TrustFault,
     check_actor,
-)  # fmt: skip
+)
 from leasehold.impl.words import did_you_mean
 
 _LARGEST_FILE = 16 << 20

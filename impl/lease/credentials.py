@@ -68,11 +68,16 @@ class TicketCredentials:
         if not authority:
             raise Refusal("nobody is known to play authority; trust exactly one such actor, or name one under `peers`")
         return tickets.body_of(
-            issuer=self.identity.name, authority=str(authority), holder=holder, lease=request.lease,
-            serial=request.number, resource=str(properties.get("resource", "unit")), units=fields["units"],
+            issuer=self.identity.name,
+            authority=str(authority),
+            holder=holder,
+            lease=request.lease,
+            serial=request.number,
+            resource=str(properties.get("resource", "unit")),
+            units=fields["units"],
             end=fields["end"],
             properties={"of": fields["properties"], **{name: fields[name] for name in ALSO if name in fields}},
-        )  # fmt: skip
+        )
 
     def accept(self, envelope: Envelope, metadata: Mapping[str, Any], now: int) -> dict[str, Any]:
         """Judges the ticket that a message brings or presents; returns what is to be kept with the record."""

@@ -18,9 +18,13 @@ from leasehold.impl.lease.service_manager import FixedDemand
 
 
 def lease_environment(
-    program: Program, identity: Identity, roles: Iterable[str], player: Mapping[str, str], inventory: Inventory,
+    program: Program,
+    identity: Identity,
+    roles: Iterable[str],
+    player: Mapping[str, str],
+    inventory: Inventory,
     handler: Callable[[str], Any],
-) -> Environment:  # fmt: skip
+) -> Environment:
     """The policies, handlers and peers of an actor that plays some roles of the lease.
 
     Args:

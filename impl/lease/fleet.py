@@ -29,10 +29,16 @@ class Fleet(SystemFleet):
     """
 
     def __init__(
-        self, folder: Path, units: int = 6, tick_seconds: float = 0.5, store: Callable[[str], str] | None = None,
-        handler: Mapping[str, Any] | str | None = None, more: Mapping[str, Any] | None = None,
-        guest: Mapping[str, Any] | None = None, settings: Mapping[str, Any] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        folder: Path,
+        units: int = 6,
+        tick_seconds: float = 0.5,
+        store: Callable[[str], str] | None = None,
+        handler: Mapping[str, Any] | str | None = None,
+        more: Mapping[str, Any] | None = None,
+        guest: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
         limit = round(HANDLER_SECONDS / tick_seconds)
         settings = {"max_units": units, "handler_limit": limit, "guest_limit": limit, **(settings or {})}
         players = {role: name for name, role in ROLES.items()}

@@ -91,10 +91,20 @@ class FixedDemand:
     # What clients say.
 
     def demand(
-        self, lease: str, units: int, until: int, term: int, *, now: int, start: int = 0, type: str = "",
-        properties: Mapping[str, Any] | None = None, configuration: Mapping[str, Any] | None = None,
-        local: Mapping[str, Any] | None = None, after: Collection[str] = (),
-    ) -> Iterable[Decision]:  # fmt: skip
+        self,
+        lease: str,
+        units: int,
+        until: int,
+        term: int,
+        *,
+        now: int,
+        start: int = 0,
+        type: str = "",
+        properties: Mapping[str, Any] | None = None,
+        configuration: Mapping[str, Any] | None = None,
+        local: Mapping[str, Any] | None = None,
+        after: Collection[str] = (),
+    ) -> Iterable[Decision]:
         """Units are wanted.
 
         Raises:
@@ -118,9 +128,17 @@ class FixedDemand:
             if other not in self._wishes and other not in self._leases:
                 raise DemandError(f"there is no lease {other[:60]!r} to wait for here, or it is over; leave it out")
         wish = LeaseDemand(
-            units, until, term, start, False, type,
-            dict(properties or {}), dict(configuration or {}), dict(local or {}), tuple(after),
-        )  # fmt: skip
+            units,
+            until,
+            term,
+            start,
+            False,
+            type,
+            dict(properties or {}),
+            dict(configuration or {}),
+            dict(local or {}),
+            tuple(after),
+        )
         self._command(lease, wish)
         demanded = self._demand(lease, now)
         self._plan(lease, now)

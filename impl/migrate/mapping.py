@@ -156,7 +156,7 @@ class RoleMapper:
 
     def __init__(
         self, old: RoleSchema, program: Program, core: Core, rules: MigratedRole, names: Mapping[str, str]
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.old, self.core, self.rules = old, core, rules
         self.program, self.codec = program, Codec(program, core)
         self.digest = bytes.fromhex(program.digest)

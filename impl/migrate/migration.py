@@ -81,14 +81,17 @@ class Summary:
             "system": self.after.system,
             "from": None if before is None else {"digest": before.digest, "constants": before.constants},
             "to": {"digest": self.after.digest, "constants": self.after.constants},
-            "needed": self.needed, "ruled": self.ruled, "dry_run": self.dry_run, "epoch": self.epoch,
+            "needed": self.needed,
+            "ruled": self.ruled,
+            "dry_run": self.dry_run,
+            "epoch": self.epoch,
             "records": dict(sorted(self.records.items())),
             "moved": [
                 {"role": role, "from": old, "to": new, "records": n}
                 for (role, old, new), n in sorted(self.moved.items())
             ],
             "forgotten": dict(sorted(self.forgotten.items())),
-        }  # fmt: skip
+        }
 
 
 async def owner_of(store: OwnedStore, wanted: str = "") -> str:
@@ -115,9 +118,14 @@ async def owner_of(store: OwnedStore, wanted: str = "") -> str:
 
 
 async def migrate(
-    store: Store, owner: str, system: System, program: Program, given: RecordSchema | None = None,
-    dry_run: bool = False, seen: Callable[[int], None] = lambda records: None,
-) -> Summary:  # fmt: skip
+    store: Store,
+    owner: str,
+    system: System,
+    program: Program,
+    given: RecordSchema | None = None,
+    dry_run: bool = False,
+    seen: Callable[[int], None] = lambda records: None,
+) -> Summary:
     """Maps all records of a closed store to a specification.
 
     Args:
@@ -160,9 +168,7 @@ async def migrate(
                 now = read(body).now
             events = _events(ChainWriter(owner, after.digest, epoch, head), program, batch, summary, now)
             told = {HEAD: bytes(events.head._replace(commit=head.commit))} if events.bodies else {}
-            await store.commit(
-                Batch(batch.puts, batch.drops, {SPECIFICATION: after.write(), **told}, events.bodies)
-            )  # fmt: skip
+            await store.commit(Batch(batch.puts, batch.drops, {SPECIFICATION: after.write(), **told}, events.bodies))
         return summary
     finally:
         await store.close()

@@ -115,10 +115,15 @@ class RecordSchema(msgspec.Struct, frozen=True):
 
 def _role(program: Program, core: Core) -> RoleSchema:
     return RoleSchema(
-        core.indexed, core.subsidiary, core.states, tuple(_field(f.name, f.type) for f in core.fields),
-        tuple(neighbour_name(program, role, index) for role, index in core.neighbours), tuple(core.since),
-        core.dynamic_neighbours, core.of_run,
-    )  # fmt: skip
+        core.indexed,
+        core.subsidiary,
+        core.states,
+        tuple(_field(f.name, f.type) for f in core.fields),
+        tuple(neighbour_name(program, role, index) for role, index in core.neighbours),
+        tuple(core.since),
+        core.dynamic_neighbours,
+        core.of_run,
+    )
 
 
 def _field(name: str, kind: t.Type) -> FieldSchema:

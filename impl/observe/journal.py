@@ -16,10 +16,15 @@ log = logging.getLogger("leasehold.journal")
 
 
 LEVELS = {
-    Kind.TRANSITION: logging.INFO, Kind.IGNORED: logging.DEBUG, Kind.REFUSED: logging.WARNING,
-    Kind.CALL: logging.DEBUG, Kind.ANSWERED: logging.DEBUG, Kind.COMMITTED: logging.DEBUG,
-    Kind.RECOVERED: logging.INFO, Kind.STOPPED: logging.ERROR,
-}  # fmt: skip
+    Kind.TRANSITION: logging.INFO,
+    Kind.IGNORED: logging.DEBUG,
+    Kind.REFUSED: logging.WARNING,
+    Kind.CALL: logging.DEBUG,
+    Kind.ANSWERED: logging.DEBUG,
+    Kind.COMMITTED: logging.DEBUG,
+    Kind.RECOVERED: logging.INFO,
+    Kind.STOPPED: logging.ERROR,
+}
 
 
 class Journal:

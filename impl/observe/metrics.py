@@ -32,8 +32,12 @@ from leasehold.impl.observe.watchdog import Watchdog
 IGNORED = ("ignored", "refused", "duplicate", "stale", "late", "unmoved")
 COUNTED_EVERY_SECONDS = 5.0
 _KINDS: Mapping[str, Callable[..., MetricWrapperBase]] = {
-    "counter": Counter, "gauge": Gauge, "histogram": Histogram, "info": Info, "read": Gauge,
-}  # fmt: skip
+    "counter": Counter,
+    "gauge": Gauge,
+    "histogram": Histogram,
+    "info": Info,
+    "read": Gauge,
+}
 
 
 class CountersRegistry(CollectorRegistry):
@@ -78,12 +82,15 @@ class Metrics(Collector):
         self._count_again = 0.0  # when they are counted again
         self._metrics = {
             name: _KINDS[row.kind](
-                f"leasehold_{name}", row.help, row.labels, registry=self.registry,
+                f"leasehold_{name}",
+                row.help,
+                row.labels,
+                registry=self.registry,
                 **({"buckets": row.buckets} if row.buckets else {}),
             )
             for name, row in _TABLE.items()
             if row.kind in _KINDS
-        }  # fmt: skip
+        }
         self._of: Callable[..., Any] = cache(self._child)
         self._read()
         self._from_the_start()

@@ -48,9 +48,15 @@ from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.observe.calls import CallInProgress, CallTracker, Result, lease_of
 
 _ORDER = {  # of the notices of one turn
-    Kind.RECEIVE: 0, Kind.COMMIT: 1, Kind.COMMITTED: 2, Kind.TRANSITION: 3, Kind.IGNORED: 3, Kind.ANSWERED: 3,
-    Kind.SEND: 4, Kind.CALL: 4,
-}  # fmt: skip
+    Kind.RECEIVE: 0,
+    Kind.COMMIT: 1,
+    Kind.COMMITTED: 2,
+    Kind.TRANSITION: 3,
+    Kind.IGNORED: 3,
+    Kind.ANSWERED: 3,
+    Kind.SEND: 4,
+    Kind.CALL: 4,
+}
 
 
 def trace_id(system: str, lease: str) -> int:
@@ -210,9 +216,14 @@ class Traces:
         span.end()
 
     def _span(
-        self, name: str, notice: Notice, lease: str, parent: int = 0, kind: SpanKind = SpanKind.INTERNAL,
+        self,
+        name: str,
+        notice: Notice,
+        lease: str,
+        parent: int = 0,
+        kind: SpanKind = SpanKind.INTERNAL,
         began: int | None = None,
-    ) -> Span:  # fmt: skip
+    ) -> Span:
         """Begins a span; without a given parent, below its cause in the turn, or the root."""
         led = self._led.get((lease, notice.machine)) or self._led.get((lease, ""))
         context = led if led is not None and not parent else self._remote(lease, parent or root_id(self._system, lease))

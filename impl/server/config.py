@@ -95,9 +95,13 @@ class Serving(Struct, forbid_unknown_fields=True, frozen=True):
     def metrics_limits(self) -> TransportLimits:
         """The limits of the metrics' port."""
         return replace(
-            LIMITS, connections=self.metrics_of_address, connections_in_all=self.metrics, reserve=self.reserve,
-            header_seconds=self.header_seconds, idle_seconds=self.header_seconds,
-        )  # fmt: skip
+            LIMITS,
+            connections=self.metrics_of_address,
+            connections_in_all=self.metrics,
+            reserve=self.reserve,
+            header_seconds=self.header_seconds,
+            idle_seconds=self.header_seconds,
+        )
 
 
 class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -248,9 +252,14 @@ _AT = re.compile(r"(.*?) - at `\$\.?(.*)`")
 _QUOTED = re.compile(r"`([a-z]+(?: \| [a-z]+)*)`")
 # The types of msgspec's errors, in the words of YAML.
 _TYPES = {
-    "object": "a mapping", "array": "a list", "str": "a text", "int": "an integer", "float": "a number",
-    "bool": "a boolean", "null": "nothing",
-}  # fmt: skip
+    "object": "a mapping",
+    "array": "a list",
+    "str": "a text",
+    "int": "an integer",
+    "float": "a number",
+    "bool": "a boolean",
+    "null": "nothing",
+}
 
 
 def _words(said: str) -> str:

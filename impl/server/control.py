@@ -161,9 +161,12 @@ class ControlSocket:
     """
 
     def __init__(
-        self, actor: Actor, views: Views, metrics: Callable[[], tuple[bytes, str]] | None = None,
+        self,
+        actor: Actor,
+        views: Views,
+        metrics: Callable[[], tuple[bytes, str]] | None = None,
         limits: TransportLimits = CONTROL_LIMITS,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.actor, self.views, self._metrics, self._limits = actor, views, metrics, limits
         self._server: GuardedServer | None = None
 
@@ -327,8 +330,11 @@ class ControlSocket:
     async def _told(self, key: RecordKey, event: str, given: dict[str, Any]) -> dict[str, Any]:
         outcome = await self.actor.tell(*key, event, given.get("fields", {}))
         return {
-            "machine": key.machine, "kind": outcome.kind, "transition": outcome.transition, "reason": outcome.reason,
-        }  # fmt: skip
+            "machine": key.machine,
+            "kind": outcome.kind,
+            "transition": outcome.transition,
+            "reason": outcome.reason,
+        }
 
     async def _tell_unit(self, request: web.Request) -> Any:
         given = await read_body(request, {"event": str}, {"fields": dict})

@@ -36,10 +36,15 @@ class EventFeed:
         """Returns which events there are, and how far followers are. What is not written yet is of `now` or later."""
         head = self.chronicle.head
         return {
-            "now": self.actor.clock.now(), "time": round(self.chronicle.wall(), 3),
-            "first": self.chronicle.first, "last": head.position, "digest": head.digest, "sealed": head.sealed,
-            "writes": self.chronicle.settings is not None, "followers": self.chronicle.followers(),
-        }  # fmt: skip
+            "now": self.actor.clock.now(),
+            "time": round(self.chronicle.wall(), 3),
+            "first": self.chronicle.first,
+            "last": head.position,
+            "digest": head.digest,
+            "sealed": head.sealed,
+            "writes": self.chronicle.settings is not None,
+            "followers": self.chronicle.followers(),
+        }
 
     async def read(self, after: int, limit: int) -> list[bytes]:
         """The lines of at most so many events above a position (impl/events/lines.py).

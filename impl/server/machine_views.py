@@ -92,10 +92,12 @@ class MachineViews:
         left = role.states[step["from"]]
         awaited = {self.system.messages[event].sender for event in left.on if event in self.system.messages}
         sends = [  # an answer asks for none
-            task for name in left.tasks
-            if isinstance(task := role.tasks[name], Send) and not self.system.messages[task.message].answer
+            task
+            for name in left.tasks
+            if isinstance(task := role.tasks[name], Send)
+            and not self.system.messages[task.message].answer
             and (task.message in said or (task.when is None and task.only is None))
-        ]  # fmt: skip
+        ]
         return {"unanswered": [{"message": s.message, "to": s.receiver} for s in sends if s.receiver in awaited]}
 
     def leaves(self, core: Core, record: Record, now: int) -> Iterator[dict[str, Any]]:

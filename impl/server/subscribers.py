@@ -73,9 +73,13 @@ class Archive:
 
     def _keep(self, notice: Notice) -> None:
         line = {
-            "lease": notice.lease, "actor": notice.actor, "machine": notice.machine, "state": notice.name,
-            "forgotten": notice.now, **notice.data,
-        }  # fmt: skip
+            "lease": notice.lease,
+            "actor": notice.actor,
+            "machine": notice.machine,
+            "state": notice.name,
+            "forgotten": notice.now,
+            **notice.data,
+        }
         size = os.fstat(self._file).st_size
         try:
             body = _encode(line) + b"\n"

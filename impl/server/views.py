@@ -160,14 +160,18 @@ class Views:
     def _driven(self, held: MachineInstance) -> list[dict[str, Any]]:
         return [
             {
-                "unit": self._unit_name(unit), "state": unit.state, "since": unit.metadata.get("since"),
-                "facts": unit.metadata.get("facts", {}), "handlers": sorted(self.actor.calls.of(unit.key)),
-                "doc": self.machines.doc(unit.core, unit.state), "left": self._left(unit),
+                "unit": self._unit_name(unit),
+                "state": unit.state,
+                "since": unit.metadata.get("since"),
+                "facts": unit.metadata.get("facts", {}),
+                "handlers": sorted(self.actor.calls.of(unit.key)),
+                "doc": self.machines.doc(unit.core, unit.state),
+                "left": self._left(unit),
                 "leaves": list(self.machines.leaves(unit.core, unit.record, self.actor.clock.now())),
                 "history": [*self.machines.steps(unit.core, self.history.of(unit.key))],
             }
             for unit in self.actor.table.driven_by(held.key.lease, held.core.role)
-        ]  # fmt: skip
+        ]
 
     def _undecided(self, held: MachineInstance) -> dict[str, Any] | None:
         """Returns what its policy waits for before it decides, and until when; None where it does not say."""
@@ -184,19 +188,28 @@ class Views:
         for pending in self.actor.outbox.of(held.key):
             again = None if pending.again is None else max(0.0, pending.again.when() - loop_now)
             yield {
-                "message": pending.message, "number": pending.number, "to": held.peers[pending.neighbour],
-                "times": pending.times, "taken": pending.tries == 0 and pending.times > 0 and pending.task is None,
-                "reason": pending.reason, "again_seconds": again,
-            }  # fmt: skip
+                "message": pending.message,
+                "number": pending.number,
+                "to": held.peers[pending.neighbour],
+                "times": pending.times,
+                "taken": pending.tries == 0 and pending.times > 0 and pending.task is None,
+                "reason": pending.reason,
+                "again_seconds": again,
+            }
         work = held.core.work[held.state](held.record)
         owed = self.actor.table.unaddressed.get(held.key, ())
         for piece in work:
             if isinstance(piece, SendWork) and piece.neighbour in owed:
                 machine = self.actor.program.neighbour(held.core, held.number, piece.neighbour)
                 yield {
-                    "message": piece.message, "number": held.record[held.core.sent_at][piece.neighbour], "to": "",
-                    "times": 0, "taken": False, "reason": f"nobody is known to play {machine}", "again_seconds": None,
-                }  # fmt: skip
+                    "message": piece.message,
+                    "number": held.record[held.core.sent_at][piece.neighbour],
+                    "to": "",
+                    "times": 0,
+                    "taken": False,
+                    "reason": f"nobody is known to play {machine}",
+                    "again_seconds": None,
+                }
 
 
 def wish_shown(wish: bytes) -> Any:

@@ -235,9 +235,13 @@ def _settings(url: str) -> dict[str, Any]:
         near = did_you_mean(option, ["unix_socket"])
         raise StoreError(f"mariadb: has no option {option[:40]!r}{near}", "its only option is unix_socket=PATH")
     return {
-        "host": parts.hostname or "localhost", "port": port, "unix_socket": options.get("unix_socket") or None,
-        "user": unquote(parts.username or "root"), "password": unquote(parts.password or ""), "db": database,
-    }  # fmt: skip
+        "host": parts.hostname or "localhost",
+        "port": port,
+        "unix_socket": options.get("unix_socket") or None,
+        "user": unquote(parts.username or "root"),
+        "password": unquote(parts.password or ""),
+        "db": database,
+    }
 
 
 def _digest(text: str) -> str:

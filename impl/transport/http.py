@@ -79,14 +79,18 @@ class HttpTransport(SendingEnd):
         app.router.add_get("/health", _health)
         app.router.add_routes(self._routes)
         self._server = GuardedServer(
-            app, self._reception, logger=_framework_log, shutdown_timeout=self._limits.close_seconds,
+            app,
+            self._reception,
+            logger=_framework_log,
+            shutdown_timeout=self._limits.close_seconds,
             auto_decompress=False,  # what is small must not become large here
-        )  # fmt: skip
+        )
         try:
             listening = await self._server.start(
-                (self._host or None, self._port), ssl=self._server_tls,
+                (self._host or None, self._port),
+                ssl=self._server_tls,
                 ssl_handshake_timeout=self._limits.header_seconds if self._server_tls else None,
-            )  # fmt: skip
+            )
         except (OSError, OverflowError) as error:
             self._reception = self._server = None
             raise TransportError(_cannot_listen(error, self._host, self._port)) from error

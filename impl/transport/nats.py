@@ -194,9 +194,13 @@ class NatsTransport(SendingEnd):
         try:
             async with asyncio.timeout(self._connect_seconds):
                 await client.connect(
-                    server, error_cb=failed, max_reconnect_attempts=-1, reconnect_time_wait=1, allow_reconnect=True,
+                    server,
+                    error_cb=failed,
+                    max_reconnect_attempts=-1,
+                    reconnect_time_wait=1,
+                    allow_reconnect=True,
                     **login,
-                )  # fmt: skip
+                )
         except (Exception, asyncio.CancelledError) as error:
             await client.close()
             if isinstance(error, asyncio.CancelledError):

@@ -27,9 +27,7 @@ def as_running(system: System) -> System:
     """The system as it runs; itself where nothing bounds its exploring."""
     if not any(constant.bounds for constant in system.constants.values()):
         return system
-    constants = {
-        name: c if c.running is None else replace(c, value=c.running) for name, c in system.constants.items()
-    }  # fmt: skip
+    constants = {name: c if c.running is None else replace(c, value=c.running) for name, c in system.constants.items()}
     endless = endless_bounds(system)
     environment = {name: replace(o, when=held_to(o, endless)) for name, o in system.environment.items()}
     return replace(system, constants=constants, environment=environment)

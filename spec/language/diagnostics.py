@@ -155,9 +155,15 @@ class Sink:
         self._put(wording, at, near_miss(word, names), "error", {**words, "word": word[:60], "known": names})
 
     def _put(
-        self, wording: str, at: Place, near: str | None, severity: Severity, words: Mapping[str, Any], code: str = "",
+        self,
+        wording: str,
+        at: Place,
+        near: str | None,
+        severity: Severity,
+        words: Mapping[str, Any],
+        code: str = "",
         depends: frozenset[str] = frozenset(),
-    ) -> None:  # fmt: skip
+    ) -> None:
         row, shown = wordings()[wording], {name: _shown(word) for name, word in words.items()}
         remedy = None if row.remedy is None else row.remedy.substitute(shown)
         self.add(Diagnostic(code or row.code, at, row.what.substitute(shown), near, remedy, severity, depends))

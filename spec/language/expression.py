@@ -212,9 +212,25 @@ class GlobalQuery(Node):
 
 
 Expression: TypeAlias = (
-    Literal_ | ConstantRef | Now | Self | Data | ControlState | Argument | Sender | BoundVariable | InstanceAt | Apply
-    | Quantifier | Pending | MessageField | GlobalQuery | Old | Took | Accepts
-)  # fmt: skip
+    Literal_
+    | ConstantRef
+    | Now
+    | Self
+    | Data
+    | ControlState
+    | Argument
+    | Sender
+    | BoundVariable
+    | InstanceAt
+    | Apply
+    | Quantifier
+    | Pending
+    | MessageField
+    | GlobalQuery
+    | Old
+    | Took
+    | Accepts
+)
 
 TRUE = Literal_(type=BOOL, value=True)
 
@@ -287,9 +303,13 @@ def pending_count(of: Pending, place: Place = NOWHERE) -> Expression:
 def counts_pending(e: Expression) -> bool:
     """Returns whether it is the number of messages on their way, as `len` says it."""
     return (
-        isinstance(e, Quantifier) and e.kind == "count" and isinstance(e.domain, Pending)
-        and e.variable == "_" and e.condition is None and e.body == TRUE
-    )  # fmt: skip
+        isinstance(e, Quantifier)
+        and e.kind == "count"
+        and isinstance(e.domain, Pending)
+        and e.variable == "_"
+        and e.condition is None
+        and e.body == TRUE
+    )
 
 
 # The fields of each kind of node that hold others: annotations are text here.

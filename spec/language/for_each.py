@@ -72,8 +72,13 @@ def _over(kind: x.QuantifierKind, variable: str, of: Type, body: x.Expression) -
     """`all` or `any` over the values of a type; of a number or truth, which no set holds, value by value."""
     if isinstance(of, Enum | Instance):
         return x.Quantifier(
-            type=BOOL, kind=kind, variable=variable, domain=x.all_members(of), condition=None, body=body,
+            type=BOOL,
+            kind=kind,
+            variable=variable,
+            domain=x.all_members(of),
+            condition=None,
+            body=body,
             place=body.place,
-        )  # fmt: skip
+        )
     parts = [put(body, {variable: value}) for value in domain(of, None)]
     return (x.conjunction if kind == "all" else x.disjunction)(parts, body.place)

@@ -201,9 +201,10 @@ def _other_values(constant: Constant) -> list[str]:
         case Int(low=low, high=high) if isinstance(constant.value, int):
             near = dict.fromkeys([constant.value + 1, constant.value - 1, 2, 3, *([] if low is None else [low])])
             return [
-                str(v) for v in near
+                str(v)
+                for v in near
                 if v != constant.value and (low is None or v >= low) and (high is None or v <= high)
-            ]  # fmt: skip
+            ]
     return []
 
 
@@ -284,10 +285,19 @@ class _SystemBuilder(ClaimBuilder):
             budgets = {f: self._budget(node.get(f)) for f in m.CHANNEL_FAULTS}
             if sender and receiver and kind:
                 found[name] = m.Channel(
-                    name, sender, receiver, self.names.channels[name], kind, capacity,
-                    self._paired(node, sender, receiver), budgets["lose"], budgets["duplicate"], budgets["reorder"],
-                    doc_of(node), place,
-                )  # fmt: skip
+                    name,
+                    sender,
+                    receiver,
+                    self.names.channels[name],
+                    kind,
+                    capacity,
+                    self._paired(node, sender, receiver),
+                    budgets["lose"],
+                    budgets["duplicate"],
+                    budgets["reorder"],
+                    doc_of(node),
+                    place,
+                )
         return found
 
     def _kind(self, node: YamlNode) -> tuple[m.ChannelKind | None, int | None]:
@@ -355,9 +365,11 @@ class _SystemBuilder(ClaimBuilder):
                 self.sink.unknown("unknown_local_event", where, event, known, role=a(role))
                 continue
             scope = Scope(
-                self.names, arguments=self._event_scope(role, event).arguments,
-                clock=self.timed, outside=True,
-            ).bind(it=self.names.roles[role].instance)  # fmt: skip
+                self.names,
+                arguments=self._event_scope(role, event).arguments,
+                clock=self.timed,
+                outside=True,
+            ).bind(it=self.names.roles[role].instance)
             guard = optional(node.get("when"), scope, self.sink)
             fair = {"true": m.Fair.WEAK, "strong": m.Fair.STRONG}.get(text_of(node, "fair"), m.Fair.NO)
             each = self._fair_for_each(name, node, fair, [*(scope.arguments or ())])
@@ -470,13 +482,19 @@ class _SystemBuilder(ClaimBuilder):
             broad = {t: unvisited[p] for p in unvisited if "*" in p for t in sorted(known) if fnmatchcase(t, p)}
             found.append(
                 Expectation(
-                    name, settings, numbers, self._explanations(run.get("violated"), claims, "property"),
+                    name,
+                    settings,
+                    numbers,
+                    self._explanations(run.get("violated"), claims, "property"),
                     {t: why for t, why in unvisited.items() if "*" not in t},
                     self._explanations(run.get("vacuous"), claims, "property"),
-                    {**shared["unvisited"], **broad}, shared["vacuous"], text_of(run, "slow") == "true", doc_of(run),
+                    {**shared["unvisited"], **broad},
+                    shared["vacuous"],
+                    text_of(run, "slow") == "true",
+                    doc_of(run),
                     place,
                 )
-            )  # fmt: skip
+            )
         return tuple(found)
 
     def _explanations(self, node: YamlNode | None, known: Iterable[str], what: str) -> dict[str, str]:

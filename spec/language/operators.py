@@ -192,15 +192,21 @@ _ROWS = (
     Operator("max", "int ... -> int; time ... -> time", max),
     Operator("abs", "int -> int", abs),
     Operator(
-        "len", "set[T] -> int", len, takes="a set, a channel or pending messages",
+        "len",
+        "set[T] -> int",
+        len,
+        takes="a set, a channel or pending messages",
         remedy="write `len(granted)`, `len(pending(ticket))` or `len(CHANNEL)`",
     ),
     Operator("index", "instance -> int", int, takes="an instance", remedy="write `index(self)`"),
     Operator(
-        "get", "option[T] T -> T", lambda option, fallback: fallback if option is None else option,
-        takes="an option", remedy="leave the `get` out: the value is always there",
+        "get",
+        "option[T] T -> T",
+        lambda option, fallback: fallback if option is None else option,
+        takes="an option",
+        remedy="leave the `get` out: the value is always there",
     ),
-)  # fmt: skip
+)
 
 OPERATORS: Mapping[str, Operator] = {row.name: row for row in _ROWS}
 FUNCTIONS = tuple(row.name for row in _ROWS if row.form == "call")

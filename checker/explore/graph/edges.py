@@ -104,8 +104,12 @@ class Graph:
             point = self.points.setdefault((action.point, action.role, action.instance), len(self.points))
         row = EdgeKind(
             -1 if action.group is None else self.names.setdefault(action.group, len(self.names)),
-            action.passes, action.kind in ("deliver", "duplicate"), action.fault, action.cost, point,
-        )  # fmt: skip
+            action.passes,
+            action.kind in ("deliver", "duplicate"),
+            action.fault,
+            action.cost,
+            point,
+        )
         number = self._numbers.setdefault(row, len(self.kinds))
         if number == len(self.kinds):
             self.kinds.append(row)

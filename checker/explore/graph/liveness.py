@@ -58,9 +58,13 @@ OUT_OF_BOUNDS = "some runs leave the bounds of the search, and what they come to
 
 
 def decide(
-    claims: Sequence[WatchedClaim], graph: Graph, paths: Paths, complete: bool, why: str,
+    claims: Sequence[WatchedClaim],
+    graph: Graph,
+    paths: Paths,
+    complete: bool,
+    why: str,
     fairness: Fairness = Fairness.SPEC,
-) -> list[PropertyResult]:  # fmt: skip
+) -> list[PropertyResult]:
     """The verdict on every claim of a finished graph that is about runs."""
     asked = demands(paths.world.system, graph.names, fairness)
     of_runs = [c for c in claims if c.of.kind != "always_possible"]
@@ -139,9 +143,15 @@ def _initial(like: Marks, paths: Paths) -> Marks:
 
 
 def _decide(
-    claim: WatchedClaim, failure: FailingRuns, graph: Graph, paths: Paths, asked: Demands, complete: bool, why: str,
+    claim: WatchedClaim,
+    failure: FailingRuns,
+    graph: Graph,
+    paths: Paths,
+    asked: Demands,
+    complete: bool,
+    why: str,
     fairness: Fairness,
-) -> PropertyResult:  # fmt: skip
+) -> PropertyResult:
     p = claim.of
     numbers, begin, reason = None, None, ""
     if p.within is not None:
@@ -215,9 +225,7 @@ class _StateOnRun:
         return [*paths.labels.chain(self.label)[:-1], *found[::-1]]
 
 
-def _runs(
-    failure: FailingRuns, graph: Graph, paths: Paths, within: int | None = None
-) -> Iterator[_StateOnRun]:  # fmt: skip
+def _runs(failure: FailingRuns, graph: Graph, paths: Paths, within: int | None = None) -> Iterator[_StateOnRun]:
     """Yields where runs from the starts come to on their way, with as many faults as are left; nearest first.
 
     Given `within`, ticks are counted, and the one after so many may lead off the way.
@@ -281,9 +289,7 @@ def _ticks_more(within: int, failure: FailingRuns, graph: Graph) -> tuple[bool, 
     return bool((clock & graph.beginning(now)).any()), out
 
 
-def fair_run(
-    failure: FailingRuns, graph: Graph, paths: Paths, asked: Demands, shortest: bool = True
-) -> FairRun | None:  # fmt: skip
+def fair_run(failure: FailingRuns, graph: Graph, paths: Paths, asked: Demands, shortest: bool = True) -> FairRun | None:
     """A fair run that breaks a claim; None where there is none.
 
     It is a shortest one, or only one with a nearest entry.

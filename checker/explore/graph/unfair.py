@@ -31,9 +31,14 @@ _MAY = {Fair.WEAK: "all the time", Fair.STRONG: "again and again"}
 
 
 def why_unfair(
-    system: System, graph: Graph, fairness: Fairness, kind: PropertyKind, cycle: Cycle,
-    holds: Callable[[Demands], bool], fails: Callable[[Demands], Cycle | None],
-) -> str:  # fmt: skip
+    system: System,
+    graph: Graph,
+    fairness: Fairness,
+    kind: PropertyKind,
+    cycle: Cycle,
+    holds: Callable[[Demands], bool],
+    fails: Callable[[Demands], Cycle | None],
+) -> str:
     """Says why a claim about fair runs fails.
 
     Args:
@@ -96,9 +101,13 @@ class _CycleGroups:
 
 
 def _enough(
-    system: System, graph: Graph, groups: Sequence[Group], cycle: Cycle, holds: Callable[[Said], bool],
+    system: System,
+    graph: Graph,
+    groups: Sequence[Group],
+    cycle: Cycle,
+    holds: Callable[[Said], bool],
     fails: Callable[[Demands], Cycle | None],
-) -> Said | None:  # fmt: skip
+) -> Said | None:
     """Fairness of environment actions with which the claim would hold, none of it too much; None: there is none."""
     first = _CycleGroups(graph, groups, cycle).may_help(system, {})
     for fair in (Fair.WEAK, Fair.STRONG):

@@ -37,9 +37,14 @@ def select(first: Any, targets: Any, rows: Any, kept: Any) -> tuple[Any, Any, An
     count = compiled.ways_count(len(rows), address(rows), rows.itemsize, address(kept))
     found = np.empty_like(first), np.empty(count + 1, dtype=np.int32), np.empty(count + 1, dtype=rows.dtype)
     compiled.ways_select(
-        len(first) - 1, address(first), address(targets), address(rows), rows.itemsize, address(kept),
+        len(first) - 1,
+        address(first),
+        address(targets),
+        address(rows),
+        rows.itemsize,
+        address(kept),
         *map(address, found),
-    )  # fmt: skip
+    )
     return found[0], found[1][:-1], found[2][:-1]
 
 
@@ -64,9 +69,18 @@ def joined(
     found_rows = np.empty(len(targets), dtype=rows.dtype)
     if (compiled := compiled_functions()) is not None:
         compiled.ways_joined(
-            len(state_of), address(order), address(state_of), address(first), address(targets), address(changes),
-            address(rows), rows.itemsize, address(sizes), address(found), address(found_rows),
-        )  # fmt: skip
+            len(state_of),
+            address(order),
+            address(state_of),
+            address(first),
+            address(targets),
+            address(changes),
+            address(rows),
+            rows.itemsize,
+            address(sizes),
+            address(found),
+            address(found_rows),
+        )
         return sizes, found, found_rows
     order, begin = np.arange(len(state_of), dtype=np.int32) if order is None else order, 0
     np.add.at(sizes, state_of, np.diff(first))
@@ -97,9 +111,16 @@ class LongestWays:
         states = np.ascontiguousarray(states, dtype=np.int32)
         if (compiled := compiled_functions()) is not None:
             compiled.ways_longest(
-                len(states), address(states), address(self.first), address(self.targets), address(self.rows),
-                self.rows.itemsize, address(self.received), address(self.longest), address(self.unknown),
-            )  # fmt: skip
+                len(states),
+                address(states),
+                address(self.first),
+                address(self.targets),
+                address(self.rows),
+                self.rows.itemsize,
+                address(self.received),
+                address(self.longest),
+                address(self.unknown),
+            )
             return
         edges, of = edges_of(self.first, states)
         targets = self.targets[edges]
@@ -116,9 +137,13 @@ class LongestWays:
 
 
 def worst_after(
-    first: Any, targets: Any, place: Any, layers: Iterable[tuple[Any, Sequence[Sequence[int]]]], modes: Sequence[Any],
+    first: Any,
+    targets: Any,
+    place: Any,
+    layers: Iterable[tuple[Any, Sequence[Sequence[int]]]],
+    modes: Sequence[Any],
     after: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     """The worst that follows when some states are left in a mode.
 
     Args:
@@ -142,9 +167,16 @@ def worst_after(
         states = np.ascontiguousarray(states, dtype=np.int32)
         if compiled is not None:
             compiled.ways_worst(
-                len(states), address(states), address(first), address(targets), address(place), len(modes),
-                address(holds), address(after), address(worst),
-            )  # fmt: skip
+                len(states),
+                address(states),
+                address(first),
+                address(targets),
+                address(place),
+                len(modes),
+                address(holds),
+                address(after),
+                address(worst),
+            )
             return
         edges, of = edges_of(first, states)
         ends = targets[edges]
@@ -179,9 +211,15 @@ def groups(states: Any, kind_of: Any, kinds: int, look: Any) -> tuple[Any, Any]:
     number, look = np.full(size, -1, dtype=np.int32), np.ascontiguousarray(look, dtype=np.int64)
     found = np.empty(min(size, len(states)), dtype=np.int32), np.empty(len(states), dtype=np.int32)
     count = compiled.ways_groups(
-        len(states), address(states), address(kind_of), kinds, address(look), size, address(number),
+        len(states),
+        address(states),
+        address(kind_of),
+        kinds,
+        address(look),
+        size,
+        address(number),
         *map(address, found),
-    )  # fmt: skip
+    )
     return found[0][:count], found[1]
 
 
@@ -189,9 +227,7 @@ def gather(rows: Any, groups: Any, worst: Any, total: Any) -> None:
     """Raises the numbers of each group (`total`) to those of its members' rows; a negative row is none."""
     if (compiled := compiled_functions()) is not None:
         rows, groups = (np.ascontiguousarray(a, dtype=np.int32) for a in (rows, groups))
-        compiled.ways_gather(
-            len(rows), address(rows), address(groups), worst.shape[1], address(worst), address(total)
-        )  # fmt: skip
+        compiled.ways_gather(len(rows), address(rows), address(groups), worst.shape[1], address(worst), address(total))
         return
     some = rows >= 0
     np.maximum.at(total, groups[some], worst[rows[some]])

@@ -57,9 +57,13 @@ class DistributedSearch(PackedSearch):
     helpers = 0
 
     def __init__(
-        self, world: Reference, limits: Limits, progress: Callable[[Progress], None] | None, client: Client,
+        self,
+        world: Reference,
+        limits: Limits,
+        progress: Callable[[Progress], None] | None,
+        client: Client,
         warm: int = WARM,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(world, replace(limits, keeping=None, disk=None), progress, kernel=Recorder)
         self.client, self.warm = client, warm
         self.look_again = 0.0
@@ -237,11 +241,18 @@ class DistributedSearch(PackedSearch):
         found = self._verdicts(paths, None, not why, why)
         uses = [sum(column) for column in zip(*workers.each("uses"), strict=True)]
         return self._exploration(  # without paths: the states go with the processes
-            why, found if why else [*_alone(found)], distinct=distinct, generated=generated + self.generated,
-            edges=edges, depth=max(self.depth, 0), cut=cut + self.cut, peak_memory_bytes=memory + peak_memory(),
-            cells=tuple(self._cells(workers, [cell for _, cell in self.world.product()])), taken=self._taken(uses),
+            why,
+            found if why else [*_alone(found)],
+            distinct=distinct,
+            generated=generated + self.generated,
+            edges=edges,
+            depth=max(self.depth, 0),
+            cut=cut + self.cut,
+            peak_memory_bytes=memory + peak_memory(),
+            cells=tuple(self._cells(workers, [cell for _, cell in self.world.product()])),
+            taken=self._taken(uses),
             engine_reason=f"states in machine words, kept by {len(workers)} processes",
-        )  # fmt: skip
+        )
 
     def _cells(self, workers: Workers, product: list[int]) -> Iterator[Cell]:
         """The cells of the product, nearest first."""
@@ -284,9 +295,14 @@ class _ProcessLabels:
 
 
 def explore_distributed(
-    system: System, client: Client, limits: Limits | None = None, progress: Callable[[Progress], None] | None = None,
-    *, budget: Budget | None = None, warm: int = WARM,
-) -> Exploration:  # fmt: skip
+    system: System,
+    client: Client,
+    limits: Limits | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    *,
+    budget: Budget | None = None,
+    warm: int = WARM,
+) -> Exploration:
     """Visits every reachable state of a system by all processes of a cluster; with a budget, under these faults.
 
     What needs the whole graph (leads_to, always_possible, convergence) is left open. A limit of states is seen to

@@ -270,9 +270,13 @@ class PackedPaths(Paths):
     states: PackedStates
 
     def __init__(
-        self, world: Reference, states: PackedStates, labels: PackedLabels,
-        mark: Callable[[Expression], bytearray], canonical: Canonical | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        world: Reference,
+        states: PackedStates,
+        labels: PackedLabels,
+        mark: Callable[[Expression], bytearray],
+        canonical: Canonical | None = None,
+    ) -> None:
         super().__init__(world, states, labels, canonical)
         self._mark = mark
 

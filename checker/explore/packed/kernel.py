@@ -278,10 +278,22 @@ class Kernel:
 NONE = 0xFFFFFFFF
 _U32, _U64 = c_uint32, c_uint64
 ARRAYS = {  # the arrays of a search, in the order of engine/found.h
-    "states": _U64, "parents": _U32, "label_states": _U32, "label_next": _U32, "first_label": _U32, "last_label": _U32,
-    "lefts": _U64, "begins": _U64, "targets": _U32, "edge_changes": _U32, "level_states": _U64, "level_labels": _U64,
-    "uses": _U64, "cut_states": _U32, "cut_changes": _U32,
-}  # fmt: skip
+    "states": _U64,
+    "parents": _U32,
+    "label_states": _U32,
+    "label_next": _U32,
+    "first_label": _U32,
+    "last_label": _U32,
+    "lefts": _U64,
+    "begins": _U64,
+    "targets": _U32,
+    "edge_changes": _U32,
+    "level_states": _U64,
+    "level_labels": _U64,
+    "uses": _U64,
+    "cut_states": _U32,
+    "cut_changes": _U32,
+}
 LASTING = tuple(ARRAYS)
 NUMBERS = 7  # that `kept_number` has
 # What `search` returns, what was asked about, and the positions of figures, answers and arrays in engine/.

@@ -23,7 +23,8 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "add_probe": (c_int, (c_void_p,)),
     "silence": (None, (c_void_p, c_uint32)),
     "add_change": (
-        c_int, (c_void_p, c_uint32, c_void_p, c_void_p, c_uint64, c_uint32, c_uint32, c_uint32),
+        c_int,
+        (c_void_p, c_uint32, c_void_p, c_void_p, c_uint64, c_uint32, c_uint32, c_uint32),
     ),
     "add_claims": (c_int, (c_void_p, c_uint32, c_void_p, c_void_p, c_void_p)),
     "add_leaf": (c_int, (c_void_p, c_uint32, c_void_p, c_uint32)),
@@ -33,7 +34,8 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "set_gate": (None, (c_void_p, c_uint32, c_int32)),
     "threads": (c_int, (c_void_p, c_uint32, c_uint64)),
     "set_alike": (
-        c_int, (c_void_p, c_uint32, c_uint32, c_uint32, c_void_p, c_void_p, c_void_p),
+        c_int,
+        (c_void_p, c_uint32, c_uint32, c_uint32, c_void_p, c_void_p, c_void_p),
     ),
     "set_limits": (None, (c_void_p, c_uint64, c_uint64, c_uint64)),
     "add_first": (c_uint32, (c_void_p, POINTER(c_uint64), c_uint64)),
@@ -61,7 +63,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "mark": (c_int, (c_void_p, c_int32, POINTER(c_uint8))),
     "survey": (c_uint32, (c_void_p, c_uint32, c_void_p)),
     "survey_edges": (c_uint32, (c_void_p,)),
-}  # fmt: skip
+}
 _GRAPH: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "graph_order": (None, (c_int64, c_void_p, c_int64, c_void_p, c_void_p)),
     "graph_backward": (None, (c_int64, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
@@ -71,17 +73,19 @@ _GRAPH: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "graph_components": (c_int64, (c_int64, c_void_p, c_void_p, c_void_p, c_void_p)),
     "ways_count": (c_int64, (c_int64, c_void_p, c_int32, c_void_p)),
     "ways_select": (
-        None, (c_int64, c_void_p, c_void_p, c_void_p, c_int32, c_void_p, c_void_p, c_void_p, c_void_p),
+        None,
+        (c_int64, c_void_p, c_void_p, c_void_p, c_int32, c_void_p, c_void_p, c_void_p, c_void_p),
     ),
     "ways_joined": (
-        None, (c_int64, *[c_void_p] * 6, c_int32, c_void_p, c_void_p, c_void_p),
+        None,
+        (c_int64, *[c_void_p] * 6, c_int32, c_void_p, c_void_p, c_void_p),
     ),
     "ways_layers": (c_int64, (c_int64, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
     "ways_longest": (None, (c_int64, *[c_void_p] * 4, c_int32, c_void_p, c_void_p, c_void_p)),
     "ways_worst": (None, (c_int64, *[c_void_p] * 4, c_int32, c_void_p, c_void_p, c_void_p)),
     "ways_groups": (c_int64, (c_int64, c_void_p, c_void_p, c_int64, c_void_p, c_int64, c_void_p, c_void_p, c_void_p)),
     "ways_gather": (None, (c_int64, c_void_p, c_void_p, c_int32, c_void_p, c_void_p)),
-}  # fmt: skip
+}
 
 
 class NotBuilt(Exception):

@@ -169,9 +169,15 @@ class PackedModel:
 
     def change(self, action: Action, written: tuple[tuple[int, int], ...], names: tuple[str, ...]) -> int:
         key = (
-            type(action), *action[:6], id(action.transition), id(action.lane), *action[8:],
-            id(getattr(action, "consumed", None)), written, names,
-        )  # fmt: skip
+            type(action),
+            *action[:6],
+            id(action.transition),
+            id(action.lane),
+            *action[8:],
+            id(getattr(action, "consumed", None)),
+            written,
+            names,
+        )
         known = self._known.get(key)
         if known is not None:
             return known

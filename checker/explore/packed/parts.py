@@ -62,10 +62,12 @@ def cases(machine: GroundMachine) -> list[Case]:
     for end in range(last + 1):
         split = [(state, of[end]) for state, of in machine.offers.items() if of[end:] and many(of[end])]
         if split or end == last:
-            found.append({
-                state: [(offer, None) for offer in of[begin : end + 1] if not many(offer)]
-                for state, of in machine.offers.items()
-            })  # fmt: skip
+            found.append(
+                {
+                    state: [(offer, None) for offer in of[begin : end + 1] if not many(offer)]
+                    for state, of in machine.offers.items()
+                }
+            )
             found += [{state: [(offer, e)]} for state, offer in split for e in offer.values(())]
             begin = end + 1
     return [case for case in found if any(case.values())]

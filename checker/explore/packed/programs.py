@@ -128,7 +128,7 @@ class Programs:
         found = [
             (probe, at, quiet) if claim is None else (probe, self._of_step(claim, at, effect), False)
             for probe, claim, at, quiet in asked
-        ]  # fmt: skip
+        ]
         self._of_effects[action, effect.writes] = claims = tuple([one for one in found if one[1] != NO])
         return claims
 

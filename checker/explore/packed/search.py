@@ -86,10 +86,14 @@ class PackedSearch(BreadthFirstSearch):
     least_level = 2_000  # labels of a level for which it pays to call helpers
 
     def __init__(
-        self, world: Reference, limits: Limits, progress: Callable[[Progress], None] | None,
-        canonical: Canonical | None = None, fairness: Fairness = Fairness.SPEC,
+        self,
+        world: Reference,
+        limits: Limits,
+        progress: Callable[[Progress], None] | None,
+        canonical: Canonical | None = None,
+        fairness: Fairness = Fairness.SPEC,
         kernel: Callable[[int], k.Kernel] = k.Kernel,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(world, limits, progress, canonical, fairness)
         self.new_kernel = kernel
         if canonical is not None and canonical.columns is None:
@@ -244,17 +248,20 @@ class PackedSearch(BreadthFirstSearch):
     def _keep(self) -> None:
         """Leaves a checkpoint."""
         about = {
-            "key": self.key, "what": self.system.name,
+            "key": self.key,
+            "what": self.system.name,
             "numberings": [[[coded(v) for v in b.values], b.bits] for b in self.fields.numberings],
             "changes": [
                 [coded_action(c.action, self.world.layout), c.writes, names]
                 for c, names in zip(self.model.effects, self.model.names, strict=True)
             ],
             "told": [[n, fired.number, fired.label, fired.change] for n, fired in self.probes.fired],
-            "faults": self.faults, "at_fault": sorted(self.at_fault), "numbers": self.kernel.numbers(),
+            "faults": self.faults,
+            "at_fault": sorted(self.at_fault),
+            "numbers": self.kernel.numbers(),
             "first": [self.initial, self.generated, self.cut],
             "seconds": self._seconds,
-        }  # fmt: skip
+        }
         save(self.place, about, self.kernel.kept())
         self.left = self.place
 
@@ -359,9 +366,12 @@ class PackedSearch(BreadthFirstSearch):
     def _figures(self) -> dict[str, int]:
         f = self.kernel.figure
         return {
-            "distinct": f(k.COUNT), "generated": f(k.GENERATED) + self.generated, "edges": f(k.EDGES),
-            "cut": f(k.CUT) + self.cut, "peak_memory_bytes": peak_memory(),
-        }  # fmt: skip
+            "distinct": f(k.COUNT),
+            "generated": f(k.GENERATED) + self.generated,
+            "edges": f(k.EDGES),
+            "cut": f(k.CUT) + self.cut,
+            "peak_memory_bytes": peak_memory(),
+        }
 
     def _details(self, why: str, paths: PackedPaths) -> dict[str, Any]:
         if why:
@@ -371,10 +381,13 @@ class PackedSearch(BreadthFirstSearch):
             self.left = None
         cells = PackedCells(self.kernel, self.fields, [cell for _, cell in self.world.product()])
         return {
-            "cells": cells, "depth": cells.depth, "checkpoint": str(self.left or ""), "orbits": self._orbits(paths),
+            "cells": cells,
+            "depth": cells.depth,
+            "checkpoint": str(self.left or ""),
+            "orbits": self._orbits(paths),
             "cell_edges": PackedEdges(self.kernel, self.model.tags, self.model.inform),
             "taken": self._taken(self.kernel.array("uses")),
-        }  # fmt: skip
+        }
 
     def _orbits(self, paths: PackedPaths) -> Orbits | None:
         """The orbits that the states stand for: slices that are equal lie side by side."""

@@ -175,9 +175,16 @@ def local_workers(workers: int) -> Iterator[Client]:
     # Encrypted, with keys of its own: a scheduler runs whatever it is sent.
     with _ctrl_c_stays_here():
         begun = cluster_(
-            n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", protocol="tls://", security=True,
-            dashboard_address="127.0.0.1:0", memory_limit=0, silence_logs=40,
-        )  # fmt: skip
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            protocol="tls://",
+            security=True,
+            dashboard_address="127.0.0.1:0",
+            memory_limit=0,
+            silence_logs=40,
+        )
     with begun as cluster, client(cluster) as found:
         yield found
 

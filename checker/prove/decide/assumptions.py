@@ -59,9 +59,11 @@ def assumptions(system: System, setting: Setting, *, searches: bool = True) -> A
     return Assumptions(
         machines={**single, **counted},
         constants={name: _value(system, setting, c) for name, c in system.constants.items()},
-        faults_left_out=_left_out(system, setting), assumed=tuple(_assumed(system)),
-        limit_seconds=setting.limit_seconds, most_steps=DEPTH if searches else 0,
-    )  # fmt: skip
+        faults_left_out=_left_out(system, setting),
+        assumed=tuple(_assumed(system)),
+        limit_seconds=setting.limit_seconds,
+        most_steps=DEPTH if searches else 0,
+    )
 
 
 def any_number(system: System, setting: Setting) -> list[str]:
@@ -111,9 +113,9 @@ def _least(constant: Constant, lows: Sequence[int]) -> int | None:
 def _left_out(system: System, setting: Setting) -> str:
     scope = setting.scope or FaultScope.of(system)
     missing = [
-        *(["crashes"] if not scope.crash else []), *(["faults of the network but those that channels declare"]
-        if not scope.network else []),
-    ]  # fmt: skip
+        *(["crashes"] if not scope.crash else []),
+        *(["faults of the network but those that channels declare"] if not scope.network else []),
+    ]
     if not missing:
         return ""
     other = [f"channel {c.name} is a {c.kind}" for c in system.channels.values() if c.kind != "mailbox"]
@@ -122,8 +124,10 @@ def _left_out(system: System, setting: Setting) -> str:
 
 
 def _assumed(system: System) -> list[str]:
-    found = ["nobody is Byzantine: every role follows its text",
-             "stores last: no actor comes back without what it has committed"]  # fmt: skip
+    found = [
+        "nobody is Byzantine: every role follows its text",
+        "stores last: no actor comes back without what it has committed",
+    ]
     if system.environment:
         found.append("events from outside come as `environment` says, with fields within their types")
     if system.initially is not None:

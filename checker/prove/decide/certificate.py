@@ -40,11 +40,16 @@ VALUE = "value."  # a function of every value that z3 prints; what a specificati
 
 # Kinds of steps that are no transitions, by their names.
 KINDS = {
-    r".* ignores .*": "ignored message", r".*/.*: .* again": "message sent again", r".* loses a message": "loss",
+    r".* ignores .*": "ignored message",
+    r".*/.*: .* again": "message sent again",
+    r".* loses a message": "loss",
     r".* has .* again": "duplicate",
     "the network is parted": "partition",
-    r".* crashes": "crash", r".* crashes again": "crash in recovery", r".* recovers": "recovery", "time passes": "time",
-}  # fmt: skip
+    r".* crashes": "crash",
+    r".* crashes again": "crash in recovery",
+    r".* recovers": "recovery",
+    "time passes": "time",
+}
 
 
 @dataclass(frozen=True)
@@ -76,10 +81,12 @@ class VerificationCondition:
     def text(self, number: int) -> str:
         """The condition in the file: comments that say what it establishes, and its script."""
         lists = {
-            "establishes, of the state": self.establishes, "establishes, of the step": self.establishes_of_step,
-            "unchanged by the step": self.unchanged, "side conditions": self.side_conditions,
+            "establishes, of the state": self.establishes,
+            "establishes, of the step": self.establishes_of_step,
+            "unchanged by the step": self.unchanged,
+            "side conditions": self.side_conditions,
             "uses, of the state before": self.uses,
-        }  # fmt: skip
+        }
         said = [f"{title}: {', '.join(names)}" for title, names in lists.items() if names]
         return _words("", f"Condition {number}, {self.kind}: {self.name}", *said) + self.script
 
@@ -107,9 +114,12 @@ class Certificate:
         sizes = f"{len(self.claims)} claims, {self.found.steps + 1} conditions"
         lines = [
             f"{system.name}, specification {system.digest}: {sizes}.",
-            f"Faults: {self.encoding.scope.words}.", *self.words.lines, "Every (check-sat) below is answered unsat.",
-            "", "The inductive invariant, of an arbitrary state s:",
-        ]  # fmt: skip
+            f"Faults: {self.encoding.scope.words}.",
+            *self.words.lines,
+            "Every (check-sat) below is answered unsat.",
+            "",
+            "The inductive invariant, of an arbitrary state s:",
+        ]
         parts = [_words(*lines)]
         for claim in self.invariant:
             parts += [_words(f"{claim.name} ({claim.kind})"), _commented(self.encoding.now(claim).sexpr())]
@@ -143,15 +153,18 @@ class Certificate:
             raise Unproved(f"the solver does not prove again, for {step.name}: {undischarged[0].claim}")
         asked, state_claims = {*question.changed}, [] if step.composite else self.invariant
         return VerificationCondition(
-            step.name, _kind(step),
+            step.name,
+            _kind(step),
             establishes=tuple(c.name for c in state_claims if c.name in asked),
             establishes_of_step=tuple(c.name for c in self.claims if c.about_steps),
             unchanged=tuple(c.name for c in state_claims if c.name not in asked),
             side_conditions=tuple(
                 n.removeprefix(SIDE_CONDITION) for n in question.changed if n.startswith(SIDE_CONDITION)
             ),
-            uses=tuple(sorted(question.used)), composite=step.composite, script=self._script(question, step),
-        )  # fmt: skip
+            uses=tuple(sorted(question.used)),
+            composite=step.composite,
+            script=self._script(question, step),
+        )
 
     def _script(self, question: ProofObligation, step: SymbolicStep) -> str:
         """A condition as SMT-LIB: the claims over the states before and after, and these over the state before."""

@@ -114,9 +114,15 @@ class CounterexampleToInduction:
 
 
 def counterexample_to_induction(
-    system: System, setting: Setting, claim_name: str, step_name: str, proved_names: Collection[str], small: System,
-    *, seconds: float = EXPLORE_SECONDS,
-) -> CounterexampleToInduction:  # fmt: skip
+    system: System,
+    setting: Setting,
+    claim_name: str,
+    step_name: str,
+    proved_names: Collection[str],
+    small: System,
+    *,
+    seconds: float = EXPLORE_SECONDS,
+) -> CounterexampleToInduction:
     """The state from which a step breaks a claim, and the explorer's search for it.
 
     Args:

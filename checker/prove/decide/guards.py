@@ -61,7 +61,7 @@ class _EventGuards:
 
     def __init__(
         self, encoding: Encoding, role: Role, state: State, event: str, choices: tuple[Transition, ...]
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.encoding, self.role, self.state, self.event, self.choices = encoding, role, state, event, choices
         steps, s = encoding.relation, encoding.before
         self.me, given = steps.machine(role, role.name)

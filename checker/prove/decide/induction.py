@@ -81,9 +81,14 @@ class Setting:
 
     def encoding(self, system: System) -> Encoding:
         return Encoding(
-            system, sizes=dict(self.sizes), scope=self.scope or FaultScope.of(system), limit_seconds=self.limit_seconds,
-            until=self.until, relation=self.relation, values=self.values,
-        )  # fmt: skip
+            system,
+            sizes=dict(self.sizes),
+            scope=self.scope or FaultScope.of(system),
+            limit_seconds=self.limit_seconds,
+            until=self.until,
+            relation=self.relation,
+            values=self.values,
+        )
 
 
 ANY = Setting()
@@ -167,9 +172,15 @@ class _StepResult:
 
 
 def induct(
-    system: System, setting: Setting = ANY, *, jobs: int | None = None, watch: Watch | None = None,
-    rounds: Sequence[Round] | None = None, before: Induction | None = None, contradicted: Collection[str] = (),
-) -> Induction:  # fmt: skip
+    system: System,
+    setting: Setting = ANY,
+    *,
+    jobs: int | None = None,
+    watch: Watch | None = None,
+    rounds: Sequence[Round] | None = None,
+    before: Induction | None = None,
+    contradicted: Collection[str] = (),
+) -> Induction:
     """Finds which claims of a system hold of all its states and steps.
 
     Args:
@@ -332,8 +343,9 @@ def _largest(
         # What a step has broken is not asked of those that come after it; the others were asked as if it were known.
         queries = (
             _StepQuery(n, names, known, round_.alone, round_.last)
-            for n in sorted(waiting) if (names := tuple(sorted(left - broken))) or round_.last
-        )  # fmt: skip
+            for n in sorted(waiting)
+            if (names := tuple(sorted(left - broken))) or round_.last
+        )
         for answer in ask(queries):
             found.questions += answer.questions
             _add(found.spent, answer.spent)
@@ -379,21 +391,23 @@ class _Asker:
         known = [self.claims[name] for name in work.known if not self.claims[name].about_steps]
         step = self.steps[work.step]
         before = [] if work.alone else [*known, *(c for c in asked if not c.about_steps)]
-        question = ProofObligation(
-            self.encoding, step, before, asked, side_conditions=work.last, alone=work.alone
-        )  # fmt: skip
+        question = ProofObligation(self.encoding, step, before, asked, side_conditions=work.last, alone=work.alone)
         # A claim that is not inductive alone is asked again.
         seconds = min(FIRST_SECONDS, self.encoding.limit) if work.alone else None
         undischarged = question.undischarged(seconds)
         return _StepResult(
-            work.step, step.name, tuple(loss.claim for loss in undischarged if loss.model is not None),
+            work.step,
+            step.name,
+            tuple(loss.claim for loss in undischarged if loss.model is not None),
             {
                 loss.claim: _gave_up(_keeps(step.name), loss.reason, seconds or self.encoding.limit)
                 for loss in undischarged
                 if loss.model is None
             },
-            frozenset(question.used), question.queries, dict(question.spent),
-        )  # fmt: skip
+            frozenset(question.used),
+            question.queries,
+            dict(question.spent),
+        )
 
 
 def _keeps(step: str) -> str:
@@ -453,8 +467,9 @@ def _halves(work: _StepQuery) -> list[_StepQuery]:
     half = len(work.asked) // 2
     one, other = work.asked[:half], work.asked[half:]
     return [
-        replace(work, asked=one, known=(*work.known, *other)), replace(work, asked=other, known=(*work.known, *one)),
-    ]  # fmt: skip
+        replace(work, asked=one, known=(*work.known, *other)),
+        replace(work, asked=other, known=(*work.known, *one)),
+    ]
 
 
 ENDED = "time: it ended before the first step was asked about"

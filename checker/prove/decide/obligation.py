@@ -127,9 +127,12 @@ class ProofObligation:
         return [*self.encoding.given, *self.step.given, *known, disjunction(*wrong), *facts]
 
     def _by_cases(
-        self, seconds: float, given: list[Term], asked: list[str],
+        self,
+        seconds: float,
+        given: list[Term],
+        asked: list[str],
         facts: Callable[[Sequence[str]], list[Term]] = lambda claims: [],
-    ) -> list[Undischarged]:  # fmt: skip
+    ) -> list[Undischarged]:
         """Each case by itself: what does not follow in one does not follow. `facts` are added for claims."""
         found: list[Undischarged] = []
         for case in self.cases:
@@ -138,9 +141,13 @@ class ProofObligation:
         return found
 
     def _narrowed(
-        self, seconds: float, given: list[Term], asked: list[str], facts: Callable[[Sequence[str]], list[Term]],
+        self,
+        seconds: float,
+        given: list[Term],
+        asked: list[str],
+        facts: Callable[[Sequence[str]], list[Term]],
         case: Term,
-    ) -> list[Undischarged]:  # fmt: skip
+    ) -> list[Undischarged]:
         """All together first, and not for long; by halves where the solver gives up."""
         found: list[Undischarged] = []
         if not asked:

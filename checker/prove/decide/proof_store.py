@@ -94,17 +94,30 @@ class StoredProof(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         properties = [p for p in system.properties.values() if p.name in self.proved]
         verdicts = [
             ClaimVerdict(
-                p.name, "step" if p.kind == "step" else "always", "proved", self.proved[p.name],
+                p.name,
+                "step" if p.kind == "step" else "always",
+                "proved",
+                self.proved[p.name],
                 vacuous=self.vacuous.get(p.name, ""),
-            ) for p in properties
-        ]  # fmt: skip
+            )
+            for p in properties
+        ]
         lemmas = [ClaimVerdict(name, "lemma", "proved", self.lemmas[name]) for name in system.lemmas]
         return Proof(
-            system, [*verdicts, *lemmas], others=[n for n in system.properties if n not in self.proved],
-            helpers=self.helpers, any_number=self.any_number, steps=self.steps, questions=self.questions,
-            guards=self.guards, lemmas=self.found_lemmas, assumptions=self.assumptions, kept=self.made,
-            kept_for=self.what, scope=FaultScope.of(system),
-        )  # fmt: skip
+            system,
+            [*verdicts, *lemmas],
+            others=[n for n in system.properties if n not in self.proved],
+            helpers=self.helpers,
+            any_number=self.any_number,
+            steps=self.steps,
+            questions=self.questions,
+            guards=self.guards,
+            lemmas=self.found_lemmas,
+            assumptions=self.assumptions,
+            kept=self.made,
+            kept_for=self.what,
+            scope=FaultScope.of(system),
+        )
 
     def proves(self, result: PropertyResult) -> bool:
         return result.name in self.proved and result.kind in PROVABLE
@@ -142,13 +155,21 @@ def store(proof: Proof, setting: Setting) -> StoredProof | None:
     if asked or setting.relation is not TransitionRelation or not proved:
         return None
     made = StoredProof(
-        proved=proved, any_number=proof.any_number, faults=proof.scope.words, what=proof.for_what,
-        made=datetime.now(UTC).date().isoformat(), assumptions=proof.assumptions,
+        proved=proved,
+        any_number=proof.any_number,
+        faults=proof.scope.words,
+        what=proof.for_what,
+        made=datetime.now(UTC).date().isoformat(),
+        assumptions=proof.assumptions,
         vacuous={v.name: v.vacuous for v in proof.properties if v.vacuous and not v.vacuity_explored},
         whole=_is_whole(proof),
-        lemmas={v.name: v.method for v in proof.lemma_verdicts if v.verdict == "proved"}, found_lemmas=proof.lemmas,
-        guards=proof.guards, helpers=proof.helpers, steps=proof.steps, questions=proof.questions,
-    )  # fmt: skip
+        lemmas={v.name: v.method for v in proof.lemma_verdicts if v.verdict == "proved"},
+        found_lemmas=proof.lemmas,
+        guards=proof.guards,
+        helpers=proof.helpers,
+        steps=proof.steps,
+        questions=proof.questions,
+    )
     earlier = stored(proof.system)
     if earlier is not None and earlier.what == made.what:
         best = earlier if earlier.whole else made

@@ -176,9 +176,11 @@ class Vocabulary:
         if self.system.channel_of(message.name).kind == "mailbox":
             words |= dict.fromkeys((frozenset({"none", "old"}), frozenset({"old"})), f"not {fresh}")
         return _attribute(
-            message.name, lambda s, i: "none" if empty(s, i) else "new" if unreceived(s, i) else "old",
-            lambda seen: words.get(seen, ""), {message.sender, message.receiver},
-        )  # fmt: skip
+            message.name,
+            lambda s, i: "none" if empty(s, i) else "new" if unreceived(s, i) else "old",
+            lambda seen: words.get(seen, ""),
+            {message.sender, message.receiver},
+        )
 
     def _of_fields(self, message: Message) -> Iterator[Attribute]:
         """The fields of messages, against constants and the data of their sender and receiver."""
@@ -219,9 +221,12 @@ def _attribute(name: str, read: Read, text: Text, roles: Collection[str], cases:
     """An attribute that has one value in a state."""
     one: dict[Value, Values] = {}  # sets of one value, made once
     return Attribute(
-        name, lambda s, i: one.get(v := read(s, i)) or one.setdefault(v, frozenset((v,))), text, frozenset(roles),
+        name,
+        lambda s, i: one.get(v := read(s, i)) or one.setdefault(v, frozenset((v,))),
+        text,
+        frozenset(roles),
         frozenset(cases),
-    )  # fmt: skip
+    )
 
 
 def _of_data(data: Sequence[_Operand]) -> Iterator[Attribute]:
@@ -240,7 +245,7 @@ def _of_data(data: Sequence[_Operand]) -> Iterator[Attribute]:
 
 def _of_field(
     words: str, name: str, kind: t.Type, data: Sequence[_Operand]
-) -> Iterator[tuple[str, Callable[[Value, Cells], Value], Text, frozenset[str]]]:  # fmt: skip
+) -> Iterator[tuple[str, Callable[[Value, Cells], Value], Text, frozenset[str]]]:
     """A field of a message, by itself and compared with data: names, its value in a state, and what it says."""
     if isinstance(kind, t.Enum):
         for member in kind.members:
@@ -261,7 +266,7 @@ def _in_state(value: Callable[..., Value], beside: _Operand | None, field: Value
 
 def _of_every(
     sent: Callable[[Cells], list[tuple[Any, ...]]], n: int, value: Callable[[Value, Cells], Value]
-) -> Callable[[Cells, int], Values]:  # fmt: skip
+) -> Callable[[Cells, int], Values]:
     """The values that a field has in all messages of a kind."""
     return lambda s, i: frozenset(value(fields[n], s) for fields in sent(s))
 
@@ -283,10 +288,12 @@ def _alone(words: str, kind: t.Type, first: int = 0) -> tuple[Callable[[Any], Va
             return lambda v: v is not None, _boolean(f"{words} != none", f"{words} == none")
         case t.Set(of=t.Instance(count=count, name=whole)):
             said = {
-                frozenset({"no"}): f"{words} == {{}}", frozenset({"all"}): f"{words} == {whole}",
-                frozenset({"some", "all"}): f"{words} != {{}}", frozenset({"no", "some"}): f"{words} != {whole}",
+                frozenset({"no"}): f"{words} == {{}}",
+                frozenset({"all"}): f"{words} == {whole}",
+                frozenset({"some", "all"}): f"{words} != {{}}",
+                frozenset({"no", "some"}): f"{words} != {whole}",
                 frozenset({"some"}): f"{words} != {{}} and {words} != {whole}",
-            }  # fmt: skip
+            }
             filled = lambda v: "no" if not v else "all" if len(v) == count else "some"  # noqa: E731
             return filled, lambda seen: said.get(seen, "")
     return None

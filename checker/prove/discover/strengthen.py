@@ -68,10 +68,17 @@ class Strengthened:
 
 
 def strengthened(
-    system: System, setting: Setting, small: System, wanted: Iterable[str], *, jobs: int | None = None,
-    watch: Watch | None = None, states: ExploredStates | None = None, levels: Sequence[int] = LEVELS,
+    system: System,
+    setting: Setting,
+    small: System,
+    wanted: Iterable[str],
+    *,
+    jobs: int | None = None,
+    watch: Watch | None = None,
+    states: ExploredStates | None = None,
+    levels: Sequence[int] = LEVELS,
     shrink_seconds: float = SHRINK_SECONDS,
-) -> Strengthened:  # fmt: skip
+) -> Strengthened:
     """Searches for lemmas that prove properties.
 
     Args:
@@ -116,9 +123,15 @@ def strengthened(
 
 
 def houdini(
-    system: System, setting: Setting, small: System, every: Sequence[CandidateLemma], names: Sequence[str],
-    jobs: int | None = None, watch: Watch | None = None, seconds: float = SHRINK_SECONDS,
-) -> Strengthened:  # fmt: skip
+    system: System,
+    setting: Setting,
+    small: System,
+    every: Sequence[CandidateLemma],
+    names: Sequence[str],
+    jobs: int | None = None,
+    watch: Watch | None = None,
+    seconds: float = SHRINK_SECONDS,
+) -> Strengthened:
     """The candidates that hold, a few that are needed, and the proof with these.
 
     Args:

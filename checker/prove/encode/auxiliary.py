@@ -51,9 +51,13 @@ def auxiliary_invariants(encoding: Encoding) -> Iterator[Claim]:
 
 
 def _for_all(
-    encoding: Encoding, name: str, kind: Kind, of: tuple[t.Type, ...], holds: Callable[..., Term],
+    encoding: Encoding,
+    name: str,
+    kind: Kind,
+    of: tuple[t.Type, ...],
+    holds: Callable[..., Term],
     speaks_of_messages: bool = True,
-) -> Claim:  # fmt: skip
+) -> Claim:
     """The claim that something holds in a state, for all values of some types."""
 
     def meaning(s: SymbolicState, before: SymbolicState | None, took: StepLabel) -> Term:

@@ -112,9 +112,12 @@ class Cardinalities:
         return self._number(self._sums, "sum", type_, probe, words)
 
     def best(
-        self, type_: t.Instance, counts: Callable[[Term], Term], value: Callable[[Term], Term],
+        self,
+        type_: t.Instance,
+        counts: Callable[[Term], Term],
+        value: Callable[[Term], Term],
         better: Callable[[Term, Term], Term],
-    ) -> Term:  # fmt: skip
+    ) -> Term:
         """The member of a set whose number no other one beats; any instance, where the set is empty."""
         probe, inside = self._of_a_member(type_, counts)
         same, number = self._of_a_member(type_, value)
@@ -196,9 +199,12 @@ class Cardinalities:
         return self._speaks[key][1]
 
     def facts(
-        self, mentioned: Sequence[Term], points: Sequence[tuple[t.Instance, Term]] = (),
-        near: Sequence[Term] | None = None, subtracted: Collection[str] = (),
-    ) -> Iterator[Term]:  # fmt: skip
+        self,
+        mentioned: Sequence[Term],
+        points: Sequence[tuple[t.Instance, Term]] = (),
+        near: Sequence[Term] | None = None,
+        subtracted: Collection[str] = (),
+    ) -> Iterator[Term]:
         """Yields what is known of the sizes and sums that were asked for.
 
         Args:
@@ -309,9 +315,11 @@ class Cardinalities:
 
         with self._sorts.opened([member]):
             given = conjunction(
-                self._sorts.within(small.of, member), large.holds(member, *other),
-                z3.Not(small.holds(member, *one)), self._sorts.every(small.of, beside),
-            )  # fmt: skip
+                self._sorts.within(small.of, member),
+                large.holds(member, *other),
+                z3.Not(small.holds(member, *one)),
+                self._sorts.every(small.of, beside),
+            )
         return forall([*bound, member], z3.Implies(given, large.size(*other) == small.size(*one) + 1))
 
     def _variables(self, sized: _Cardinality | _Best) -> list[Term]:

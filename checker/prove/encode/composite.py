@@ -124,8 +124,9 @@ class CompositeSteps(TaskEffects):
 
     def work_by_task(self, role: Role, states: Sequence[str]) -> Iterator[tuple[Piece, list[str]]]:
         """The work that recovery does again, and the states that begin it, in its order."""
-        of_role = [(state, piece) for (name, state), work in self.lowered.work.items() if name == role.name
-                   for piece in work]  # fmt: skip
+        of_role = [
+            (state, piece) for (name, state), work in self.lowered.work.items() if name == role.name for piece in work
+        ]
         by_task = {piece.task.name: piece for _, piece in of_role}
         order = {name: n for n, name in enumerate(by_task)}
         own = [[order[piece.task.name] for in_state, piece in of_role if in_state == state] for state in role.states]
@@ -154,9 +155,15 @@ class CompositeSteps(TaskEffects):
         return conjunction(inside, *(term(e, frame) for e in piece.conditions))
 
     def _all_send(
-        self, work: PartialStep, s: SymbolicState, role: Role, piece: Piece, channel: Channel, states: Sequence[str],
+        self,
+        work: PartialStep,
+        s: SymbolicState,
+        role: Role,
+        piece: Piece,
+        channel: Channel,
+        states: Sequence[str],
         died: Term,
-    ) -> None:  # fmt: skip
+    ) -> None:
         now, message = work.state, self.system.messages[piece.event]
         fields = {f.name: e for f, e in zip(message.fields, piece.fields, strict=True)}
         done = self._some("done", self.schema.ends(channel), t.BOOL)
@@ -174,9 +181,14 @@ class CompositeSteps(TaskEffects):
         self._put_in(work, channel, message, lane, content, lambda other: z3.BoolVal(True), True)
 
     def _all_drive(
-        self, work: PartialStep, s: SymbolicState, role: Role, driven: Role,
-        pieces: Sequence[tuple[Piece, Sequence[str]]], died: Term,
-    ) -> None:  # fmt: skip
+        self,
+        work: PartialStep,
+        s: SymbolicState,
+        role: Role,
+        driven: Role,
+        pieces: Sequence[tuple[Piece, Sequence[str]]],
+        died: Term,
+    ) -> None:
         """Each subsidiary machine is driven by one machine; one that two drive, in any order, comes to any state.
 
         Where some machine drives it, `one` of these is chosen, so none of the work is left out.

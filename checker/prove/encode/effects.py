@@ -51,15 +51,27 @@ class TaskEffects:
         self.sorts: Sorts = schema.sorts
 
     def frame(
-        self, s: SymbolicState, me: Term, arguments: Mapping[str, Any] | None = None, sender: Term = None,
+        self,
+        s: SymbolicState,
+        me: Term,
+        arguments: Mapping[str, Any] | None = None,
+        sender: Term = None,
         **variables: Any,
-    ) -> Bindings:  # fmt: skip
+    ) -> Bindings:
         return Bindings(self.sorts, s, self.constants, me, arguments or {}, sender, variables)
 
     def _do(
-        self, work: PartialStep, role: Role, piece: Piece, me: Term, died: Term | None, again: bool,
-        tested: tuple[SymbolicState, Term] | None = None, to: Term = None, passed: Mapping[str, Any] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        work: PartialStep,
+        role: Role,
+        piece: Piece,
+        me: Term,
+        died: Term | None,
+        again: bool,
+        tested: tuple[SymbolicState, Term] | None = None,
+        to: Term = None,
+        passed: Mapping[str, Any] | None = None,
+    ) -> None:
         """A piece of work, `to` one machine or to all that are wanted. Where the actor dies, any part is not done.
 
         Conditions are tested in the state so far; where the term of `tested` holds, in its state.
@@ -116,9 +128,17 @@ class TaskEffects:
         return lambda other: disjunction(z3.Not(died), some.holds(other))
 
     def _send(
-        self, work: PartialStep, role: Role, piece: Piece, channel: Channel, me: Term,
-        wanted: Done, done: Done, again: bool, passed: Mapping[str, Any] | None,
-    ) -> None:  # fmt: skip
+        self,
+        work: PartialStep,
+        role: Role,
+        piece: Piece,
+        channel: Channel,
+        me: Term,
+        wanted: Done,
+        done: Done,
+        again: bool,
+        passed: Mapping[str, Any] | None,
+    ) -> None:
         s = work.state
         message = self.system.messages[piece.event]
         fields = {f.name: e for f, e in zip(message.fields, piece.fields, strict=True)}
@@ -173,9 +193,10 @@ class TaskEffects:
             return conjunction(sends(*at), at[width] == number(*at))
 
         values: dict[Key, Done] = {
-            ("present", channel.name): lambda *at: z3.BoolVal(True), ("kind", channel.name): lambda *at: kind,
+            ("present", channel.name): lambda *at: z3.BoolVal(True),
+            ("kind", channel.name): lambda *at: kind,
             **self._fields(channel, message, content),
-        }  # fmt: skip
+        }
         for key, value in values.items():
             work.state = work.state.write(key, here, value)
 

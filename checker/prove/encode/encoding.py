@@ -111,10 +111,16 @@ class Encoding:
     """
 
     def __init__(
-        self, system: System, *, sizes: dict[str, int] | None = None, scope: FaultScope | None = None,
-        limit_seconds: float = 10.0, until: float | None = None, relation: MakesRelation = TransitionRelation,
+        self,
+        system: System,
+        *,
+        sizes: dict[str, int] | None = None,
+        scope: FaultScope | None = None,
+        limit_seconds: float = 10.0,
+        until: float | None = None,
+        relation: MakesRelation = TransitionRelation,
         values: Mapping[str, t.Value] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.system = system
         self.limit, self.until = limit_seconds, until
         self.scope = scope if scope is not None else FaultScope.of(system)
@@ -187,8 +193,10 @@ class Encoding:
             # One formula for each datum: other solvers are slow where quantifiers are nested.
             begins += parts(self.sorts.for_all(self.schema.index(role), partial(self._begins, s, role)))
         nobody = Bindings(self.sorts, s, self.constants)
-        begins += [self._first_value(datum, s.data(SHARED.name, z3.IntVal(0), datum.name), nobody)
-                  for datum in self.system.shared.values()]  # fmt: skip
+        begins += [
+            self._first_value(datum, s.data(SHARED.name, z3.IntVal(0), datum.name), nobody)
+            for datum in self.system.shared.values()
+        ]
         for channel in self.system.channels.values():
             begins.append(s.every_message(channel.name, lambda m: z3.BoolVal(False)))
             if channel.kind != "set":

@@ -73,10 +73,15 @@ def lemma_scope(system: System) -> Scope:
     for role in system.roles.values():
         made = {s: tuple(r.name for r in role.states.values() if r.remembers and r.base == s) for s in role.states}
         roles[role.name] = RoleNames(
-            role.name, role.instance, role.control, {n: d.type for n, d in role.data.items()},
-            frozenset(role.events), role.indexed, remembering={s: names for s, names in made.items() if names},
+            role.name,
+            role.instance,
+            role.control,
+            {n: d.type for n, d in role.data.items()},
+            frozenset(role.events),
+            role.indexed,
+            remembering={s: names for s, names in made.items() if names},
             definitions=role.definitions,
-        )  # fmt: skip
+        )
     messages = {m.name: {f.name: f.type for f in m.fields} for m in system.messages.values()}
     channels = {c.name: tuple(m.name for m in messages_of(system, c)) for c in system.channels.values()}
     constants = {name: c.type for name, c in system.constants.items()}

@@ -101,8 +101,9 @@ class StateVariable:
                     return old(*at) if found.value is None else found.value
 
                 return {
-                    some: put(functions[some], lambda *at: _option(value(*at)).some), self.key: put(old, content),
-                }  # fmt: skip
+                    some: put(functions[some], lambda *at: _option(value(*at)).some),
+                    self.key: put(old, content),
+                }
         return {self.key: put(old, value)}
 
 
@@ -375,9 +376,12 @@ class SymbolicState:
             fields = dict(zip([f.name for f in kind.fields], values, strict=True))
             inside = self.functions["in", channel.name, kind.name](*at)
             message = MessageValue(
-                partial(is_name, kind.name), lambda _, name: fields[name], z3.IntVal(1), kinds,
+                partial(is_name, kind.name),
+                lambda _, name: fields[name],
+                z3.IntVal(1),
+                kinds,
                 ends=self._machines(channel, at),
-            )  # fmt: skip
+            )
             return inside, message
         *ends, number = at
         message, there = replace(self.message(channel, ends, number), kinds=kinds), self.pending(channel, ends, number)

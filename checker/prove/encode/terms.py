@@ -257,8 +257,13 @@ def _compared(e: x.Apply, f: Bindings) -> Term:
 
 
 ORDERS: Mapping[str, Callable[[Term, Term], Term]] = {
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 MIRRORED: Mapping[str, str] = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 ROWS: Mapping[str, Row] = {
     "if": lambda e, f: f.sorts.choice(*(term(o, f) for o in e.operands)),
@@ -303,8 +308,13 @@ def _few(e: x.Apply, f: Bindings) -> Term | None:
     single = at_most_one()
     one = conjunction(z3.Not(none), single)
     return {
-        "==": one, "!=": z3.Not(one), "<=": single, ">": z3.Not(single), ">=": z3.Not(none), "<": none,
-    }[op]  # fmt: skip
+        "==": one,
+        "!=": z3.Not(one),
+        "<=": single,
+        ">": z3.Not(single),
+        ">=": z3.Not(none),
+        "<": none,
+    }[op]
 
 
 def _counted(counted: x.Expression, f: Bindings) -> tuple[Term, Callable[[], Term]] | None:

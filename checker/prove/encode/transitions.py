@@ -206,9 +206,17 @@ class TransitionRelation(CompositeSteps):
         return self.sorts.constant("copy", t.BOOL) if stays else z3.BoolVal(False)
 
     def _step(
-        self, s: SymbolicState, role: Role, choice: Choice, me: Term, arguments: Mapping[str, Any], sender: Term,
-        took: StepLabel, given: list[Term], base: SymbolicState | None = None,
-    ) -> Iterator[SymbolicStep]:  # fmt: skip
+        self,
+        s: SymbolicState,
+        role: Role,
+        choice: Choice,
+        me: Term,
+        arguments: Mapping[str, Any],
+        sender: Term,
+        took: StepLabel,
+        given: list[Term],
+        base: SymbolicState | None = None,
+    ) -> Iterator[SymbolicStep]:
         """Takes a transition: commits the record, then does the work, or part of it."""
         frame = self.frame(s, me, arguments, sender)
         if choice.guard is not None:
@@ -314,9 +322,15 @@ class TransitionRelation(CompositeSteps):
         yield SymbolicStep(name, StepLabel(), tuple(given), work.state, conditions, composite=self.scope.any)
 
     def _do_inside(
-        self, work: PartialStep, s: SymbolicState, role: Role, piece: Piece, me: Term, states: Sequence[str],
+        self,
+        work: PartialStep,
+        s: SymbolicState,
+        role: Role,
+        piece: Piece,
+        me: Term,
+        states: Sequence[str],
         to: Term,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Does a piece of work again, for one receiver, if the machine is in one of some states."""
         inside = disjunction(*(s.is_in(role.name, me, state) for state in states))
         guarded = PartialStep(work.state, [])

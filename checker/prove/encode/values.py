@@ -274,9 +274,11 @@ class Sorts:
                 return MapValue(then.key, lambda k: self.choice(test, then.at(k), otherwise.at(k)))
             case OptionValue(), OptionValue():
                 value = then.value if otherwise.value is None else otherwise.value
-                both = value if then.value is None or otherwise.value is None else self.choice(
-                    test, then.value, otherwise.value
-                )  # fmt: skip
+                both = (
+                    value
+                    if then.value is None or otherwise.value is None
+                    else self.choice(test, then.value, otherwise.value)
+                )
                 return OptionValue(z3.If(test, then.some, otherwise.some), both)
             case OptionValue(), _:
                 return self.choice(test, then, OptionValue(z3.BoolVal(True), otherwise))

@@ -107,9 +107,15 @@ def scripts_of(system: System, progress: Callable[[Progress], None] | None = Non
 
 
 def campaign(
-    system: System, *, pairs: bool = False, jobs: int | None = None, watch: Watch | None = None,
-    progress: Callable[[Progress], None] | None = None, stop_at: int | None = None, only: str | None = None,
-) -> CaseCampaign:  # fmt: skip
+    system: System,
+    *,
+    pairs: bool = False,
+    jobs: int | None = None,
+    watch: Watch | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    stop_at: int | None = None,
+    only: str | None = None,
+) -> CaseCampaign:
     """Plays every case of a system.
 
     Args:

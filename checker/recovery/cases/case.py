@@ -36,9 +36,14 @@ class CaseRun(SimulatedRun[S]):
     reference = False  # it is replayed without the crash
 
     def __init__(
-        self, monitor: PropertyMonitor, replayer: Replayer, *, lost: bool = False,
-        second: str | None = None, traced: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        monitor: PropertyMonitor,
+        replayer: Replayer,
+        *,
+        lost: bool = False,
+        second: str | None = None,
+        traced: bool = False,
+    ) -> None:
         super().__init__(monitor.commits, monitor.properties, replayer.script.name)
         self.script, self.lost, self.monitor, self.replayer = replayer.script, lost, monitor, replayer
         self.lease, self.steps.cells = replayer.lease, monitor.cells

@@ -100,9 +100,18 @@ def counterexample_of(run: ModelRun, name: str, budget: Budget, endless: bool) -
     cell = tuple(state[at] for _, at in world.product())
     loop = run.loop if run.loop is not None and run.loop < len(run.steps) else None
     return Counterexample(
-        cell, f"broken:{name}", str(budget), tuple(steps), len(steps) - 1, machines,
-        budget, frozenset(expected), loop, endless, tuple(records),
-    )  # fmt: skip
+        cell,
+        f"broken:{name}",
+        str(budget),
+        tuple(steps),
+        len(steps) - 1,
+        machines,
+        budget,
+        frozenset(expected),
+        loop,
+        endless,
+        tuple(records),
+    )
 
 
 def cuts_of(properties: RunProperties, before: State, action: Action, state: State) -> list[tuple[State, Action]]:
@@ -227,6 +236,8 @@ class CounterexampleRun(WalkRun):
         if self._unheard and self.replayer.excuses and seen < self.script.expected:
             self.outcome.skipped = self._unheard
             return
-        words = (f"{kind} {', '.join(sorted(names)) or 'nothing'}" for kind, names in
-                 (("the model breaks", self.script.expected), ("the run", seen)))  # fmt: skip
+        words = (
+            f"{kind} {', '.join(sorted(names)) or 'nothing'}"
+            for kind, names in (("the model breaks", self.script.expected), ("the run", seen))
+        )
         self.say("counterexample", ", ".join(words))

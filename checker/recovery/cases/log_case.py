@@ -194,9 +194,15 @@ class StepTeller:
             received = {**received, step.received.machine: step.received.number}
         return _said(
             {
-                "machine": step.machine, "event": step.event, "cause": step.cause, "fields": step.fields,
+                "machine": step.machine,
+                "event": step.event,
+                "cause": step.cause,
+                "fields": step.fields,
                 "received": None if step.received is None else _plain(step.received),
-                "serves": step.serves, "from": step.source, "to": after.state, "transition": step.transition,
+                "serves": step.serves,
+                "from": step.source,
+                "to": after.state,
+                "transition": step.transition,
                 "reason": step.reason,
                 "set": {name: value for name, value in after.data.items() if before.data.get(name) != value},
                 "epoch": after.epoch if after.epoch != before.epoch + bool(step.transition) else None,
@@ -207,7 +213,7 @@ class StepTeller:
                 "starts": [call.target for call in step.starts],
                 "driven": [{"lease": one.lease, **self._step(actor, one)} for one in step.driven],
             }
-        )  # fmt: skip
+        )
 
 
 def _said(words: dict[str, Any]) -> dict[str, Any]:
@@ -220,9 +226,14 @@ def _plain(value: Any) -> dict[str, Any]:
 
 
 def log_case(
-    system: System, words: str, settings: Mapping[str, Any], chains: Mapping[str, Sequence[AnyEvent]],
-    begin: Frontier | None = None, end: Frontier | None = None, leases: Sequence[str] = (),
-) -> LogCase:  # fmt: skip
+    system: System,
+    words: str,
+    settings: Mapping[str, Any],
+    chains: Mapping[str, Sequence[AnyEvent]],
+    begin: Frontier | None = None,
+    end: Frontier | None = None,
+    leases: Sequence[str] = (),
+) -> LogCase:
     """The case of a stretch of a log.
 
     Args:
@@ -265,20 +276,27 @@ def log_case(
         if told is not None:
             steps.append({"at": f"{event.actor}:{event.position}", "now": event.now, **told})
             players |= {(step.machine, event.actor) for step in event.steps()}
-    received = ((s["lease"], s["received"]["machine"], s["machine"], s["received"]["number"]) for s in steps
-                if "received" in s)  # fmt: skip
+    received = (
+        (s["lease"], s["received"]["machine"], s["machine"], s["received"]["number"]) for s in steps if "received" in s
+    )
     heard = {(key.lease, key.machine): of.record.received for key, of in known.machines.items()}
     waiting = (
-        (lease, machine, to, number) for (lease, machine, to, number), said in sent.items()
-        if program.messages[said.message].ordered and (not leases or lease in leases)
+        (lease, machine, to, number)
+        for (lease, machine, to, number), said in sent.items()
+        if program.messages[said.message].ordered
+        and (not leases or lease in leases)
         and number > heard.get((lease, to), {}).get(machine, 0)
-    )  # fmt: skip
+    )
     in_transit = [sent[key] for key in dict.fromkeys((*received, *waiting)) if key in sent]
     return LogCase(
-        system=words, settings=dict(settings), players=_players(program, players), clocks=clocks,
+        system=words,
+        settings=dict(settings),
+        players=_players(program, players),
+        clocks=clocks,
         start=[_start(key, of) for key, of in concerned.items() if of.forgotten is None],
-        in_transit=in_transit, steps=steps,
-    )  # fmt: skip
+        in_transit=in_transit,
+        steps=steps,
+    )
 
 
 def _before(events: Sequence[AnyEvent]) -> int:

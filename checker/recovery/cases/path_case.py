@@ -156,7 +156,7 @@ class PathCase(Struct, tag="counterexample", tag_field="case", frozen=True, kw_o
 
 def followed(
     first: State, many: int, fitting: Callable[[int, State], Iterator[tuple[T, State]]]
-) -> tuple[list[tuple[T, State]], int]:  # fmt: skip
+) -> tuple[list[tuple[T, State]], int]:
     """A way through steps that are told in words, each with the state after it; and how many fit at most.
 
     Words may fit several steps, as they tell no numbers of messages; so all ways are followed at once.
@@ -240,10 +240,13 @@ def reported_cases(report: Mapping[str, Any], where: str, system: str | None = N
         path = result["path"]
         found.append(
             PathCase(
-                system=system or report["system"], settings=report["constants"], property=result["name"],
-                budget=None if faults is None else Budget.parse(faults), loop=path["loop"],
+                system=system or report["system"],
+                settings=report["constants"],
+                property=result["name"],
+                budget=None if faults is None else Budget.parse(faults),
+                loop=path["loop"],
                 initial={**path["initial"]["control"], **path["initial"]["data"]},
                 steps=[{"channels": None, **step} for step in path["steps"]],
             )
-        )  # fmt: skip
+        )
     return found

@@ -47,9 +47,11 @@ class CaseRunner:
     ends: ClassVar[Mapping[str, tuple[str, str]]] = {}
 
     def __init__(
-        self, system: System, known: Mapping[str, frozenset[Records]] | None = None,
+        self,
+        system: System,
+        known: Mapping[str, frozenset[Records]] | None = None,
         excused: frozenset[str] = frozenset(),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.system, self.known = system, known or {}
         self.program = compile_system(system)
         self.properties = RunProperties(system)
@@ -58,9 +60,12 @@ class CaseRunner:
 
     @classmethod
     def explored(
-        cls, system: System, report: CrashReport, progress: Callable[[Progress], None] | None = None,
+        cls,
+        system: System,
+        report: CrashReport,
+        progress: Callable[[Progress], None] | None = None,
         pairs: bool = False,
-    ) -> tuple[list[Script], Known]:  # fmt: skip
+    ) -> tuple[list[Script], Known]:
         """Further scripts of a system that was explored with one crash, and what its runs are compared with.
 
         Args:
@@ -90,13 +95,18 @@ class CaseRunner:
             return CounterexampleRun(self.program, self._under[script.budget], script, traced=traced)
         kind = f"{'lost' if lost else ''}{'second' if second is not None else ''}"
         return WalkRun(
-            self.program, self.properties, script, lost=lost, second=second, traced=traced,
+            self.program,
+            self.properties,
+            script,
+            lost=lost,
+            second=second,
+            traced=traced,
             known=self.known.get(kind),
-        )  # fmt: skip
+        )
 
     def play(
         self, script: Script, lost: bool = False, second: str | None = None, *, traced: bool = False, **how: Any
-    ) -> CaseOutcome:  # fmt: skip
+    ) -> CaseOutcome:
         """Runs a case; `traced`: the outcome has a path; `how`: as `made` takes it."""
         try:
             run = self.made(script, lost, second, traced, **how)

@@ -133,7 +133,7 @@ class StepWriter:
             self.control(after),
             cells=cells,
             behind=_behind(before, action),
-        )  # fmt: skip
+        )
 
     def stop(self, before: State, crash: Action, after: State, point: str, actor: ModelActor) -> ScriptStep:
         """The crash, at the point that the case names."""
@@ -160,10 +160,18 @@ class StepWriter:
             for _, name, fields_ in channels.entries(lane.channel.kind, after[lane.cell])
         )
         return ScriptStep(
-            "crash", machine, f"{kind} {event}" if event else "", fields, sender, point, self.tasks.get(bare, ()),
-            self.control(after), in_transit, tuple(one.machines[0] for one in among if one is not actor),
+            "crash",
+            machine,
+            f"{kind} {event}" if event else "",
+            fields,
+            sender,
+            point,
+            self.tasks.get(bare, ()),
+            self.control(after),
+            in_transit,
+            tuple(one.machines[0] for one in among if one is not actor),
             behind=None if taken is None else _behind(before, taken),
-        )  # fmt: skip
+        )
 
     def _stopping(self, actor: ModelActor, group: str, before: State) -> tuple[ModelActor, ...]:
         """The actors that a crash stops: those of a node, or all that are up."""

@@ -51,9 +51,16 @@ class WalkRun(CaseRun[Simulation]):
     """
 
     def __init__(
-        self, program: Program, properties: RunProperties, script: Script, *, lost: bool = False,
-        second: str | None = None, traced: bool = False, known: frozenset[Records] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        program: Program,
+        properties: RunProperties,
+        script: Script,
+        *,
+        lost: bool = False,
+        second: str | None = None,
+        traced: bool = False,
+        known: frozenset[Records] | None = None,
+    ) -> None:
         simulation = Simulation(program)
         run = name_of_run(simulation, properties, script)
         monitor = PropertyMonitor(CommittedEvents(simulation), properties, run, bounded=True, known=known)

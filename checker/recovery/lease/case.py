@@ -64,15 +64,25 @@ class LeaseCaseRun(CaseRun[LeaseSimulation], LeaseRun):
     """
 
     def __init__(
-        self, program: Program, properties: RunProperties, script: Script, *, lost: bool = False,
-        reference: bool = False, second: str | None = None, traced: bool = False,
+        self,
+        program: Program,
+        properties: RunProperties,
+        script: Script,
+        *,
+        lost: bool = False,
+        reference: bool = False,
+        second: str | None = None,
+        traced: bool = False,
         simulate: Callable[..., LeaseSimulation] = LeaseSimulation,
-    ) -> None:  # fmt: skip
+    ) -> None:
         simulation = simulate(program, units=int(program.constants["max_units"]))
         super().__init__(
             PropertyMonitor(CommittedEvents(simulation), properties, LEASE),
-            LeaseReplayer(simulation, properties.system, script, LEASE), lost=lost, second=second, traced=traced,
-        )  # fmt: skip
+            LeaseReplayer(simulation, properties.system, script, LEASE),
+            lost=lost,
+            second=second,
+            traced=traced,
+        )
         self.reference = reference
         self._compared: LeaseCaseRun | None = None
 

@@ -62,14 +62,23 @@ class LeaseCaseRunner(CaseRunner):
             self._reference = None
 
     def made(
-        self, script: Script, lost: bool, second: str | None, traced: bool,
+        self,
+        script: Script,
+        lost: bool,
+        second: str | None,
+        traced: bool,
         simulate: Callable[..., LeaseSimulation] | None = None,
-    ) -> LeaseCaseRun:  # fmt: skip
+    ) -> LeaseCaseRun:
         """A run of a case that has not begun; `simulate`: for this case, not for its reference."""
         reference = self.reference(script)
         run = LeaseCaseRun(
-            self.program, self.properties, script, lost=lost, second=second, traced=traced,
+            self.program,
+            self.properties,
+            script,
+            lost=lost,
+            second=second,
+            traced=traced,
             simulate=simulate or self.simulate,
-        )  # fmt: skip
+        )
         run.compare_with(reference)
         return run

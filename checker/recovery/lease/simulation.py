@@ -27,9 +27,13 @@ class LeaseSimulation(LeaseActors[ControlledActor], Simulation):
     retry = RetryPolicy(3, 0.1, 30.0)
 
     def __init__(
-        self, program: Program, seed: int = 0, units: int = 2, store: Callable[[str], Store] | None = None,
+        self,
+        program: Program,
+        seed: int = 0,
+        units: int = 2,
+        store: Callable[[str], Store] | None = None,
         actor: type[ControlledActor] = ControlledActor,
-    ) -> None:  # fmt: skip
+    ) -> None:
         Simulation.__init__(self, program, seed, store, actor)
         self.units = Units(seed=seed)
         self.inventory = inventory_of(units)

@@ -78,11 +78,19 @@ class ChaosResult:
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "system": self.system, "runs": self.runs, "events": self.events, "crashes": sum(self.crashes.values()),
-            "crashes_of": self.crashes, "states": self.states, "judged": self.judged, "left_out": self.left_out,
-            "at_rest": self.at_rest, "violations": self.violations, "seconds": round(self.seconds, 1),
+            "system": self.system,
+            "runs": self.runs,
+            "events": self.events,
+            "crashes": sum(self.crashes.values()),
+            "crashes_of": self.crashes,
+            "states": self.states,
+            "judged": self.judged,
+            "left_out": self.left_out,
+            "at_rest": self.at_rest,
+            "violations": self.violations,
+            "seconds": round(self.seconds, 1),
             "seed": self.seed,
-        }  # fmt: skip
+        }
 
 
 class ChaosRun:
@@ -108,9 +116,12 @@ class ChaosRun:
         at_rest = sorted(name for name in asked if kinds[name] in OF_FAIR_RUNS)
         judged = [*states, *at_rest]
         self.result = ChaosResult(
-            fleet.program.system, seed, crashes=dict.fromkeys(fleet.roles, 0),
-            judged=judged, left_out=[name for name in kinds if name not in judged],
-        )  # fmt: skip
+            fleet.program.system,
+            seed,
+            crashes=dict.fromkeys(fleet.roles, 0),
+            judged=judged,
+            left_out=[name for name in kinds if name not in judged],
+        )
         self._began = time.monotonic()
         self.supervisor = Supervisor(fleet, LONGEST_DOWN_SECONDS, killed_seconds=0.0)
         self.kills = FaultRun(Rig(fleet, fleet.folder, supervisor=self.supervisor), self._script())

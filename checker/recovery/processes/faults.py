@@ -420,7 +420,21 @@ def list_calls(rig: Rig, fault: Fault) -> FaultScript:
 KINDS: Mapping[str, Kind] = {
     kind.__name__: kind
     for kind in (
-        kill, pause, point, clock, kill_in_call, io_error, server, store, wire, partition, packets, disk_full,
-        disk_read_only, disk_power, list_points, list_calls,
+        kill,
+        pause,
+        point,
+        clock,
+        kill_in_call,
+        io_error,
+        server,
+        store,
+        wire,
+        partition,
+        packets,
+        disk_full,
+        disk_read_only,
+        disk_power,
+        list_points,
+        list_calls,
     )
-}  # fmt: skip
+}

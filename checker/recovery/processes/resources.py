@@ -58,7 +58,7 @@ def run_program(*words: str, limit_seconds: float = 30.0, user: int | None = Non
     try:
         ended = subprocess.run(
             command, capture_output=True, text=True, timeout=limit_seconds, check=False, user=user, cwd="/"
-        )  # fmt: skip
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unavailable(f"{words[0]}: {error}") from error
     if ended.returncode:
@@ -167,11 +167,14 @@ class NetworkNamespace:
         self.outside, self.inside = f"{network}.{first + 1}", f"{network}.{first + 2}"
         self._lost = False
         commands = (
-            f"netns add {self.name}", f"link add {near} type veth peer name {far} netns {self.name}",
-            f"address add {self.outside}/30 dev {near}", f"link set {near} up",
-            f"-netns {self.name} address add {self.inside}/30 dev {far}", f"-netns {self.name} link set {far} up",
+            f"netns add {self.name}",
+            f"link add {near} type veth peer name {far} netns {self.name}",
+            f"address add {self.outside}/30 dev {near}",
+            f"link set {near} up",
+            f"-netns {self.name} address add {self.inside}/30 dev {far}",
+            f"-netns {self.name} link set {far} up",
             f"-netns {self.name} link set lo up",
-        )  # fmt: skip
+        )
         try:
             for words in commands:
                 run_program("ip", *words.split())

@@ -47,9 +47,13 @@ class Rig(AbstractContextManager["Rig"]):
     """
 
     def __init__(
-        self, fleet: SystemFleet, folder: Path, server: str = "", supervisor: Supervisor | None = None,
+        self,
+        fleet: SystemFleet,
+        folder: Path,
+        server: str = "",
+        supervisor: Supervisor | None = None,
         say: Callable[[str], None] = lambda words: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.fleet, self.folder, self.say = fleet, folder, say
         self.supervisor = supervisor or Supervisor(fleet)
         self.parted = False

@@ -91,9 +91,15 @@ class Server:
         """
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                self._command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                user=self.user, cwd="/", extra_groups=None if self.user is None else [],
-            )  # fmt: skip
+                self._command(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                user=self.user,
+                cwd="/",
+                extra_groups=None if self.user is None else [],
+            )
         deadline = time.monotonic() + UP_SECONDS
         while time.monotonic() < deadline and self._process.poll() is None:
             with contextlib.suppress(OSError):
@@ -112,8 +118,11 @@ class Server:
         self._process.wait()
         for seen in below:
             processes.send(seen, signal.SIGKILL)
-        while any(now is not None and now.start == seen.start and not now.gone for seen in below
-                  if (now := processes.look(seen.pid)) is not None):  # fmt: skip
+        while any(
+            now is not None and now.start == seen.start and not now.gone
+            for seen in below
+            if (now := processes.look(seen.pid)) is not None
+        ):
             time.sleep(0.005)
         self._process = None
 
@@ -136,9 +145,12 @@ class Postgresql(Server):
 
     def _command(self) -> Sequence[str]:
         options = {
-            "listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": "", "shared_buffers": "16MB",
+            "listen_addresses": "127.0.0.1",
+            "port": self.port,
+            "unix_socket_directories": "",
+            "shared_buffers": "16MB",
             "max_connections": 20,
-        }  # fmt: skip
+        }
         words = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
         return [self.places["postgres"], "-D", str(self.data), *words]
 
@@ -160,10 +172,15 @@ class Mariadb(Server):
 
     def _make(self, template: Path) -> None:
         run_program(
-            "mariadb-install-db", "--no-defaults", f"--datadir={template}", "--skip-test-db",
-            "--auth-root-authentication-method=normal", "--skip-name-resolve", *self._root(),
+            "mariadb-install-db",
+            "--no-defaults",
+            f"--datadir={template}",
+            "--skip-test-db",
+            "--auth-root-authentication-method=normal",
+            "--skip-name-resolve",
+            *self._root(),
             limit_seconds=SETUP_SECONDS,
-        )  # fmt: skip
+        )
         (template / "first.sql").write_text("CREATE DATABASE IF NOT EXISTS leasehold;\n")
 
     @staticmethod
@@ -172,11 +189,19 @@ class Mariadb(Server):
 
     def _command(self) -> Sequence[str]:
         return [
-            self.places["mariadbd"], "--no-defaults", *self._root(), f"--datadir={self.data}", f"--port={self.port}",
-            f"--socket={self.data}/socket", "--bind-address=127.0.0.1", "--skip-name-resolve",
-            f"--init-file={self.data}/first.sql", "--innodb-buffer-pool-size=8M", "--innodb-flush-log-at-trx-commit=1",
+            self.places["mariadbd"],
+            "--no-defaults",
+            *self._root(),
+            f"--datadir={self.data}",
+            f"--port={self.port}",
+            f"--socket={self.data}/socket",
+            "--bind-address=127.0.0.1",
+            "--skip-name-resolve",
+            f"--init-file={self.data}/first.sql",
+            "--innodb-buffer-pool-size=8M",
+            "--innodb-flush-log-at-trx-commit=1",
             f"--pid-file={self.data}/pid",
-        ]  # fmt: skip
+        ]
 
     def terminate(self) -> None:
         words = f"--no-defaults -h 127.0.0.1 -P {self.port} -u root -N -B -f -e".split()

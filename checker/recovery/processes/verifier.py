@@ -56,14 +56,19 @@ class FleetVerifier:
 
     def summary(self) -> dict[str, Any]:
         return {
-            "violations": len(self.result.violations), "faults": len(self.result.faults),
-            "events": self.result.events, "cuts": self.result.cuts, "runs": self.result.runs,
+            "violations": len(self.result.violations),
+            "faults": len(self.result.faults),
+            "events": self.result.events,
+            "cuts": self.result.cuts,
+            "runs": self.result.runs,
             "properties": self.result.asked,
             "lag": {
-                "most_events": self.worst.events, "most_seconds": round(self.worst.seconds, 2),
-                "events": self.last.events, "seconds": round(self.last.seconds, 2),
+                "most_events": self.worst.events,
+                "most_seconds": round(self.worst.seconds, 2),
+                "events": self.last.events,
+                "seconds": round(self.last.seconds, 2),
             },
-        }  # fmt: skip
+        }
 
     def _run(self) -> None:
         try:

@@ -101,8 +101,13 @@ SQLITE = Dialect(
     "sqlite",
     quote='"',
     columns={
-        "truth": "BOOLEAN", "number": "INTEGER", "instance": "INTEGER", "text": "TEXT", "opaque": "TEXT",
-        "json": "TEXT", "key": "TEXT",
+        "truth": "BOOLEAN",
+        "number": "INTEGER",
+        "instance": "INTEGER",
+        "text": "TEXT",
+        "opaque": "TEXT",
+        "json": "TEXT",
+        "key": "TEXT",
     },
     select="SELECT",
     join="CROSS JOIN",
@@ -122,25 +127,37 @@ SQLITE = Dialect(
     at_text={**_everywhere("{0} ->> {1}"), "json": "{0} -> {1}"},
     divide="{} / {}",
     total="SUM({})",
-)  # fmt: skip
+)
 
 _POSTGRESQL_CELL: dict[Kind, str] = {
-    "truth": "CAST({0} ->> {1} AS BOOLEAN)", "number": "CAST({0} ->> {1} AS BIGINT)",
-    "instance": "CAST({0} ->> {1} AS INTEGER)", "text": "{0} ->> {1}", "opaque": "{0} ->> {1}", "json": "{0} -> {1}",
-}  # fmt: skip
+    "truth": "CAST({0} ->> {1} AS BOOLEAN)",
+    "number": "CAST({0} ->> {1} AS BIGINT)",
+    "instance": "CAST({0} ->> {1} AS INTEGER)",
+    "text": "{0} ->> {1}",
+    "opaque": "{0} ->> {1}",
+    "json": "{0} -> {1}",
+}
 
 POSTGRESQL = Dialect(
     "postgresql",
     quote='"',
     columns={
-        "truth": "BOOLEAN", "number": "BIGINT", "instance": "INTEGER", "text": "TEXT", "opaque": "TEXT",
-        "json": "JSONB", "key": "TEXT",
+        "truth": "BOOLEAN",
+        "number": "BIGINT",
+        "instance": "INTEGER",
+        "text": "TEXT",
+        "opaque": "TEXT",
+        "json": "JSONB",
+        "key": "TEXT",
     },
     select="SELECT",
     join="JOIN",
     session=(
-        "SET join_collapse_limit = 1", "SET enable_seqscan = off", "SET enable_hashjoin = off",
-        "SET enable_mergejoin = off", "SET jit = off",
+        "SET join_collapse_limit = 1",
+        "SET enable_seqscan = off",
+        "SET enable_hashjoin = off",
+        "SET enable_mergejoin = off",
+        "SET jit = off",
     ),
     statistics="ANALYZE",
     table_options="",
@@ -157,20 +174,27 @@ POSTGRESQL = Dialect(
     at_text=_POSTGRESQL_CELL,
     divide="{} / {}",
     total="CAST(SUM({}) AS BIGINT)",
-)  # fmt: skip
+)
 
 _MARIADB_CELL: dict[Kind, str] = {
-    "truth": "CAST(JSON_VALUE({0}, {1}) AS SIGNED)", "number": "CAST(JSON_VALUE({0}, {1}) AS SIGNED)",
-    "instance": "CAST(JSON_VALUE({0}, {1}) AS SIGNED)", "text": "JSON_VALUE({0}, {1})",
-    "opaque": "JSON_VALUE({0}, {1})", "json": "JSON_QUERY({0}, {1})",
-}  # fmt: skip
+    "truth": "CAST(JSON_VALUE({0}, {1}) AS SIGNED)",
+    "number": "CAST(JSON_VALUE({0}, {1}) AS SIGNED)",
+    "instance": "CAST(JSON_VALUE({0}, {1}) AS SIGNED)",
+    "text": "JSON_VALUE({0}, {1})",
+    "opaque": "JSON_VALUE({0}, {1})",
+    "json": "JSON_QUERY({0}, {1})",
+}
 
 MARIADB = Dialect(
     "mariadb",
     quote="`",
     columns={
-        "truth": "BOOLEAN", "number": "BIGINT", "instance": "INT", "text": "VARCHAR(250) COLLATE utf8mb4_bin",
-        "opaque": "LONGTEXT COLLATE utf8mb4_bin", "json": "LONGTEXT COLLATE utf8mb4_bin",
+        "truth": "BOOLEAN",
+        "number": "BIGINT",
+        "instance": "INT",
+        "text": "VARCHAR(250) COLLATE utf8mb4_bin",
+        "opaque": "LONGTEXT COLLATE utf8mb4_bin",
+        "json": "LONGTEXT COLLATE utf8mb4_bin",
         "key": "VARCHAR(250) COLLATE utf8mb4_bin",
     },
     select="SELECT STRAIGHT_JOIN",
@@ -191,7 +215,7 @@ MARIADB = Dialect(
     at_text={kind: words.replace("{1}", "CONCAT('$.', {1})") for kind, words in _MARIADB_CELL.items()},
     divide="{} DIV {}",
     total="CAST(SUM({}) AS SIGNED)",
-)  # fmt: skip
+)
 
 DIALECTS: Mapping[str, Dialect] = {d.name: d for d in (SQLITE, POSTGRESQL, MARIADB)}
 

@@ -53,8 +53,9 @@ def domain(e: x.Quantifier, f: SqlFrame) -> SqlFrame:
         member = x.BoundVariable(type=of, name=e.variable)
         # The domain stands outside of the variable, which may hide one of the same name.
         outside = {**inner.variables, **{n: b for n, b in f.variables.items() if n == e.variable}}
-        inner.scope.query.where += conjuncts(has_value(inner.variables[e.variable].value, member, e.domain,
-                                               replace(inner, variables=outside)))  # fmt: skip
+        inner.scope.query.where += conjuncts(
+            has_value(inner.variables[e.variable].value, member, e.domain, replace(inner, variables=outside))
+        )
     return inner
 
 

@@ -22,9 +22,11 @@ from leasehold.spec.language.types import Int, Map, Opaque, finite
 
 
 def lint(
-    system: System, sink: Sink, reasons: Mapping[tuple[str, str, str], Place],
+    system: System,
+    sink: Sink,
+    reasons: Mapping[tuple[str, str, str], Place],
     states: Collection[tuple[str, str]] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Reports the mistakes in the machines; `reasons` says where the ignore or refuse of a pair stands.
 
     With `states`, by role and name, only these are asked whether they cover every event, and nothing is warned of.

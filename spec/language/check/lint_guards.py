@@ -51,9 +51,15 @@ class Combinations:
 
 
 def check_guards(
-    system: System, role: Role, state: State, event: str, choices: tuple[Transition, ...], sink: Sink,
-    reasons: Mapping[tuple[str, str, str], Place], work: Combinations,
-) -> None:  # fmt: skip
+    system: System,
+    role: Role,
+    state: State,
+    event: str,
+    choices: tuple[Transition, ...],
+    sink: Sink,
+    reasons: Mapping[tuple[str, str, str], Place],
+    work: Combinations,
+) -> None:
     left_over = event in state.ignore or event in state.refuse or event == TICK
     where = f"{role.name}/{state.name} on `{event}`"
     open_ended = [t for t in choices if t.guard is None]
@@ -197,10 +203,7 @@ class _GuardCases:
         fields = [name for name in self.leaves if name.startswith("event.")]
         arguments = {name.removeprefix("event."): f"v[{name!r}]" for name in fields}
         frame = Frame(_Assigned(), self.constants, "v['self']", arguments, "v['event.sender']")
-        return [
-            (t, evaluated(f"lambda v: {source(t.guard, frame)}"))
-            for t in self.choices if t.guard is not None
-        ]  # fmt: skip
+        return [(t, evaluated(f"lambda v: {source(t.guard, frame)}")) for t in self.choices if t.guard is not None]
 
     def holding(self, values: Mapping[str, Value]) -> list[Transition]:
         return [transition for transition, holds in self.guards if holds(values)]

@@ -46,9 +46,7 @@ class Builder(FieldBuilder):
         if parent is None and node.get("belongs_to") is not None:
             self.sink.error("belongs_without_parent", node.key_place("belongs_to"), name=name)
         starts = starting_events(node)
-        tasks = {
-            t: self._task(name, t, place, decl, starts.get(t, [])) for t, place, decl in node.pairs_of("tasks")
-        }  # fmt: skip
+        tasks = {t: self._task(name, t, place, decl, starts.get(t, [])) for t, place, decl in node.pairs_of("tasks")}
         kept = {t: task for t, task in tasks.items() if task is not None}
         groups = {kind: self._groups(name, node.get(kind)) for kind in ("ignore", "refuse")}
         states = {s: self._state(name, s, place, decl, tasks, groups) for s, place, decl in node.pairs_of("states")}
@@ -141,9 +139,14 @@ class Builder(FieldBuilder):
         return True
 
     def _state(
-        self, role: str, name: str, place: Place, node: YamlNode, tasks: Mapping[str, Any],
+        self,
+        role: str,
+        name: str,
+        place: Place,
+        node: YamlNode,
+        tasks: Mapping[str, Any],
         groups: Mapping[str, Mapping[str, Mapping[str, tuple[str, Place]]]],
-    ) -> m.State:  # fmt: skip
+    ) -> m.State:
         started = tuple(t.text for t in self._each_once(node, "tasks") if self._known_task(role, t, tasks))
         on: dict[str, tuple[m.Transition, ...]] = {}
         for event, where, decl in node.pairs_of("on"):
@@ -169,10 +172,17 @@ class Builder(FieldBuilder):
                 self.reasons[role, name, event] = where
         starts = self._starts(role, node.get("initial"))
         return m.State(
-            name, starts is not None or text_of(node, "initial") == "true", started, on,
-            left_alone["ignore"], left_alone["refuse"],
-            doc=doc_of(node), place=place, starts=starts, ends=text_of(node, "over") == "true",
-        )  # fmt: skip
+            name,
+            starts is not None or text_of(node, "initial") == "true",
+            started,
+            on,
+            left_alone["ignore"],
+            left_alone["refuse"],
+            doc=doc_of(node),
+            place=place,
+            starts=starts,
+            ends=text_of(node, "over") == "true",
+        )
 
     def _each_once(self, node: YamlNode, key: str) -> Iterator[YamlNode]:
         seen: set[str] = set()
@@ -206,9 +216,18 @@ class Builder(FieldBuilder):
                     self.sink.error("also_no_send", task.place, task=task.text)
                 also.append(task.text)
         return m.Transition(
-            role, state, event, position, target, optional(node.get("when"), scope, self.sink),
-            tuple(u for u in updates if u is not None), stay and to is None, tuple(also), doc_of(node), node.place,
-        )  # fmt: skip
+            role,
+            state,
+            event,
+            position,
+            target,
+            optional(node.get("when"), scope, self.sink),
+            tuple(u for u in updates if u is not None),
+            stay and to is None,
+            tuple(also),
+            doc_of(node),
+            node.place,
+        )
 
     def _is_message_to(self, role: str, event: str) -> bool:
         item = self.files.messages.get(event)
@@ -261,9 +280,10 @@ class Builder(FieldBuilder):
             self.sink.error("task_kind", place, name=name, kinds=kinds)
             return None
         allowed = {
-            "send": {"send", "to", "with", "only", "when", "doc"}, "call": {"call", "answers", "when", "doc"},
+            "send": {"send", "to", "with", "only", "when", "doc"},
+            "call": {"call", "answers", "when", "doc"},
             "drive": {"drive", "event", "with", "only", "when", "answers", "doc"},
-        }[kinds[0]]  # fmt: skip
+        }[kinds[0]]
         for key, where, _ in node.pairs():
             if key not in allowed and key in _TASK and key != "outlives":
                 others = sorted(allowed - {kinds[0]})

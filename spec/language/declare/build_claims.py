@@ -64,10 +64,16 @@ class ClaimBuilder(Builder):
             before, variables = len(self.sink.errors), self._variables(name, node)
             scope = replace(self.world, step=kind == "step", claim=True).bind(**variables)
             p = m.Property(
-                name, kind, parse(claim, scope, self.sink, BOOL), optional(when, scope, self.sink),
+                name,
+                kind,
+                parse(claim, scope, self.sink, BOOL),
+                optional(when, scope, self.sink),
                 self.declarer.constant(within, reader="claims") if within is not None else None,
-                doc_of(node), text_of(node, "source"), place, variables,
-            )  # fmt: skip
+                doc_of(node),
+                text_of(node, "source"),
+                place,
+                variables,
+            )
             if variables and len(self.sink.errors) == before:
                 p = self._for_each(p, node)
             found[name] = p
@@ -99,9 +105,12 @@ class ClaimBuilder(Builder):
     def _for_each(self, p: m.Property, node: YamlNode) -> m.Property:
         """A property whose variables are well typed, with quantifiers in their place where these mean the same."""
         read = {
-            e.name for part in (p.claim, p.when) if part is not None for e in x.walk(part)
+            e.name
+            for part in (p.claim, p.when)
+            if part is not None
+            for e in x.walk(part)
             if isinstance(e, x.BoundVariable)
-        }  # fmt: skip
+        }
         for variable, place, _ in node.pairs_of("for"):
             if variable not in read:
                 self.sink.error("variable_not_read", place, name=p.name, variable=variable)

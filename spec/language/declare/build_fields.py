@@ -48,8 +48,9 @@ class FieldBuilder:
         self.timed = "clock" in files.single
         self.reasons: dict[tuple[str, str, str], Place] = {}  # role, state, event: where an ignore or refuse stands
         self.small: dict[str, Enum | Instance] = {
-            **self.names.types, **{n: r.instance for n, r in self.names.roles.items()},
-        }  # fmt: skip
+            **self.names.types,
+            **{n: r.instance for n, r in self.names.roles.items()},
+        }
 
     # Fields
 
@@ -91,9 +92,15 @@ class FieldBuilder:
         begin, begins_as = self._first(name, kind, first, role)
         alike = all(value == begin[0] for value in begin)
         return m.Datum(
-            name, kind, explore, begin[0], doc=doc_of(decl), place=place,
-            begin=() if alike else begin, begins_as=begins_as,
-        )  # fmt: skip
+            name,
+            kind,
+            explore,
+            begin[0],
+            doc=doc_of(decl),
+            place=place,
+            begin=() if alike else begin,
+            begins_as=begins_as,
+        )
 
     def _first(
         self, name: str, kind: Type, node: YamlNode, role: str | None

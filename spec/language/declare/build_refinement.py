@@ -58,8 +58,9 @@ class _Mapping:
                 return None
         variables = {
             f"{role.name}.{field}": (role, None if field == "state" else field)
-            for role in self.abstract.holders.values() for field in (*(["state"] if role.states else []), *role.data)
-        }  # fmt: skip
+            for role in self.abstract.holders.values()
+            for field in (*(["state"] if role.states else []), *role.data)
+        }
         values: dict[tuple[str, str | None], x.Expression] = {}
         for key, at, value in self.node.pairs_of("map"):
             if key not in variables:

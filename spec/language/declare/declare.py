@@ -91,9 +91,16 @@ class Declarer:
             numbered.update(channels[name] if text_of(node, "kind") == "mailbox" else ())
         constants = {n: c.type for n, c in self.constants.items()}
         return DeclaredNames(
-            constants, self.types, self.roles, messages, channels, self.definitions, self.shared, frozenset(numbered),
+            constants,
+            self.types,
+            self.roles,
+            messages,
+            channels,
+            self.definitions,
+            self.shared,
+            frozenset(numbered),
             ends_of,
-        )  # fmt: skip
+        )
 
     def _carried(self, ends_of: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, ...]]:
         """Each channel's messages: those that it lists; all that no channel lists, if it is the first to list none."""
@@ -185,7 +192,7 @@ class Declarer:
 
     def constant(
         self, node: YamlNode, want: Type = INT, *, bounds: bool = False, reader: Reader = "machines"
-    ) -> Value | None:  # fmt: skip
+    ) -> Value | None:
         """The value of an expression over constants, or None when it is wrong (and reported).
 
         Args:
@@ -289,9 +296,15 @@ class Declarer:
                 if word in own:
                     self.sink.error("taken_name", place, word=word)
             self.roles[name] = RoleNames(
-                name, names.instance, Enum(f"a state of {name}", states), data, events, names.indexed,
-                frozenset(received), remembering,
-            )  # fmt: skip
+                name,
+                names.instance,
+                Enum(f"a state of {name}", states),
+                data,
+                events,
+                names.indexed,
+                frozenset(received),
+                remembering,
+            )
         self._clashes()
         self._definitions()
 

@@ -34,4 +34,4 @@ __all__ = [
     "piece",
     "reads_step",
     "work_of",
-]  # fmt: skip
+]

@@ -52,9 +52,12 @@ def with_meanings(system: System, sink: Sink | None = None, role: str = "") -> S
 
 
 def with_meaning(
-    system: System, p: Property, sink: Sink | None = None, role: str = "",
+    system: System,
+    p: Property,
+    sink: Sink | None = None,
+    role: str = "",
     meanings: dict[x.Accepts, x.Expression] | None = None,
-) -> Property:  # fmt: skip
+) -> Property:
     """A claim that knows what `accepts` means for the machines of a system; the rest is as in `with_meanings`.
 
     `meanings` are those that are known for these machines; others are added.
@@ -110,9 +113,7 @@ def _is_one_of(control: x.Expression, of: Enum, states: Sequence[str]) -> x.Expr
 
 
 def _any(variable: str, of: Instance, body: x.Expression) -> x.Expression:
-    return x.Quantifier(
-        type=BOOL, kind="any", variable=variable, domain=x.all_members(of), condition=None, body=body
-    )  # fmt: skip
+    return x.Quantifier(type=BOOL, kind="any", variable=variable, domain=x.all_members(of), condition=None, body=body)
 
 
 # Fields
@@ -282,8 +283,13 @@ def _linear(e: x.Expression) -> _Linear:
 
 
 _COMPARES: Mapping[str, Callable[[Value, Value], bool]] = {
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 def _compared(op: str, a: x.Expression, b: x.Expression) -> x.Expression:

@@ -144,9 +144,11 @@ def _reading_no_step(
         return x.Argument(type=value.type, name=field, place=e.place)
 
     return replace(
-        task, fields={name: change(e) for name, e in task.fields.items()},
-        only=None if task.only is None else change(task.only), when=None if task.when is None else change(task.when),
-    )  # fmt: skip
+        task,
+        fields={name: change(e) for name, e in task.fields.items()},
+        only=None if task.only is None else change(task.only),
+        when=None if task.when is None else change(task.when),
+    )
 
 
 def _setting(

@@ -98,8 +98,15 @@ def piece(system: System, role: Role, task: Send | Drive) -> Piece:
 def _offers(system: System, role: Role, state: State, moves: _Moves) -> Iterator[Offer]:
     """The local events that may come in a state: answers of its tasks, then what the environment does."""
 
-    def offer(event: str, cause: str, name: str, own: list[Expression | None], outside: list[Expression | None],
-              fair: Fair, each: tuple[str, ...] = ()) -> Offer:  # fmt: skip
+    def offer(
+        event: str,
+        cause: str,
+        name: str,
+        own: list[Expression | None],
+        outside: list[Expression | None],
+        fair: Fair,
+        each: tuple[str, ...] = (),
+    ) -> Offer:
         conditions = tuple(e for e in own if e is not None)
         limits = () if any(e is None for e in outside) else tuple(e for e in outside if e is not None)
         found = moves.get((role.name, state.name, event), ())

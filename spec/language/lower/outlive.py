@@ -151,9 +151,7 @@ def _remembering(role: Role, control: ControlGraph, state: State, running: Runni
     for task in tasks:
         target, place = name_of(state.name, running - {task}), role.tasks[task].place
         for answer in control.outliving[task]:
-            ended = Transition(
-                role.name, name, answer, 0, target, internal=True, doc=f"{task} has ended.", place=place
-            )  # fmt: skip
+            ended = Transition(role.name, name, answer, 0, target, internal=True, doc=f"{task} has ended.", place=place)
             on[answer] = (ended,)
     still = f"{' and '.join(tasks)} still {'runs' if len(tasks) == 1 else 'run'}"
     doc = f"{state.name}, while {still}." + (f" {state.doc}" if state.doc else "")

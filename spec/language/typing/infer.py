@@ -201,9 +201,15 @@ class Inference:
             return wrong(self.place(tree))  # what could explain the name was reported
         words: dict[str, Any] = {"name": name}
         known: list[str] = [
-            *scope.variables, *scope.parameters, *names.constants, *names.types, *names.roles, *scope.definitions,
-            "now", *(f"{x.SHARED.name}.{word}" for word in names.shared),
-        ]  # fmt: skip
+            *scope.variables,
+            *scope.parameters,
+            *names.constants,
+            *names.types,
+            *names.roles,
+            *scope.definitions,
+            "now",
+            *(f"{x.SHARED.name}.{word}" for word in names.shared),
+        ]
         if scope.role:
             known += [*names.roles[scope.role].data, "state", "self"]
         if isinstance(wanted, Enum):

@@ -16,11 +16,19 @@ from leasehold.spec.language.typing.infer_operators import Operators
 from leasehold.spec.language.typing.names import RoleNames, Scope
 
 _USAGE = {
-    "len": "len(granted)", "index": "index(self)", "get": "get(holder, self)", "old": "old(units)",
-    "took": "took(broker.granted)", "ignored": "ignored(broker.ticket)", "accepts": "accepts(broker.granted)",
-    "pending": "pending(ticket)", "heard": "heard(CHANNEL)` or `heard(CHANNEL, owner)",
-    "running": "running(broker)", "reachable": "reachable(broker, site)", "byzantine": "byzantine(broker)",
-}  # fmt: skip
+    "len": "len(granted)",
+    "index": "index(self)",
+    "get": "get(holder, self)",
+    "old": "old(units)",
+    "took": "took(broker.granted)",
+    "ignored": "ignored(broker.ticket)",
+    "accepts": "accepts(broker.granted)",
+    "pending": "pending(ticket)",
+    "heard": "heard(CHANNEL)` or `heard(CHANNEL, owner)",
+    "running": "running(broker)",
+    "reachable": "reachable(broker, site)",
+    "byzantine": "byzantine(broker)",
+}
 
 _COUNTS = {"reachable": (2, 2), "heard": (1, 2)}  # of arguments; of the others one
 
@@ -261,6 +269,11 @@ class Typing(Operators):
                 return self.error("set_clause", tree)
             result = Set(bound)  # type: ignore[arg-type]
         return x.Quantifier(
-            type=result, kind=kind, variable=name, domain=domain, condition=condition, body=body,
+            type=result,
+            kind=kind,
+            variable=name,
+            domain=domain,
+            condition=condition,
+            body=body,
             place=self.place(tree),
-        )  # fmt: skip
+        )

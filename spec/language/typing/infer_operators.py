@@ -31,12 +31,21 @@ from leasehold.spec.language.typing.infer import Inference, wrong
 from leasehold.spec.language.typing.names import Scope
 
 # By the class that Python's parser gives to it.
-_BINARY = {type(cast(ast.BinOp, ast.parse(f"a {row.symbol or name} b", mode="eval").body).op): name
-           for name, row in OPERATORS.items() if row.form == "chain"}  # fmt: skip
+_BINARY = {
+    type(cast(ast.BinOp, ast.parse(f"a {row.symbol or name} b", mode="eval").body).op): name
+    for name, row in OPERATORS.items()
+    if row.form == "chain"
+}
 _COMPARE = {
-    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.In: "in",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.In: "in",
     ast.NotIn: "not in",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -87,9 +96,14 @@ class _Cells:
 
 def _map(variable: str, body: x.Expression, type_: Map, place: Place) -> x.Expression:
     return x.Quantifier(
-        type=type_, kind="map", variable=variable, domain=x.all_members(type_.key, place), condition=None, body=body,
+        type=type_,
+        kind="map",
+        variable=variable,
+        domain=x.all_members(type_.key, place),
+        condition=None,
+        body=body,
         place=place,
-    )  # fmt: skip
+    )
 
 
 class Operators(Inference):
@@ -175,11 +189,14 @@ class Operators(Inference):
             return explains
         names, own = scope.names, scope.names.roles.get(scope.role or "")
         return (
-            tree.id in scope.variables or tree.id in names.constants or tree.id in names.types
-            or tree.id in names.roles or tree.id in scope.definitions
+            tree.id in scope.variables
+            or tree.id in names.constants
+            or tree.id in names.types
+            or tree.id in names.roles
+            or tree.id in scope.definitions
             or tree.id in ("now", "true", "false", "none", "self")
             or (own is not None and (tree.id in own.data or tree.id == "state"))
-        )  # fmt: skip
+        )
 
     def _compare(self, tree: ast.Compare, scope: Scope, expected: Type | None) -> x.Expression:
         parts: list[x.Expression] = []

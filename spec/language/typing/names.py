@@ -95,10 +95,16 @@ class Scope:
     def within(self, definition: Definition, parameters: Mapping[str, ParameterArgument]) -> Scope:
         """The scope of a definition's text, which is used in this scope."""
         return replace(
-            self, role=definition.role or None, arguments=None, sender=None, variables={}, renamed={},
-            parameters=parameters, defining=definition.name,
+            self,
+            role=definition.role or None,
+            arguments=None,
+            sender=None,
+            variables={},
+            renamed={},
+            parameters=parameters,
+            defining=definition.name,
             taken=self.taken | {self.renamed.get(v, v) for v in self.variables},
-        )  # fmt: skip
+        )
 
     @property
     def definitions(self) -> dict[str, Definition]:

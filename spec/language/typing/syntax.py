@@ -85,10 +85,20 @@ def syntax(node: YamlNode, sink: Sink) -> Syntax | None:
 
 
 _MATHEMATICS = {
-    "MINUS SIGN": "-", "EN DASH": "-", "EM DASH": "-", "LESS-THAN OR EQUAL TO": "<=", "GREATER-THAN OR EQUAL TO": ">=",
-    "NOT EQUAL TO": "!=", "MULTIPLICATION SIGN": "*", "LOGICAL AND": "and", "LOGICAL OR": "or", "NOT SIGN": "not",
-    "ELEMENT OF": "in", "UNION": "|", "INTERSECTION": "&",
-}  # fmt: skip
+    "MINUS SIGN": "-",
+    "EN DASH": "-",
+    "EM DASH": "-",
+    "LESS-THAN OR EQUAL TO": "<=",
+    "GREATER-THAN OR EQUAL TO": ">=",
+    "NOT EQUAL TO": "!=",
+    "MULTIPLICATION SIGN": "*",
+    "LOGICAL AND": "and",
+    "LOGICAL OR": "or",
+    "NOT SIGN": "not",
+    "ELEMENT OF": "in",
+    "UNION": "|",
+    "INTERSECTION": "&",
+}
 
 
 def _foreign(habit: ForeignConstruct, node: YamlNode, lead: int, sink: Sink) -> Syntax | None:

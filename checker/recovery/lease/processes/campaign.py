@@ -45,9 +45,13 @@ class ProcessCampaign(Campaign):
 
 
 def campaign(
-    *, only: str | None = None, quick: bool = False, jobs: int | None = None, watch: Watch | None = None,
+    *,
+    only: str | None = None,
+    quick: bool = False,
+    jobs: int | None = None,
+    watch: Watch | None = None,
     limit_seconds: float = math.inf,
-) -> ProcessCampaign:  # fmt: skip
+) -> ProcessCampaign:
     """Plays cases.
 
     Args:

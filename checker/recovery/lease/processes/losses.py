@@ -102,9 +102,13 @@ class Losses:
     """
 
     def __init__(
-        self, oracle: Oracle, seed: int, within: float, no_more: Callable[[], bool] = lambda: True,
+        self,
+        oracle: Oracle,
+        seed: int,
+        within: float,
+        no_more: Callable[[], bool] = lambda: True,
         starts: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.oracle, self.fleet = oracle, oracle.fleet
         self.within, self._no_more, self._starts = within, no_more, starts
         self.losses: list[Loss] = []

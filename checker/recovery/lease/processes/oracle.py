@@ -214,9 +214,10 @@ class Oracle:
     def one_each(self, seen: Observation) -> str:
         """Empty where each unit that runs is one process, and no other is left; else what is there."""
         left = [
-            f"{place.folder.name} is {len(members)} processes" for place in self.fleet.unit_places()
+            f"{place.folder.name} is {len(members)} processes"
+            for place in self.fleet.unit_places()
             if len(members := place.members(thorough=True)) != (place.folder.name in seen.units)
-        ]  # fmt: skip
+        ]
         return "; ".join(left)
 
     def over(self, lease: str) -> bool:

@@ -98,9 +98,11 @@ class Observer(threading.Thread):
     """
 
     def __init__(
-        self, folder: Path, excused: Callable[[], bool] = lambda: False,
+        self,
+        folder: Path,
+        excused: Callable[[], bool] = lambda: False,
         end_of: Callable[[str], float | None] = lambda lease: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(daemon=True, name="observer")
         self.folder, self.excused, self.end_of = folder, excused, end_of
         self.violations: dict[str, None] = {}
@@ -128,8 +130,11 @@ class Observer(threading.Thread):
             if guests and not self.excused():
                 self._guests(unit, guests, {p.lease: p for p in users if not p.guest})
         self._alone = {key: since for key, since in self._alone.items() if key[0] in found}
-        self._late = {(unit, of): since for (unit, of), since in self._late.items()
-                      if any(p.guest and p.lease == of for p in found.get(unit, ()))}  # fmt: skip
+        self._late = {
+            (unit, of): since
+            for (unit, of), since in self._late.items()
+            if any(p.guest and p.lease == of for p in found.get(unit, ()))
+        }
 
     def _hands(self, unit: str, users: dict[tuple[str, str], UnitProcess]) -> None:
         """Processes are looked at one after the other: those that are still there now were there together."""

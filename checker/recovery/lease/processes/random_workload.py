@@ -38,9 +38,14 @@ class RandomWorkload:
     """
 
     def __init__(
-        self, fleet: Fleet, seed: int, most: int | None, together: int = 4, first: int = 1,
+        self,
+        fleet: Fleet,
+        seed: int,
+        most: int | None,
+        together: int = 4,
+        first: int = 1,
         terms: Sequence[int] = TERMS,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.fleet, self.most, self.together, self._terms = fleet, most, together, terms
         self.plans: dict[str, Plan] = {}
         self.said: list[str] = []  # what was asked, for people
@@ -78,9 +83,10 @@ class RandomWorkload:
         lease = f"{TENANT}:{self._first + len(self.plans)}"
         plan = Plan(
             lease,
-            flex_at=now + pick.randint(4, 12), flex_to=pick.choice([u for u in (1, 2, 3) if u != units]),
+            flex_at=now + pick.randint(4, 12),
+            flex_to=pick.choice([u for u in (1, 2, 3) if u != units]),
             close_at=until - pick.randint(1, term) if pick.random() < 0.3 else until + 1,
-        )  # fmt: skip
+        )
         try:
             self.client.post("demand", units=units, until=until, term=term, lease=lease)
         except Unreachable:

@@ -58,9 +58,14 @@ class RandomCampaign(Campaign):
 
 
 def random_campaign(
-    runs: int | None, *, hours: float | None = None, seed: int = 0, jobs: int | None = None, watch: Watch | None = None,
+    runs: int | None,
+    *,
+    hours: float | None = None,
+    seed: int = 0,
+    jobs: int | None = None,
+    watch: Watch | None = None,
     most: int = 5,
-) -> RandomCampaign:  # fmt: skip
+) -> RandomCampaign:
     """Plays runs until there were so many, the time is over, or `most` have failed."""
     until = None if hours is None else time.perf_counter() + hours * 3600
     found = RandomCampaign(first=seed)
@@ -103,6 +108,12 @@ def failed(plan: RunPlan, outcome: CaseOutcome) -> FailedRun:
     named = (match[0] for finding in found if (match := LEASE.search(finding.words)))
     lease = next(named, run.leases[0] if run.leases else f"{SERVICE_MANAGER}:1000")
     return FailedRun(
-        outcome.name, outcome.findings, asked=outcome.asked, crashes=outcome.crashes,
-        path=RandomRun(smallest, lease).play().path, plan=smallest, smallest=found, lease=lease,
-    )  # fmt: skip
+        outcome.name,
+        outcome.findings,
+        asked=outcome.asked,
+        crashes=outcome.crashes,
+        path=RandomRun(smallest, lease).play().path,
+        plan=smallest,
+        smallest=found,
+        lease=lease,
+    )

@@ -311,7 +311,12 @@ class RandomRun(LeaseRun):
         units = len(self.data(last).get("lease_units", ()))
         if self.state(last) != "active" or units != self.plan.units:
             self.say("lease", f"from tick {now} on a request for all units gets {units}: {self.where(last)}")
-        up = {unit.name for unit in self.sim.inventory.units if self.sim.units.units.get(unit.name) is not None
-              and self.sim.units.units[unit.name].on and self.sim.units.units[unit.name].lease != last}  # fmt: skip
+        up = {
+            unit.name
+            for unit in self.sim.inventory.units
+            if self.sim.units.units.get(unit.name) is not None
+            and self.sim.units.units[unit.name].on
+            and self.sim.units.units[unit.name].lease != last
+        }
         if up:
             self.say("world", f"{', '.join(sorted(up))} are up for leases that are over")
