@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from leasehold.faults.simulation.embedded import EmbeddedSystem
     from leasehold.faults.simulation.lease import EmbeddedCluster
     from leasehold.impl.lease.process_cluster import ProcessCluster
-    from leasehold.impl.process_cluster import ProcessSystem
+    from leasehold.impl.processes.cluster import ProcessSystem
 
 AnyCluster: TypeAlias = "EmbeddedCluster | ProcessCluster"
 AnySystem: TypeAlias = "EmbeddedSystem | ProcessSystem"
@@ -185,7 +185,7 @@ def leasehold_system(request: pytest.FixtureRequest) -> Iterator[Callable[..., A
 
             made.append(EmbeddedSystem(str(system), settings, **options))
         else:
-            from leasehold.impl.process_cluster import ProcessSystem
+            from leasehold.impl.processes.cluster import ProcessSystem
 
             made.append(ProcessSystem(str(system), settings, **options))
         judged.append(made[-1])

@@ -14,8 +14,8 @@ import click
 from rich.table import Table
 
 from leasehold.cli.common import Exit, console, end_as_interrupted, print_json, set_option, verb
-from leasehold.impl.fleet import FleetError, SystemFleet
-from leasehold.impl.supervisor import Died, Supervisor
+from leasehold.impl.processes.fleet import FleetError, SystemFleet
+from leasehold.impl.processes.supervisor import Died, Supervisor
 from leasehold.impl.words import counted
 
 if TYPE_CHECKING:

@@ -30,9 +30,9 @@ from leasehold.checker.recovery.processes.rig import Rig
 from leasehold.checker.recovery.processes.verifier import FleetVerifier
 from leasehold.cli.common import Exit, console, end_as_interrupted, print_json, verb
 from leasehold.faults.simulation.partition import drawn_partition
-from leasehold.impl.fleet import FleetError
 from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT, Fleet
-from leasehold.impl.supervisor import Back, Change, Died, Supervisor
+from leasehold.impl.processes.fleet import FleetError
+from leasehold.impl.processes.supervisor import Back, Change, Died, Supervisor
 
 STYLE = {"up": "green", "down": "bold red", "recovering": "yellow"}
 NEWS = 10

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from leasehold.impl.fleet import SystemFleet
 from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.place import UnitDirectory
+from leasehold.impl.processes.fleet import SystemFleet
 
 TENANT, BROKER, SITE = "tenant", "broker", "site"
 ROLES: Mapping[str, str] = {TENANT: "service_manager", BROKER: "broker", SITE: "authority"}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.impl.lease.fleet import ROLES, SITE, TENANT, Fleet
-from leasehold.impl.process_cluster import Processes
+from leasehold.impl.processes.cluster import Processes
 from leasehold.impl.server.client import ClientError
 from leasehold.impl.words import choices
 

@@ -14,9 +14,9 @@ import aiohttp
 
 from leasehold.faults.simulation.lease import Cluster
 from leasehold.faults.simulation.network import PacketOutcome
-from leasehold.impl.fleet import free_ports
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.lease.fleet import TENANT, Fleet
+from leasehold.impl.processes.fleet import free_ports
 from tests.benchmarks.measure import Row, Section, Table, Target, rounds
 from tests.benchmarks.relay import HOPS, NAMES
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from leasehold.faults.simulation.cluster import SystemCluster
 from leasehold.impl.compiler.program import compile_system
-from leasehold.impl.fleet import SystemFleet
+from leasehold.impl.processes.fleet import SystemFleet
 from leasehold.spec import load
 from tests.benchmarks.measure import Row, Section, Table, rounds
 

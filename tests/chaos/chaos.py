@@ -30,7 +30,7 @@ from leasehold.checker.recovery.processes.resources import PORTS
 from leasehold.checker.recovery.processes.rig import Rig
 from leasehold.faults.simulation.partition import drawn_partition
 from leasehold.impl.lease.fleet import ROLES, TENANT, Fleet
-from leasehold.impl.supervisor import BY_KILL, Died
+from leasehold.impl.processes.supervisor import BY_KILL, Died
 from tests.chaos.observer import ask, held_locks, open_files, tracebacks, wait
 from tests.chaos.siege import ADDRESSES, CALM_SECONDS, Clock, Crowd, bytes_in, few_descriptors, half_open
 

@@ -15,7 +15,7 @@ from leasehold.faults.simulation.lease import EmbeddedCluster
 from leasehold.impl.actor.environment import ActorError, ActorOptions, RetryPolicy
 from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
 from leasehold.impl.lease.process_cluster import ProcessCluster
-from leasehold.impl.process_cluster import ProcessSystem
+from leasehold.impl.processes.cluster import ProcessSystem
 
 pytest_plugins = ["pytester"]
 

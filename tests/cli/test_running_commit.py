@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from leasehold.impl.fleet import free_ports
 from leasehold.impl.identity import trust_file
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Trust, add
+from leasehold.impl.processes.fleet import free_ports
 
 MACHINES = {"chief": "coordinator", "one": "participant", "two": "participant"}
 

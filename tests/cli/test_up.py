@@ -17,8 +17,8 @@ from click.testing import CliRunner
 
 from leasehold.cli.main import cli
 from leasehold.impl.compiler.program import compile_system
-from leasehold.impl.fleet import FleetError, SystemFleet
 from leasehold.impl.identity import trust_file
+from leasehold.impl.processes.fleet import FleetError, SystemFleet
 from leasehold.impl.server.config import read_config
 from leasehold.spec import load
 from tests.systems import TESTS, files_of, write

@@ -13,7 +13,7 @@ import pytest
 
 from leasehold.checker.recovery.processes.chaos_run import ChaosResult
 from leasehold.cli import up
-from leasehold.impl.fleet import OpenQuestion, SystemFleet
+from leasehold.impl.processes.fleet import OpenQuestion, SystemFleet
 from tests.systems import files_of
 
 SYSTEM = files_of("cli/systems/shop")

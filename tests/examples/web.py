@@ -15,11 +15,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Self
 
-from leasehold.impl.fleet import free_ports
 from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.command import CommandHandler
 from leasehold.impl.handlers.handler import HandlerAction
 from leasehold.impl.lease.fleet import Fleet
+from leasehold.impl.processes.fleet import free_ports
 
 WEB = Path(__file__).parents[2] / "examples" / "web"
 UNIT, MEMBER, BALANCER = (str(WEB / name) for name in ("unit.py", "member.py", "balancer.py"))

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-from leasehold.impl.fleet import free_ports
+from leasehold.impl.processes.fleet import free_ports
 
 
 class Wire:

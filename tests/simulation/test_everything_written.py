@@ -15,13 +15,13 @@ import yaml
 from leasehold.checker.explore.packed import checkpoint
 from leasehold.checker.host.cache import VARIABLE
 from leasehold.checker.prove.decide import proof_store
-from leasehold.impl.fleet import SystemFleet
 from leasehold.impl.handlers import place as places
 from leasehold.impl.handlers.handler import HandlerAction, HandlerError
 from leasehold.impl.handlers.place import UnitDirectory
 from leasehold.impl.identity import trust_file
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.notices import Kind, Notice
+from leasehold.impl.processes.fleet import SystemFleet
 from leasehold.impl.server import config
 from leasehold.impl.server.subscribers import Archive
 from leasehold.impl.store.integrity import HighWaterMark
@@ -282,7 +282,7 @@ def test_a_checkpoint_of_a_search(tmp_path: Path) -> None:
 FLEET = """
 import sys
 from pathlib import Path
-from leasehold.impl.fleet import SystemFleet
+from leasehold.impl.processes.fleet import SystemFleet
 folder = Path(sys.argv[1]) / "ring"
 fleet = SystemFleet(sys.argv[2], folder)
 fleet.prepare()

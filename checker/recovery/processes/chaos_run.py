@@ -25,9 +25,9 @@ from leasehold.checker.recovery.processes.rig import Rig
 from leasehold.checker.recovery.processes.snapshot import Snapshots
 from leasehold.checker.recovery.properties import RunProperties, reads_messages
 from leasehold.impl.core.values import to_plain
-from leasehold.impl.fleet import SystemFleet
+from leasehold.impl.processes.fleet import SystemFleet
+from leasehold.impl.processes.supervisor import BY_KILL, Back, Died, Supervisor
 from leasehold.impl.server.client import ClientError
-from leasehold.impl.supervisor import BY_KILL, Back, Died, Supervisor
 from leasehold.spec.language.lower import Offer
 from leasehold.spec.language.model import OF_FAIR_RUNS, Call, Fair
 from leasehold.spec.language.render.python_source import Frame, source

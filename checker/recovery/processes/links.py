@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 from leasehold.checker.recovery.processes.proxy import DEAF, OPEN, TcpProxy
 from leasehold.faults.simulation.partition import ActorPartition, LinkCuts
-from leasehold.impl.fleet import SystemFleet
 from leasehold.impl.identity import trust_file
 from leasehold.impl.identity.trust import readdress
+from leasehold.impl.processes.fleet import SystemFleet
 
 
 class Links:

@@ -16,8 +16,8 @@ from leasehold.checker.recovery.processes.links import Links
 from leasehold.checker.recovery.processes.proxy import TcpProxy
 from leasehold.checker.recovery.processes.resources import PORTS, TmpfsDisk
 from leasehold.checker.recovery.processes.servers import SERVERS, Server
-from leasehold.impl.fleet import SystemFleet
-from leasehold.impl.supervisor import Supervisor
+from leasehold.impl.processes.fleet import SystemFleet
+from leasehold.impl.processes.supervisor import Supervisor
 
 # In the log of an actor whose store fails, or would but for its reserve.
 STORE_FAILED = ("stops taking steps", "the disk is full, and the reserve is used")

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from leasehold.checker.recovery.processes.resources import PORTS, Unavailable, program, run_program
-from leasehold.impl.fleet import SystemFleet
 from leasehold.impl.handlers import processes
+from leasehold.impl.processes.fleet import SystemFleet
 
 UP_SECONDS, SETUP_SECONDS = 30.0, 120.0
 

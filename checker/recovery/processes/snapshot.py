@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 from leasehold.checker.recovery.properties import RunProperties
 from leasehold.faults.model.lowering import DOWN, UP
 from leasehold.impl.core.values import ValueFault, from_plain
-from leasehold.impl.fleet import SystemFleet
+from leasehold.impl.processes.fleet import SystemFleet
 from leasehold.impl.server.client import ClientError
 
 Row: TypeAlias = dict[str, Any]

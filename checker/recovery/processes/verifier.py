@@ -10,8 +10,8 @@ from leasehold.checker.verify.follow import Lag, SourceVerification
 from leasehold.checker.verify.history import HistoryResult, HistoryVerification
 from leasehold.checker.verify.source import ChainReader
 from leasehold.checker.verify.system import CutsOfSystem
-from leasehold.impl.fleet import SystemFleet
 from leasehold.impl.identity.trust_file import TrustFile
+from leasehold.impl.processes.fleet import SystemFleet
 
 PAUSE_SECONDS = 0.25
 PATIENCE_SECONDS = 60.0  # for the last events, once all is over

@@ -12,7 +12,7 @@ from leasehold.faults.simulation.embedded import EmbeddedSystem
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.lease.inventory import Inventory
-from leasehold.impl.process_cluster import ProcessSystem
+from leasehold.impl.processes.cluster import ProcessSystem
 from leasehold.impl.server import build
 from leasehold.impl.server.client import ClientError, NotFound
 from leasehold.impl.server.config import ConfigError

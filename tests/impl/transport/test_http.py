@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leasehold.impl.fleet import free_ports
+from leasehold.impl.processes.fleet import free_ports
 from leasehold.impl.transport import framing, http
 from leasehold.impl.transport.http import HttpTransport
 from leasehold.impl.transport.lanes import SendQueue

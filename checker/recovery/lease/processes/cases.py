@@ -29,7 +29,7 @@ from leasehold.checker.recovery.processes.resources import Unavailable
 from leasehold.checker.recovery.processes.rig import Rig
 from leasehold.checker.recovery.processes.servers import SERVERS
 from leasehold.impl.lease.fleet import ROLES, Fleet
-from leasehold.impl.supervisor import Supervisor
+from leasehold.impl.processes.supervisor import Supervisor
 
 TICK_SECONDS, UNITS = 0.1, 3
 RESTART_SECONDS = 0.5  # before who ended by itself is started again

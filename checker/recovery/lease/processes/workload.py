@@ -15,8 +15,8 @@ from typing import Any
 from leasehold.checker.recovery.lease.processes.oracle import Observation, Oracle
 from leasehold.checker.recovery.processes.faults import FaultRun
 from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT
+from leasehold.impl.processes.supervisor import BY_KILL, Died
 from leasehold.impl.server.client import ClientError, Unreachable
-from leasehold.impl.supervisor import BY_KILL, Died
 
 BYSTANDER, LEASE, NEXT = f"{TENANT}:1", f"{TENANT}:2", f"{TENANT}:3"
 STEPS = ("start", "bystander", "demand", "extension", "grow", "shrink", "once_more", "close", "next", "renew", "end")

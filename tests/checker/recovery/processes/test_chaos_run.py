@@ -23,8 +23,8 @@ from leasehold.checker.recovery.processes.faults import Fault, FaultRun
 from leasehold.checker.recovery.processes.snapshot import Snapshots
 from leasehold.checker.recovery.properties import RunProperties
 from leasehold.faults.model.lowering import DOWN, UP
-from leasehold.impl import supervisor
 from leasehold.impl.compiler.program import compile_system
+from leasehold.impl.processes import supervisor
 from leasehold.impl.server.client import ClientError
 from tests.systems import load
 

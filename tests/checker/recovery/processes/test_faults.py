@@ -18,12 +18,12 @@ from leasehold.checker.recovery.processes.proxy import CUT, DEAF, OPEN
 from leasehold.checker.recovery.processes.resources import Unavailable, program
 from leasehold.checker.recovery.processes.rig import STORE_FAILED, Rig
 from leasehold.checker.recovery.processes.servers import SERVERS
-from leasehold.impl.fleet import SystemFleet
 from leasehold.impl.identity import trust_file
+from leasehold.impl.processes.fleet import SystemFleet
 from leasehold.impl.server.subscribers import VARIABLE
 from tests.checker.recovery.processes.test_proxy import Echo, connected, said
 from tests.checker.recovery.processes.test_servers import Listens
-from tests.impl.test_fleet import ONE, THREE, TWO, fleet, run, until
+from tests.impl.processes.test_fleet import ONE, THREE, TWO, fleet, run, until
 
 __all__ = ["fleet"]
 MISSED = "nothing was committed while the store failed"

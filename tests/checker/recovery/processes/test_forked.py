@@ -12,7 +12,7 @@ import pytest
 
 from leasehold.checker.recovery.processes.forked import ForkedProcess
 from leasehold.impl.handlers import processes
-from tests.impl.test_fleet import until
+from tests.impl.processes.test_fleet import until
 
 
 def test_a_forked_actor_leads_a_session_and_runs_the_command(tmp_path: Path) -> None:

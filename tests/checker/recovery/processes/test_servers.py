@@ -15,7 +15,7 @@ from leasehold.checker.recovery.processes.resources import Unavailable
 from leasehold.checker.recovery.processes.servers import SERVERS, Nats, Server
 from leasehold.impl.handlers import processes
 from tests.checker.recovery.processes.test_proxy import connected
-from tests.impl.test_fleet import until
+from tests.impl.processes.test_fleet import until
 
 LISTENS = (
     "import os, socket, sys, time; s = socket.create_server(('127.0.0.1', int(sys.argv[1])));"

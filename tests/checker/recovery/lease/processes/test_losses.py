@@ -19,9 +19,9 @@ from leasehold.checker.recovery.lease.processes.losses import LET_GO, REPAIRED, 
 from leasehold.checker.recovery.lease.processes.oracle import Observation, Oracle
 from leasehold.cli.lease import demo as demos
 from leasehold.cli.lease.demo import demo
-from leasehold.impl.fleet import SystemFleet
 from leasehold.impl.handlers import processes
 from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
+from leasehold.impl.processes.fleet import SystemFleet
 from tests.checker.recovery.lease.processes.test_outside import unit as started_in
 from tests.cli.test_json import reference
 

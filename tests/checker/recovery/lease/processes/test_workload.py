@@ -27,8 +27,8 @@ from leasehold.checker.recovery.lease.processes.workload import (
 )
 from leasehold.checker.recovery.processes.faults import Fault, FaultRun, FaultScript, Until
 from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT
+from leasehold.impl.processes.supervisor import Supervisor
 from leasehold.impl.server.client import ClientError, Unreachable
-from leasehold.impl.supervisor import Supervisor
 
 NOW = 70  # the fleet's clock, in ticks
 

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 import yaml
 
-from leasehold.impl import fleet as fleets
-from leasehold.impl.fleet import FleetError, SystemFleet
 from leasehold.impl.handlers import processes
 from leasehold.impl.lease.fleet import Fleet
+from leasehold.impl.processes import fleet as fleets
+from leasehold.impl.processes.fleet import FleetError, SystemFleet
 
 ONE, TWO, THREE = "coordinator", "participant-0", "participant-1"
 DEAF = f"exec {sys.executable} -S -c 'import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(60)'"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from leasehold.impl import supervisor as module
-from leasehold.impl.fleet import SystemFleet
-from leasehold.impl.supervisor import Back, Died, Supervisor
-from tests.impl.test_fleet import ONE, TWO, fleet, run, until
+from leasehold.impl.processes import supervisor as module
+from leasehold.impl.processes.fleet import SystemFleet
+from leasehold.impl.processes.supervisor import Back, Died, Supervisor
+from tests.impl.processes.test_fleet import ONE, TWO, fleet, run, until
 
 __all__ = ["fleet"]
 

@@ -6,7 +6,7 @@ import signal
 import time
 from typing import Any, NamedTuple, TypeAlias
 
-from leasehold.impl.fleet import SystemFleet
+from leasehold.impl.processes.fleet import SystemFleet
 
 BY_KILL = (-signal.SIGKILL, 128 + signal.SIGKILL)  # the second, of a program that it runs under
 
