@@ -96,6 +96,7 @@ def _changes(file: str, text: str) -> list[tuple[FunctionType, CodeType, CodeTyp
         code: after[place] for place, code in before.items() if place in after and _text(code) != _text(after[place])
     }
     lines = {code.co_firstlineno for code in others}
+    gc.unfreeze()  # a server that a test has run in this process froze what was there, and the frozen is not listed
     found = [
         (one, one.__code__, others[one.__code__])
         for one in gc.get_objects()

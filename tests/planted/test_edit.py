@@ -47,6 +47,13 @@ def test_a_function_that_was_made_before_has_the_mistake_as_well() -> None:
     assert step(record, again, 0)[1].kind == made()(record, again, 0)[1].kind == "duplicate"
 
 
+def test_a_function_that_a_server_in_this_process_has_frozen_has_the_mistake_as_well() -> None:
+    step = made()
+    gc.freeze()
+    with in_process([OLDER]):
+        assert step(("s", (3,), 0), ("m", (), 0, 3, -1), 0)[1] == stepping.UNKNOWN
+
+
 def test_a_function_that_was_imported_by_its_name_has_the_mistake_as_well() -> None:
     with in_process([Edit(STEPPING, "    changed[key] = value", "    changed[key] = None")]):
         assert with_cell((1, 2), 0, 3) == (None, 2)
