@@ -222,8 +222,9 @@ def case(
         print_json({**case_json(found, one), "path": path_json(path)})
     else:
         crash_terminal.case(console(), found, one)
-    name = safe_name(f"{'.'.join(one[0])}.{point.removeprefix('crash:')}.{one[2]}.svg")
-    _say_written(asked, out, {name: path_svg(path, f"{found.system.name}: {case_name(one)}")})
+    if out is not None:
+        name = safe_name(f"{'.'.join(one[0])}.{point.removeprefix('crash:')}.{one[2]}.svg")
+        _write(asked, out, {name: path_svg(path, f"{found.system.name}: {case_name(one)}")})
     return crash_code(found, cut=tried[-1].interrupted)
 
 
@@ -288,19 +289,18 @@ def _report(asked: _Asked, budgets: Sequence[Budget], faults: str, all_cells: bo
         if several:
             crash_terminal.largest(screen, found, tried, budgets)
         crash_terminal.report(screen, found, unmet(found, known), asked.system, all_cells)
-    files = {
-        "crash.md": crash_markdown(found, known, "worst.svg"),
-        "crash.json": dumps(crash_json(found, measured=False, known=known)),
-        "worst.svg": worst_svg(found),
-    }
-    _say_written(asked, out, files)
+    if out is not None:
+        files = {
+            "crash.md": crash_markdown(found, known, "worst.svg"),
+            "crash.json": dumps(crash_json(found, measured=False, known=known)),
+            "worst.svg": worst_svg(found),
+        }
+        _write(asked, out, files)
     return crash_code(found, cut=interrupted)
 
 
-def _say_written(asked: _Asked, out: Path | None, files: Mapping[str, str | None]) -> None:
+def _write(asked: _Asked, out: Path, files: Mapping[str, str | None]) -> None:
     """Writes files, but for those that there is nothing for, and says which."""
-    if out is None:
-        return
     written = write_files(out, {name: content for name, content in files.items() if content is not None})
     if not asked.as_json:
         console().print(f"wrote {', '.join(map(str, written))}", markup=False, soft_wrap=True)
