@@ -136,7 +136,7 @@ def test_every_sub_package_has_its_layer() -> None:
 
 
 # Where only leases are spoken of, and what names something of a shipped system elsewhere.
-ROOMS = ("impl/lease/", "checker/recovery/lease/", "cli/lease/")
+ROOMS = ("impl/lease/", "checker/recovery/lease/", "cli/lease/", "faults/simulation/lease.py")
 ROLES_OF_THE_LEASE = {"authority", "broker", "service_manager"}
 NAMED = {
     "checker/explore/symmetry.py": {"site"},  # a place in a state

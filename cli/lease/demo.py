@@ -25,7 +25,7 @@ from rich.text import Text
 from leasehold.checker.recovery.lease.processes.losses import REPLACEMENTS, Losses, losses_of, reboots_of
 from leasehold.checker.recovery.lease.processes.oracle import Oracle
 from leasehold.checker.recovery.lease.processes.random_workload import LASTING_TERMS, TERMS, RandomWorkload
-from leasehold.checker.recovery.processes.faults import KINDS, Fault, FaultRun
+from leasehold.checker.recovery.processes.faults import KINDS, FaultRun, ProcessFault
 from leasehold.checker.recovery.processes.rig import Rig
 from leasehold.checker.recovery.processes.verifier import FleetVerifier
 from leasehold.cli.common import Exit, console, end_as_interrupted, print_json, verb
@@ -204,11 +204,11 @@ class Preset:
         handler = {"name": "process", "directory": "units", "command": list(UNIT)}
         return Fleet(folder, units, handler=handler, more=more, guest=guest, settings=settings)
 
-    def scripts(self, leases: int, tick_seconds: float) -> list[Iterable[Fault]]:
+    def scripts(self, leases: int, tick_seconds: float) -> list[Iterable[ProcessFault]]:
         """The faults: each actor is killed at a random moment; pairs are parted; units die."""
-        chance, found = random.Random(f"crashes {self.seed}"), list[Iterable[Fault]]()
+        chance, found = random.Random(f"crashes {self.seed}"), list[Iterable[ProcessFault]]()
         if self.crash:
-            found.append([Fault("kill", name, after=chance.uniform(2.0, 4.0 + 3.0 * leases)) for name in ROLES])
+            found.append([ProcessFault("kill", name, after=chance.uniform(2.0, 4.0 + 3.0 * leases)) for name in ROLES])
         if self.parted:
             found.append(self._partitions(tick_seconds))
         if self.reboot:
@@ -217,12 +217,12 @@ class Preset:
             found.append(losses_of(random.Random(f"losses {self.seed}")))
         return found
 
-    def _partitions(self, tick_seconds: float) -> list[Fault]:
+    def _partitions(self, tick_seconds: float) -> list[ProcessFault]:
         """One pair after the other is parted for longer than a term: broker and site say nothing to each other."""
-        chance, found, at = random.Random(f"partitions {self.seed}"), list[Fault](), FIRST_SECONDS
+        chance, found, at = random.Random(f"partitions {self.seed}"), list[ProcessFault](), FIRST_SECONDS
         for pair in ((TENANT, SITE), (TENANT, BROKER)):
             partition, ticks = drawn_partition(chance, pair, max(self.terms))
-            found.append(Fault("partition", str(partition), after=at, lasts=ticks * tick_seconds))
+            found.append(ProcessFault("partition", str(partition), after=at, lasts=ticks * tick_seconds))
             at += found[-1].lasts + BETWEEN_SECONDS
         return found
 

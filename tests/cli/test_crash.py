@@ -3,15 +3,22 @@
 import json
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from click.testing import CliRunner
 
+from leasehold.checker.crash.analysis import CrashReport, deepen
 from leasehold.checker.explore.result import Path as EvidencePath
 from leasehold.checker.explore.result import Snapshot, Step
 from leasehold.cli.common import console
+from leasehold.cli.main import cli
+from leasehold.faults.model import Budget
 from leasehold.reports import terminal
+from leasehold.spec import System
 from tests.cli.conftest import LIGHT, Run, as_json
 from tests.systems import files_of, write
 
@@ -189,6 +196,19 @@ def test_what_cannot_be_asked_is_2(words: tuple[str, ...], said: str, run: Run) 
     done = run("crash", *SMALL, *words)
     assert done.returncode == 2
     assert said in done.stderr
+
+
+@pytest.mark.parametrize(("words", "seconds"), [((), 3600), (("--hours", "0.5"), 1800), (("--hours", "8"), 28800)])
+def test_hours_are_so_many_seconds(words: tuple[str, ...], seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float | None] = []
+
+    def explored(system: System, limit: float | None, *rest: Any) -> Iterator[CrashReport]:
+        given.append(limit)
+        yield next(deepen(system, limit, *rest[:-1], [Budget.parse("crash=1")]))
+
+    monkeypatch.setattr("leasehold.cli.crash.deepen", explored)
+    done = CliRunner().invoke(cli, ["crash", "deep", *SMALL, *words])
+    assert (done.exit_code, given) == (0, [seconds])
 
 
 @pytest.mark.parametrize("hours", ["nan", "inf"])

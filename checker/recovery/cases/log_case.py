@@ -98,7 +98,7 @@ class Start(Struct, frozen=True, kw_only=True, omit_defaults=True):
     record: StartRecord
 
 
-class InTransit(Struct, frozen=True, omit_defaults=True):
+class MessageInTransit(Struct, frozen=True, omit_defaults=True):
     """A message that a machine has sent before a case begins, and that is received in it."""
 
     actor: str
@@ -147,7 +147,7 @@ class LogCase(Struct, tag="log", tag_field="case", frozen=True, kw_only=True, om
     players: dict[str, str] = field(name="actors")
     clocks: dict[str, int] = {}
     start: list[Start] = []
-    in_transit: list[InTransit] = []
+    in_transit: list[MessageInTransit] = []
     steps: list[dict[str, Any]]
 
     def __post_init__(self) -> None:
@@ -252,12 +252,12 @@ def log_case(
     moments = Moments(chains, capacities_of(system))
     begin = begin or {actor: _before(events) for actor, events in chains.items()}
     known = KnownMachines()
-    sent: dict[tuple[str, str, str, int], InTransit] = {}  # by lease, sender, receiver and number
+    sent: dict[tuple[str, str, str, int], MessageInTransit] = {}  # by lease, sender, receiver and number
     for event in _in_order(moments.before(begin), system):
         known.take(event)
         for step in event.steps():
             for one in step.sends:
-                sent[step.lease, step.machine, one.to, one.number] = InTransit(
+                sent[step.lease, step.machine, one.to, one.number] = MessageInTransit(
                     event.actor, step.lease, step.machine, one.to, one.number, one.message, one.fields
                 )
     teller = StepTeller(program, {key: of.record for key, of in known.machines.items()})

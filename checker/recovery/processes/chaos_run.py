@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from leasehold.checker.explore.ground import cells_read
 from leasehold.checker.explore.reference import choose
-from leasehold.checker.recovery.processes.faults import Fault, FaultRun
+from leasehold.checker.recovery.processes.faults import FaultRun, ProcessFault
 from leasehold.checker.recovery.processes.rig import Rig
 from leasehold.checker.recovery.processes.snapshot import Snapshots
 from leasehold.checker.recovery.properties import RunProperties, reads_messages
@@ -148,13 +148,15 @@ class ChaosRun:
         self.result.seconds = self.elapsed
         return self.result
 
-    def _script(self) -> list[Fault]:
+    def _script(self) -> list[ProcessFault]:
         """Each actor is killed once or twice, at random moments of the chaos phase, and is down for a while."""
         names = list(self.fleet.roles)
         drawn = names + self.chance.choices(names, k=self.chance.randint(1, len(names)))
         moments = sorted((self.chance.uniform(0.05, 0.9) * self.seconds, name) for name in drawn)
         down = (self.chance.uniform(0.0, LONGEST_DOWN_SECONDS) for _ in moments)
-        return [Fault("kill", name, after=at, lasts=lasts) for (at, name), lasts in zip(moments, down, strict=True)]
+        return [
+            ProcessFault("kill", name, after=at, lasts=lasts) for (at, name), lasts in zip(moments, down, strict=True)
+        ]
 
     def _step(self, surely: bool) -> bool:
         """Kills and starts who is due, looks, judges, and tells one event; returns whether there was one."""

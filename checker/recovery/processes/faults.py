@@ -6,8 +6,8 @@ workload, which calls it now and then.
 
 A kind is a generator, which yields what it waits for. At first it prepares the surroundings of actors that are not
 configured yet, and waits until it is DUE (still, where it cannot happen yet); then the fault happens, until it is to be
-MENDED, and it waits for the END of the workload. It returns an empty
-text if the fault occurred, else why not; at once where it cannot.
+MENDED, and it waits for the END of the workload. It returns an empty text if the fault occurred, else why not; at once
+where it cannot.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CLOCK_OFFSETS = {"ahead": "+60s", "behind": "-60s"}
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ProcessFault:
     """A fault of a script.
 
     Attributes:
@@ -66,14 +66,14 @@ class Until(Enum):
 
 
 FaultScript: TypeAlias = Generator[Until, None, str]
-Kind: TypeAlias = Callable[[Rig, Fault], FaultScript]
+Kind: TypeAlias = Callable[[Rig, ProcessFault], FaultScript]
 
 
 @dataclass(slots=True)
 class _Scheduled:
     """A fault of a run, with the moment at which it begins, and then at which it is mended."""
 
-    fault: Fault
+    fault: ProcessFault
     script: FaultScript
     due: float = inf
     ends: float = inf
@@ -95,13 +95,13 @@ class FaultRun:
     """
 
     rig: Rig
-    faults: Iterable[Fault]
+    faults: Iterable[ProcessFault]
     kinds: Mapping[str, Kind] = field(default_factory=lambda: KINDS)
     begun: Counter[str] = field(default_factory=Counter)
     _scheduled: list[_Scheduled] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._left: Iterator[Fault] = iter(self.faults)
+        self._left: Iterator[ProcessFault] = iter(self.faults)
         self._draw()
 
     def _draw(self) -> None:
@@ -183,7 +183,7 @@ class FaultRun:
 # The actor's process
 
 
-def kill(rig: Rig, fault: Fault) -> FaultScript:
+def kill(rig: Rig, fault: ProcessFault) -> FaultScript:
     """An actor is killed, or all at once; they may start again when it is mended."""
     names = {*rig.fleet.roles} if fault.target == ALL else {fault.target}
     yield Until.DUE
@@ -197,7 +197,7 @@ def kill(rig: Rig, fault: Fault) -> FaultScript:
     return ""
 
 
-def pause(rig: Rig, fault: Fault) -> FaultScript:
+def pause(rig: Rig, fault: ProcessFault) -> FaultScript:
     """An actor is stopped for a while."""
     yield Until.DUE
     if fault.target in rig.paused | rig.supervisor.held:
@@ -210,7 +210,7 @@ def pause(rig: Rig, fault: Fault) -> FaultScript:
     return ""
 
 
-def point(rig: Rig, fault: Fault) -> FaultScript:
+def point(rig: Rig, fault: ProcessFault) -> FaultScript:
     """The process that an actor is started as next kills itself at a point."""
     yield Until.DUE
     rig.points[fault.target] += 1
@@ -220,7 +220,7 @@ def point(rig: Rig, fault: Fault) -> FaultScript:
     return "" if len(rig.supervisor.deaths[fault.target]) >= deaths else f"{fault.how} was not passed in this run"
 
 
-def clock(rig: Rig, fault: Fault) -> FaultScript:
+def clock(rig: Rig, fault: ProcessFault) -> FaultScript:
     """The clock of an actor's machine is off from its next start on."""
     # Durations (CLOCK_MONOTONIC) are measured as before, as they are where a calendar clock is set.
     prefix = [program("faketime"), "--exclude-monotonic", "-f", CLOCK_OFFSETS[fault.how]]
@@ -234,7 +234,7 @@ def _strace(log: Path, calls: str) -> list[str]:
     return [program("strace"), "-f", "-b", "execve", "-qq", "-o", str(log), "-e", f"trace={calls}"]
 
 
-def kill_in_call(rig: Rig, fault: Fault) -> FaultScript:
+def kill_in_call(rig: Rig, fault: ProcessFault) -> FaultScript:
     """The process is killed in a system call that makes data durable.
 
     `how` is the call, with its number in strace's notation: counted by each thread alone; `fsync/5`, or `fsync/5..9`.
@@ -247,7 +247,7 @@ def kill_in_call(rig: Rig, fault: Fault) -> FaultScript:
     return "" if rig.supervisor.deaths[fault.target] else f"{call} number {when} was not made in this run"
 
 
-def io_error(rig: Rig, fault: Fault) -> FaultScript:
+def io_error(rig: Rig, fault: ProcessFault) -> FaultScript:
     """A system call that makes data durable fails with EIO; `how` as above."""
     call, _, when = fault.how.partition("/")
     log = rig.folder / "calls"
@@ -264,7 +264,7 @@ def io_error(rig: Rig, fault: Fault) -> FaultScript:
 # Servers, connections and networks
 
 
-def server(rig: Rig, fault: Fault) -> FaultScript:
+def server(rig: Rig, fault: ProcessFault) -> FaultScript:
     """The server of the stores, or of the messages, is killed and started again, or ends all its connections."""
     server = rig.server
     yield Until.DUE
@@ -294,13 +294,13 @@ def _turned(proxy: TcpProxy, mode: str) -> Generator[Until, None, bool]:
     return True
 
 
-def store(rig: Rig, fault: Fault) -> FaultScript:
+def store(rig: Rig, fault: ProcessFault) -> FaultScript:
     """An actor's connection to its store is cut, or carries one way only."""
     turned = yield from _turned(rig.to_store(fault.target), fault.how)
     return rig.store_failed(fault.target) if turned else "it failed already"
 
 
-def wire(rig: Rig, fault: Fault) -> FaultScript:
+def wire(rig: Rig, fault: ProcessFault) -> FaultScript:
     """Messages of others to an actor are cut off, or lost, or its answers are; its own messages go through."""
     proxy = rig.wire(fault.target)
     if not (yield from _turned(proxy, fault.how)):
@@ -308,7 +308,7 @@ def wire(rig: Rig, fault: Fault) -> FaultScript:
     return "" if proxy.hurt else "no message was sent to it while its connections failed"
 
 
-def partition(rig: Rig, fault: Fault) -> FaultScript:
+def partition(rig: Rig, fault: ProcessFault) -> FaultScript:
     """Messages between two actors do not come, one-way or both ways."""
     parted = ActorPartition.named(fault.target)
     rig.parted = True
@@ -322,7 +322,7 @@ def partition(rig: Rig, fault: Fault) -> FaultScript:
     return ""
 
 
-def packets(rig: Rig, fault: Fault) -> FaultScript:
+def packets(rig: Rig, fault: ProcessFault) -> FaultScript:
     """An actor has a network of its own, which loses packets: at random, or one way."""
     network, fleet = NetworkNamespace(), rig.fleet
     rig.ends.callback(network.remove)
@@ -342,7 +342,7 @@ def packets(rig: Rig, fault: Fault) -> FaultScript:
 # Disks
 
 
-def disk_full(rig: Rig, fault: Fault) -> FaultScript:
+def disk_full(rig: Rig, fault: ProcessFault) -> FaultScript:
     """An actor's store is on a disk that is full for a while."""
     disk = rig.disk(fault.target)
     yield Until.DUE
@@ -357,7 +357,7 @@ def disk_full(rig: Rig, fault: Fault) -> FaultScript:
     return rig.store_failed(fault.target)
 
 
-def disk_read_only(rig: Rig, fault: Fault) -> FaultScript:
+def disk_read_only(rig: Rig, fault: ProcessFault) -> FaultScript:
     """An actor is started again on a disk that is read-only for a while."""
     disk = rig.disk(fault.target)
     yield Until.DUE
@@ -374,7 +374,7 @@ def disk_read_only(rig: Rig, fault: Fault) -> FaultScript:
     return "" if "cannot start" in rig.fleet.log(fault.target) else "it was not started while the disk was read-only"
 
 
-def disk_power(rig: Rig, fault: Fault) -> FaultScript:
+def disk_power(rig: Rig, fault: ProcessFault) -> FaultScript:
     """The disk of an actor's store loses power during its work; the actor may start again when the disk is back."""
     disk = rig.disk(fault.target, LoopDisk)
     assert isinstance(disk, LoopDisk)
@@ -393,7 +393,7 @@ def disk_power(rig: Rig, fault: Fault) -> FaultScript:
 # Without a fault: runs that list the places at which a process can die
 
 
-def list_points(rig: Rig, fault: Fault) -> FaultScript:
+def list_points(rig: Rig, fault: ProcessFault) -> FaultScript:
     """Counts the points that an actor passes."""
     file = rig.folder / f"{fault.target}.points"
     yield Until.DUE
@@ -403,7 +403,7 @@ def list_points(rig: Rig, fault: Fault) -> FaultScript:
     return ""
 
 
-def list_calls(rig: Rig, fault: Fault) -> FaultScript:
+def list_calls(rig: Rig, fault: ProcessFault) -> FaultScript:
     """Counts the system calls that make data durable: the most that one of an actor's threads makes."""
     file = rig.folder / f"{fault.target}.calls"
     prefix = _strace(file, ",".join(DURABLE))

@@ -26,7 +26,7 @@ from leasehold.checker.recovery.lease.processes.cases import (
     play,
 )
 from leasehold.checker.recovery.processes import faults
-from leasehold.checker.recovery.processes.faults import Fault, FaultScript, Kind, Until
+from leasehold.checker.recovery.processes.faults import FaultScript, Kind, ProcessFault, Until
 from leasehold.checker.recovery.processes.rig import Rig
 from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.place import TOKEN, UnitDirectory
@@ -72,7 +72,7 @@ def _place(rig: Rig, unit: str) -> UnitDirectory:
     return UnitDirectory(rig.fleet.folder / "units" / unit)
 
 
-def _unit_dies(rig: Rig, fault: Fault) -> FaultScript:
+def _unit_dies(rig: Rig, fault: ProcessFault) -> FaultScript:
     """A unit's process is killed, which nobody may do."""
     yield Until.DUE
     unit = _place(rig, "unit-0").leader()
@@ -82,7 +82,7 @@ def _unit_dies(rig: Rig, fault: Fault) -> FaultScript:
     return ""
 
 
-def _leak(rig: Rig, fault: Fault) -> FaultScript:
+def _leak(rig: Rig, fault: ProcessFault) -> FaultScript:
     """A process of a unit is left that nobody knows of."""
     yield Until.DUE
     token = _place(rig, "unit-1").token
@@ -93,7 +93,7 @@ def _leak(rig: Rig, fault: Fault) -> FaultScript:
     return ""
 
 
-def _forgets(rig: Rig, fault: Fault) -> FaultScript:
+def _forgets(rig: Rig, fault: ProcessFault) -> FaultScript:
     """The store of a site is lost as it dies, and with it what it knew of its units."""
     yield Until.DUE
     rig.fleet.kill(SITE)
@@ -119,7 +119,7 @@ def test_the_oracle_sees_what_is_wrong(
     monkeypatch.setattr("leasehold.checker.recovery.lease.processes.workload.LIMIT_SECONDS", 15.0)
     monkeypatch.setattr("leasehold.checker.recovery.lease.processes.workload.REST_SECONDS", 1.0)
     monkeypatch.setitem(faults.KINDS, "planted", kind)  # type: ignore[arg-type]
-    outcome = play(ProcessCase("planted", (Fault("planted", step=step),)), base, threading.Event())
+    outcome = play(ProcessCase("planted", (ProcessFault("planted", step=step),)), base, threading.Event())
     assert any(words in found.words for found in outcome.findings), outcome.findings
     assert not list(base.iterdir())
     assert not _units_of(base)

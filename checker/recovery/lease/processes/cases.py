@@ -23,7 +23,7 @@ import yaml
 from leasehold.checker.recovery.campaign import CaseOutcome
 from leasehold.checker.recovery.lease.processes.oracle import Oracle
 from leasehold.checker.recovery.lease.processes.workload import TERM, Workload
-from leasehold.checker.recovery.processes.faults import DURABLE, Fault, FaultRun
+from leasehold.checker.recovery.processes.faults import DURABLE, FaultRun, ProcessFault
 from leasehold.checker.recovery.processes.forked import ForkedProcess
 from leasehold.checker.recovery.processes.resources import Unavailable
 from leasehold.checker.recovery.processes.rig import Rig
@@ -73,7 +73,7 @@ class ProcessCase:
     """
 
     name: str
-    faults: tuple[Fault, ...]
+    faults: tuple[ProcessFault, ...]
     server: str = ""
     term: int = TERM
     counts: dict[str, Counter[str]] = field(default_factory=dict)
@@ -96,11 +96,11 @@ def _case(form: str, words: Mapping[str, str], server: str) -> ProcessCase:
     return ProcessCase(name, tuple(_fault(row, words) for row in case["faults"]), server, case.get("term", TERM))
 
 
-def _fault(row: Mapping[str, Any], words: Mapping[str, str]) -> Fault:
+def _fault(row: Mapping[str, Any], words: Mapping[str, str]) -> ProcessFault:
     """A fault of a script, with the words of a case's name where it has no others."""
     values = {**words, **row}
     after = values.get("after", 0.0)
-    return Fault(**{**values, "after": after[values["step"]] if isinstance(after, dict) else after})
+    return ProcessFault(**{**values, "after": after[values["step"]] if isinstance(after, dict) else after})
 
 
 @cache
@@ -131,7 +131,7 @@ class ReferenceRun:
     def cases(self) -> list[ProcessCase]:
         """The runs that find them."""
         return [
-            ProcessCase(f"reference/{what}", tuple(Fault(f"list_{what}", name) for name in ROLES), counts=counts)
+            ProcessCase(f"reference/{what}", tuple(ProcessFault(f"list_{what}", name) for name in ROLES), counts=counts)
             for what, counts in (("points", self.points), ("calls", self.calls))
         ]
 

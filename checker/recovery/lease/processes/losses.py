@@ -31,7 +31,7 @@ from typing import Any
 
 from leasehold.checker.recovery.lease.processes.oracle import Observation, Oracle
 from leasehold.checker.recovery.lease.processes.outside import unit_processes
-from leasehold.checker.recovery.processes.faults import PREVIOUS, Fault, FaultScript, Kind, Until
+from leasehold.checker.recovery.processes.faults import PREVIOUS, FaultScript, Kind, ProcessFault, Until
 from leasehold.checker.recovery.processes.rig import Rig
 from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.place import UnitDirectory
@@ -43,17 +43,17 @@ FIRST_SECONDS, PAUSE_SECONDS = 2.0, 0.6  # before the first loss, and between tw
 WHOLE, LEADER = "all processes", "first process"  # of a unit that dies
 
 
-def losses_of(chance: random.Random) -> Iterator[Fault]:
+def losses_of(chance: random.Random) -> Iterator[ProcessFault]:
     """A script without end, in which units die one at a time."""
     pause = FIRST_SECONDS
     while True:
-        yield Fault("unit", how=chance.choice([WHOLE, LEADER]), step=PREVIOUS, after=pause)
+        yield ProcessFault("unit", how=chance.choice([WHOLE, LEADER]), step=PREVIOUS, after=pause)
         pause = chance.expovariate(1 / PAUSE_SECONDS)
 
 
-def reboots_of(count: int, within: float) -> list[Fault]:
+def reboots_of(count: int, within: float) -> list[ProcessFault]:
     """A script in which all units die at once, so often."""
-    return [Fault("host", step=PREVIOUS, after=within if n else FIRST_SECONDS) for n in range(count)]
+    return [ProcessFault("host", step=PREVIOUS, after=within if n else FIRST_SECONDS) for n in range(count)]
 
 
 @dataclass(slots=True)
@@ -124,7 +124,7 @@ class Losses:
     def kinds(self) -> Mapping[str, Kind]:
         return {"unit": self._unit_dies, "host": self._host_reboots}
 
-    def _unit_dies(self, rig: Rig, fault: Fault) -> FaultScript:
+    def _unit_dies(self, rig: Rig, fault: ProcessFault) -> FaultScript:
         """Some unit of which its holder knows dies: all of its processes, or the first one."""
         yield Until.DUE
         while not (found := self._known(self.oracle.last)) or time.monotonic() < self._calm:
@@ -134,7 +134,7 @@ class Losses:
             rig.say(f"{place.folder.name} of {self.losses[-1].lease} is dead")
         return ""
 
-    def _host_reboots(self, rig: Rig, fault: Fault) -> FaultScript:
+    def _host_reboots(self, rig: Rig, fault: ProcessFault) -> FaultScript:
         """All units die at once; others do not die before there was time to repair them."""
         yield Until.DUE
         while not (found := self._known(self.oracle.last)) or not (

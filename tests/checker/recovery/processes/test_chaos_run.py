@@ -19,7 +19,7 @@ from leasehold.checker.recovery.processes.chaos_run import (
     SETTLE_SECONDS,
     ChaosRun,
 )
-from leasehold.checker.recovery.processes.faults import Fault, FaultRun
+from leasehold.checker.recovery.processes.faults import FaultRun, ProcessFault
 from leasehold.checker.recovery.processes.snapshot import Snapshots
 from leasehold.checker.recovery.properties import RunProperties
 from leasehold.faults.model.lowering import DOWN, UP
@@ -192,7 +192,7 @@ def test_messages_that_nobody_takes_are_said() -> None:
 # Kills, and what follows from them
 
 
-def driven(seconds: float = 10.0, seed: int = 1, *kills: Fault) -> tuple[Told, ChaosRun]:
+def driven(seconds: float = 10.0, seed: int = 1, *kills: ProcessFault) -> tuple[Told, ChaosRun]:
     """A chaos run, with its kills or with these."""
     told = Told()
     chaos = ChaosRun(told, seed, seconds)  # type: ignore[arg-type]
@@ -225,7 +225,7 @@ def test_each_actor_is_killed_within_the_chaos_phase(seed: int) -> None:
 
 def test_who_is_killed_is_down_for_a_while_and_then_has_to_serve_again(clock: SimpleNamespace) -> None:
     """Once, while it is down."""
-    kills = (Fault("kill", "coordinator", after=at, lasts=1.0) for at in (1.0, 1.1))
+    kills = (ProcessFault("kill", "coordinator", after=at, lasts=1.0) for at in (1.0, 1.1))
     fleet, chaos = driven(10.0, 1, *kills)
     chaos._attend()
     assert fleet.done == []
@@ -248,7 +248,7 @@ def test_who_is_killed_is_down_for_a_while_and_then_has_to_serve_again(clock: Si
 
 @pytest.mark.parametrize("about", [None, {"running": False, "epoch": 2, "now": 7, "counts": {}}])
 def test_who_does_not_come_back_is_a_violation(about: Any, clock: SimpleNamespace) -> None:
-    fleet, chaos = driven(10.0, 1, Fault("kill", "coordinator"))
+    fleet, chaos = driven(10.0, 1, ProcessFault("kill", "coordinator"))
     fleet.abouts["coordinator"] = about
     chaos._attend()
     clock.now = 60.0

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from leasehold.checker.recovery.processes import faults as module
-from leasehold.checker.recovery.processes.faults import KINDS, PREVIOUS, Fault, FaultRun, FaultScript, Until
+from leasehold.checker.recovery.processes.faults import KINDS, PREVIOUS, FaultRun, FaultScript, ProcessFault, Until
 from leasehold.checker.recovery.processes.proxy import CUT, DEAF, OPEN
 from leasehold.checker.recovery.processes.resources import Unavailable, program
 from leasehold.checker.recovery.processes.rig import STORE_FAILED, Rig
@@ -39,7 +39,7 @@ def rig(fleet: SystemFleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         yield made
 
 
-def played(rig: Rig, fault: Fault, *during: Callable[[], Any]) -> str:
+def played(rig: Rig, fault: ProcessFault, *during: Callable[[], Any]) -> str:
     """The result of a fault that is played by itself; while it waits, each time, `during` may look."""
     looks = iter(during)
     script = KINDS[fault.kind](rig, fault)
@@ -70,21 +70,34 @@ def test_who_is_killed_is_down_until_that_is_mended(rig: Rig, target: str, names
     def look() -> None:
         held.append({*rig.supervisor.held})
 
-    assert played(rig, Fault("kill", target), look, look) == ""
+    assert played(rig, ProcessFault("kill", target), look, look) == ""
     assert (held, rig.supervisor.held) == ([set(), names], set())
     assert {name for name, process in rig.fleet.processes.items() if process.poll() == -signal.SIGKILL} == names
     rig.supervisor.held.add(ONE)
-    assert played(rig, Fault("kill", target)) == "it was down already"
+    assert played(rig, ProcessFault("kill", target)) == "it was down already"
+
+
+def test_who_else_is_killed_stays_down_when_one_may_start_again(rig: Rig) -> None:
+    for name in rig.fleet.roles:
+        run(rig.fleet, name)
+    first, second = (KINDS["kill"](rig, ProcessFault("kill", name)) for name in (ONE, TWO))
+    for script in (first, second, first, second):
+        next(script)
+    assert rig.supervisor.held == {ONE, TWO}
+    assert next(first, None) is None
+    assert rig.supervisor.held == {TWO}
+    assert next(second, None) is None
+    assert rig.supervisor.held == set()
 
 
 def test_who_is_paused_goes_on(rig: Rig) -> None:
     run(rig.fleet, ONE, "exec sleep 60")
     until(lambda: state(rig.fleet, ONE) == "S")
-    script = KINDS["pause"](rig, Fault("pause", ONE))
+    script = KINDS["pause"](rig, ProcessFault("pause", ONE))
     assert next(script) is Until.DUE
     assert next(script) is Until.MENDED
     until(lambda: state(rig.fleet, ONE) == "T")
-    assert played(rig, Fault("pause", ONE)) == "it did not run"
+    assert played(rig, ProcessFault("pause", ONE)) == "it did not run"
     with pytest.raises(StopIteration):
         next(script)
     until(lambda: state(rig.fleet, ONE) == "S")
@@ -93,7 +106,9 @@ def test_who_is_paused_goes_on(rig: Rig) -> None:
 
 def test_an_actor_that_is_started_kills_itself_at_a_point(rig: Rig) -> None:
     """Once for each fault of its script; a point that was not passed is said."""
-    one, other = (KINDS["point"](rig, Fault("point", ONE, how)) for how in ("before-commit/9", "after-recovery/1"))
+    one, other = (
+        KINDS["point"](rig, ProcessFault("point", ONE, how)) for how in ("before-commit/9", "after-recovery/1")
+    )
     for script in (one, other):
         assert [next(script) for _ in range(2)] == [Until.DUE, Until.END]
     assert rig.fleet.environment == {ONE: {VARIABLE: "kill:after-recovery/1"}}
@@ -108,7 +123,7 @@ def test_an_actor_that_is_started_kills_itself_at_a_point(rig: Rig) -> None:
 
 def test_a_clock_is_off_from_the_next_start_on(rig: Rig) -> None:
     for how, offset in (("ahead", "+60s"), ("behind", "-60s")):
-        assert played(rig, Fault("clock", ONE, how), lambda: rig.fleet.prefix.clear()) == ""
+        assert played(rig, ProcessFault("clock", ONE, how), lambda: rig.fleet.prefix.clear()) == ""
         assert rig.fleet.prefix[ONE][1:] == ["--exclude-monotonic", "-f", offset]
 
 
@@ -116,14 +131,14 @@ def test_a_clock_is_off_from_the_next_start_on(rig: Rig) -> None:
 def test_a_call_that_makes_data_durable_is_made_to_fail(rig: Rig, kind: str, does: str) -> None:
     log = rig.folder / "calls"
     log.write_text("123 fdatasync(5) = 0\n")
-    assert played(rig, Fault(kind, ONE, "fdatasync/7")) == "fdatasync number 7 was not made in this run"
+    assert played(rig, ProcessFault(kind, ONE, "fdatasync/7")) == "fdatasync number 7 was not made in this run"
     words = rig.fleet.prefix[ONE]
     assert words[-1] == f"inject=fdatasync:{does}:when=7"
     assert "trace=fdatasync" in words
     assert rig.may_end == ({ONE} if kind == "io_error" else set()), "it ends where the disk fails as its store opens"
     log.write_text("123 fdatasync(5) = -1 EIO (INJECTED)\n")
     rig.supervisor.deaths[ONE] = [-9]
-    assert played(rig, Fault(kind, ONE, "fdatasync/7")) == ""
+    assert played(rig, ProcessFault(kind, ONE, "fdatasync/7")) == ""
 
 
 # Servers, connections and networks
@@ -164,14 +179,14 @@ def test_a_server_is_killed_and_comes_up_again_or_ends_its_connections(served: R
     def look() -> None:
         running.append(served.server.running)
 
-    assert played(served, Fault("server", how="kill"), look, look, look) == MISSED
+    assert played(served, ProcessFault("server", how="kill"), look, look, look) == MISSED
     assert running == [True, False, True]
     (served.fleet.folder / f"{TWO}.log").write_text(f"it {STORE_FAILED[0]} now")
-    assert played(served, Fault("server", how="terminate"), look, look, look) == ""
+    assert played(served, ProcessFault("server", how="terminate"), look, look, look) == ""
     assert running[3:] == [True, True, True]
     assert (served.server.data / "ended").exists()
     served.server.kill()
-    assert played(served, Fault("server", how="kill")) == "it was down already"
+    assert played(served, ProcessFault("server", how="kill")) == "it was down already"
 
 
 def answers(address: str) -> bool | None:
@@ -199,13 +214,13 @@ def test_the_connection_to_a_store_fails_for_a_while(served: Rig, echo: Echo, mo
     def look() -> None:
         seen.append(answers(served.fleet.stores[ONE]))
 
-    assert played(served, Fault("store", ONE, mode), look, look, look) == MISSED
+    assert played(served, ProcessFault("store", ONE, mode), look, look, look) == MISSED
     assert seen == [True, during, True]
     assert [name for name, url in served.fleet.stores.items() if url != served.fleet.stores[TWO]] == [ONE]
     (served.fleet.folder / f"{TWO}.log").write_text(STORE_FAILED[1])
-    assert played(served, Fault("store", ONE, mode)) == MISSED, "it is another's store"
+    assert played(served, ProcessFault("store", ONE, mode)) == MISSED, "it is another's store"
     (served.fleet.folder / f"{ONE}.log").write_text(STORE_FAILED[1])
-    assert played(served, Fault("store", ONE, mode)) == ""
+    assert played(served, ProcessFault("store", ONE, mode)) == ""
 
 
 def test_messages_to_an_actor_are_cut_off_for_a_while_and_its_own_go_through(rig: Rig, echo: Echo) -> None:
@@ -217,10 +232,10 @@ def test_messages_to_an_actor_are_cut_off_for_a_while_and_its_own_go_through(rig
     def look() -> None:
         seen.append(answers(fleet.addresses[ONE]))
 
-    assert played(rig, Fault("wire", ONE, CUT)) == "no message was sent to it while its connections failed"
+    assert played(rig, ProcessFault("wire", ONE, CUT)) == "no message was sent to it while its connections failed"
     assert fleet.addresses == {ONE: fleet.addresses[ONE], **others}
     assert fleet.listens[ONE] == {"listen": own, "advertise": fleet.addresses[ONE]}
-    assert played(rig, Fault("wire", ONE, DEAF), look, look, look) == ""
+    assert played(rig, ProcessFault("wire", ONE, DEAF), look, look, look) == ""
     assert seen == [True, None, True]
 
 
@@ -228,7 +243,7 @@ def test_each_link_is_cut_by_itself(rig: Rig) -> None:
     """Of two partitions that overlap, the end of the first opens nothing."""
     said: list[str] = []
     rig.say = said.append
-    faults = [Fault("partition", f"{ONE} {how} {TWO}") for how in ("->", "|", "|")]
+    faults = [ProcessFault("partition", f"{ONE} {how} {TWO}") for how in ("->", "|", "|")]
     scripts = [KINDS["partition"](rig, fault) for fault in faults]
     for script in scripts:
         next(script)
@@ -290,13 +305,13 @@ def test_packets_of_one_actor_are_lost(rig: Rig, monkeypatch: pytest.MonkeyPatch
     ports = {name: address.rpartition(":")[2] for name, address in fleet.listens.items()}
     done: list[int] = []
     looks = [lambda: done.append(len(network.done))] * 3
-    assert played(rig, Fault("packets", ONE, "mute"), *looks) == ""
+    assert played(rig, ProcessFault("packets", ONE, "mute"), *looks) == ""
     assert (network.done, done) == (["lose mute", "mend"], [0, 1, 2])
     assert fleet.prefix == {ONE: ("within",)}
     hosts = {ONE: "10.0.0.2", TWO: "10.0.0.1", THREE: "10.0.0.1"}
     assert fleet.listens == fleet.addresses == {name: f"http://{hosts[name]}:{ports[name]}" for name in hosts}
     network.drops = False
-    assert played(rig, Fault("packets", ONE, "random")) == "no packet came while they were dropped"
+    assert played(rig, ProcessFault("packets", ONE, "random")) == "no packet came while they were dropped"
     rig.ends.close()
     assert network.done[-1] == "remove"
 
@@ -316,11 +331,11 @@ def writable(rig: Rig) -> bool:
 def test_a_disk_is_full_for_a_while(rig: Rig) -> None:
     room: list[bool] = []
     looks = [lambda: room.append(writable(rig))] * 3
-    assert played(rig, Fault("disk_full", ONE), *looks) == MISSED
+    assert played(rig, ProcessFault("disk_full", ONE), *looks) == MISSED
     assert room == [True, False, True]
     assert rig.fleet.stores.keys() == {ONE}
     rig.hurt.add(ONE)
-    assert played(rig, Fault("disk_full", ONE)) == "it was hurt already"
+    assert played(rig, ProcessFault("disk_full", ONE)) == "it was hurt already"
     rig.ends.close()
     assert not Path(rig.fleet.stores[ONE].removeprefix("sqlite:")).exists(), "in the end it is unmounted"
 
@@ -329,12 +344,12 @@ def test_an_actor_is_started_on_a_disk_that_is_read_only_for_a_while(rig: Rig) -
     run(rig.fleet, ONE)
     room: list[bool] = []
     looks = [lambda: room.append(writable(rig))] * 3
-    assert played(rig, Fault("disk_read_only", ONE), *looks) == "it was not started while the disk was read-only"
+    assert played(rig, ProcessFault("disk_read_only", ONE), *looks) == "it was not started while the disk was read-only"
     assert (room, rig.may_end) == ([True, False, True], {ONE})
     assert rig.fleet.processes[ONE].poll() == -signal.SIGKILL
     assert rig.supervisor.held == set()
     (rig.fleet.folder / f"{ONE}.log").write_text("cannot start")
-    assert played(rig, Fault("disk_read_only", ONE)) == ""
+    assert played(rig, ProcessFault("disk_read_only", ONE)) == ""
 
 
 def test_a_disk_loses_power_while_its_actor_can_do_nothing(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -357,7 +372,7 @@ def test_a_disk_loses_power_while_its_actor_can_do_nothing(rig: Rig, monkeypatch
 
     monkeypatch.setattr(module, "LoopDisk", Disk)
     run(rig.fleet, ONE, "exec sleep 60")
-    assert played(rig, Fault("disk_power", ONE)) == ""
+    assert played(rig, ProcessFault("disk_power", ONE)) == ""
     assert done == ["lose_power", "unmount", ("mount", {ONE}, -signal.SIGKILL)]
     assert rig.supervisor.held == set()
     assert rig.fleet.stores == {ONE: f"sqlite:{rig.folder}/disk-{ONE}/disk/store.db"}
@@ -367,10 +382,10 @@ def test_without_a_fault_points_and_calls_are_counted(rig: Rig) -> None:
     """Of calls the most that one thread makes: each counts for itself."""
     (rig.folder / f"{ONE}.points").write_text("before-commit after-commit\nbefore-commit\n")
     (rig.folder / f"{ONE}.calls").write_text("1 fsync(3) = 0\n2 fsync(3) = 0\n2 fsync(4) = 0\n1 pwrite64(1)\n+++ x\n")
-    assert played(rig, Fault("list_points", ONE)) == ""
+    assert played(rig, ProcessFault("list_points", ONE)) == ""
     assert rig.counts == {ONE: Counter({"before-commit": 2, "after-commit": 1})}
     assert rig.fleet.environment == {ONE: {VARIABLE: f"list:{rig.folder}/{ONE}.points"}}
-    assert played(rig, Fault("list_calls", ONE)) == ""
+    assert played(rig, ProcessFault("list_calls", ONE)) == ""
     assert rig.counts == {ONE: Counter({"fsync": 2, "pwrite64": 1})}
     assert rig.fleet.prefix[ONE][0] == program("strace")
 
@@ -395,7 +410,7 @@ class Written:
         self.can = False
         self.kinds = {"some": self.some, "waits": self.waits, "cannot": self.cannot}
 
-    def some(self, rig: Rig, fault: Fault) -> FaultScript:
+    def some(self, rig: Rig, fault: ProcessFault) -> FaultScript:
         self.done.append(f"prepare {fault.target}")
         yield Until.DUE
         self.done.append(f"begin {fault.target}")
@@ -404,7 +419,7 @@ class Written:
         yield Until.END
         return f"{fault.target} {fault.how}".strip() if fault.how else ""
 
-    def waits(self, rig: Rig, fault: Fault) -> FaultScript:
+    def waits(self, rig: Rig, fault: ProcessFault) -> FaultScript:
         yield Until.DUE
         while not self.can:
             yield Until.DUE
@@ -412,11 +427,11 @@ class Written:
         next(script)
         return (yield from script)
 
-    def cannot(self, rig: Rig, fault: Fault) -> FaultScript:
+    def cannot(self, rig: Rig, fault: ProcessFault) -> FaultScript:
         yield Until.DUE
         raise Unavailable("it cannot")
 
-    def run(self, *faults: Fault) -> FaultRun:
+    def run(self, *faults: ProcessFault) -> FaultRun:
         made = FaultRun(SimpleNamespace(), faults, self.kinds)  # type: ignore[arg-type]
         made.start()
         return made
@@ -432,7 +447,9 @@ def written() -> Written:
 
 
 def test_a_fault_begins_after_its_step_and_is_mended_after_its_time(written: Written, clock: SimpleNamespace) -> None:
-    run = written.run(Fault("some", "a", step="grow", after=0.5, lasts=2.0), Fault("some", "b", after=1.0))
+    run = written.run(
+        ProcessFault("some", "a", step="grow", after=0.5, lasts=2.0), ProcessFault("some", "b", after=1.0)
+    )
     assert written.take() == ["prepare a", "prepare b"]
     for step, passes, done in (
         ("demand", 0.9, []), ("demand", 0.1, ["begin b", "mend b"]), ("grow", 0.4, []), ("grow", 0.1, ["begin a"]),
@@ -448,7 +465,7 @@ def test_a_fault_begins_after_its_step_and_is_mended_after_its_time(written: Wri
 
 
 def test_who_is_hit_is_known_while_a_fault_is_under_way(written: Written, clock: SimpleNamespace) -> None:
-    run = written.run(Fault("some", "a", lasts=2.0), Fault("some", "b", after=1.0, lasts=2.0))
+    run = written.run(ProcessFault("some", "a", lasts=2.0), ProcessFault("some", "b", after=1.0, lasts=2.0))
     assert (run.under_way("some"), run.under_way("waits")) == ({"a"}, set())
     clock.now += 1.0
     run.meanwhile()
@@ -459,20 +476,22 @@ def test_who_is_hit_is_known_while_a_fault_is_under_way(written: Written, clock:
 
 
 def test_a_script_says_which_fault_did_not_occur(written: Written, clock: SimpleNamespace) -> None:
-    assert written.run(Fault("some", "a", step="grow")).result() == "the step grow was not reached"
-    reached = written.run(Fault("some", "a", step="grow", after=1.0))
+    assert written.run(ProcessFault("some", "a", step="grow")).result() == "the step grow was not reached"
+    reached = written.run(ProcessFault("some", "a", step="grow", after=1.0))
     reached.at_step("grow")
     assert reached.result() == "the workload was over before its time came"
-    assert written.run(Fault("some", "a"), Fault("some", "b", "was of no use")).result() == "b was of no use"
+    assert (
+        written.run(ProcessFault("some", "a"), ProcessFault("some", "b", "was of no use")).result() == "b was of no use"
+    )
     written.done.clear()
-    assert written.run(Fault("some", "a", lasts=60.0)).result() == ""
+    assert written.run(ProcessFault("some", "a", lasts=60.0)).result() == ""
     assert written.done[-1] == "mend a", "what is not over is mended with the workload"
-    failed = written.run(Fault("cannot"))
+    failed = written.run(ProcessFault("cannot"))
     assert (failed.result(), failed.begun, failed.over) == ("it cannot", Counter(), True)
 
 
 def test_a_fault_that_cannot_happen_yet_is_tried_again(written: Written, clock: SimpleNamespace) -> None:
-    run = written.run(Fault("waits", "a"))
+    run = written.run(ProcessFault("waits", "a"))
     run.meanwhile()
     assert (run.begun, run.over) == (Counter(), False)
     written.can = True
@@ -484,10 +503,10 @@ def test_one_fault_comes_after_another(written: Written, clock: SimpleNamespace)
     """A script without end is drawn fault by fault; its time counts from when the one before has happened."""
     drawn: list[int] = []
 
-    def script() -> Iterator[Fault]:
+    def script() -> Iterator[ProcessFault]:
         while True:
             drawn.append(len(drawn))
-            yield Fault("waits" if len(drawn) == 1 else "some", str(len(drawn)), step=PREVIOUS, after=1.0)
+            yield ProcessFault("waits" if len(drawn) == 1 else "some", str(len(drawn)), step=PREVIOUS, after=1.0)
 
     run = FaultRun(SimpleNamespace(), script(), written.kinds)  # type: ignore[arg-type]
     run.start()
@@ -506,7 +525,7 @@ def test_one_fault_comes_after_another(written: Written, clock: SimpleNamespace)
 
 
 def test_a_script_that_is_cancelled_mends_what_has_begun(written: Written, clock: SimpleNamespace) -> None:
-    run = written.run(Fault("some", "a", lasts=1.0), Fault("some", "b", after=1.0))
+    run = written.run(ProcessFault("some", "a", lasts=1.0), ProcessFault("some", "b", after=1.0))
     run.cancel()
     clock.now += 1.0
     run.meanwhile()

@@ -17,7 +17,7 @@ from leasehold.checker.recovery.lease.processes.campaign import NO_TIME, campaig
 from leasehold.checker.recovery.lease.processes.cases import QUICK, UNITS, ProcessCase, play
 from leasehold.checker.recovery.lease.processes.oracle import Oracle
 from leasehold.checker.recovery.lease.processes.workload import TERM
-from leasehold.checker.recovery.processes.faults import Fault, FaultRun
+from leasehold.checker.recovery.processes.faults import FaultRun, ProcessFault
 from leasehold.checker.recovery.processes.servers import SERVERS
 from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT
 from tests.checker.recovery.processes.test_servers import Listens
@@ -61,11 +61,11 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SERVERS, "mariadb", Listens)  # type: ignore[arg-type]
 
 
-def case(*faults: Fault, server: str = "", term: int = TERM) -> ProcessCase:
+def case(*faults: ProcessFault, server: str = "", term: int = TERM) -> ProcessCase:
     return ProcessCase("c", faults, server, term)
 
 
-MISSED = Fault("point", TENANT, "before-commit/9")
+MISSED = ProcessFault("point", TENANT, "before-commit/9")
 
 
 def test_a_case_is_played_in_a_folder_that_goes_with_it(bare: None, own_folders: Path) -> None:

@@ -20,7 +20,7 @@ from leasehold.checker.recovery.lease.processes.cases import (
     fixed_names,
 )
 from leasehold.checker.recovery.lease.processes.workload import STEPS
-from leasehold.checker.recovery.processes.faults import DURABLE, KINDS, Fault
+from leasehold.checker.recovery.processes.faults import DURABLE, KINDS, ProcessFault
 from leasehold.checker.recovery.processes.proxy import CUT, DEAF, MUTE
 from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT
 
@@ -82,27 +82,30 @@ def test_which_cases_of_a_fault_there_are(kind: str, through: tuple[str, ...], w
 @pytest.mark.parametrize(
     ("name", "script"),
     [
-        ("pause/site/grow", [Fault("pause", SITE, "", "grow", 0.02, 1.05), Fault("kill", SITE, "", "grow", 1.02)]),
-        ("all/close", [Fault("kill", "all", "", "close", 0.02)]),
-        ("over/broker/demand", [Fault("kill", BROKER, "", "demand", 0.02, 14.0)]),
-        ("server/kill/next@nats", [Fault("server", "", "kill", "next", 0.03, 1.0)]),
-        ("store/tenant/cut@mariadb", [Fault("store", TENANT, CUT, "grow", 0.02, 1.0)]),
-        ("wire/site/cut/close", [Fault("wire", SITE, CUT, "close", 0.0, 1.0)]),
-        ("packets/site/random", [Fault("packets", SITE, "random", lasts=inf)]),
-        ("kill/site/before-send/redeem/2", [Fault("point", SITE, "before-send/redeem/2")]),
+        (
+            "pause/site/grow",
+            [ProcessFault("pause", SITE, "", "grow", 0.02, 1.05), ProcessFault("kill", SITE, "", "grow", 1.02)],
+        ),
+        ("all/close", [ProcessFault("kill", "all", "", "close", 0.02)]),
+        ("over/broker/demand", [ProcessFault("kill", BROKER, "", "demand", 0.02, 14.0)]),
+        ("server/kill/next@nats", [ProcessFault("server", "", "kill", "next", 0.03, 1.0)]),
+        ("store/tenant/cut@mariadb", [ProcessFault("store", TENANT, CUT, "grow", 0.02, 1.0)]),
+        ("wire/site/cut/close", [ProcessFault("wire", SITE, CUT, "close", 0.0, 1.0)]),
+        ("packets/site/random", [ProcessFault("packets", SITE, "random", lasts=inf)]),
+        ("kill/site/before-send/redeem/2", [ProcessFault("point", SITE, "before-send/redeem/2")]),
         ("twice/site/before-commit/9", [
-            Fault("point", SITE, "before-commit/9"), Fault("point", SITE, "after-recovery/1", "start"),
+            ProcessFault("point", SITE, "before-commit/9"), ProcessFault("point", SITE, "after-recovery/1", "start"),
         ]),
-        ("call/site/fsync/5", [Fault("kill_in_call", SITE, "fsync/5")]),
-        ("clock/site/behind", [Fault("clock", SITE, "behind")]),
+        ("call/site/fsync/5", [ProcessFault("kill_in_call", SITE, "fsync/5")]),
+        ("clock/site/behind", [ProcessFault("clock", SITE, "behind")]),
         ("clock/site/ahead/grow", [
-            Fault("clock", SITE, "ahead", "grow", 0.02), Fault("kill", SITE, "ahead", "grow", 0.02),
+            ProcessFault("clock", SITE, "ahead", "grow", 0.02), ProcessFault("kill", SITE, "ahead", "grow", 0.02),
         ]),
-        ("read-only/site/grow", [Fault("disk_read_only", SITE, "", "grow", 0.02, 1.5)]),
-        ("power/site/shrink", [Fault("disk_power", SITE, "", "shrink", 0.06, 0.3)]),
+        ("read-only/site/grow", [ProcessFault("disk_read_only", SITE, "", "grow", 0.02, 1.5)]),
+        ("power/site/shrink", [ProcessFault("disk_power", SITE, "", "shrink", 0.06, 0.3)]),
     ],
 )  # fmt: skip
-def test_the_words_of_a_name_fill_in_its_script(name: str, script: list[Fault]) -> None:
+def test_the_words_of_a_name_fill_in_its_script(name: str, script: list[ProcessFault]) -> None:
     case = ProcessCase.named(name)
     assert case is not None
     assert [*case.faults] == script

@@ -25,7 +25,7 @@ from leasehold.checker.recovery.lease.processes.workload import (
     Workload,
     WorkloadFailed,
 )
-from leasehold.checker.recovery.processes.faults import Fault, FaultRun, FaultScript, Until
+from leasehold.checker.recovery.processes.faults import FaultRun, FaultScript, ProcessFault, Until
 from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT
 from leasehold.impl.processes.supervisor import Supervisor
 from leasehold.impl.server.client import ClientError, Unreachable
@@ -189,11 +189,11 @@ def fleet() -> MemoryFleet:
 
 
 def workload_of(
-    fleet: MemoryFleet, *faults: Fault, mend: Callable[[], None] = lambda: None, term: int = TERM
+    fleet: MemoryFleet, *faults: ProcessFault, mend: Callable[[], None] = lambda: None, term: int = TERM
 ) -> Workload:
     """A workload beside faults that do something, and no more."""
 
-    def kind(rig: Any, fault: Fault) -> FaultScript:
+    def kind(rig: Any, fault: ProcessFault) -> FaultScript:
         yield Until.DUE
         mend()
         yield Until.MENDED
@@ -248,7 +248,7 @@ def test_the_term_of_the_lease_that_is_tried_may_be_short(fleet: MemoryFleet) ->
 
 def test_a_fault_happens_while_the_workload_waits_for_something_else(fleet: MemoryFleet) -> None:
     fleet.then = lambda request: fleet.deaf.add(SITE) if request == "flex" else None
-    workload = workload_of(fleet, Fault("mends", step="grow", after=1.0), mend=fleet.deaf.clear)
+    workload = workload_of(fleet, ProcessFault("mends", step="grow", after=1.0), mend=fleet.deaf.clear)
     workload.play()
     assert found_by(workload) == ["extension is not done after 45 s: "
         f"{BYSTANDER} active/ticketed/-, {LEASE} active/ticketed/-, {NEXT} -/-/-; running {{'unit-0': '{BYSTANDER}', "
@@ -265,7 +265,7 @@ def test_a_fault_that_ends_lets_the_workload_go_on(fleet: MemoryFleet) -> None:
             fleet.deaf.add(SITE)
 
     fleet.then = then
-    workload = workload_of(fleet, Fault("mends", step="grow", after=1.0), mend=fleet.deaf.clear)
+    workload = workload_of(fleet, ProcessFault("mends", step="grow", after=1.0), mend=fleet.deaf.clear)
     workload.play()
     assert (found_by(workload), workload.faults.result()) == ([], "")
     assert 101.0 <= Clock.now < 101.1
@@ -417,7 +417,7 @@ def test_a_process_that_ends_in_time_is_none_that_is_left(fleet: MemoryFleet) ->
         fleet.places[2].strays = 0
 
     fleet.places[2].strays = 1
-    workload = workload_of(fleet, Fault("mends", step="renew", after=REST_SECONDS / 2), mend=mend)
+    workload = workload_of(fleet, ProcessFault("mends", step="renew", after=REST_SECONDS / 2), mend=mend)
     workload.play()
     assert found_by(workload) == []
     assert 100 + REST_SECONDS / 2 <= Clock.now < 100 + REST_SECONDS
