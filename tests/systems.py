@@ -21,12 +21,12 @@ _loaded: dict[tuple[object, str, str], System] = {}
 
 
 def load(name_or_folder: str | Path, settings: Settings | None = None, more: Sequence[Path] = ()) -> System:
-    """As `leasehold.spec.load`; a folder that a test may write to, and `more` properties, are read again."""
+    """Loads as `leasehold.spec.load` does; a folder that a test may write to, and `more` properties, are read again."""
     return spec.load(name_or_folder, settings, more=more) if more else _once(spec.load, name_or_folder, settings)
 
 
 def load_for_run(name_or_folder: str | Path, settings: Settings | None = None) -> System:
-    """As `leasehold.spec.load_for_run`; a folder that a test may write to is read again."""
+    """Loads as `leasehold.spec.load_for_run` does; a folder that a test may write to is read again."""
     return _once(spec.load_for_run, name_or_folder, settings)
 
 

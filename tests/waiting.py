@@ -20,7 +20,7 @@ def wait_until(true: Callable[[], Any], seconds: float = LIMIT_SECONDS) -> Any:
 
 
 async def until(true: Callable[[], Any], seconds: float = LIMIT_SECONDS) -> None:
-    """As `wait_until`, while other tasks go on."""
+    """Waits as `wait_until` does, while other tasks go on."""
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, "it did not come about in time"

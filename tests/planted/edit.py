@@ -27,7 +27,7 @@ class EditError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What stands in a file exactly once, and what stands there instead; the file is named from a folder's top."""
+    """A text that stands in a file exactly once, and its substitute; the file is named from a folder's top."""
 
     file: str
     old: str

@@ -50,7 +50,7 @@ class Copy:
         self._temporary.cleanup()
 
     def compile(self) -> None:
-        """What is not edited later need not be compiled again: its compiled file names the digest of its text."""
+        """Compiles the copy: a compiled file names the digest of its text, so only what is edited is compiled again."""
         options = ["-q", "--invalidation-mode", "checked-hash", str(self.folder)]
         subprocess.run([sys.executable, "-m", "compileall", *options], check=False, stdout=subprocess.DEVNULL)
 

@@ -28,7 +28,7 @@ TESTS = "tests"  # in place of a check: tests find the mistake, as pytest names 
 
 
 class UnknownMistake(ValueError):
-    """No mistake has this name. The message says which is near."""
+    """A name that no mistake has. The message says which is near."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Mistake:
     point: str = ""
 
     def planted(self) -> AbstractContextManager[None]:
-        """While it lasts, all of this process has the mistake."""
+        """Plants the mistake in all of this process, while it lasts."""
         return in_process(self.edits)
 
     @property
