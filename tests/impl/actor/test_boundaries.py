@@ -100,8 +100,9 @@ async def test_work_that_is_not_wanted_any_more_is_not_begun_by_a_long_recovery(
     await asyncio.gather(*(first.begin(f"own:{n}", "owner", "leave", {}, {}) for n in range(1, count + 1)))
     await first.kill()
     disk.crash()
-    backup = GatedHandler()
-    again = alone(program, "owner", MemoryStore(disk), {"backup": backup}, SimulatedClock())
+    backup, clock = GatedHandler(), SimulatedClock()
+    clock.time.held = True  # nothing but recovery gives the actor work
+    again = alone(program, "owner", MemoryStore(disk), {"backup": backup}, clock)
     await again.start()
     last = max(disk.records)
     await again.tell(last.lease, "owner", "back")

@@ -39,8 +39,7 @@ RUN = RecordKey("own:1", "owner")
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Program:
-    (tmp_path / "shop").mkdir()
+def shop() -> Program:
     return program_of(SHOP)
 
 
@@ -240,31 +239,33 @@ from leasehold.faults.simulation.clock import SimulatedClock
 from leasehold.impl.handlers.command import CommandHandler
 from leasehold.impl.store.sqlite import SqliteStore
 from leasehold.impl.compiler.program import compile_system
+from leasehold.spec import load
 from tests.impl.actor.alone import alone
 
-async def main(folder):
+async def main(system, folder, word):
     script = f'echo $LEASEHOLD_TASK $LEASEHOLD_INCARNATION $LEASEHOLD_NUMBER >>{folder}/said; sleep 600'
     handler = CommandHandler(look=["sh", "-c", script], directory=folder / "locks")
-    program, store = compile_system(load(folder / "shop")), SqliteStore(folder / "own.db")
+    program, store = compile_system(load(system)), SqliteStore(folder / "own.db")
     actor = alone(program, "owner", store, {"look": handler}, SimulatedClock())
     await actor.start()
-    if sys.argv[2] == "order":
+    if word == "order":
         await (actor.tell if actor.table.instances else actor.begin)(
             "own:1", "owner", "order", {}, *([] if actor.table.instances else [{}])
         )
     print("serves", flush=True)
     await asyncio.sleep(600)
 
-asyncio.run(main(Path(sys.argv[1])))
+asyncio.run(main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
 """
 
 
-def test_kill_9_and_the_identifier_is_the_same(shop: Program, tmp_path: Path) -> None:
+def test_kill_9_and_the_identifier_is_the_same(tmp_path: Path) -> None:
     """Real processes: an executable is told the same task by each incarnation, and a higher incarnation."""
     said = tmp_path / "said"
 
     def life(word: str, told: str) -> None:
-        process = subprocess.Popen([sys.executable, "-c", LIFE, str(tmp_path), word], stdout=subprocess.PIPE, text=True)
+        command = [sys.executable, "-c", LIFE, str(SHOP), str(tmp_path), word]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == "serves\n"
