@@ -20,11 +20,14 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
+from leasehold.checker.explore.result import Path
 from leasehold.checker.explore.step import Action
 from leasehold.checker.history.fold import MachineOf, lease_of
 from leasehold.checker.recovery.events import CommittedEvents
 from leasehold.checker.recovery.properties import Records, RunProperties, named
+from leasehold.checker.verify.drawn import drawn_path
 from leasehold.checker.verify.evaluator import RunEvaluator
+from leasehold.checker.verify.run_state import Cut
 from leasehold.checker.verify.run_steps import RunSteps, Unjudged
 from leasehold.faults.model.lowering import DOWN, UP
 from leasehold.faults.simulation.simulation import Simulation
@@ -55,6 +58,7 @@ class PropertyMonitor:
         strange: record states that the graph does not have, in words.
         outside: the run has left the bounds.
         told: of the properties that are broken, those that were broken first by a step of which an event tells.
+        cuts: since the run began.
     """
 
     def __init__(
@@ -77,13 +81,16 @@ class PropertyMonitor:
         self._run = self._steps.first(lease, 1, 0)
         self._run.players |= {a.name: self.sim.players[self._machine(*a.machines[0])] for a in layout.actors}
         self._stopped: set[str] = set()  # actors that have no store
+        self._ended: set[str] = set()  # actors that crashed, and do not run again yet
         self._begin()
         commits.listeners.append(self._take)
         self.sim.subscribers.append(self._hear)
+        self.sim.ends.append(self._ended.add)
 
     def _begin(self) -> None:
         self.broken: dict[str, str] = {}
         self.told: set[str] = set()
+        self.cuts: list[Cut] = []
         self.evaluator = RunEvaluator(self.properties.claims)
 
     def begin(self) -> None:
@@ -110,12 +117,14 @@ class PropertyMonitor:
                 self._run.machines.take(event)
 
     def _step(self, event: StepEvent, in_doubt: bool) -> None:
-        self._catch_up()
-        if not in_doubt:
+        if in_doubt:  # the commit came before its actor's end
+            self._catch_up(but=event.actor)
+        else:
+            self._catch_up()
             self._runs_again(event.actor)
         try:
             for cut in self._steps.cuts(self._run, event):
-                self._see(cut.action, told=True)
+                self._see(cut, told=True)
         except Unjudged as why:
             self.commits.say(event.actor, str(why))
 
@@ -125,7 +134,7 @@ class PropertyMonitor:
             if step.lease == BELOW and MachineOf(event.actor, BELOW, step.machine) in self._run.machines.machines:
                 self._catch_up()
                 self._steps.passes(self._run, event.actor, step.machine)
-                self._see(Action("passed", None, 0, step.machine), told=True)
+                self._see(self._run.cut(Action("passed", None, 0, step.machine), event.actor), told=True)
 
     # What the simulation knows
 
@@ -142,7 +151,8 @@ class PropertyMonitor:
 
     def _restored(self, name: str) -> None:
         """An actor recovers: its machines are as its store has them."""
-        actor, records, run, lost = self.sim.actors[name], self.sim.disks[name].records, self._run, False
+        actor, records, run = self.sim.actors[name], self.sim.disks[name].records, self._run
+        lost: dict[int, Any] = {}
         for key in [*run.machines.of(name)]:
             place = self._steps.known.machine(key.machine)
             row = records.get(RecordKey(key.lease, key.machine))
@@ -154,49 +164,57 @@ class PropertyMonitor:
             at = self.properties.layout.at(*place, None)
             now = run.state[at : at + len(cells)]
             if [*cells] != now:
-                run.state[at : at + len(cells)] = cells
-                lost = True
+                lost |= dict(enumerate(cells, at))
         if lost:
-            self._see(Action("lost", None, 0, ""))
+            self._catch_up()
+            self._put(lost)
+            self._see(run.cut(Action("lost", None, 0, ""), name))
 
-    def _facts(self) -> dict[str, dict[int, Any]]:
-        """The cells that the simulation knows to be other than the run has them, by kind of a step of no machine."""
+    def _facts(self, but: str = "") -> dict[str, dict[int, Any]]:
+        """The cells that the simulation knows to be other than the run has them, by kind of a step of no machine.
+
+        Those that say that an actor has crashed are left out for the actor `but`.
+        """
         state, clock = self._run.state, self.properties.layout.clock
         found: dict[str, dict[int, Any]] = {"clock": {}, "crash": {}, "recover": {}}
         if clock is not None and state[clock] != self.sim.time.now:
             found["clock"][clock] = self.sim.time.now
         for of, player in self._run.players.items():
             at, actor = self.properties.world.up[of], self.sim.actors.get(player)
-            if actor is None or player in self._stopped:  # who has no store takes no step either
-                if state[at] == UP:
+            # Who has no store takes no step either.
+            if actor is None or player in self._stopped or player in self._ended:
+                if state[at] == UP and player != but:
                     found["crash"][at] = DOWN
             elif actor.running and state[at] == DOWN:
                 found["recover"][at] = UP
         return found
 
-    def _catch_up(self) -> None:
-        """Tells of the first state, and of what has happened since the last cut."""
+    def _catch_up(self, but: str = "") -> None:
+        """Tells of the first state, and of what has happened since the last cut, but for the crash of an actor."""
         if self.evaluator.cut < 0:
             self._see_first()
-        for kind, cells in self._facts().items():
+        for kind, cells in self._facts(but).items():
             if cells:
                 self._put(cells)
-                self._see(Action(kind, None, 0, ""))
+                self._see(self._run.cut(Action(kind, None, 0, "")))
 
     def _see_first(self) -> None:
         for cells in self._facts().values():
             self._put(cells)
-        self._see(None)
+        self._see(self._run.cut(None))
 
     def _put(self, cells: Mapping[int, Any]) -> None:
         for at, value in cells.items():
             self._run.state[at] = value
 
     def _runs_again(self, actor: str) -> None:
+        if self.evaluator.cut >= 0 and actor in self._ended:
+            self._catch_up()
+        self._ended.discard(actor)
         up = [self.properties.world.up[of] for of in self._steps.played(self._run, actor)]
         if self.evaluator.cut >= 0 and any(self._run.state[at] == DOWN for at in up):
             self._put(dict.fromkeys(up, UP))
-            self._see(Action("recover", None, 0, ""), told=True)
+            self._see(self._run.cut(Action("recover", None, 0, ""), actor), told=True)
 
     def tick(self) -> None:
         """Time has passed by one tick."""
@@ -208,7 +226,7 @@ class PropertyMonitor:
             return  # the run has not begun
         for cells in (*self._facts().values(), self.cells):
             self._put(cells)
-        self._see(Action(kind, None, 0, ""))
+        self._see(self._run.cut(Action(kind, None, 0, "")))
 
     def ignored(self, notice: Notice, again: bool) -> None:
         """A machine was given what moves it nowhere: a step, after which all is as it was.
@@ -222,13 +240,23 @@ class PropertyMonitor:
         kind = "tick" if notice.name == "tick" else kind
         if again or notice.data["kind"] == "duplicate":
             kind = "duplicate"
-        self._see(Action(kind, role, number, notice.name))
+        self._see(self._run.cut(Action(kind, role, number, notice.name), notice.actor))
 
     # Cuts
 
-    def _see(self, action: Action | None, told: bool = False) -> None:
-        """Evaluates the properties on the state as it is now; `told`: an event tells of the step."""
-        state, properties = tuple(self._run.state), self.properties
+    def path(self) -> Path:
+        """The path of the run up to now, once it has begun; of the time between two other steps one step tells."""
+        wanted: list[Cut] = []
+        for cut in self.cuts:
+            if wanted and _is_clock(cut) and _is_clock(wanted[-1]):
+                wanted.pop()
+            wanted.append(cut)
+        return drawn_path(self.properties.layout, wanted)
+
+    def _see(self, cut: Cut, told: bool = False) -> None:
+        """Evaluates the properties at a cut; `told`: an event tells of the step that leads to it."""
+        state, action, properties = cut.state, cut.action, self.properties
+        self.cuts.append(cut)
         if self.bounded:
             self.outside = self.outside or not properties.world.within_bounds(self._without_messages(state))
             if self.outside:
@@ -282,6 +310,10 @@ class PropertyMonitor:
             machine = self._machine(role.name, i)
             yield machine
             yield from (f"{machine}.{d.name}" for d in role.data.values() if not isinstance(d.type, t.Opaque))
+
+
+def _is_clock(cut: Cut) -> bool:
+    return cut.action is not None and cut.action.kind == "clock"
 
 
 def _what(action: Action | None) -> str:

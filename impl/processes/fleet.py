@@ -326,8 +326,8 @@ class SystemFleet:
 
     def members(self, name: str) -> list[processes.ProcessSnapshot]:
         """The processes of an actor: itself, and the program that it runs under. Units have sessions of their own."""
-        session = self.processes[name].pid
-        return [seen for seen in processes.everyone() if seen.session == session and not seen.gone]
+        leader = self.processes[name].pid
+        return [seen for seen in processes.everyone() if leader in (seen.session, seen.pid) and not seen.gone]
 
     def signal(self, name: str, *numbers: signal.Signals) -> None:
         """Sends signals to the actor itself, not to what it runs under."""

@@ -17,7 +17,6 @@ from leasehold.checker.recovery.cases.steps import ScriptStep
 from leasehold.checker.recovery.events import S
 from leasehold.checker.recovery.monitor import DurabilityMonitor, PropertyMonitor
 from leasehold.checker.recovery.simulated_run import MOST_LOST, SimulatedRun
-from leasehold.checker.recovery.trace import TraceRecorder
 from leasehold.faults.simulation.loop import Livelock
 from leasehold.impl.notices import SimulatedCrash
 
@@ -30,7 +29,6 @@ class CaseRun(SimulatedRun[S]):
         replayer: of the script.
         lost: the messages of the crashed actor that are in transit are lost; else they arrive.
         second: where an actor stops once more, after the restart (second_crash.py); None: nowhere.
-        traced: what the actors do is recorded, as a path.
     """
 
     reference = False  # it is replayed without the crash
@@ -42,13 +40,11 @@ class CaseRun(SimulatedRun[S]):
         *,
         lost: bool = False,
         second: str | None = None,
-        traced: bool = False,
     ) -> None:
         super().__init__(monitor.commits, monitor.properties, replayer.script.name)
         self.script, self.lost, self.monitor, self.replayer = replayer.script, lost, monitor, replayer
         self.lease, self.steps.cells = replayer.lease, monitor.cells
         self.committed = DurabilityMonitor(self.sim)
-        self.trace = TraceRecorder(self.sim, self.lease) if traced else None
         self.second = SecondCrash(self.sim, self.lease, second)
         self.prepare()
         self.sim.start_all()

@@ -20,7 +20,6 @@ from leasehold.checker.recovery.cases.replay import NOT_THERE, Unplayable
 from leasehold.checker.recovery.cases.steps import Script, ScriptStep, StepWriter
 from leasehold.checker.recovery.cases.walk import AS_IN_THE_MODEL, WalkRun
 from leasehold.checker.recovery.properties import Records, RunProperties, named
-from leasehold.checker.recovery.trace import UNTRACED
 from leasehold.checker.verify.evaluator import RunEvaluator
 from leasehold.faults.model import Budget, crash_points
 from leasehold.faults.model.lowering import WHOLE
@@ -32,6 +31,7 @@ TRIED = tuple(Budget(**{kind: 1}) for kind in ("power_cut", "halt", "lose", "dup
 MOST_STATES = 100_000  # of a search for counterexamples
 # What no actor does, as it says an answer until it is received.
 LOST_FOR_GOOD = "is an answer that the model loses for good, and actors send it until it is received"
+UNTRACED = frozenset({"late", "stale"})  # kinds of what is ignored that no step of the model is
 ENDLESS = (*OF_FAIR_RUNS, "deadlock")  # kinds of properties that the end of a run breaks
 
 

@@ -87,12 +87,12 @@ class CaseRunner:
     def close(self) -> None:
         """Ends what is kept between two cases."""
 
-    def made(self, script: Script, lost: bool, second: str | None, traced: bool) -> CaseRun[Any]:
+    def made(self, script: Script, lost: bool, second: str | None) -> CaseRun[Any]:
         """A run of a case that has not begun."""
         if isinstance(script, Counterexample):
             if script.budget not in self._under:
                 self._under[script.budget] = RunProperties(self.system, script.budget)
-            return CounterexampleRun(self.program, self._under[script.budget], script, traced=traced)
+            return CounterexampleRun(self.program, self._under[script.budget], script)
         kind = f"{'lost' if lost else ''}{'second' if second is not None else ''}"
         return WalkRun(
             self.program,
@@ -100,7 +100,6 @@ class CaseRunner:
             script,
             lost=lost,
             second=second,
-            traced=traced,
             known=self.known.get(kind),
         )
 
@@ -109,7 +108,7 @@ class CaseRunner:
     ) -> CaseOutcome:
         """Runs a case; `traced`: the outcome has a path; `how`: as `made` takes it."""
         try:
-            run = self.made(script, lost, second, traced, **how)
+            run = self.made(script, lost, second, **how)
         except Exception as error:
             return CaseOutcome(script.name, findings=[Finding("drive", f"{type(error).__name__}: {error}")])
         try:
@@ -117,7 +116,7 @@ class CaseRunner:
         except Exception as error:
             run.say("error", f"{type(error).__name__}: {error}")
         finally:
-            run.outcome.path = run.trace.path() if run.trace is not None else None
+            run.outcome.path = run.monitor.path() if traced else None
             run.close()
         if second is not None and not run.second.met:
             run.say("drive", f"no actor came to the second point {second}")
@@ -126,7 +125,7 @@ class CaseRunner:
     def second_points(self, script: Script) -> list[str]:
         """Returns the points, in the order of a run, where actors could stop once more after the restart of a case."""
         try:
-            run = self.made(script, False, None, False)
+            run = self.made(script, False, None)
         except Exception:
             return []
         try:

@@ -46,7 +46,7 @@ class WalkRun(CaseRun[Simulation]):
     Args:
         program: the compiled system.
         properties: of the system.
-        script, lost, second, traced: as for every case.
+        script, lost, second: as for every case.
         known: the record states of the explored graph; None: they are not compared.
     """
 
@@ -58,14 +58,13 @@ class WalkRun(CaseRun[Simulation]):
         *,
         lost: bool = False,
         second: str | None = None,
-        traced: bool = False,
         known: frozenset[Records] | None = None,
     ) -> None:
         simulation = Simulation(program)
         run = name_of_run(simulation, properties, script)
         monitor = PropertyMonitor(CommittedEvents(simulation), properties, run, bounded=True, known=known)
         replayer = Replayer(simulation, properties.system, script, run)
-        super().__init__(monitor, replayer, lost=lost, second=second, traced=traced)
+        super().__init__(monitor, replayer, lost=lost, second=second)
         self.choices = Choices(replayer, monitor)
         self.chance = random.Random(script.name)
         self.halted: list[str] = []

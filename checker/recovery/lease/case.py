@@ -58,7 +58,7 @@ class LeaseCaseRun(CaseRun[LeaseSimulation], LeaseRun):
     Args:
         program: compiled with a unit more than the script has.
         properties: of the same system.
-        script, lost, second, traced: as for every case.
+        script, lost, second: as for every case.
         reference: without the crash.
         simulate: makes the simulation.
     """
@@ -72,7 +72,6 @@ class LeaseCaseRun(CaseRun[LeaseSimulation], LeaseRun):
         lost: bool = False,
         reference: bool = False,
         second: str | None = None,
-        traced: bool = False,
         simulate: Callable[..., LeaseSimulation] = LeaseSimulation,
     ) -> None:
         simulation = simulate(program, units=int(program.constants["max_units"]))
@@ -81,7 +80,6 @@ class LeaseCaseRun(CaseRun[LeaseSimulation], LeaseRun):
             LeaseReplayer(simulation, properties.system, script, LEASE),
             lost=lost,
             second=second,
-            traced=traced,
         )
         self.reference = reference
         self._compared: LeaseCaseRun | None = None

@@ -66,7 +66,6 @@ class LeaseCaseRunner(CaseRunner):
         script: Script,
         lost: bool,
         second: str | None,
-        traced: bool,
         simulate: Callable[..., LeaseSimulation] | None = None,
     ) -> LeaseCaseRun:
         """A run of a case that has not begun; `simulate`: for this case, not for its reference."""
@@ -77,7 +76,6 @@ class LeaseCaseRunner(CaseRunner):
             script,
             lost=lost,
             second=second,
-            traced=traced,
             simulate=simulate or self.simulate,
         )
         run.compare_with(reference)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import yaml
 
 from leasehold import spec
 from leasehold.checker.explore.channels import entries
-from leasehold.checker.explore.step import Action
+from leasehold.checker.explore.layout import State
 from leasehold.checker.recovery.events import CommittedEvents
 from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.checker.recovery.monitor import DurabilityMonitor, PropertyMonitor
@@ -44,29 +44,23 @@ EXTENSION = [
 
 
 class Told(PropertyMonitor):
-    """A monitor that writes down what it evaluates.
-
-    Attributes:
-        states: of the cuts, in order.
-        actions: the step that has led to each.
-    """
+    """A monitor of one lease."""
 
     def __init__(self, sim: LeaseSimulation, *leases: str, properties: RunProperties = PROPERTIES) -> None:
-        self.states: list[list[Any]] = []
-        self.actions: list[Action | None] = []
         super().__init__(CommittedEvents(sim), properties, *leases or (LEASE,))
 
-    def _see(self, action: Action | None, told: bool = False) -> None:
-        super()._see(action, told)
-        self.states.append(list(self._run.state))
-        self.actions.append(action)
+    @property
+    def states(self) -> list[State]:
+        """The states of the cuts."""
+        return [cut.state for cut in self.cuts]
 
     @property
     def steps(self) -> list[tuple[str, str | None, str] | None]:
         """Kind, role and event of each step; None: the run begins."""
-        return [None if action is None else (action.kind, action.role, action.event) for action in self.actions]
+        actions = (cut.action for cut in self.cuts)
+        return [None if action is None else (action.kind, action.role, action.event) for action in actions]
 
-    def control(self, state: list[Any]) -> tuple[str, ...]:
+    def control(self, state: Sequence[Any]) -> tuple[str, ...]:
         layout = self.properties.layout
         return tuple(state[layout.at(role.name, i, None)] for role, i, _ in layout.machines())
 
@@ -118,7 +112,11 @@ def test_each_step_of_a_lease_is_a_cut_after_the_one_before(sim: LeaseSimulation
         ("joining", "ticketed", "active", "active", "idle", "active", "idle"),
         ("active", "ticketed", "active", "active", "idle", "active", "idle"),
     ]  # fmt: skip
-    names = [action.transition.name for action in monitor.actions if action is not None and action.transition]
+    names = [
+        action.transition.name
+        for action in (cut.action for cut in monitor.cuts)
+        if action is not None and action.transition
+    ]
     assert names[:2] == ["service_manager/nascent#demand", "broker/nascent#ticket"]
     assert len(names) == len(WAY)
     assert monitor.asked == len(WAY) + 1

@@ -52,8 +52,13 @@ def test_a_path_has_each_cut_of_its_run(name: str) -> None:
         for step, cut in zip(path.steps, made[1:], strict=True):
             words = [*step.fields.values(), *(word for sent in step.sent for word in sent.fields.values())]
             assert not [word for word in words if PYTHON.search(word)]
-            assert step.machine == (None if cut.step is None else cut.step.machine)
-            assert (step.kind == "clock") == (cut.action is not None and cut.action.kind == "clock")
+            assert cut.action is not None
+            if cut.action.kind in ("crash", "recover"):
+                assert (step.kind, step.event) == (cut.action.kind, f"{step.kind}:{cut.actor}")
+                assert step.machine in of.program.machines
+            else:
+                assert step.machine == (None if cut.step is None else cut.step.machine)
+            assert (step.kind == "clock") == (cut.action.kind == "clock")
             if step.kind == "clock":
                 assert re.fullmatch(rf"now {step.state.now}", step.event)
             if cut.step is not None:

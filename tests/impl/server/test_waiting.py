@@ -128,7 +128,8 @@ def test_room_on_a_full_disk_is_waited_for(place: Any, tmp_path: Path) -> None:
     free = f'(while [ ! -e "{go}" ]; do sleep 0.05; done; rm "{disk}/ballast") &'
     actor = [sys.executable, "-m", "leasehold", "run", "broker", "--config", str(fleet.folder / "broker.yaml")]
     with (fleet.folder / "broker.log").open("ab") as log:
-        process = subprocess.Popen([*own, "sh", "-c", f'{mount}; {fill}; {free} exec "$@"', "sh", *actor], stderr=log)
+        command = [*own, "sh", "-c", f'{mount}; {fill}; {free} exec "$@"', "sh", *actor]
+        process = subprocess.Popen(command, stderr=log, start_new_session=True)
     fleet.processes[BROKER] = process
 
     async def story() -> None:

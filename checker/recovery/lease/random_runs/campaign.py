@@ -112,7 +112,7 @@ def failed(plan: RunPlan, outcome: CaseOutcome) -> FailedRun:
         outcome.findings,
         asked=outcome.asked,
         crashes=outcome.crashes,
-        path=RandomRun(smallest, lease).play().path,
+        path=run.path(lease),
         plan=smallest,
         smallest=found,
         lease=lease,

@@ -17,6 +17,7 @@ from contextlib import suppress
 from functools import cache, partial
 from typing import Any
 
+from leasehold.checker.explore import Path
 from leasehold.checker.recovery.campaign import CaseOutcome
 from leasehold.checker.recovery.events import CommittedEvents
 from leasehold.checker.recovery.lease.random_runs.plan import ACTORS, PlannedEvent, RunPlan
@@ -26,7 +27,6 @@ from leasehold.checker.recovery.lease.use import UseOfUnits
 from leasehold.checker.recovery.monitor import DurabilityMonitor, PropertyMonitor
 from leasehold.checker.recovery.properties import RunProperties
 from leasehold.checker.recovery.simulated_run import MOST_LOST
-from leasehold.checker.recovery.trace import TraceRecorder
 from leasehold.faults.simulation.disk import DiskFault, FailingDisk, FailingStore
 from leasehold.faults.simulation.loop import Livelock
 from leasehold.faults.simulation.network import NO_FAULTS, NetworkConditions
@@ -54,8 +54,7 @@ def compiled(units: int, lazy: bool) -> tuple[Program, RunProperties]:
 class RandomRun(LeaseRun):
     """A run of one plan."""
 
-    def __init__(self, plan: RunPlan, draw: str = "") -> None:
-        """`draw`: the lease of which a path is wanted."""
+    def __init__(self, plan: RunPlan) -> None:
         self.plan = plan
         program, self.properties = compiled(plan.units, plan.lazy)
         self.chance = random.Random(plan.seed)
@@ -64,7 +63,6 @@ class RandomRun(LeaseRun):
         super().__init__(CommittedEvents(simulation), self.properties, f"seed {plan.seed}")
         self.sim.disks = self.disks  # type: ignore[assignment]
         self.sim.units._delay, self.sim.units._fails = self._delay, self._fails
-        self.trace = TraceRecorder(self.sim, draw) if draw else None
         self.leases: list[str] = []
         self.monitors: list[PropertyMonitor] = []
         self.committed = DurabilityMonitor(self.sim)
@@ -104,9 +102,12 @@ class RandomRun(LeaseRun):
         self.report_errors()
         self.outcome.asked = sum(monitor.asked for monitor in self.monitors)
         self.outcome.crashes = self.sim.crashes
-        self.outcome.path = self.trace.path() if self.trace is not None else None
         self.sim.close()
         return self.outcome
+
+    def path(self, lease: str) -> Path | None:
+        """The path of a lease; None: it never began."""
+        return next((monitor.path() for monitor in self.monitors if monitor.lease == lease and monitor.cuts), None)
 
     def watch(self, lease: str) -> None:
         """The properties of a lease are evaluated from now on."""

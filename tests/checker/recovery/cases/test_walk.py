@@ -269,7 +269,7 @@ def test_a_message_that_is_taken_twice_is_found(explored: Explored, runner: Case
 
 def _at_its_end(explored: Explored, runner: CaseRunner) -> Iterator[WalkRun]:
     for script in explored.scripts[10::17]:
-        run = runner.made(script, True, None, False)
+        run = runner.made(script, True, None)
         run.until_recovered()
         if run.ended and len(run.sim.network.delivered) > 4:
             yield run
@@ -284,7 +284,7 @@ def test_an_end_that_is_none_is_found(explored: Explored, runner: CaseRunner) ->
 
 
 def test_an_exception_is_found(explored: Explored, runner: CaseRunner) -> None:
-    run = runner.made(explored.scripts[0], False, None, False)
+    run = runner.made(explored.scripts[0], False, None)
     run.sim.loop.errors.append({"message": "it failed", "exception": ValueError("no")})
     assert [(f.check, f.words) for f in run.run().findings] == [("error", "it failed: ValueError('no')")]
     run.close()

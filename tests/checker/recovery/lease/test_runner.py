@@ -32,9 +32,7 @@ class Run:
         self.kind = "reference" if options.get("reference") else "case"
         self.script, self.options, self.told = script, options, list[Any]()
         self.outcome = CaseOutcome("case")
-        self.trace = (
-            SimpleNamespace(path=lambda: f"path, closed: {'close' in self.told}") if options.get("traced") else None
-        )
+        self.monitor = SimpleNamespace(path=lambda: f"path, closed: {'close' in self.told}")
         self.second = SimpleNamespace(met=self.met, seen={"crash:a": None, "crash:b": None})
         self._stage("made")
         Run.made.append(self)
@@ -88,7 +86,7 @@ def test_there_is_a_unit_more_for_the_bystander(runner: LeaseCaseRunner) -> None
 def test_all_cases_of_a_script_are_compared_with_one_reference(runner: LeaseCaseRunner) -> None:
     """It goes up to the comparison, and ends when another script's is needed."""
     assert [runner.play(ONE, lost).name for lost in (False, True)] == ["case", "case"]
-    runner.play(OTHER, second="crash:a", traced=True)
+    runner.play(OTHER, second="crash:a")
     first, *cases, second, last = Run.made
     assert [(run.kind, run.script) for run in Run.made] == [
         ("reference", ONE), ("case", ONE), ("case", ONE), ("reference", OTHER), ("case", OTHER)
@@ -96,8 +94,8 @@ def test_all_cases_of_a_script_are_compared_with_one_reference(runner: LeaseCase
     assert first.told == ["until_recovered", "close"]
     assert [run.told for run in cases] == [[first, "run", "close"]] * 2
     assert (second.told, last.told) == (["until_recovered"], [second, "run", "close"])
-    assert [(run.options["lost"], run.options["second"], run.options["traced"]) for run in (*cases, last)] == [
-        (False, None, False), (True, None, False), (False, "crash:a", True)
+    assert [(run.options["lost"], run.options["second"]) for run in (*cases, last)] == [
+        (False, None), (True, None), (False, "crash:a")
     ]  # fmt: skip
     runner.close()
     runner.close()
