@@ -63,6 +63,15 @@ def ignores_term(pid: int) -> bool:
     return bool(int(ignored.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
 
 
+def test_an_actor_that_leads_no_session_is_ended_too(fleet: SystemFleet) -> None:
+    fleet.processes[ONE] = subprocess.Popen(["sleep", "60"])
+    assert names(fleet, ONE) == ["sleep"]
+    fleet.stop()
+    fleet.processes[TWO] = subprocess.Popen(["sleep", "60"])
+    fleet.kill(TWO)
+    assert [fleet.processes[name].returncode for name in (ONE, TWO)] == [-signal.SIGTERM, -signal.SIGKILL]
+
+
 def test_an_actor_is_all_processes_of_its_session_that_live(fleet: SystemFleet) -> None:
     process = run(fleet, ONE, "sleep 60 & sleep 60 & setsid sleep 60 & echo; wait")
     until(lambda: names(fleet, ONE) == ["sh", "sleep", "sleep"])
