@@ -49,8 +49,6 @@ _ALWAYS_JUDGED = ("guards_disjoint", "types_hold")
     type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path),
     help="Keep states, paths and edges in files there, which are written out where memory is short.",
 )
-@click.option("--workers", metavar="N", type=click.IntRange(min=1), help="Search by so many processes.")
-@click.option("--cluster", metavar="ADDRESS", help="Search by the workers of a Dask cluster, given its scheduler.")
 @click.option(
     "--only", metavar="PROPERTY", multiple=True, help="Decide this property alone; may be given several times."
 )
@@ -75,8 +73,6 @@ def explore(
     faults: str | None,
     symmetry: bool,
     fairness: Fairness,
-    workers: int | None,
-    cluster: str | None,
     show: tuple[str, ...],
     brief: bool,
 ) -> Exit:
@@ -92,10 +88,6 @@ def explore(
 
     Properties of infinite runs are decided under the fairness that the system declares. Under --fairness none, those
     that need fairness fail, with the reason.
-
-    With --workers or --cluster, several processes search, and each keeps a part of the states. Properties that need the
-    whole graph (about fair runs, always_possible, convergence) are then not decided. --memory limits all processes
-    together.
 
     With --symmetry, one state is visited for each orbit: for all states that differ only in which instance of a role is
     which. The number of states in the orbits is printed. Where the specification or a property distinguishes instances,
@@ -119,11 +111,7 @@ def explore(
     budget = None if faults is None else search.parse_budget(model, faults, "--faults")
     limits = Limits(max_states, depth, seconds, memory, keeping=Checkpointing(checkpoint, resume), disk=disk)
     asked, began = only_these(model, only) if only else model, time.perf_counter()
-    if workers is None and cluster is None:
-        found = search.explore_with_progress(asked, limits, budget, engine, symmetry, fairness)
-    else:
-        _check_team(engine, symmetry, fairness, workers, cluster, limits)
-        found = search.explore_distributed_with_progress(asked, limits, workers, cluster, budget=budget)
+    found = search.explore_with_progress(asked, limits, budget, engine, symmetry, fairness)
     after, not_asked = None, ""
     if found.graph is not None and budget is not None and budget.passes:
         after, not_asked = _convergence(model, found, engine, limits, began)
@@ -171,23 +159,6 @@ def _convergence(
         return None, "interrupted"
     except OutOfTime:
         return None, f"stopped after {seconds:,.0f} s"
-
-
-def _check_team(
-    engine: Engine, symmetry: bool, fairness: Fairness, workers: int | None, cluster: str | None, limits: Limits
-) -> None:
-    if workers is not None and cluster is not None:
-        raise click.UsageError("--workers starts processes here, --cluster names those of others; give one of the two")
-    others = {
-        "--engine": engine not in ("auto", "packed"),
-        "--symmetry": symmetry,
-        "--disk": limits.disk is not None,
-        "--resume": limits.keeping is not None and limits.keeping.resume,
-        "--fairness": fairness is not Fairness.SPEC,
-        "--checkpoint": limits.keeping is not None and limits.keeping.place is not None,
-    }
-    for name in (name for name, given in others.items() if given):
-        raise click.UsageError(f"{name} is for a search by one process; leave it out, or --workers and --cluster")
 
 
 def _check_property(model: System, option: str, name: str) -> None:

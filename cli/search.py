@@ -95,23 +95,6 @@ def explore_with_progress(
         )
 
 
-def explore_distributed_with_progress(
-    system: System, limits: Limits, workers: int | None, cluster: str | None, budget: Budget | None = None
-) -> Exploration:
-    """Explores by so many processes, or by those of a cluster. A usage error where these cannot be had."""
-    from leasehold.checker.explore.packed import NotBuilt, Unpackable
-    from leasehold.checker.explore.packed.distributed import explore_distributed
-    from leasehold.checker.explore.packed.workers import WorkersError, local_workers, workers_at
-
-    named = "--workers" if cluster is None else "--cluster"
-    try:
-        started = local_workers(workers or 1) if cluster is None else workers_at(cluster)
-        with started as client, Status("exploring") as status:
-            return explore_distributed(system, client, limits, search_progress(status), budget=budget)
-    except (NotBuilt, Unpackable, WorkersError) as error:
-        raise click.UsageError(f"{named}: {error}") from error
-
-
 def search_progress(status: Status, *more: str, growing: System | None = None) -> Callable[[Progress], None]:
     """Says how far a search has come; `more` stands before it, and numbers of a system without bounds after it."""
     endless = names_of_growing(growing) if growing is not None else []

@@ -163,10 +163,10 @@ class BreadthFirstSearch:
         """Returns why the search ends now, if it has come to its limit of memory."""
         return "" if self.memory is None or held_memory() <= self.memory else memory_words(self.memory)
 
-    def _report(self, distinct: int, generated: int, waiting: int, depth: int, memory: int | None = None) -> None:
-        """Tells how far the search has come; `memory` is that of all processes, where there are several."""
+    def _report(self, distinct: int, generated: int, waiting: int, depth: int) -> None:
+        """Tells how far the search has come."""
         if self.progress is not None:
-            self.progress(Progress(distinct, generated, waiting, depth, self._seconds, memory or peak_memory()))
+            self.progress(Progress(distinct, generated, waiting, depth, self._seconds, peak_memory()))
 
     @property
     def _seconds(self) -> float:

@@ -40,17 +40,14 @@ def held_memory() -> int:
         return peak_memory()
 
 
-def memory_for_a_search(processes: int = 1) -> int | None:
-    """The bytes that a process may hold before the machine has to swap; None where the system does not say.
-
-    It is one of so many on this machine that begin now.
-    """
+def memory_for_a_search() -> int | None:
+    """The bytes that this process may hold before the machine has to swap; None where the system does not say."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         free = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")) * 1024
     except (OSError, ValueError, IndexError, StopIteration):
         return None
-    return held_memory() + int(SHARE * min(free, _left_in_group()) / processes)
+    return held_memory() + int(SHARE * min(free, _left_in_group()))
 
 
 def _left_in_group() -> int:

@@ -29,7 +29,7 @@ def _remembered(method: _Method) -> _Method:
         found = method(self, *arguments)
         if self.calls is not None:
             self.calls.append((name, arguments))
-            if len(self.calls) > self.most_calls:
+            if len(self.calls) > MOST_CALLS:
                 self.calls = None
         return found
 
@@ -45,8 +45,6 @@ class Kernel:
     Raises:
         MemoryError: there is no more memory.
     """
-
-    most_calls = MOST_CALLS
 
     def __init__(self, words: int) -> None:
         self._at: Any = None
@@ -208,46 +206,6 @@ class Kernel:
     def on_disk(self, which: str, file: int) -> None:
         """Keeps one of these arrays, which is empty as yet, in an open file; the search closes it."""
         _had(self.c.on_disk(self._at, LASTING.index(which), file))
-
-    # Several processes
-
-    def processes(self, me: int, processes: int) -> None:
-        """Has this search keep the part of the states that falls to it, the process `me` of `processes`."""
-        _had(self.c.set_processes(self._at, me, processes))
-
-    def owner(self, words: Sequence[int]) -> int:
-        """Returns which process keeps a state."""
-        return int(self.c.owner_of(self._at, (c_uint64 * self.words)(*words)))
-
-    def begin_level(self) -> int:
-        """Begins a level; returns how many labels of it are here."""
-        found = int(self.c.begin_level(self._at))
-        _had(found >= 0)
-        return found
-
-    def outbox(self, process: int) -> tuple[bytes, bytes, bytes]:
-        """The states found in this level for a process: words, labels, and the faults that are left."""
-        found = []
-        for which, size in enumerate((8 * self.words, 4, 8 if self._kinds else 0)):
-            count = c_uint64()
-            at = self.c.outbox(self._at, process, which, count)
-            found.append(bytes((c_uint8 * (count.value * size)).from_address(at)) if at and count.value else b"")
-        return found[0], found[1], found[2]
-
-    def take_in(self, found: tuple[bytes, bytes, bytes], process: int) -> int:
-        """Takes in what a process has found for this one; DONE, or what to answer before it goes on."""
-        targets, parents, lefts = found
-        return int(self.c.take_in(self._at, len(parents) // 4, targets, parents, lefts, process))
-
-    def came_from(self, label: int) -> tuple[list[int], int, int]:
-        """The words of a label's state; the label before, or NONE, and the process that keeps it."""
-        words, process = (c_uint64 * self.words)(), c_uint32()
-        before = int(self.c.came_from(self._at, label, words, process))
-        return list(words), before, process.value
-
-    def first_label(self, number: int) -> int:
-        """The first label of a state."""
-        return int(self.c.first_label(self._at, number))
 
     def mark(self, program: int, into: bytearray) -> bool:
         """Marks the states for which a program says yes; False: an answer is not known, and it is to be asked again."""

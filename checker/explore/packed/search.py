@@ -82,7 +82,6 @@ class PackedSearch(BreadthFirstSearch):
     model: PackedModel
     probes: Probes
     helpers = len(os.sched_getaffinity(0)) - 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) - 1
-    keeps_graph = True  # where something is decided on it
     least_level = 2_000  # labels of a level for which it pays to call helpers
 
     def __init__(
@@ -92,10 +91,8 @@ class PackedSearch(BreadthFirstSearch):
         progress: Callable[[Progress], None] | None,
         canonical: Canonical | None = None,
         fairness: Fairness = Fairness.SPEC,
-        kernel: Callable[[int], k.Kernel] = k.Kernel,
     ) -> None:
         super().__init__(world, limits, progress, canonical, fairness)
-        self.new_kernel = kernel
         if canonical is not None and canonical.columns is None:
             raise Unpackable(f"it puts slices in order, and {canonical.why_unsliced}")
         if canonical is not None and any(group.count > MOST_ALIKE for group in canonical.groups):
@@ -104,7 +101,7 @@ class PackedSearch(BreadthFirstSearch):
             raise Unpackable("on Windows it keeps nothing on a disk")
         if len(world.budgeted) > MOST_KINDS or any(n > MOST_LEFT for n in world.budgeted):
             raise Unpackable(f"it takes up to {MOST_KINDS} kinds of faults, of each up to {MOST_LEFT}")
-        self.graphical = self.keeps_graph and (self.claims.need_graph or self.faulty)
+        self.graphical = self.claims.need_graph or self.faulty
         columns = () if canonical is None else canonical.columns or ()
         slices = [[(column.cells, bool(column.shared)) for column in group] for group in columns]
         self.fields = Fields(world.layout, slices)
@@ -129,7 +126,7 @@ class PackedSearch(BreadthFirstSearch):
         """Tells a new kernel everything that it must know before the first state; `told`: what another one knew."""
         if self.fields.words > MOST_WORDS:
             raise Unpackable(f"a state takes {self.fields.words:,} words of 64 bits, and it takes up to {MOST_WORDS}")
-        self.kernel = self.new_kernel(self.fields.words)
+        self.kernel = k.Kernel(self.fields.words)
         self._to_disk()
         self.kernel.lay_out(self.fields.places)
         self.kernel.threads(self.helpers, self.least_level)

@@ -37,14 +37,12 @@ def test_limits_in_words() -> None:
     assert memory_words(1_234_567_890) == "stopped at its limit of 1,235 MB of memory"
 
 
-def test_several_processes_share_what_is_free() -> None:
-    """Each may hold what it holds already, and its share of the rest."""
-    alone, four, held = memory_for_a_search(), memory_for_a_search(4), held_memory()
-    if alone is None or four is None:
+def test_a_search_may_hold_what_it_holds_and_most_of_what_is_free() -> None:
+    most, held = memory_for_a_search(), held_memory()
+    if most is None:
         pytest.skip("the system does not say what is free")
-    assert alone > four > held * 0.9
-    assert (alone - held) / (four - held) == pytest.approx(4, rel=0.5)
-    assert 0 < held <= peak_memory() * 1.1
+    assert 0 < held < most
+    assert held <= peak_memory() * 1.1
 
 
 def test_what_is_done_side_by_side_comes_in_its_order() -> None:

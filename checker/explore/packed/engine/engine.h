@@ -68,7 +68,6 @@ enum { OPEN, GATHERED, UNKNOWN };
 #include "search.h"
 #include "layout.h"
 #include "found.h"
-#include "processes.h"
 #include "survey.h"
 
 #if PEXT && defined(__clang__)

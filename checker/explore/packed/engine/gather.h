@@ -204,7 +204,7 @@ static void find_targets(Engine *e, Block *b)
         if (e->brief && number != NONE && !changes[step->change].claims) continue;
         step->number = number;
         if (e->kinds && number != NONE) FETCH(ITEMS(e->first_label, u32) + number);
-        step->new_clear = number == NONE && !e->processes && is_clear(e, step->target);
+        step->new_clear = number == NONE && is_clear(e, step->target);
         u32 asked = changes[step->change].claims, state = state_of(e, b->first + step->of);
         step->step_clear = 1;
         if (asked && (changes[step->change].cost || !met_before(e, b->first + step->of, state))) {  /* else nothing is asked */

@@ -56,8 +56,6 @@ PUBLIC(void, engine_free)(Engine *e)
         &e->asked, &e->gates, &e->quiet, &e->chained, &e->cut_states, &e->cut_changes, &e->clears, &e->clear_of,
         &e->clear_claims, &e->clear_bits };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) pool_free(all[i]);
-    for (u32 i = 0; i < e->processes; i++) { pool_free(&e->out[i].targets); pool_free(&e->out[i].parents); pool_free(&e->out[i].lefts); }
-    free(e->out); pool_free(&e->owners);
     for (u32 i = 0; e->ring && i < RING; i++) { pool_free(&e->ring[i].steps); pool_free(&e->ring[i].way); }
     free(e->recents);
     aligned_free(e->ring); aligned_free(e->shared); aligned_free(e->view); aligned_free(e);

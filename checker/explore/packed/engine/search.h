@@ -1,17 +1,5 @@
 /* The search: steps are taken one after the other. */
 
-/* Who keeps a state. */
-static inline u32 owner(const Engine *e, u64 h) { return (u32)((h & NONE) * e->processes >> 32); }
-
-static int send(Engine *e, const Step *step, u64 left, u32 label)
-{
-    Outbox *o = &e->out[owner(e, step->hash)];
-    if (!pool_room(&o->targets, W * sizeof(u64)) || !PUSH(o->parents, u32, label)) return 0;
-    memcpy(ITEMS(o->targets, u64) + COUNT(o->targets, u64), step->target, W * sizeof(u64));
-    o->targets.used += W * sizeof(u64);
-    return !e->kinds || PUSH(o->lefts, u64, left);
-}
-
 /* One step of a label; 0 where the search has to return first. */
 static inline int expand(Engine *e, const Step *step, u64 label, u32 number, u64 left, int before)
 {
@@ -28,7 +16,7 @@ static inline int expand(Engine *e, const Step *step, u64 label, u32 number, u64
     u32 target = step->number != NONE ? step->number : find(e, step->target, step->hash, &at);
     int inside = target != NONE;
     if (!inside) {
-        if (!fresh && !e->processes) return 1;
+        if (!fresh) return 1;
         int yes = holds(e, e->bounds, step->target, &e->test);
         if (yes < 0) {
             e->what = CLAIM; e->of = OF_BOUNDS; e->change = step->change; e->label = label; e->number = number;
@@ -55,11 +43,6 @@ static inline int expand(Engine *e, const Step *step, u64 label, u32 number, u64
         }
     }
     int known = target != NONE;
-    if (e->processes) {
-        e->edges += fresh && inside;
-        if (inside && (e->kinds || !known) && !send(e, step, then, (u32)label)) { e->what = NO_MEMORY; return 0; }
-        return 1;
-    }
     if (!known) {
         target = insert(e, step->target, step->hash, at);
         if (target == NONE) { e->what = NO_MEMORY; return 0; }
@@ -100,7 +83,6 @@ static u32 searched(Engine *e, double slice)
     for (;;) {
         if (e->phase == GATHER) {
             if (e->searched == labels_of(e)) return e->what = DONE;
-            if (e->processes && e->searched == e->level_end) return e->what = DONE;
             if (e->searched == e->level_end || !e->level_states.used) {
                 if (e->level_states.used) e->depth++;
                 e->level_end = labels_of(e);

@@ -28,7 +28,6 @@ typedef struct {
 } Block;
 
 /* States found that another process keeps: words of W each, the label before, the faults that are left. */
-typedef struct { Pool targets, parents, lefts; } Outbox;
 
 /* Messages between threads, each in a cache line of its own. */
 typedef struct {
@@ -100,12 +99,6 @@ struct Engine {
     struct Engine *view;            /* what helpers see of this; it changes while they wait */
     pthread_t threads[HELPERS];
     u64 (*recents)[RECENT];         /* of each thread */
-    /* a search by several processes, each of which keeps its part of the states */
-    u32 processes, me;              /* 0: there is but this one */
-    Outbox *out;                    /* for each process */
-    Pool owners;                    /* u32: of each label who found it */
-    u64 taken_in;                   /* of what another has found */
-    u32 unchecked;                  /* whether the newest state is still to be asked about */
     /* a survey of combinations of values */
     Pool cell_first, cell_states;   /* u32: of each combination, its first state, and how many */
     Pool cells, cell_masks;         /* u32, where each combination is; u64, W words */
