@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from leasehold.checker.recovery.processes.chaos_run import ChaosResult
 
 LOOK_SECONDS, RESTART_SECONDS = 0.2, 1.0
+SHOWN = 6  # events of a violation that are named
 CHAOS_SECONDS = 15.0
 
 
@@ -65,8 +66,8 @@ def up(
     after a second, so kill them as you like.
 
     With --crash, machines get random events that the specification's environment allows, and each actor is
-    killed at least once; then the actors come to rest. Properties of states are evaluated on global states
-    that all actors had at one moment; at rest, `leads_to` properties and `ends` are evaluated too.
+    killed at least once; then the actors come to rest. A verifier follows their events: properties are
+    evaluated at each cut of the runs and each step, at rest `leads_to` properties and `ends` too.
 
     Example:  leasehold up two_phase_commit --set participants=2
               leasehold up two_phase_commit --crash --json
@@ -80,6 +81,8 @@ def up(
     try:
         fleet = SystemFleet(system, base, settings, tick, join=joining)
         _refuse_units(fleet)
+        if crash:
+            _refuse_joined(fleet)
         with fleet:
             if crash:
                 return _chaos(fleet, seconds or CHAOS_SECONDS, seed, as_json)
@@ -111,6 +114,8 @@ def _chaos(fleet: SystemFleet, seconds: float, seed: int | None, as_json: bool) 
 
 
 def _tell_result(result: ChaosResult) -> None:
+    from leasehold.reports.verification import violation_text
+
     runs = "" if result.runs == 1 else f"{result.runs} runs, "
     click.echo(
         f"{result.system}: {runs}{counted(result.events, 'event')}, {counted(sum(result.crashes.values()), 'crash')}, "
@@ -119,11 +124,13 @@ def _tell_result(result: ChaosResult) -> None:
     )
     click.echo(f"judged: {', '.join(result.judged) or 'nothing'}")
     if result.left_out:
-        click.echo(f"not judged, as no global state tells: {', '.join(result.left_out)}")
+        click.echo(f"not judged, as no run tells: {', '.join(result.left_out)}")
     if not result.at_rest:
-        click.echo("the actors did not come to rest, so what the system leads to was not judged")
+        click.echo("the actors did not come to rest, so what runs that go on lead to was not judged")
     for words in result.violations:
         click.echo(f"violated: {words}")
+    for violation in {violation.of: violation for violation in reversed(result.violated)}.values():
+        click.echo(violation_text(violation, SHOWN))
 
 
 def _refuse_units(fleet: SystemFleet) -> None:
@@ -132,6 +139,15 @@ def _refuse_units(fleet: SystemFleet) -> None:
         raise click.UsageError(
             f"{fleet.program.system} has subsidiary machines ({', '.join(driven)}), which need handlers, and units an "
             "inventory; `leasehold demo` runs the lease, and docs/reference/running.md has the configurations of others"
+        )
+
+
+def _refuse_joined(fleet: SystemFleet) -> None:
+    joined = sorted(fleet.players.keys() - fleet.program.players.keys())
+    if joined:
+        raise click.UsageError(
+            f"--crash judges the machines that the specification has, and {', '.join(joined)} has joined them; "
+            "`leasehold verify` judges the actors of --dir"
         )
 
 

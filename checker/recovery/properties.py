@@ -17,7 +17,7 @@ from typing import Any
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.paths import Paths
 from leasehold.checker.explore.reference import Reference
-from leasehold.checker.verify.evaluator import ClaimsOfRuns, Decided, RunEvaluator
+from leasehold.checker.verify.evaluator import ClaimsOfRuns, Decided
 from leasehold.checker.verify.system import CRASH, CutsOfSystem
 from leasehold.faults.model import Budget
 from leasehold.impl.core.core import Program
@@ -82,12 +82,6 @@ class RunProperties:
     def of_records(self, names: Iterable[str]) -> set[str]:
         """Returns those of some properties that ask for nothing but records, who is up, and the time."""
         return {*names} - self.claims.of_messages
-
-    def broken_in(self, state: Sequence[Any], rests: bool = False) -> set[str]:
-        """Returns the properties of records that a state alone breaks; `rests`: as the last one of a run."""
-        evaluator = RunEvaluator(self.claims)
-        found = evaluator.see(tuple(state), None)
-        return self.of_records(named(evaluator.end() if rests else found))
 
     def end(self, state: Sequence[Any]) -> str | None:
         """The first end that holds; None: none does."""

@@ -46,6 +46,7 @@ from leasehold.impl.events.event import (
 )
 
 AHEAD = 10_000  # events of an actor in which what it has lost is looked for; what shows later is lost later
+GOES_BACK = "its clock goes back"
 STARTING_TICKS = 2  # in which an actor that has recovered hears the time
 
 
@@ -202,7 +203,7 @@ class ConsistentCuts:
         """An actor whose clock goes back was ahead: what it told is no time of any run from here on."""
         before, self.told[event.actor] = self.told.get(event.actor, event.now), event.now
         if event.now < before - STARTING_TICKS:
-            self._fault(event, "", f"its clock goes back from tick {before} to {event.now}: it was ahead until here")
+            self._fault(event, "", f"{GOES_BACK} from tick {before} to {event.now}: it was ahead until here")
         if event.now < before:
             self.now = min(self.now, max(self.told.values()))
 

@@ -78,8 +78,6 @@ class Demo:
         self.news: list[tuple[float, str]] = []
         self.began = time.monotonic()
         rig.say = self.say
-        if verifier is not None:
-            verifier.start()
         for run in faults:
             run.start()
 
@@ -105,6 +103,8 @@ class Demo:
             self._tell(change)
         if TENANT in self.supervisor.down or TENANT in self.supervisor.returning:
             self.oracle.excuse_holder()
+        if self.verifier is not None:
+            self.verifier.step()
         seen = self.oracle.observe()
         if seen.now:
             self.workload.go_on(seen.now, {lease for lease in self.workload.plans if self.oracle.over(lease)})
@@ -147,8 +147,7 @@ class Demo:
             self.losses.at_the_end()
         if self.verifier is not None:
             self.verifier.end()
-            for words in self.verifier.complaints:
-                self.oracle.say(words)
+            self.oracle.hear(self.verifier)
 
     def summary(self) -> dict[str, Any]:
         return {

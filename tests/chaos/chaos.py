@@ -24,7 +24,16 @@ from typing import Any
 
 from leasehold.checker.recovery.lease.processes.outside import Observer, unit_processes
 from leasehold.checker.recovery.lease.processes.random_workload import RandomWorkload
-from leasehold.checker.recovery.processes.faults import ALL, KINDS, Fault, FaultRun, FaultScript, Kind, Until, kill
+from leasehold.checker.recovery.processes.faults import (
+    ALL,
+    KINDS,
+    FaultRun,
+    FaultScript,
+    Kind,
+    ProcessFault,
+    Until,
+    kill,
+)
 from leasehold.checker.recovery.processes.proxy import CUT, DEAF, MUTE
 from leasehold.checker.recovery.processes.resources import PORTS
 from leasehold.checker.recovery.processes.rig import Rig
@@ -147,7 +156,7 @@ class ChaosFleet(Fleet):
 def _besieged(attack: Callable[[ChaosFleet, str], Callable[[], None] | None]) -> Kind:
     """The kind of an attack, which returns what ends it; None where it cannot be."""
 
-    def kind(rig: Rig, fault: Fault) -> FaultScript:
+    def kind(rig: Rig, fault: ProcessFault) -> FaultScript:
         assert isinstance(rig.fleet, ChaosFleet)
         yield Until.DUE
         if fault.target in rig.paused | rig.supervisor.held or (end := attack(rig.fleet, fault.target)) is None:
@@ -197,7 +206,7 @@ ALL_KINDS = {
 }
 
 
-def script(chance: random.Random, kinds: dict[str, float], seconds: float) -> Iterator[Fault]:
+def script(chance: random.Random, kinds: dict[str, float], seconds: float) -> Iterator[ProcessFault]:
     """Yields faults at random."""
     at = 0.0
     while (at := at + chance.uniform(0.1, 1.5)) < seconds:
@@ -207,7 +216,7 @@ def script(chance: random.Random, kinds: dict[str, float], seconds: float) -> It
             target = ALL
         if kind == "partition":  # longer than a term where it is one of few ticks
             target, shortest = str(drawn_partition(chance, [*ROLES], SHORT_TERM)[0]), SHORT_TERM * TICK
-        yield Fault(kind, target, how, after=at, lasts=shortest + chance.uniform(0.0, 4.0))
+        yield ProcessFault(kind, target, how, after=at, lasts=shortest + chance.uniform(0.0, 4.0))
 
 
 class World:

@@ -262,7 +262,7 @@ DEMO_KEYS = {
 }
 DEMO_CRASH_KEYS = {
     "verifier": "what the verifier that has followed the actors has found: `violations`, `faults`, `events`, `cuts`, "
-    "`runs`, `properties`, and its `lag` at the end and at most",
+    "`runs`, `properties`, `findings` (of `conform`), and its `lag` at the end and at most",
 }
 DEMO_PARTITION_KEYS = {
     "partitions": "how many there were",

@@ -78,7 +78,7 @@ RESULT = ChaosResult(
     system="shop", seed=7, seconds=12.4, runs=1, events=2, crashes={"a": 1, "b": 2}, states=9, judged=["p", "q"],
     at_rest=True,
 )  # fmt: skip
-NOT_AT_REST = "the actors did not come to rest, so what the system leads to was not judged"
+NOT_AT_REST = "the actors did not come to rest, so what runs that go on lead to was not judged"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ NOT_AT_REST = "the actors did not come to rest, so what the system leads to was 
         (
             {"left_out": ["r", "s"], "at_rest": False, "violations": ["x", "y"]},
             ["shop: 2 events, 3 crashes, 9 global states judged, 2 violations in 12 s (seed 7)", "judged: p, q",
-             "not judged, as no global state tells: r, s", NOT_AT_REST, "violated: x", "violated: y"],
+             "not judged, as no run tells: r, s", NOT_AT_REST, "violated: x", "violated: y"],
         ),
     ],
     ids=["nothing", "one of each", "not at rest"],

@@ -2,8 +2,10 @@
 
 Theory of operation. In the chaos phase, machines take events that the specification lets the environment offer in their
 states, at random, and actors are killed as `kill -9` does, each at least once, and started again. Then the run settles:
-only events that are fair are told, until nothing moves. States are judged as `Snapshots` says; where all is at rest,
-also what the system leads to, and its ends. Steps are not judged, as two states that are seen may be many steps apart.
+only events that are fair are told, until nothing moves. A verifier follows the events of all actors: each cut of their
+runs is judged, and each step. Where all is at rest, runs are over, so what they lead to and their ends are judged.
+
+A claim that something comes `within` a time is not judged, as actors are down for as long as the run has it.
 
 The processes' own timing is not repeatable: a seed draws the same kills and prefers the same events.
 """
@@ -12,24 +14,30 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, product
 from typing import Any, NamedTuple
 
+from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.ground import cells_read
 from leasehold.checker.explore.reference import choose
+from leasehold.checker.history.fold import FoldedMachine
 from leasehold.checker.recovery.processes.faults import FaultRun, ProcessFault
 from leasehold.checker.recovery.processes.rig import Rig
-from leasehold.checker.recovery.processes.snapshot import Snapshots
-from leasehold.checker.recovery.properties import RunProperties, reads_messages
-from leasehold.impl.core.values import to_plain
+from leasehold.checker.recovery.processes.verifier import FleetVerifier
+from leasehold.checker.recovery.properties import reads_messages
+from leasehold.checker.verify.history import Violation
+from leasehold.checker.verify.queries import end_claim
+from leasehold.checker.verify.system import CRASH
+from leasehold.faults.model.lowering import DOWN, UP
+from leasehold.impl.core.values import ValueFault, from_plain, to_plain
 from leasehold.impl.processes.fleet import SystemFleet
 from leasehold.impl.processes.supervisor import BY_KILL, Back, Died, Supervisor
 from leasehold.impl.server.client import ClientError
 from leasehold.spec.language.lower import Offer
-from leasehold.spec.language.model import OF_FAIR_RUNS, Call, Fair
+from leasehold.spec.language.model import Call, Fair
 from leasehold.spec.language.render.python_source import Frame, source
 
 MOST_RUNS = 4  # that go on at a time
@@ -37,8 +45,8 @@ MOST_VALUES = 64  # of an event's fields that are considered
 PAUSE_SECONDS = 0.02  # between two looks
 LONGEST_DOWN_SECONDS = 1.5
 BACK_SECONDS = 60.0  # within which an actor has to serve again
-QUIET_SECONDS = 0.3  # without any commit, before the environment looks at records
-REST_SECONDS = 2.0  # without any commit
+QUIET_SECONDS = 0.3  # without any event of an actor, before the environment looks at records
+REST_SECONDS = 2.0  # without any event of an actor
 SETTLE_SECONDS = 90.0
 
 
@@ -58,10 +66,11 @@ class ChaosResult:
     Attributes:
         runs, events: how many were begun, and told.
         crashes: of each actor.
-        states: how many global states were judged.
-        judged: the properties of states; `left_out`: those that were not judged.
+        states: how many global states were judged: cuts of the runs.
+        judged: the properties that a run may violate; `left_out`: those that were not judged.
         at_rest: whether nothing moved in the end.
         violations: in words; empty where there are none.
+        violated: those of them that are violations of properties, each with its path.
     """
 
     system: str
@@ -75,6 +84,7 @@ class ChaosResult:
     at_rest: bool = False
     seconds: float = 0.0
     violations: list[str] = field(default_factory=list)
+    violated: list[Violation] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -88,6 +98,7 @@ class ChaosResult:
             "left_out": self.left_out,
             "at_rest": self.at_rest,
             "violations": self.violations,
+            "violated": [violation.as_json() for violation in self.violated],
             "seconds": round(self.seconds, 1),
             "seed": self.seed,
         }
@@ -108,24 +119,24 @@ class ChaosRun:
     ) -> None:
         self.fleet, self.seconds, self._say = fleet, seconds, say
         self.chance = random.Random(seed)
-        self.properties = RunProperties(fleet.model)
-        self.seen = Snapshots(fleet, self.properties)
-        kinds = {p.name: p.kind for p in fleet.model.properties.values()}
-        asked = self.properties.of_records(self.properties.claims.names - self.properties.claims.within)
-        states = [name for name, kind in kinds.items() if kind == "always" and name in asked]
-        at_rest = sorted(name for name in asked if kinds[name] in OF_FAIR_RUNS)
-        judged = [*states, *at_rest]
+        self.world = reference_of(fleet.model, CRASH)
+        properties = fleet.model.properties
+        asked = {name: p for name, p in properties.items() if p.kind != "sometimes" and p.within is None}
+        self.verifier = FleetVerifier(fleet, self.world, {**asked, **end_claim(fleet.model)})
+        judged = [name for name in self.verifier.verification.asked if name in properties]
         self.result = ChaosResult(
             fleet.program.system,
             seed,
             crashes=dict.fromkeys(fleet.roles, 0),
             judged=judged,
-            left_out=[name for name in kinds if name not in judged],
+            left_out=[name for name in properties if name not in judged],
         )
+        self.now = 0
+        self.errors: dict[str, int] = {}
         self._began = time.monotonic()
         self.supervisor = Supervisor(fleet, LONGEST_DOWN_SECONDS, killed_seconds=0.0)
         self.kills = FaultRun(Rig(fleet, fleet.folder, supervisor=self.supervisor), self._script())
-        machines = self.properties.world.machines
+        machines = self.world.machines
         self._others = {o: self._reads_others(o, m.instance) for m in machines for o in self._offers(m)}
         self._late: set[str] = set()
         self._known: set[str] = {fleet.program.only_run} if fleet.program.standing else set()
@@ -142,11 +153,15 @@ class ChaosRun:
             self._step(surely=False)
             time.sleep(self.chance.uniform(0.0, 4 * PAUSE_SECONDS))
         self._settle()
-        self.result.runs = len(self._known)
-        errors = {name: count for name, count in self.seen.errors.items() if count}
-        self.result.violations += [f"{name} has met {n} errors, which its log has" for name, n in errors.items()]
-        self.result.seconds = self.elapsed
-        return self.result
+        result, found = self.result, self.verifier
+        found.end(complete=result.at_rest)
+        result.violations = [*dict.fromkeys([*result.violations, *found.complaints])]
+        result.violated = found.result.violations
+        result.runs, result.states = len(self._known), found.result.cuts
+        errors = {name: count for name, count in self.errors.items() if count}
+        result.violations += [f"{name} has met {n} errors, which its log has" for name, n in errors.items()]
+        result.seconds = self.elapsed
+        return result
 
     def _script(self) -> list[ProcessFault]:
         """Each actor is killed once or twice, at random moments of the chaos phase, and is down for a while."""
@@ -159,11 +174,9 @@ class ChaosRun:
         ]
 
     def _step(self, surely: bool) -> bool:
-        """Kills and starts who is due, looks, judges, and tells one event; returns whether there was one."""
+        """Kills and starts who is due, judges what has come, and tells one event; returns whether there was one."""
         self._attend()
-        if self.seen.look():
-            self._judge()
-        self._known |= self.seen.rows.keys()
+        self._look()
         possible = list(self._possible(surely))
         self.chance.shuffle(possible)
         return any(self._tell(event) for event in possible[:3])
@@ -186,6 +199,23 @@ class ChaosRun:
                 self._late.add(name)
                 self.result.violations.append(f"{name} does not serve {BACK_SECONDS:.0f} s after its restart")
 
+    def _look(self) -> None:
+        """Asks actors for the time and their errors, and judges what they have done since."""
+        for name in self.fleet.roles:
+            if (about := self.fleet.about(name)) is not None:
+                self.now = max(self.now, about["now"])
+                self.errors[name] = max(self.errors.get(name, 0), about["counts"].get("errors", 0))
+        self.verifier.step()
+        for words in self.verifier.complaints:
+            if words not in self.result.violations:
+                self.result.violations.append(words)
+                self._say(words)
+
+    @property
+    def _still_seconds(self) -> float:
+        """Returns how long no actor is known to have done anything."""
+        return time.monotonic() - self.verifier.verification.moved
+
     @property
     def _all_serve(self) -> bool:
         """Returns whether every actor serves, but for those that have been waited for in vain."""
@@ -206,10 +236,10 @@ class ChaosRun:
 
     def _reads_others(self, offer: Offer, number: int) -> bool:
         """Returns whether the environment's condition reads records: what it says is known only while nothing moves."""
-        layout = self.properties.layout
+        layout = self.world.layout
         fields = {f.name: f"e[{i}]" for i, f in enumerate(offer.fields)}
         frame = Frame(layout, self.fleet.model.values(), number, fields, variables={"it": str(number)})
-        up = frozenset(self.properties.world.up.values())
+        up = frozenset(self.world.up.values())
         for e in offer.outside:
             read = None if reads_messages(e) else cells_read(source(e, frame))
             if read is None or read - up:
@@ -218,19 +248,21 @@ class ChaosRun:
 
     def _possible(self, surely: bool) -> Iterator[ToldEvent]:
         """Yields what the environment may do now; `surely`: only what it does in the end."""
-        open_ = [run for run in self._known if not self._over(run)]
+        rows = self._rows()
+        self._known |= rows.keys()
+        open_ = [run for run in self._known if not self._over(rows.get(run, {}))]
         most = MOST_RUNS if not self.kills.over else 2 * MOST_RUNS
         new = [] if surely or self.fleet.program.standing or len(open_) >= most else [""]
+        quiet = not self.verifier.following.unreachable and self._still_seconds > QUIET_SECONDS
         for run in (*open_, *new):
-            state = self.seen.state(run)
-            for machine in self.properties.world.machines:
+            state = self._state(rows.get(run, {}))
+            for machine in self.world.machines:
                 name = self.fleet.program.roles[machine.role.name].machine(machine.instance)
-                there = self.fleet.program.standing or name in self.seen.rows.get(run, {})
+                there = self.fleet.program.standing or name in rows.get(run, {})
                 begins = not run and machine.role.name in self.fleet.program.begun_by
-                if self.fleet.players.get(name) not in self.seen.marks or not (there or begins):
+                if not self._serves(self.fleet.players.get(name)) or not (there or begins):
                     continue
                 for offer in machine.offers[state[machine.cell]]:
-                    quiet = self.seen.exact and self.seen.still_seconds > QUIET_SECONDS
                     if offer.offer not in self._others or (self._others[offer.offer] and not quiet):
                         continue
                     if surely and offer.offer.fair is Fair.NO:
@@ -242,9 +274,38 @@ class ChaosRun:
                                 run, name, offer.offer.event, {f.name: to_plain(f.type, v) for f, v in shape}
                             )
 
-    def _over(self, run: str) -> bool:
-        rows = self.seen.rows.get(run, {}).values()
-        return bool(rows) and not self.fleet.program.standing and all(row["over"] for row in rows)
+    def _rows(self) -> dict[str, dict[str, FoldedMachine]]:
+        """Returns the machines of each run, as their last events have left them."""
+        rows: dict[str, dict[str, FoldedMachine]] = {}
+        for key, machine in self.verifier.verification.machines.machines.items():
+            rows.setdefault(key.lease, {})[key.machine] = machine
+        return rows
+
+    def _over(self, machines: Mapping[str, FoldedMachine]) -> bool:
+        known = self.fleet.program.machines
+        over = all(known[name][0].over(one.record.state) for name, one in machines.items())
+        return bool(machines) and not self.fleet.program.standing and over
+
+    def _serves(self, actor: str | None) -> bool:
+        return actor is not None and actor not in self.supervisor.down and actor not in self.supervisor.returning
+
+    def _state(self, machines: Mapping[str, FoldedMachine]) -> tuple[Any, ...]:
+        """The records of a run as a state of the model, without messages in transit; who is killed is down."""
+        layout, state = self.world.layout, list(self.verifier.verification.known.first)
+        for name, machine in machines.items():
+            core, number = self.fleet.program.machines[name]
+            state[layout.at(core.role, number, None)] = machine.record.state
+            data = self.fleet.model.roles[core.role].data
+            for field_, plain in machine.record.data.items():
+                with suppress(ValueFault):
+                    state[layout.at(core.role, number, field_)] = from_plain(data[field_].type, plain)
+        for actor in layout.actors:
+            role, number = actor.machines[0]
+            player = self.fleet.players.get(self.fleet.program.roles[role].machine(number))
+            state[self.world.up[actor.name]] = DOWN if player in self.supervisor.down else UP
+        if layout.clock is not None:
+            state[layout.clock] = self.now
+        return tuple(state)
 
     def _tell(self, event: ToldEvent) -> bool:
         """Tells a machine an event; returns whether it took it."""
@@ -259,19 +320,7 @@ class ChaosRun:
             return True
         return False
 
-    # The verdict
-
-    def _judge(self) -> None:
-        self.result.states += 1
-        for run in self._known:
-            for name in self.seen.broken(run):
-                self._violated(name, run, "does not hold")
-
-    def _violated(self, name: str, run: str, more: str) -> None:
-        words = f"{name} {more} of {run}: {self.seen.described(run)}"
-        if words not in self.result.violations:
-            self.result.violations.append(words)
-            self._say(words)
+    # The end
 
     def _settle(self) -> None:
         """Nobody is killed any more; after a last beginning only what is fair happens, until all is at rest."""
@@ -279,7 +328,7 @@ class ChaosRun:
         while not self._all_serve:
             self._attend()
             time.sleep(PAUSE_SECONDS)
-        self.seen.look()
+        self._look()
         last = [event for event in self._possible(surely=False) if self.fleet.program.standing or not event.run]
         for event in (
             self.chance.choices(last, k=MOST_RUNS) if last else ()
@@ -290,20 +339,24 @@ class ChaosRun:
             told = self._step(surely=True)
             if told or not self._all_serve:
                 since = time.monotonic()
-            still = min(time.monotonic() - since, self.seen.still_seconds)
-            if still > REST_SECONDS and not (untaken := self.seen.untaken(sorted(self._known))):
+            still = min(time.monotonic() - since, self._still_seconds)
+            if still > REST_SECONDS and not (untaken := self._untaken()):
                 self.result.at_rest = True
-                self._at_rest()
                 return
             time.sleep(PAUSE_SECONDS)
-        if untaken:  # nothing moves, and somebody is not heard
-            self.result.violations += untaken
+        self.result.violations += untaken  # nothing moves, and somebody is not heard
 
-    def _at_rest(self) -> None:
-        """Reports what waits for ever, as nothing can happen any more, and each run that is in no allowed end."""
-        for run in self._known:
-            state = self.seen.state(run)
-            for name in sorted(self.properties.broken_in(state, rests=True) - self.properties.claims.within):
-                self._violated(name, run, "waits for what it leads to, and nothing moves any more,")
-            if self.properties.ends is not None and self.properties.end(state) is None:
-                self._violated("none of the system's ends", run, "holds, and nothing moves any more,")
+    def _untaken(self) -> list[str]:
+        """Messages that a receiver has not taken, in words."""
+        found = []
+        for name, run in product(self.fleet.roles, sorted(self._known)):
+            rows: list[dict[str, Any]] = []
+            with suppress(ClientError):
+                rows = self.fleet.client(name).get("leases", run)
+            found += [
+                f"{row['machine']} of {run} cannot say {m['message']} to {m['to'] or 'anybody'}: {m['reason']}"
+                for row in rows
+                for m in row["messages"]
+                if not m["taken"] and m["times"]
+            ]
+        return found

@@ -1,63 +1,133 @@
-"""A verifier that follows the actors of a fleet, in a thread of its own."""
+"""A verifier of the actors of a fleet: its properties, asked of their events, and each step of theirs.
+
+Theory of operation. The events of all actors are read in rounds, while they come or once all is over. Every cut of
+their runs is judged as `leasehold verify` judges it, and when nothing more comes, every step as `leasehold conform`
+does. Nobody need be asked for records: each event says what it has left.
+"""
 
 from __future__ import annotations
 
-import threading
 import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
+from leasehold.checker.conform.findings import Nonconformity
+from leasehold.checker.conform.known import KnownSystem
+from leasehold.checker.conform.logs import ConformanceResult, WholeLog, judge_logs
+from leasehold.checker.explore.reference import Reference
+from leasehold.checker.history.fold import EventFold, FoldedMachine
+from leasehold.checker.verify.blame import speaks_of_time
+from leasehold.checker.verify.cuts import GOES_BACK
 from leasehold.checker.verify.follow import Lag, SourceVerification
 from leasehold.checker.verify.history import HistoryResult, HistoryVerification
+from leasehold.checker.verify.queries import end_claim
 from leasehold.checker.verify.source import ChainReader
 from leasehold.checker.verify.system import CutsOfSystem
+from leasehold.impl.events.event import AnyEvent, SealEvent
 from leasehold.impl.identity.trust_file import TrustFile
 from leasehold.impl.processes.fleet import SystemFleet
+from leasehold.impl.server.client import ClientError
+from leasehold.spec.language.model import Property
 
 PAUSE_SECONDS = 0.25
 PATIENCE_SECONDS = 60.0  # for the last events, once all is over
-NAME = "demo"
+NAME = "fleet"
 
 
 class FleetVerifier:
-    """Verifies what the actors of a fleet do, while they do it.
+    """Verifies what the actors of a fleet do.
 
     Args:
-        fleet: whose actors are followed; its specification and constants are those that are asked.
+        fleet: is configured; its specification and constants are those that are asked.
+        world: of which the states of runs have the cells; left out: the system as its actors run it.
+        properties: those that are asked; left out: all.
+        clocks: the actors' clocks are right; else what speaks of time is not asked, and one may go back.
+
+    Attributes:
+        verification: of the events that were read.
+        findings: steps that the specification does not allow, once nothing more comes.
+        worst, last: how far the verification was behind.
+        missing: why the last events were not judged, in words, once nothing more comes.
     """
 
-    def __init__(self, fleet: SystemFleet) -> None:
-        self.fleet = fleet
-        self.result = HistoryResult()
+    def __init__(
+        self,
+        fleet: SystemFleet,
+        world: Reference | None = None,
+        properties: Mapping[str, Property] | None = None,
+        clocks: bool = True,
+    ) -> None:
+        trust = TrustFile(fleet.folder / "trust.yaml").current()
+        readers = [ChainReader(str(fleet.folder / f"{name}.yaml"), trust) for name in fleet.roles]
+        self._known, self._clocks = KnownSystem(fleet.model, fleet.program), clocks
+        cuts = CutsOfSystem(fleet.model, fleet.program, world or self._known.world)
+        asked = {**fleet.model.properties, **end_claim(fleet.model)} if properties is None else properties
+        asked = {name: p for name, p in asked.items() if clocks or not speaks_of_time(p)}
+        self.verification = FoldedVerification(cuts, [*fleet.roles], asked)
+        self.following = SourceVerification(self.verification, readers, NAME)
+        self.findings: list[Nonconformity] = []
         self.worst = self.last = Lag(0, 0.0)
-        self.error: Exception | None = None
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="verifier", daemon=True)
+        self.missing: list[str] = []
 
-    def start(self) -> None:
-        """Begins to follow."""
-        self._thread.start()
+    @property
+    def result(self) -> HistoryResult:
+        """Returns what was found so far."""
+        return self.verification.result
 
-    def end(self) -> None:
-        """Comes back when all that has happened is judged; what nobody answers for within a minute is a fault."""
-        self._over.set()
-        self._thread.join()
+    def step(self) -> bool:
+        """Reads and judges what has come; returns whether anything has."""
+        come = self.following.step()
+        self.following.pass_time()
+        self.last = self.following.lag()
+        self.worst = Lag(max(self.worst.events, self.last.events), max(self.worst.seconds, self.last.seconds))
+        return come
+
+    def end(self, complete: bool = False) -> None:
+        """Judges the last events; what nobody answers for within a minute is a fault.
+
+        Args:
+            complete: nothing can happen any more: each run is over with its last event.
+        """
+        until = time.monotonic() + PATIENCE_SECONDS
+        while (self.step() or self.last.events or self.following.unreachable) and time.monotonic() < until:
+            time.sleep(PAUSE_SECONDS)
+        self.following.leave()
+        self.judge_all(complete)
+
+    def judge_all(self, complete: bool = False) -> None:
+        """Judges all events of actors that have stopped, or do nothing any more."""
+        verification = self.verification
+        verification.complete = complete
+        with suppress(ClientError):
+            self.following.to_the_end()
+        self.last = self.following.lag()
+        self.missing = [*self.following.unreachable.values()]
+        if self.last.events:
+            self.missing.append(f"{self.last.events} events are not judged")
+        chains = verification.kept.chains(verification.cursor)
+        logs = {actor: WholeLog(actor, events, events[0].position - 1) for actor, events in chains.items() if events}
+        conformance = ConformanceResult()
+        judge_logs(self._known, logs, conformance)
+        self.findings = conformance.findings
+        verification.close()
 
     @property
     def complaints(self) -> list[str]:
         """Returns what is wrong, in words."""
-        found = [f"the verifier ended with an error: {self.error}"] if self.error is not None else []
-        found += [
+        found = [
             f"{v.property} is violated in {v.run}, as events {_told(v.events)} show" for v in self.result.violations
         ]
-        found += [f"verifier: {fault}" for fault in self.result.faults]
-        if self.last.events:
-            found.append(f"the verifier has not judged {self.last.events} events")
-        return found
+        faults = [fault for fault in self.result.faults if self._clocks or GOES_BACK not in fault.reason]
+        found += [f"verifier: {fault}" for fault in faults]
+        found += [f"conform: {finding}" for finding in self.findings]
+        return [*found, *(f"verifier: {words}" for words in self.missing)]
 
     def summary(self) -> dict[str, Any]:
         return {
             "violations": len(self.result.violations),
             "faults": len(self.result.faults),
+            "findings": len(self.findings),
             "events": self.result.events,
             "cuts": self.result.cuts,
             "runs": self.result.runs,
@@ -70,35 +140,29 @@ class FleetVerifier:
             },
         }
 
-    def _run(self) -> None:
-        try:
-            trust = TrustFile(self.fleet.folder / "trust.yaml").current()
-            readers = [ChainReader(str(self.fleet.folder / f"{name}.yaml"), trust) for name in self.fleet.roles]
-            known = CutsOfSystem(self.fleet.model, self.fleet.program)
-            verification = HistoryVerification(known, [reader.actor for reader in readers])
-            try:
-                self._follow(SourceVerification(verification, readers, NAME))
-                self.result = verification.end()
-            finally:
-                verification.close()
-        except Exception as error:  # it is a complaint
-            self.error = error
 
-    def _follow(self, following: SourceVerification) -> None:
-        self.result = following.verification.result
-        until = None
-        while until is None or time.monotonic() < until:
-            come = following.step()
-            following.pass_time()
-            self.last = following.lag()
-            self.worst = Lag(max(self.worst.events, self.last.events), max(self.worst.seconds, self.last.seconds))
-            if self._over.is_set():
-                until = until or time.monotonic() + PATIENCE_SECONDS
-                if not come and not self.last.events and not following.unreachable:
-                    break
-            if not come:
-                self._over.wait(PAUSE_SECONDS) if until is None else time.sleep(PAUSE_SECONDS)
-        following.leave()
+class FoldedVerification(HistoryVerification):
+    """A verification that knows what was read and is not judged yet.
+
+    Attributes:
+        machines: as their last events have left them.
+        moved: when the last event came that is more than a seal.
+    """
+
+    def __init__(
+        self, known: CutsOfSystem, actors: Iterable[str], properties: Mapping[str, Property] | None = None
+    ) -> None:
+        super().__init__(known, actors, properties)
+        self.machines: EventFold[FoldedMachine] = EventFold(FoldedMachine)
+        self.moved = time.monotonic()
+
+    def add(self, actor: str, events: Iterable[AnyEvent], bodies: Iterable[bytes] | None = None) -> None:
+        given = [*events]
+        super().add(actor, given, bodies)
+        for event in given:
+            self.machines.take(event)
+            if not isinstance(event, SealEvent):
+                self.moved = time.monotonic()
 
 
 def _told(events: tuple[tuple[str, int], ...]) -> str:

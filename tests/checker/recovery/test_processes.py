@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,12 +12,13 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from leasehold.checker.recovery.campaign import UnknownCase
+from leasehold.checker.recovery.lease.processes import cases
 from leasehold.checker.recovery.lease.processes.campaign import campaign
 from leasehold.checker.recovery.lease.processes.cases import (
     QUICK,
@@ -33,7 +35,12 @@ from leasehold.impl.handlers.place import TOKEN, UnitDirectory
 from leasehold.impl.lease.fleet import SITE
 from leasehold.impl.server import subscribers
 
-SOME = ("kill/tenant/before-commit/12", "kill/site/before-call/handler.setup/2", "call/site/fsync/5")
+SOME = (
+    "kill/tenant/before-commit/12",
+    "kill/site/before-call/handler.setup/2",
+    "call/site/fsync/5",
+    "clock/tenant/behind/grow",
+)
 
 
 @pytest.fixture
@@ -61,7 +68,7 @@ def _home(pid: int) -> str:
 def test_a_case(name: str) -> None:
     """It is met, and the leases come through."""
     (outcome,) = campaign(only=name, jobs=1).outcomes
-    if outcome.skipped == "strace is not installed":
+    if outcome.skipped in ("strace is not installed", "faketime is not installed"):
         pytest.skip(outcome.skipped)
     assert outcome.passed, (outcome.skipped, outcome.findings)
     assert (outcome.name, outcome.end) == (name, "same")
@@ -123,6 +130,45 @@ def test_the_oracle_sees_what_is_wrong(
     assert any(words in found.words for found in outcome.findings), outcome.findings
     assert not list(base.iterdir())
     assert not _units_of(base)
+
+
+RUN = """
+import runpy, sys
+from tests.planted.table import named
+name, *sys.argv[1:] = sys.argv[1:]
+with named(name).planted():
+    runpy.run_module("leasehold", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("mistake", "words"),
+    [
+        ("received_numbers_not_saved", "authority comes back with another record than its last event has left"),
+        ("duplicate_executed", "service_manager takes update_ticket with number 1, and has received 1 before"),
+    ],
+)
+def test_events_show_what_nobody_sees_from_outside(
+    mistake: str, words: str, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All actors have a mistake, and are killed; units and leases are as they have to be, and events are not."""
+
+    def start(arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
+        with log.open("ab") as output:
+            return subprocess.Popen(
+                [sys.executable, "-c", RUN, mistake, *arguments],
+                env={**os.environ, **environment}, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                start_new_session=True,
+            )  # fmt: skip
+
+    monkeypatch.setattr(cases, "ForkedProcess", start)
+    named = ProcessCase.named("all/grow")
+    assert named is not None
+    outcome = play(named, base, threading.Event())
+    found = [finding.words for finding in outcome.findings]
+    assert any(words in one for one in found), found
+    assert all(re.search(r"^(verifier|conform): |^\w+ is violated in ", one) for one in found), found
 
 
 @pytest.mark.long

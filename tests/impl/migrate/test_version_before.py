@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from leasehold.checker.recovery.properties import RunProperties
+from leasehold.checker.recovery.properties import RunProperties, named
+from leasehold.checker.verify.evaluator import RunEvaluator
 from leasehold.cli.main import cli
 from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.identity.keys import PrivateKey
@@ -133,7 +134,7 @@ def broken(cluster: Cluster, lease: str, properties: RunProperties) -> set[str]:
                 state[at : at + len(cells)] = cells
     assert properties.layout.clock is not None
     state[properties.layout.clock] = cluster.time.now
-    return properties.broken_in(state)
+    return properties.of_records(named(RunEvaluator(properties.claims).see(tuple(state), None)))
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from leasehold.checker.recovery.processes.forked import ForkedProcess
 from leasehold.checker.recovery.processes.resources import Unavailable
 from leasehold.checker.recovery.processes.rig import Rig
 from leasehold.checker.recovery.processes.servers import SERVERS
+from leasehold.checker.recovery.processes.verifier import FleetVerifier
 from leasehold.impl.lease.fleet import ROLES, Fleet
 from leasehold.impl.processes.supervisor import Supervisor
 
@@ -186,6 +187,9 @@ def _play(case: ProcessCase, rig: Rig, fleet: Fleet, stop: threading.Event, outc
     with Oracle(fleet) as oracle:
         workload = Workload(run, oracle, stop, case.term)
         workload.play()
+    verifier = FleetVerifier(fleet, clocks=all(fault.kind != "clock" for fault in case.faults))
+    verifier.judge_all()
+    oracle.hear(verifier)
     outcome.end = workload.end
     outcome.crashes = sum(map(len, rig.supervisor.deaths.values()))
     for words in oracle.violations:

@@ -14,6 +14,8 @@ Between two observations an observer looks all the time who uses which unit (out
 and no process of a unit is left but those of an expired lease: the site keeps it until its units are needed, if no
 message told it of the end (lazy close; paper, section 4.2.1).
 
+The actors' events are another witness: `hear` takes what a verifier of the fleet has found in them.
+
 Who kills the process of a unit says so (`killed`): that unit may be without a process, or have another one. Whether it
 is set up again in time is judged by losses.py.
 """
@@ -25,6 +27,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leasehold.checker.recovery.lease.processes.outside import Observer
+from leasehold.checker.recovery.processes.verifier import FleetVerifier
 from leasehold.impl.handlers.handler import HandlerError
 from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT, Fleet
 from leasehold.impl.server.client import ClientError
@@ -119,6 +122,11 @@ class Oracle:
         """Adds a violation."""
         if words not in self.violations:
             self.violations.append(words)
+
+    def hear(self, verifier: FleetVerifier) -> None:
+        """Takes what the actors' events show: properties that are violated, and steps that are not allowed."""
+        for words in verifier.complaints:
+            self.say(words)
 
     def observe(self) -> Observation:
         """Observes once, and checks."""

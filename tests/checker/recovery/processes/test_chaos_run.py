@@ -1,8 +1,8 @@
-"""States of processes are judged where all actors had them at one moment; errors that actors count are violations."""
+"""A random run of processes: who is killed when, what is told to whom, and what an end is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,55 +11,45 @@ from typing import Any
 import pytest
 
 from leasehold.checker.recovery.processes import chaos_run as module
-from leasehold.checker.recovery.processes import faults, snapshot
+from leasehold.checker.recovery.processes import faults, verifier
 from leasehold.checker.recovery.processes.chaos_run import (
     LONGEST_DOWN_SECONDS,
     MOST_RUNS,
     REST_SECONDS,
-    SETTLE_SECONDS,
     ChaosRun,
+    ToldEvent,
 )
 from leasehold.checker.recovery.processes.faults import FaultRun, ProcessFault
-from leasehold.checker.recovery.processes.snapshot import Snapshots
-from leasehold.checker.recovery.properties import RunProperties
+from leasehold.checker.recovery.processes.verifier import FleetVerifier
 from leasehold.faults.model.lowering import DOWN, UP
-from leasehold.impl.compiler.program import compile_system
+from leasehold.impl.lease.fleet import Fleet
 from leasehold.impl.processes import supervisor
+from leasehold.impl.processes.fleet import SystemFleet
 from leasehold.impl.server.client import ClientError
-from tests.systems import load
+from tests.waiting import wait_until
 
-MODEL = load("two_phase_commit", {"participants": 2})
-PROGRAM = compile_system(MODEL)
 RUN = "coordinator:1"
 
 
-class Told:
-    """A fleet whose actors say what the test gives.
+class Told(SystemFleet):
+    """A fleet that is configured, whose actors run as the test says.
 
     Attributes:
         abouts: what each says of itself; None: it does not answer.
-        rows: the records of each.
-        asked: is called whenever an actor is asked for its records.
+        rows: the records of each, with its messages.
+        codes: the exit code of each; None: it runs.
+        done: whom it was told to kill and to start.
     """
 
-    def __init__(self) -> None:
-        self.model, self.program, self.players = MODEL, PROGRAM, dict(PROGRAM.players)
-        self.roles = PROGRAM.roles_of(self.players)
+    def __init__(self, folder: Path) -> None:
+        super().__init__("two_phase_commit", folder, {"participants": 2})
+        self.prepare()
         self.abouts: dict[str, Any] = {
-            name: {"running": True, "epoch": 1, "now": 7, "counts": {"commits": 3}} for name in self.roles
+            name: {"running": True, "epoch": 1, "now": 7, "counts": {}} for name in self.roles
         }
-        machines = {machine: PROGRAM.machines[machine] for machine in self.players}
-        self.rows = {
-            player: [{"lease": RUN, "machine": machine, "state": core.first_state(n), "data": {}}]
-            for machine, player in self.players.items()
-            for core, n in (machines[machine],)
-        }
-        self.asked: Callable[[str], object] = lambda name: None
-        self.folder = Path("/nowhere")
-        self.listens: dict[str, Any] = {}
-        self.addresses: dict[str, str] = {}
+        self.rows: list[dict[str, Any]] = []
         self.codes: dict[str, int | None] = dict.fromkeys(self.roles)
-        self.processes = {name: SimpleNamespace(poll=partial(self.codes.get, name)) for name in self.roles}
+        self.processes = {name: SimpleNamespace(poll=partial(self.codes.get, name)) for name in self.roles}  # type: ignore[misc]
         self.done: list[Any] = []
 
     def kill(self, name: str) -> None:
@@ -76,157 +66,55 @@ class Told:
     def about(self, name: str) -> Any:
         return self.abouts[name]
 
-    def only_answers(self, roles: Any) -> list[str]:
-        return []
-
     def client(self, name: str) -> Any:
-        def get(place: str, run: str = RUN) -> Any:
-            self.asked(name)
-            if self.abouts[name] is None:
-                raise ClientError("nobody answers")
-            return self.rows[name]
+        def post(*place: str, **given: object) -> Any:
+            raise ClientError("it takes nothing")
 
-        return SimpleNamespace(get=get)
+        return SimpleNamespace(get=lambda place, run: self.rows if name == "coordinator" else [], post=post)
 
 
-def looked(fleet: Told) -> bool:
-    return Snapshots(fleet, RunProperties(MODEL)).look()  # type: ignore[arg-type]
-
-
-def test_where_nothing_moves_the_records_are_of_one_moment() -> None:
-    assert looked(Told())
-
-
-@pytest.mark.parametrize("moves", ["a commit", "a restart", "an end", "a stop", "the clock"])
-def test_records_that_may_be_of_two_moments_are_no_state(moves: str) -> None:
-    """An actor moves after it was asked for its records, while others are still asked for theirs."""
-    fleet = Told()
-    first, *_, last = fleet.roles
-
-    def asked(name: str) -> None:
-        about = fleet.abouts[first]
-        if name != last or about is None:
-            return
-        match moves:
-            case "a commit":
-                about["counts"]["commits"] += 1
-            case "a restart":
-                about["epoch"] += 1
-            case "an end":
-                fleet.abouts[first] = None
-            case "a stop":
-                about["running"] = False
-            case _:
-                about["now"] += 1
-
-    fleet.asked = asked
-    assert looked(fleet) == (moves == "the clock" and MODEL.clock is None)
-
-
-@pytest.mark.parametrize("about", [None, {"running": False, "epoch": 1, "now": 7, "counts": {}}])
-def test_without_an_actor_there_is_no_state(about: Any) -> None:
-    fleet = Told()
-    fleet.abouts[next(iter(fleet.roles))] = about
-    assert not looked(fleet)
-
-
-def test_errors_of_actors_are_violations_also_of_those_that_have_died_since() -> None:
-    fleet = Told()
-    first, second, *_ = fleet.roles
-    chaos = ChaosRun(fleet, 1, 0.0)  # type: ignore[arg-type]
-    chaos.kills.cancel()
-    fleet.abouts[first]["counts"]["errors"] = 2
-    chaos.seen.look()
-    fleet.abouts[first]["counts"]["errors"] = 0
-    fleet.abouts[second] = None
-    chaos._settle = chaos.seen.look  # type: ignore[method-assign, assignment]
-    assert chaos.play().violations == [f"{first} has met 2 errors, which its log has"]
-
-
-# What is known of a run
-
-
-def test_a_state_has_the_records_of_a_run_and_who_is_up() -> None:
-    fleet = Told()
-    seen = Snapshots(fleet, RunProperties(MODEL))  # type: ignore[arg-type]
-    seen.look()
-    assert seen.broken(RUN) == []
-    up = [seen.state(RUN)[cell] for cell in seen.properties.world.up.values()]
-    assert set(up) == {UP}
-    fleet.rows["participant-0"][0]["state"] = "committed"
-    fleet.rows["participant-1"][0]["state"] = "aborted"
-    fleet.abouts["coordinator"] = None
-    seen.look()
-    assert seen.broken(RUN) == ["agreement", "commit_needs_all"]
-    assert seen.broken("coordinator:2") == [], "another run"
-    assert [seen.state(RUN)[cell] for cell in seen.properties.world.up.values()].count(DOWN) == 1
-    assert seen.described(RUN) == "coordinator idle, participant[0] committed, participant[1] aborted"
-
-
-def test_how_long_nothing_has_been_committed(monkeypatch: pytest.MonkeyPatch) -> None:
-    fleet, clock = Told(), SimpleNamespace(monotonic=lambda: clock.now, now=100.0)
-    monkeypatch.setattr(snapshot, "time", clock)
-    seen = Snapshots(fleet, RunProperties(MODEL))  # type: ignore[arg-type]
-    seen.look()
-    clock.now = 105.0
-    seen.look()
-    assert seen.still_seconds == 5.0
-    fleet.abouts["coordinator"]["counts"]["commits"] += 1
-    seen.look()
-    assert seen.still_seconds == 0.0
-
-
-def test_messages_that_nobody_takes_are_said() -> None:
-    fleet = Told()
-    message = {"message": "prepare", "to": "participant-0", "taken": False, "times": 3, "reason": "nobody is at x"}
-    others = [{**message, "taken": True}, {**message, "times": 0}]
-    for name, rows in fleet.rows.items():
-        rows[0]["messages"] = [message, *others] if name == "coordinator" else []
-    seen = Snapshots(fleet, RunProperties(MODEL))  # type: ignore[arg-type]
-    seen.look()
-    assert seen.untaken([RUN]) == [f"coordinator of {RUN} cannot say prepare to participant-0: nobody is at x"]
-    message["to"] = ""
-    assert "to anybody" in seen.untaken([RUN])[0]
-
-
-# Kills, and what follows from them
-
-
-def driven(seconds: float = 10.0, seed: int = 1, *kills: ProcessFault) -> tuple[Told, ChaosRun]:
-    """A chaos run, with its kills or with these."""
-    told = Told()
-    chaos = ChaosRun(told, seed, seconds)  # type: ignore[arg-type]
-    if kills:
-        chaos.kills = FaultRun(chaos.kills.rig, kills)
-    chaos.kills.start()
-    chaos._began = 0.0
-    return told, chaos
-
-
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """The time of chaos runs; sleeping lets it pass."""
     made = SimpleNamespace(now=0.0)
     made.monotonic = lambda: made.now
     made.sleep = lambda seconds: setattr(made, "now", made.now + seconds)
-    for timed in (module, faults, supervisor):
+    for timed in (module, faults, supervisor, verifier):
         monkeypatch.setattr(timed, "time", made)
     return made
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_each_actor_is_killed_within_the_chaos_phase(seed: int) -> None:
-    fleet, chaos = driven(seed=seed)
-    script = chaos._script()
-    assert {(fault.kind, fault.target) for fault in script} == {("kill", name) for name in fleet.roles}
-    assert len(script) <= 2 * len(fleet.roles)
-    assert all(0.5 <= fault.after <= 9.0 and 0.0 <= fault.lasts <= LONGEST_DOWN_SECONDS for fault in script)
+@pytest.fixture
+def fleet(tmp_path: Path, clock: SimpleNamespace) -> Told:
+    return Told(tmp_path / "fleet")
 
 
-def test_who_is_killed_is_down_for_a_while_and_then_has_to_serve_again(clock: SimpleNamespace) -> None:
+# Kills, and what follows from them
+
+
+def driven(fleet: Told, *kills: ProcessFault) -> ChaosRun:
+    """A chaos run, with its kills or with these."""
+    chaos = ChaosRun(fleet, 1, 10.0)
+    if kills:
+        chaos.kills = FaultRun(chaos.kills.rig, kills)
+    chaos.kills.start()
+    chaos._began = 0.0
+    return chaos
+
+
+def test_each_actor_is_killed_within_the_chaos_phase(fleet: Told) -> None:
+    chaos = driven(fleet)
+    for seed in range(20):
+        chaos.chance.seed(seed)
+        script = chaos._script()
+        assert {(fault.kind, fault.target) for fault in script} == {("kill", name) for name in fleet.roles}
+        assert len(script) <= 2 * len(fleet.roles)
+        assert all(0.5 <= fault.after <= 9.0 and 0.0 <= fault.lasts <= LONGEST_DOWN_SECONDS for fault in script)
+
+
+def test_who_is_killed_is_down_for_a_while_and_then_has_to_serve_again(fleet: Told, clock: SimpleNamespace) -> None:
     """Once, while it is down."""
-    kills = (ProcessFault("kill", "coordinator", after=at, lasts=1.0) for at in (1.0, 1.1))
-    fleet, chaos = driven(10.0, 1, *kills)
+    chaos = driven(fleet, *(ProcessFault("kill", "coordinator", after=at, lasts=1.0) for at in (1.0, 1.1)))
     chaos._attend()
     assert fleet.done == []
     clock.now = 1.2
@@ -247,8 +135,8 @@ def test_who_is_killed_is_down_for_a_while_and_then_has_to_serve_again(clock: Si
 
 
 @pytest.mark.parametrize("about", [None, {"running": False, "epoch": 2, "now": 7, "counts": {}}])
-def test_who_does_not_come_back_is_a_violation(about: Any, clock: SimpleNamespace) -> None:
-    fleet, chaos = driven(10.0, 1, ProcessFault("kill", "coordinator"))
+def test_who_does_not_come_back_is_a_violation(about: Any, fleet: Told, clock: SimpleNamespace) -> None:
+    chaos = driven(fleet, ProcessFault("kill", "coordinator"))
     fleet.abouts["coordinator"] = about
     chaos._attend()
     clock.now = 60.0
@@ -261,8 +149,8 @@ def test_who_does_not_come_back_is_a_violation(about: Any, clock: SimpleNamespac
     assert chaos._all_serve, "nobody waits for it any more"
 
 
-def test_who_ends_by_itself_is_a_violation_once() -> None:
-    fleet, chaos = driven()
+def test_who_ends_by_itself_is_a_violation_once(fleet: Told) -> None:
+    chaos = driven(fleet)
     chaos.kills.cancel()
     fleet.codes["coordinator"] = 1
     chaos._attend()
@@ -271,76 +159,116 @@ def test_who_ends_by_itself_is_a_violation_once() -> None:
     assert sum(chaos.result.crashes.values()) == 0
 
 
-# Events, and the end
+def test_errors_of_actors_are_violations_also_of_those_that_have_died_since(
+    fleet: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, *_ = fleet.roles
+    chaos = ChaosRun(fleet, 1, 0.0)
+    chaos.kills.cancel()
+    fleet.abouts[first]["counts"]["errors"] = 2
+    chaos._look()
+    fleet.abouts[first]["counts"]["errors"] = 0
+    fleet.abouts[second] = None
+    monkeypatch.setattr(chaos, "_settle", chaos._look)
+    assert f"{first} has met 2 errors, which its log has" in chaos.play().violations
 
 
-def test_what_the_environment_may_do_is_told() -> None:
-    """It begins runs, as long as few go on; nothing is told of an actor that does not answer."""
-    fleet, chaos = driven()
-    fleet.rows = {name: [] for name in fleet.roles}
-    chaos.seen.look()
-    (begin,) = chaos._possible(surely=False)
-    assert begin[:3] == ("", "coordinator", "begin")
-    assert list(chaos._possible(surely=True)) == []
-    posted: list[Any] = []
-    fleet.client = lambda name: SimpleNamespace(  # type: ignore[method-assign, assignment]
-        post=lambda *where, **what: posted.append((name, *where, what)) or {"lease": RUN}
-    )
-    assert chaos._tell(begin)
-    assert posted == [("coordinator", "begin", {"machine": "coordinator", "event": "begin", "fields": {}})]
-    assert (chaos._known, chaos.result.events) == ({RUN}, 1)
-    chaos._known = {f"coordinator:{n}" for n in range(MOST_RUNS)}
-    chaos.seen.rows = {run: {"coordinator": {"state": "asking", "over": False, "data": {}}} for run in chaos._known}
-    assert "" not in {event.run for event in chaos._possible(surely=False)}
-    del chaos.seen.marks["coordinator"]
-    assert not any(event.machine == "coordinator" for event in chaos._possible(surely=False))
+# The end
 
 
-def test_where_nothing_moves_what_waits_waits_for_ever(clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    fleet, chaos = driven()
-    monkeypatch.setattr(snapshot, "time", clock)
-    chaos._known = {RUN}
-    for rows in fleet.rows.values():
-        rows[0] |= {"messages": [], "over": False}
-    fleet.rows["participant-0"][0]["state"] = "prepared"
-    chaos._step = lambda surely: bool(chaos.seen.look()) and False  # type: ignore[method-assign]
-    chaos._tell = lambda event: True  # type: ignore[method-assign]
+def test_an_end_is_where_nothing_comes_any_more(fleet: Told, clock: SimpleNamespace) -> None:
+    chaos = driven(fleet)
     chaos._settle()
     assert chaos.result.at_rest
-    assert REST_SECONDS < clock.now < 2 * REST_SECONDS + 1
-    where = "coordinator idle, participant[0] prepared, participant[1] working"
-    assert chaos.result.violations == [
-        *(
-            f"{name} waits for what it leads to, and nothing moves any more, of {RUN}: {where}"
-            for name in ("prepared_ends", "prepared_ends_beside_a_coordinator")
-        ),
-        f"none of the system's ends holds, and nothing moves any more, of {RUN}: {where}",
-    ]
+    assert REST_SECONDS < clock.now < REST_SECONDS + 1
 
 
 def test_what_never_rests_is_given_up_and_who_was_not_heard_is_said(
-    clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+    fleet: Told, clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fleet, chaos = driven()
-    monkeypatch.setattr(snapshot, "time", clock)
-    message = {"message": "prepare", "to": "participant-0", "taken": False, "times": 3, "reason": "nobody is at x"}
-    for rows in fleet.rows.values():
-        rows[0] |= {"messages": [message], "over": False}
+    monkeypatch.setattr(module, "SETTLE_SECONDS", 9.0)
+    said = {"message": "prepare", "to": "participant-0", "taken": False, "times": 3, "reason": "nobody is at x"}
+    others = [{**said, "taken": True}, {**said, "times": 0}]
+    fleet.rows = [{"machine": "coordinator", "messages": [said, *others, {**said, "to": ""}]}]
+    chaos = driven(fleet)
     chaos._known = {RUN}
-    chaos._step = lambda surely: bool(chaos.seen.look()) and False  # type: ignore[method-assign]
-    chaos._tell = lambda event: True  # type: ignore[method-assign]
     chaos._settle()
     assert not chaos.result.at_rest
-    assert clock.now >= SETTLE_SECONDS
-    assert chaos.result.violations[0] == f"coordinator of {RUN} cannot say prepare to participant-0: nobody is at x"
+    assert clock.now >= 9.0
+    assert chaos.result.violations == [
+        f"coordinator of {RUN} cannot say prepare to {who}: nobody is at x" for who in ("participant-0", "anybody")
+    ]
 
 
-def test_a_property_that_does_not_hold_is_said_once() -> None:
-    fleet, chaos = driven()
-    fleet.rows["participant-0"][0]["state"] = "committed"
-    chaos._known = {RUN}
-    chaos.seen.look()
-    chaos._judge()
-    chaos._judge()
-    assert chaos.result.states == 2
-    assert [words.partition(" of ")[0] for words in chaos.result.violations] == ["commit_needs_all does not hold"]
+# Real actors
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[SystemFleet]:
+    with SystemFleet("two_phase_commit", tmp_path / "fleet", {"participants": 1}, 0.2) as fleet:
+        yield fleet
+
+
+@pytest.mark.long
+def test_what_the_environment_may_do_is_told(running: SystemFleet) -> None:
+    """It begins runs, as long as few go on; an actor that is down is told nothing."""
+    chaos = ChaosRun(running, 1)
+    chaos._look()
+    begin = ToldEvent("", "coordinator", "begin", {})
+    assert list(chaos._possible(surely=False)) == [begin]
+    assert list(chaos._possible(surely=True)) == []
+    assert chaos._tell(begin)
+    assert (chaos._known, chaos.result.events) == ({RUN}, 1)
+
+    def offered() -> set[tuple[str, str, str]]:
+        chaos._look()
+        return {event[:3] for event in chaos._possible(surely=False)}
+
+    votes = {(RUN, "participant[0]", "able"), (RUN, "participant[0]", "unable")}
+    wait_until(lambda: votes < offered(), 20.0)
+    state = chaos._state(chaos._rows()[RUN])
+    assert [state[cell] for cell in chaos.world.up.values()] == [UP, UP]
+    for _ in range(MOST_RUNS - 1):
+        assert chaos._tell(begin)
+    wait_until(lambda: begin[:3] not in offered(), 20.0)
+
+    chaos.supervisor.held.add("coordinator")
+    running.kill("coordinator")
+    chaos._attend()
+    assert {machine for _, machine, _ in offered()} == {"participant[0]"}
+    state = chaos._state(chaos._rows()[RUN])
+    assert [state[cell] for cell in chaos.world.up.values()] == [DOWN, UP]
+    chaos.verifier.end()
+    assert chaos.verifier.complaints == []
+
+
+@pytest.mark.long
+def test_a_run_that_waits_breaks_nothing_until_nothing_can_happen_any_more(running: SystemFleet) -> None:
+    """Of actors that have stopped, their stores are read."""
+    running.client("coordinator").post("begin", machine="coordinator", event="begin")
+    wait_until(lambda: bool(running.questions()), 20.0)
+    running.stop()
+    found = {}
+    for complete in (False, True):
+        judge = FleetVerifier(running)
+        judge.judge_all(complete)
+        found[complete] = {violation.of for violation in judge.result.violations}
+        assert (judge.result.faults, judge.findings, judge.missing) == ([], [], [])
+        assert judge.summary()["events"] > 3
+    assert found[False] == set()
+    assert {"a_transaction_ends", "deadlock_free"} <= found[True]
+
+
+def test_what_cannot_be_read_is_said(fleet: Told) -> None:
+    """Nobody has ever run, so there is neither an actor nor a store."""
+    judge = FleetVerifier(fleet)
+    judge.judge_all()
+    assert len(judge.complaints) == len(judge.missing) == len(fleet.roles)
+
+
+def test_where_clocks_are_off_nothing_is_asked_that_speaks_of_time(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path)
+    fleet.prepare()
+    right, off = (set(FleetVerifier(fleet, clocks=clocks).verification.asked) for clocks in (True, False))
+    assert {"guests_have_their_time", "handlers_have_their_time"} <= right - off
+    assert "a_broker_counts_what_it_has_promised" in off
