@@ -254,13 +254,14 @@ class ChaosRun:
         most = MOST_RUNS if not self.kills.over else 2 * MOST_RUNS
         new = [] if surely or self.fleet.program.standing or len(open_) >= most else [""]
         quiet = not self.verifier.following.unreachable and self._still_seconds > QUIET_SECONDS
+        serving = self.fleet.roles.keys() - self.supervisor.down.keys() - self.supervisor.returning.keys()
         for run in (*open_, *new):
             state = self._state(rows.get(run, {}))
             for machine in self.world.machines:
                 name = self.fleet.program.roles[machine.role.name].machine(machine.instance)
                 there = self.fleet.program.standing or name in rows.get(run, {})
                 begins = not run and machine.role.name in self.fleet.program.begun_by
-                if not self._serves(self.fleet.players.get(name)) or not (there or begins):
+                if self.fleet.players.get(name) not in serving or not (there or begins):
                     continue
                 for offer in machine.offers[state[machine.cell]]:
                     if offer.offer not in self._others or (self._others[offer.offer] and not quiet):
@@ -285,9 +286,6 @@ class ChaosRun:
         known = self.fleet.program.machines
         over = all(known[name][0].over(one.record.state) for name, one in machines.items())
         return bool(machines) and not self.fleet.program.standing and over
-
-    def _serves(self, actor: str | None) -> bool:
-        return actor is not None and actor not in self.supervisor.down and actor not in self.supervisor.returning
 
     def _state(self, machines: Mapping[str, FoldedMachine]) -> tuple[Any, ...]:
         """The records of a run as a state of the model, without messages in transit; who is killed is down."""

@@ -19,6 +19,7 @@ from leasehold.checker.recovery.lease.processes.oracle import Oracle
 from leasehold.checker.recovery.lease.processes.workload import TERM
 from leasehold.checker.recovery.processes.faults import FaultRun, ProcessFault
 from leasehold.checker.recovery.processes.servers import SERVERS
+from leasehold.checker.recovery.processes.verifier import FleetVerifier
 from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT
 from tests.checker.recovery.processes.test_servers import Listens
 
@@ -55,8 +56,9 @@ class Work:
 
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cases whose actors are not started, and whose server is not a database."""
+    """Cases whose actors are not started, so that there are no events, and whose server is not a database."""
     monkeypatch.setattr(cases, "Workload", Work)
+    monkeypatch.setattr(FleetVerifier, "judge_all", lambda self: None)
     monkeypatch.setattr(Listens, "url", lambda self, port: f"at:{port}")
     monkeypatch.setitem(SERVERS, "mariadb", Listens)  # type: ignore[arg-type]
 
