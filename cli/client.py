@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -12,11 +12,19 @@ from typing import Any
 
 import click
 
+from leasehold.checker.explain.machines import KnownMachines
+from leasehold.checker.history.chains import read_chain
+from leasehold.checker.history.fold import MachineOf
 from leasehold.cli.common import Exit, F, console, json_option, print_json, verb
 from leasehold.cli.leases import lease_table, one_lease, unit_table, units_of
+from leasehold.impl.actor.table import BELOW
+from leasehold.impl.events.event import AnyEvent
 from leasehold.impl.server.client import Client, ClientError, NotFound, Unreachable, sockets
+from leasehold.impl.server.event_source import ActorSource
 from leasehold.impl.words import choices
 
+RECENT = 20_000  # events of a running actor that are read, unless all are asked for
+LAST = 6  # of what has happened to a unit
 LIMIT_SECONDS = 5.0  # a hung actor should not make the others wait
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
@@ -353,13 +361,35 @@ def units(at: Path, as_json: bool) -> None:
 
     Example:  leasehold units --at site.sock
     """
-    found = everywhere(lambda client: client.get("units"), at)
-    rows = [row for rows, _ in found for row in rows]
+    found = everywhere(lambda client: (client.get("units"), last_events(client)), at)
+    rows = [row for (rows, events), _ in found for row in _with_history(rows, events)]
     abouts = [about for _, about in found]
     if as_json:
         print_json({"now": abouts[0]["now"], "tick_seconds": abouts[0]["tick_seconds"], "units": rows})
     else:
         console().print(unit_table(rows, abouts))
+
+
+def last_events(client: Client, whole: bool = False) -> list[AnyEvent]:
+    """The last events of a running actor, or all that it has.
+
+    Raises:
+        ClientError, ChainError, EventError: they cannot be read.
+    """
+    state = client.get("events", "state")
+    after = 0 if whole else state["last"] - RECENT
+    return read_chain(ActorSource(client).lines(after if after >= state["first"] else 0), None, unsigned=True)[1]
+
+
+def _with_history(units: Iterable[dict[str, Any]], events: Iterable[AnyEvent]) -> Iterator[dict[str, Any]]:
+    """Yields units with what their actor's events tell of each last."""
+    known = KnownMachines()
+    for event in events:
+        known.take(event)
+    for unit in units:
+        keys = (MachineOf(unit["actor"], lease, unit["machine"]) for lease in (BELOW, unit["lease"]))
+        steps = next((known.machines[key].history for key in keys if key in known.machines), [])
+        yield {**unit, "history": [{n: v for n, v in step.items() if n != "said"} for step in steps[-LAST:]]}
 
 
 @client_verb()

@@ -10,25 +10,20 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from leasehold.checker.explain.explanation import ExplainedLease, Explainer, LeaseHistory, UnknownLease, abouts_of
-from leasehold.checker.explain.story import StoryEntry
-from leasehold.checker.explain.views import OtherSystem
-from leasehold.checker.history.chains import read_chain
-from leasehold.checker.history.fold import MachineOf
+from leasehold.checker.explain.explanation import ExplainedLease, Explainer, UnknownLease, abouts_of, history_of
+from leasehold.checker.explain.views import EventViews, OtherSystem
 from leasehold.checker.history.moments import NoSuchMoment
 from leasehold.checker.verify.drawn import path_of
-from leasehold.cli.client import everywhere
+from leasehold.cli.client import everywhere, last_events
 from leasehold.cli.common import Exit, json_option, no_such, print_json, say, verb, writing
 from leasehold.cli.leases import explained
-from leasehold.cli.sources import SOURCE_REFUSALS, source_options, stretch_at
-from leasehold.impl.events.event import AnyEvent
+from leasehold.cli.sources import SOURCE_REFUSALS, played_system, source_options, stretch_at
+from leasehold.impl.events.event import AnyEvent, read
 from leasehold.impl.server.client import Client
-from leasehold.impl.server.event_source import ActorSource
 from leasehold.reports.lifelines import path_svg
 from leasehold.reports.story import story_lines
 
 LISTED = 5  # leases that are named where one is not found
-RECENT = 20_000  # events of a running actor that are read, unless all are asked for
 
 
 @verb(refusals={**SOURCE_REFUSALS, NoSuchMoment: Exit.BAD_SPEC, OtherSystem: Exit.BAD_SPEC})
@@ -63,9 +58,9 @@ def explain(
 ) -> None:
     """Explain why a lease is in its state: what happened, what it waits for, since when, and what will end that.
 
-    Without SOURCES its running actors are asked, and what happened their last events tell. With SOURCES
-    events alone tell: files that `leasehold events --json` has written, stores, or actors, one for each
-    actor of the system; also of leases that are over or forgotten, and of any moment (--at). It works
+    Without SOURCES the last events of its running actors tell it, and the actors add the facts of now. With
+    SOURCES events alone tell: files that `leasehold events --json` has written, stores, or actors, one for
+    each actor of the system; also of leases that are over or forgotten, and of any moment (--at). It works
     for the runs of any system.
 
     Example:  leasehold explain tenant:1
@@ -74,64 +69,61 @@ def explain(
               leasehold explain tenant:1 *.jsonl --at site:40 --draw lease.svg
     """
     if not sources:
-        for name in ("system", "settings", "trust", "unsigned", "draw"):
+        for name in ("trust", "unsigned", "draw"):
             if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-                option = "set" if name == "settings" else name
-                raise click.UsageError(f"--{option} is about events; name their SOURCES, or `.` for running actors")
-        found = _of_actors(lease, Path(at or "."), whole)
+                raise click.UsageError(f"--{name} is about whole events; name their SOURCES, or `.` for running actors")
+        told = _of_actors(lease, Path(at or "."), system, settings, whole)
+        told_by, at, notes = "actors", None, _missing(told.abouts)
     else:
         if ctx.get_parameter_source("at") is ParameterSource.ENVIRONMENT:
             at = None  # it says where actors are
-        found = _of_events(lease, sources, at, system, settings, trust, unsigned, draw)
-    story = found.pop("story")
-    lines = [*_story(story, whole, as_json), *found.pop("states"), *found["notes"]]
-    if as_json:
-        print_json({**found, "story": [entry.as_json() for entry in story], "lines": lines})
+        told = _of_events(lease, sources, at, system, settings, trust, unsigned, draw)
+        told_by, notes = "events", _notes(told, trust is not None)
+    story = [f"  {line}" for line in story_lines(list(told.story), whole or as_json)]
+    lines = ["What happened:", *story, ""] if story else []
+    lines += [] if at is None else [_moment(told)]
+    lines += [line for machine in told.machines for line in explained(machine, told.abouts)]
+    lines += notes
+    if not as_json:
+        for line in lines:
+            say(line)
         return
-    for line in lines:
-        say(line)
+    print_json(
+        {
+            "lease": lease,
+            "told_by": told_by,
+            "at": at,
+            "actors": told.abouts,
+            "machines": told.machines,
+            "notes": notes,
+            "story": [entry.as_json() for entry in told.story],
+            "lines": lines,
+        }
+    )
 
 
-def _story(story: list[StoryEntry], whole: bool, as_json: bool) -> list[str]:
-    told = [f"  {line}" for line in story_lines(story, whole or as_json)]
-    return ["What happened:", *told, ""] if told else []
+def _of_actors(lease: str, place: Path, system: str | None, settings: Mapping[str, str], whole: bool) -> ExplainedLease:
+    """Returns what the events of running actors say, with what they add of now."""
+    found = everywhere(lambda client: _present(client, lease, whole), place)
+    known, story, _ = history_of({about["name"]: events for (*_, events), about in found}, lease)
+    explainers, machines = dict[str, Explainer](), list[dict[str, Any]]()
+    for (socket, present, _), about in found:
+        for line in present["events"]:
+            known.take(read(line.encode()))
+        actor, agreement = known.actors[about["name"]], about["agreement"]
+        actor.position, actor.agreement = present["last"], agreement
+        if agreement not in explainers:  # those of one system may have been given other constants
+            explainers[agreement] = Explainer(played_system(system, settings, (socket,)).model)
+        views = EventViews(explainers[agreement].machines, known, present["now"])
+        machines += map(views.at_present, present["machines"])
+    abouts = abouts_of(known)
+    return ExplainedLease(lease, max(about["now"] for about in abouts), story, machines, abouts, [], {})
 
 
-def _of_actors(lease: str, place: Path, whole: bool) -> dict[str, Any]:
-    """Returns what running actors say of now, and what their events tell of before."""
-    found = everywhere(lambda client: (client.get("leases", lease), _last_events(client, whole)), place)
-    abouts = [about for _, about in found]
-    told = LeaseHistory.of({about["name"]: events for (_, events), about in found if events}, lease)
-    machines = [machine for (of_actor, _), _ in found for machine in of_actor]
-    for machine in machines:
-        known = told.known.machines.get(MachineOf(machine["actor"], lease, machine["machine"]))
-        came = None if known is None else known.came
-        machine["came"] = None if came is None else came.as_json()
-        machine |= {"restarts": None if known is None else known.restarts, "forgotten": None}
-    last = {one["name"]: one for one in abouts_of(told.known, 0)}
-    no_event = dict.fromkeys(("position", "tick", "time", "first"))
-    actors = [
-        {**no_event, **last.get(about["name"], {}), **{name: about[name] for name in ("name", "now", "tick_seconds")}}
-        for about in abouts
-    ]
-    return {
-        "lease": lease,
-        "told_by": "actors",
-        "at": None,
-        "actors": actors,
-        "machines": machines,
-        "notes": _missing(actors),
-        "story": list(told.story),
-        "states": [line for machine in machines for line in explained(machine, abouts)],
-    }
-
-
-def _last_events(client: Client, whole: bool) -> list[AnyEvent]:
-    """The last events of a running actor, or all that it has."""
-    state = client.get("events", "state")
-    after = 0 if whole else state["last"] - RECENT
-    lines = ActorSource(client).lines(after if after >= state["first"] else 0)
-    return read_chain(lines, None, unsigned=True)[1]
+def _present(client: Client, lease: str, whole: bool) -> tuple[str, dict[str, Any], list[AnyEvent]]:
+    """Returns an actor's socket, what it says of now, and its events up to there."""
+    present = client.get("leases", lease, "present")
+    return str(client.path), present, [one for one in last_events(client, whole) if one.position <= present["last"]]
 
 
 def _of_events(
@@ -143,13 +135,12 @@ def _of_events(
     trust: Path | None,
     unsigned: bool,
     draw: Path | None,
-) -> dict[str, Any]:
+) -> ExplainedLease:
     """Returns what events say."""
     stretch = stretch_at(at, system, settings, sources, trust, unsigned)
     model, chains = stretch.played.model, stretch.chains
-    explainer = Explainer(model)
     try:
-        told = explainer.explain(chains, lease, at)
+        told = Explainer(model).explain(chains, lease, at)
     except UnknownLease as unknown:
         if at is not None and not unknown.known:
             raise click.UsageError(str(unknown)) from None
@@ -159,19 +150,7 @@ def _of_events(
     if draw is not None:
         with writing(draw):
             draw.write_text(path_svg(path_of(model, told.events, told.lease), lease), encoding="utf-8")
-    states = [line for machine in told.machines for line in explained(machine, told.abouts)]
-    if at is not None:
-        states = [_moment(told), *states]
-    return {
-        "lease": lease,
-        "told_by": "events",
-        "at": at,
-        "actors": told.abouts,
-        "machines": told.machines,
-        "notes": _notes(told, trust is not None),
-        "story": list(told.story),
-        "states": states,
-    }
+    return told
 
 
 def _moment(told: ExplainedLease) -> str:

@@ -275,7 +275,7 @@ def _told(words: str) -> tuple[str, dict[str, str | int | bool]] | None:
         return folder, config.settings
     if path.is_dir() or path.is_socket():
         about = Client(sockets(path)[0]).get("about")
-        return about["system"], about["constants"]
+        return about["folder"] or about["system"], about["constants"]
     try:
         for line in open_source(words, next(iter(actors_of(words)), "")).lines(0):
             if line.startswith(RECOVERED) and isinstance(event := read(line), RecoveredEvent) and event.system:

@@ -2,8 +2,8 @@
 
 Theory of operation. The events of a consistent cut (moments.py) are merged into an order that respects causality
 (checker/history/merge.py). Each of them adds to the story of the lease (story.py), and to what is known of its machines
-(machines.py), of which the last state is viewed as a running actor views it (views.py). So what is said of an earlier
-moment depends on no later event.
+(machines.py), of which the last state is viewed (views.py). So what is said of an earlier moment depends on no later
+event.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Any
 from leasehold.checker.explain.machines import KnownMachines
 from leasehold.checker.explain.story import StoryEntry, entries
 from leasehold.checker.explain.views import EventViews
+from leasehold.checker.explain.ways import ExplainedMachines
 from leasehold.checker.history.fault import CutFault
 from leasehold.checker.history.happened_before import capacities_of
 from leasehold.checker.history.merge import merged
 from leasehold.checker.history.moments import Frontier, Moments, NoSuchMoment
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.events.event import AnyEvent, RecoveredEvent
-from leasehold.impl.server.machine_views import MachineViews
 from leasehold.impl.words import did_you_mean
 from leasehold.spec import System
 
@@ -44,32 +44,6 @@ class UnknownLease(Exception):
 
 
 @dataclass(frozen=True)
-class LeaseHistory:
-    """The history of a lease, for which no specification is needed.
-
-    Attributes:
-        known: the machines of all leases, and their actors.
-        story: what happened to the lease, in an order that respects causality.
-        faults: what is wrong with the order of events.
-    """
-
-    known: KnownMachines
-    story: tuple[StoryEntry, ...]
-    faults: list[CutFault]
-
-    @classmethod
-    def of(
-        cls, cut: Mapping[str, Sequence[AnyEvent]], lease: str, capacities: Mapping[str, int] = MappingProxyType({})
-    ) -> LeaseHistory:
-        """Returns what events tell, by actor; `capacities` are those of channels, by message."""
-        known, story, merge = KnownMachines(), list[StoryEntry](), merged(cut, capacities)
-        for event in merge.ready():
-            story += entries(event, lease, known.plays(event.actor, lease))
-            known.take(event)
-        return cls(known, tuple(story), merge.faults)
-
-
-@dataclass(frozen=True)
 class ExplainedLease:
     """The account that events give of a lease at a moment.
 
@@ -77,11 +51,11 @@ class ExplainedLease:
         lease: which.
         now: the tick of the moment: that which was asked for, or the latest that any event of the cut tells.
         story: what happened to the lease, in an order that respects causality.
-        machines: its machines that are no subsidiaries, as running actors show them.
+        machines: its machines that are no subsidiaries, as `EventViews` has them.
         abouts: of each actor: `name`; `position`, `tick` and `time` of its last event; the position of the `first` one
             that is here; `tick_seconds`, the length of its ticks; and `now`.
         faults: what is wrong with the order of events.
-        events: those up to the moment, by actor.
+        events: those up to the moment, by actor; empty where actors tell of now.
     """
 
     lease: str
@@ -91,6 +65,23 @@ class ExplainedLease:
     abouts: list[dict[str, Any]]
     faults: list[CutFault]
     events: Mapping[str, Sequence[AnyEvent]]
+
+
+def history_of(
+    cut: Mapping[str, Sequence[AnyEvent]], lease: str, capacities: Mapping[str, int] = MappingProxyType({})
+) -> tuple[KnownMachines, tuple[StoryEntry, ...], list[CutFault]]:
+    """Returns the machines of all leases, the story of one, and what is wrong with the order of the events.
+
+    Args:
+        cut: by actor, its events.
+        lease: whose story.
+        capacities: of channels, by message.
+    """
+    known, story, merge = KnownMachines(), list[StoryEntry](), merged(cut, capacities)
+    for event in merge.ready():
+        story += entries(event, lease, known.plays(event.actor, lease))
+        known.take(event)
+    return known, tuple(story), merge.faults
 
 
 def frontier_of(moments: Moments, words: str | None) -> tuple[Frontier, int | None]:
@@ -153,7 +144,8 @@ class Explainer:
     """
 
     def __init__(self, system: System) -> None:
-        self.machines, self.capacities = MachineViews(system, compile_system(system)), capacities_of(system)
+        self.machines = ExplainedMachines(system, compile_system(system))
+        self.capacities = capacities_of(system)
 
     def explain(self, chains: Mapping[str, Sequence[AnyEvent]], lease: str, at: str | None = None) -> ExplainedLease:
         """Explains a lease.
@@ -193,22 +185,21 @@ class Explainer:
             UnknownLease: none of them tells of it.
             OtherSystem: they are not of this system.
         """
-        told = LeaseHistory.of(cut, lease, self.capacities)
-        known = told.known
+        known, story, faults = history_of(cut, lease, self.capacities)
         if now is None:
             now = max((actor.now for actor in known.actors.values()), default=0)
         machines = EventViews(self.machines, known, now).lease(lease)
         if not machines:
             raise UnknownLease(f"no event tells of {lease[:80]!r}", [*known.leases()])
-        return ExplainedLease(lease, now, told.story, machines, abouts_of(known, now), told.faults, cut)
+        return ExplainedLease(lease, now, story, machines, abouts_of(known, now), faults, cut)
 
 
-def abouts_of(known: KnownMachines, now: int) -> list[dict[str, Any]]:
-    """Returns what events tell of actors, as `ExplainedLease.abouts` has it."""
+def abouts_of(known: KnownMachines, now: int | None = None) -> list[dict[str, Any]]:
+    """Returns what events tell of actors at a tick, or each at its own, as `ExplainedLease.abouts` has it."""
     return [
         {
             "name": name,
-            "now": now,
+            "now": actor.now if now is None else now,
             "tick_seconds": _tick_seconds(actor.agreement),
             "position": actor.position,
             "tick": actor.now,

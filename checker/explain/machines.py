@@ -22,7 +22,6 @@ from leasehold.impl.events.event import (
     RefusedEvent,
     StepEvent,
 )
-from leasehold.impl.server.subscribers import add_said, add_step
 
 
 @dataclass
@@ -32,7 +31,7 @@ class KnownMachine(FoldedMachine):
     Attributes:
         since: the tick at which it came to its state; None: that was before the events.
         peers: by neighbour, the actor that plays it.
-        history: its transitions, failures and refusals, as a running actor tells them.
+        history: its transitions, failures and refusals; each transition with what it has said since.
         came: the step that led to its state; None: it is not among the events.
         restarts: how often its actor has begun the calls and messages of its state again.
     """
@@ -42,6 +41,19 @@ class KnownMachine(FoldedMachine):
     history: list[dict[str, Any]] = field(default_factory=list)
     came: StoryEntry | None = None
     restarts: int = 0
+
+    def note(self, event: AnyEvent, **told: Any) -> None:
+        """Adds to its history; what is refused again and again is there once, with how often."""
+        last = self.history[-1] if self.history else {}
+        if "refused" in told and (last.get("refused"), last.get("words")) == (told["refused"], told["words"]):
+            told["times"] += self.history.pop()["times"]
+        self.history.append({"at": event.now, "time": event.time, **told})
+
+    def say(self, message: str) -> None:
+        """Notes what it has said since its last transition."""
+        said = next((step["said"] for step in reversed(self.history) if "said" in step), [message])
+        if message not in said:
+            said.append(message)
 
 
 @dataclass
@@ -73,8 +85,7 @@ class KnownMachines(EventFold[KnownMachine]):
             case RefusedEvent():
                 refusing = self.machines.get(MachineOf(event.actor, event.lease, event.machine))
                 if refusing is not None:
-                    told = {"refused": event.event, "words": event.reason, "times": 1}
-                    add_step(refusing.history, {"at": event.now, "time": event.time, **told})
+                    refusing.note(event, refused=event.event, words=event.reason, times=1)
             case RecoveredEvent():
                 actor.agreement = event.agreement
                 for known in self.of(event.actor).values():
@@ -94,13 +105,12 @@ class KnownMachines(EventFold[KnownMachine]):
             known.peers[step.received.machine] = step.received.actor
         known.peers |= {sent.to: sent.actor for sent in step.sends if sent.actor}
         if step.answers is not None and not step.answers.well:
-            told = {"failure": step.event, "words": step.answers.words}
-            known.history.append({"at": event.now, "time": event.time, **told})
+            known.note(event, failure=step.event, words=step.answers.words)
         if step.transition:
-            moves = {"transition": step.transition, "from": step.source, "to": step.record.state, "said": []}
-            known.history.append({"at": event.now, "time": event.time, **moves})
+            moved = {"from": step.source, "to": step.record.state}
+            known.note(event, transition=step.transition, **moved, said=[])
         for sent in step.sends:
-            add_said(known.history, sent.message)
+            known.say(sent.message)
         if step.source != step.record.state:
             known.since, known.restarts = event.now, 0
             known.came = step_entry(event, step, step is not event.step)

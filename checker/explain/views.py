@@ -1,24 +1,25 @@
-"""Views of the machines of a lease, from events: the same as running actors give, and what led to each state.
+"""Views of the machines of a lease, from events: how each is, what led to its state, and what that waits for.
 
 Theory of operation. With the specification, the record of a machine says what its state asks for, what it waits for,
-and when its timer is due (impl/server/machine_views.py). What no event tells is null, or missing: what a client wishes,
-how often a message was sent and what a peer has answered to it, and the facts of units.
+and when its timer is due (ways.py). What no event tells is null, or missing: what a client wishes, what a policy waits
+for, how often a message was sent and what a peer has answered to it, which calls are under way, and the facts of units.
+A running actor adds that (`at_present`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from leasehold.checker.explain.machines import KnownMachine, KnownMachines
+from leasehold.checker.explain.ways import ExplainedMachines
 from leasehold.checker.history.fold import MachineOf
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.core import Core
 from leasehold.impl.core.values import ValueFault
 from leasehold.impl.core.work import Machines, Record, SendWork
 from leasehold.impl.events.records import record_of
-from leasehold.impl.server.machine_views import MachineViews
 from leasehold.impl.store.store import RecordKey
 
 
@@ -46,7 +47,7 @@ class EventViews:
         now: the tick at which they are looked at.
     """
 
-    def __init__(self, machines: MachineViews, known: KnownMachines, now: int) -> None:
+    def __init__(self, machines: ExplainedMachines, known: KnownMachines, now: int) -> None:
         self.machines, self.known, self.now, self.program = machines, known, now, machines.program
 
     def lease(self, lease: str) -> list[dict[str, Any]]:
@@ -58,6 +59,16 @@ class EventViews:
         keys = sorted(key for key in self.known.machines if key.lease == lease)
         seen = [self._seen(key) for key in keys]
         return [self._view(one) for one in seen if not one.core.subsidiary]
+
+    def at_present(self, now: Mapping[str, Any]) -> dict[str, Any]:
+        """A machine, with the facts of now: as its running actor shows it where its events end (impl/server/views.py).
+
+        Raises:
+            OtherSystem: it is not of this system.
+        """
+        told = self._view(self._seen(MachineOf(now["actor"], now["lease"], now["machine"])))
+        units = {unit["machine"]: unit for unit in told["units"]}
+        return {**told, **now, "units": [{**units[unit["machine"]], **unit} for unit in now["units"]]}
 
     def _seen(self, key: MachineOf) -> _Seen:
         known, place = self.known.machines[key], self.program.machines.get(key.machine)
@@ -127,6 +138,7 @@ class EventViews:
             found.append(
                 {
                     "unit": key.machine,
+                    "machine": key.machine,
                     "state": unit.record[0],
                     "since": known.since,
                     "facts": {},

@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from leasehold.impl.actor.describe import EventDescriber
 from leasehold.impl.actor.drafts import Draft, EventDraft, FoundDraft, StepDraft
 from leasehold.impl.actor.environment import ActorContext, ActorError
 from leasehold.impl.actor.ready import Follow, Ready, SealEvents
-from leasehold.impl.actor.table import RowCodec
+from leasehold.impl.actor.table import BELOW, RowCodec
 from leasehold.impl.events.chain import ChainWriter, Head
 from leasehold.impl.events.event import EventError, PrunedEvent, RecoveredEvent, RefusedEvent, StepEvent, digest
 from leasehold.impl.store.store import Store, StoreError
@@ -139,7 +140,7 @@ class Chronicle:
         self._waiting, self._refusals = [], []
         if not self.unsealed:
             self._unsealed_since = wall
-        events = [self._written(draft, now, wall, commit) for draft in drafts]
+        events = [self._written(writer, draft, now, wall, commit) for draft in drafts]
         until, why = await self._prune(events, now, wall, commit, store), ready.seal
         if until:
             why = "pruned"
@@ -155,11 +156,21 @@ class Chronicle:
         self.first = max(self.first, until + 1)
         return events, until
 
-    def _written(self, draft: Draft, now: int, wall: float, commit: int) -> bytes:
-        append = self._writer.append
+    def _written(self, writer: ChainWriter, draft: Draft, now: int, wall: float, commit: int) -> bytes:
         if isinstance(draft, StepDraft):
-            return append(StepEvent, now, wall, commit, step=self.describer.step(draft))
-        return append(draft.kind, now, wall, commit, **self.describer.fields_of(draft))
+            return writer.append(StepEvent, now, wall, commit, step=self.describer.step(draft))
+        return writer.append(draft.kind, now, wall, commit, **self.describer.fields_of(draft))
+
+    def present(self, lease: str) -> Iterator[bytes]:
+        """Yields events that could come next in the chain, and are not written: of a lease as it is at the moment.
+
+        They have the records of its machines as `found`, with those that belong to the actor, and all that was refused
+        and waits for a commit.
+        """
+        writer, now, wall = replace(self._writer), self.context.clock.now(), round(self.wall(), 3)
+        held = (one for key, one in self.table.instances.items() if key.lease in (lease, BELOW))
+        for draft in (*(FoundDraft(one, one.record) for one in held), *self._refusals):
+            yield self._written(writer, draft, now, wall, self.head.commit + 1)
 
     def take(self, ready: Ready, request: Follow | SealEvents) -> None:
         """Takes a request.

@@ -5,7 +5,8 @@
 | `GET /about` | the actor: roles, specification, time, what is under way |
 | `GET /states` | how many machines are in each state |
 | `GET /leases`, `GET /units` | all machines, in short |
-| `GET /leases/NAME` | one lease, and what it waits for |
+| `GET /leases/NAME` | one lease, and what is under way for it |
+| `GET /leases/NAME/present` | the same, the position of the last event, and the events that would tell of it now |
 | `POST /begin` | `{machine, event, fields?, peers?, lease?}`: a new run of any system |
 | `POST /leases/NAME/tell` | `{machine?, event, fields?}`: an event of the specification, such as `close` |
 | `POST /units/NAME/tell` | `{event, fields?}`: an event that the world outside gives a unit, such as `repaired` |
@@ -184,6 +185,7 @@ class ControlSocket:
                 web.get("/leases", self._tells(self.views.leases)),
                 web.get("/units", self._tells(self.views.units)),
                 web.get("/leases/{lease}", self._lease),
+                web.get("/leases/{lease}/present", self._present),
                 web.post("/begin", self._begin),
                 web.post("/leases/{lease}/tell", self._tell),
                 web.post("/leases/{lease}/recover", self._recover),
@@ -243,13 +245,21 @@ class ControlSocket:
         return tell
 
     async def _lease(self, request: web.Request) -> Any:
+        found = await self._found(request, lambda lease: {"machines": self.views.lease(lease)})
+        return found["machines"]
+
+    async def _present(self, request: web.Request) -> Any:
+        return await self._found(request, self.views.present)
+
+    async def _found(self, request: web.Request, view: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
+        """A view of a lease that is here, with the facts of its units."""
         lease = request.match_info["lease"]
-        found = await self.actor.read(lambda: self.views.lease(lease))
-        if not found and self.views.pruned(lease):
+        found: dict[str, Any] = await self.actor.read(lambda: view(lease))
+        if not found["machines"] and lease in self.actor.table.pruned:
             raise Rejected(404, f"the lease {lease[:80]} is over and forgotten")
-        if not found:
+        if not found["machines"]:
             raise self._absent(lease)
-        for machine in found:
+        for machine in found["machines"]:
             for unit in machine["units"]:
                 unit["facts"] = await self._probed(unit["unit"], unit["facts"])
         return found

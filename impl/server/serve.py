@@ -28,10 +28,11 @@ from leasehold.impl.observe.watch import watch
 from leasehold.impl.server.build import Built
 from leasehold.impl.server.config import Config, ConfigError
 from leasehold.impl.server.control import ControlSocket
-from leasehold.impl.server.subscribers import Archive, History, crash_subscriber
+from leasehold.impl.server.subscribers import Archive, crash_subscriber
 from leasehold.impl.server.views import Views
 from leasehold.impl.store.store import StoreError, Transient
 from leasehold.impl.transport.transport import TransportError
+from leasehold.spec import SHIPPED
 
 log = logging.getLogger("leasehold.server")
 
@@ -65,13 +66,11 @@ async def _serve(built: Built, ready: Callable[[str], None], asked: asyncio.Futu
     """Runs an actor until it is asked to end."""
     actor, config = built.actor, built.config
     logs.act_as(config.name, actor.program.digest)
-    history = History()
     async with AsyncExitStack() as ends:
         observed = watch(actor, traces=config.traces)
         ends.callback(observed.close)
         observed.watchdog.limit = config.stall_seconds
         observed.watchdog.start()
-        ends.callback(actor.notices.subscribe(history))
         if (dies := crash_subscriber()) is not None:
             ends.callback(actor.notices.subscribe(dies))
         if config.archive:
@@ -85,7 +84,8 @@ async def _serve(built: Built, ready: Callable[[str], None], asked: asyncio.Futu
         for handler in actor.environment.each_handler():
             ends.push_async_callback(handler.close)
         ends.push_async_callback(actor.stop)
-        views = Views(actor, built.system, history, config.clock.tick_seconds)
+        folder = "" if config.system in SHIPPED else str(Path(config.system).absolute())
+        views = Views(actor, built.system, config.clock.tick_seconds, folder)
         shown = lambda: (observed.metrics.render(), observed.metrics.content_type)  # noqa: E731
         control = ControlSocket(actor, views, shown, config.serving.control_limits)
         await control.start(config.socket)

@@ -1,4 +1,4 @@
-"""The subscribers to a server's notices: an archive, a history, and the crash points of tests."""
+"""The subscribers to a server's notices: an archive, and the crash points of tests."""
 
 from __future__ import annotations
 
@@ -6,20 +6,16 @@ import logging
 import os
 import signal
 import stat
-import time
-from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, MutableSequence, Sequence
+from collections import Counter
 from contextlib import suppress
 from errno import ENOSPC
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from leasehold.impl import files
 from leasehold.impl.notices import Consumed, Kind, Notice, Subscriber
 from leasehold.impl.server.config import ConfigError
-from leasehold.impl.store.store import RecordKey
 
 log = logging.getLogger("leasehold.archive")
 
@@ -94,68 +90,6 @@ class Archive:
 
     def close(self) -> None:
         os.close(self._file)
-
-
-MACHINES, EACH = 10_000, 16
-
-
-def add_step(history: MutableSequence[dict[str, Any]], step: dict[str, Any]) -> None:
-    """Appends to a machine's history; what is refused again and again is there once, with how often."""
-    last = history[-1] if history else {}
-    if "refused" in step and (last.get("refused"), last.get("words")) == (step["refused"], step["words"]):
-        history[-1] = {**step, "times": last["times"] + 1}
-    else:
-        history.append(step)
-
-
-def add_said(history: Sequence[dict[str, Any]], message: str) -> None:
-    """Notes what a machine has said since its last transition."""
-    for step in (step for step in reversed(history) if "said" in step):
-        if message not in step["said"]:
-            step["said"].append(message)
-        return
-
-
-class History:
-    """The last transitions, failures and refusals of each machine that is not forgotten. A restart begins it anew.
-
-    Args:
-        wall: the real time, in seconds since 1970.
-    """
-
-    def __init__(self, wall: Callable[[], float] = time.time) -> None:
-        self._wall = wall
-        self._of: OrderedDict[RecordKey, deque[dict[str, Any]]] = OrderedDict()
-
-    def __call__(self, notice: Notice) -> None:
-        key = RecordKey(notice.lease, notice.machine)
-        step: dict[str, Any]
-        if notice.kind is Kind.SEND:
-            add_said(self._of.get(key, ()), notice.name)
-            return
-        if notice.kind is Kind.TRANSITION:
-            step = {"transition": notice.name, "from": notice.data["from"], "to": notice.data["to"], "said": []}
-        elif notice.kind is Kind.ANSWERED and not notice.data["well"]:
-            step = {"failure": notice.name, "words": notice.data["words"]}
-        elif notice.kind is Kind.IGNORED and notice.data["kind"] == "refused":
-            step = {"refused": notice.name, "words": notice.data["reason"], "times": 1}
-        elif notice.kind is Kind.FORGET:
-            for machine in (notice.machine, *notice.data.get("below", ())):
-                self._of.pop(RecordKey(notice.lease, machine), None)
-            return
-        else:
-            return
-        if key not in self._of:
-            self._of[key] = deque(maxlen=EACH)
-            if len(self._of) > MACHINES:
-                self._of.popitem(last=False)
-        else:
-            self._of.move_to_end(key)
-        add_step(self._of[key], {"at": notice.now, "time": round(self._wall(), 3), **step})
-
-    def of(self, key: RecordKey) -> list[dict[str, Any]]:
-        """The last transitions of a machine, the newest last."""
-        return list(self._of.get(key, ()))
 
 
 VARIABLE = "LEASEHOLD_POINTS"

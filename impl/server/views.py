@@ -1,4 +1,4 @@
-"""Views of an actor and its leases as plain data, for clients and for `leasehold explain`."""
+"""Views of an actor and its leases as plain data: the facts of now. What has happened, the actor's events tell."""
 
 from __future__ import annotations
 
@@ -13,11 +13,8 @@ from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.table import BELOW, MachineInstance
 from leasehold.impl.core.work import SendWork
 from leasehold.impl.server.machine_views import MachineViews
-from leasehold.impl.server.subscribers import History
 from leasehold.impl.store.store import RecordKey, low_words
 from leasehold.spec import System
-
-LAST = 6  # of what has happened to a unit
 
 
 class Views:
@@ -25,13 +22,13 @@ class Views:
 
     Args:
         actor: which.
-        system: its specification, whose words explain its states.
-        history: its last transitions.
+        system: its specification.
         tick_seconds: of its clock.
+        folder: of its specification; empty: that is a shipped one.
     """
 
-    def __init__(self, actor: Actor, system: System, history: History, tick_seconds: float) -> None:
-        self.actor, self.history, self.tick_seconds = actor, history, tick_seconds
+    def __init__(self, actor: Actor, system: System, tick_seconds: float, folder: str = "") -> None:
+        self.actor, self.tick_seconds, self.folder = actor, tick_seconds, folder
         self.machines = MachineViews(system, actor.program)
 
     def about(self) -> dict[str, Any]:
@@ -41,6 +38,7 @@ class Views:
             "name": actor.identity.name,
             "roles": sorted(role for role in actor.roles if not actor.program.roles[role].subsidiary),
             "system": actor.program.system,
+            "folder": self.folder,
             "spec_digest": actor.program.digest,
             "agreement": actor.codec.agreement,
             "constants": dict(actor.program.constants),
@@ -79,7 +77,7 @@ class Views:
         return {**row, "over": False, "asks": [], "data": {}, "times": []}
 
     def units(self) -> list[dict[str, Any]]:
-        """Every subsidiary machine, with what has happened to it last; of the actor also those that nothing has yet."""
+        """Every subsidiary machine; of the actor also those to which nothing has happened yet."""
         of_runs = (key for key, held in self.actor.table.instances.items() if held.core.of_run)
         return [self._of_unit(key) for key in sorted((*self.unit_names.values(), *of_runs), key=self._order)]
 
@@ -94,11 +92,9 @@ class Views:
             "unit": self._unit_name(held),
             **self._short(held),
             "lease": held.serves,
-            "doc": self.machines.doc(held.core, held.state),
             "shown": self.machines.shown(held.core, held.record),
             "facts": held.metadata.get("facts", {}),
             "left": self._left(held),
-            "history": [*self.machines.steps(held.core, self.history.of(key)[-LAST:])],
         }
 
     @cached_property
@@ -119,13 +115,19 @@ class Views:
         return found
 
     def lease(self, lease: str) -> list[dict[str, Any]]:
-        """All of a lease: its machines, each with its units and what it waits for."""
+        """All of a lease: its machines, each with its units and what is under way."""
         found = sorted((key, held) for key, held in self.actor.table.instances.items() if key.lease == lease)
         return [self._long(held) for _, held in found if not held.core.subsidiary]
 
-    def pruned(self, lease: str) -> bool:
-        """Returns whether a lease is over and forgotten."""
-        return lease in self.actor.table.pruned
+    def present(self, lease: str) -> dict[str, Any]:
+        """A lease as it is now, and the place in the chain of events at which that is so."""
+        chronicle = self.actor.chronicle
+        return {
+            "now": self.actor.clock.now(),
+            "last": chronicle.head.position,
+            "events": [body.decode() for body in chronicle.present(lease)],
+            "machines": self.lease(lease),
+        }
 
     def unit(self, name: str) -> RecordKey | None:
         """The machine of a unit of the actor: by its persistent name, as `unit[3]`, or by its number."""
@@ -144,7 +146,6 @@ class Views:
     def _long(self, held: MachineInstance) -> dict[str, Any]:
         return {
             **self._short(held),
-            "doc": self.machines.doc(held.core, held.state),
             "shown": self.machines.shown(held.core, held.record),
             "peers": {self.actor.program.neighbour(held.core, held.number, at): actor for at, actor in held.addressed},
             "wish": None if held.core.subsidiary else wish_shown(self.actor.upcalls.wish(held.key.lease)),
@@ -153,22 +154,18 @@ class Views:
             "messages": list(self._messages(held)),
             "refused": self.actor.outbox.refusals.get(held.key),
             "handlers": sorted(self.actor.calls.of(held.key)),
-            "leaves": list(self.machines.leaves(held.core, held.record, self.actor.clock.now())),
-            "history": [*self.machines.steps(held.core, self.history.of(held.key))],
         }
 
     def _driven(self, held: MachineInstance) -> list[dict[str, Any]]:
         return [
             {
                 "unit": self._unit_name(unit),
+                "machine": unit.key.machine,
                 "state": unit.state,
                 "since": unit.metadata.get("since"),
                 "facts": unit.metadata.get("facts", {}),
                 "handlers": sorted(self.actor.calls.of(unit.key)),
-                "doc": self.machines.doc(unit.core, unit.state),
                 "left": self._left(unit),
-                "leaves": list(self.machines.leaves(unit.core, unit.record, self.actor.clock.now())),
-                "history": [*self.machines.steps(unit.core, self.history.of(unit.key))],
             }
             for unit in self.actor.table.driven_by(held.key.lease, held.core.role)
         ]

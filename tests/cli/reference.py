@@ -296,30 +296,35 @@ MACHINE_KEYS = {
     "times": "which of them are times",
 }
 SHOWN_KEYS = {
-    "doc": "what the specification says of its state",
     "shown": "the fields of its record, as the language writes them; of a map, cells that are as at first are counted",
     "peers": "who plays its neighbours",
     "wish": "what a client wants of it, or null",
     "undecided": "what its policy waits for before it decides, `words`, and `until` which tick at most, or null; null "
     "where it does not say",
-    "units": "its units: `unit`, `state`, `since`, `facts`, `handlers`, `leaves`, `doc`, `history`",
+    "units": "its units: `unit`, `machine`, `state`, `since`, `facts`, `handlers`, and what is `left` of it after its "
+    "last teardown",
     "messages": "what it has to say: `message`, `number`, `to`, `times`, `taken`, `reason`, `again_seconds`",
     "refused": "the message of its state that a peer has refused, and why; or null",
     "handlers": "its handler calls that are under way",
+}
+EXPLAINED_KEYS = {
+    "doc": "what the specification says of its state; of its units likewise, and so the next two",
     "leaves": "how its state is left: `event`, `from`, `to`; its `cause`, as [events](events.md) name it, with the "
     "`task` that it ends; of a timer, when it is `due`, or null where it waits for more than time",
-    "history": "its last steps since the actor started: `at` (tick) and `time` (seconds since 1970), and `transition`, "
-    "`from`, `to`, or `failure`, `words`, or `refused`, `words` and how many `times`; of a transition that time has "
-    "taken `unanswered`: what its state had asked of neighbours, `message` and `to`",
+    "history": "its last steps: `at` (tick) and `time` (seconds since 1970), and `transition`, `from`, `to`, or "
+    "`failure`, `words`, or `refused`, `words` and how many `times`; of a transition that time has taken `unanswered`: "
+    "what its state had asked of neighbours, `message` and `to`",
+    "came": "the entry of the story that led to the state, or null where no event has it",
+    "restarts": "how often its actor has restarted since",
+    "forgotten": "the tick at which it was forgotten, or null",
 }
 EXPLAIN_KEYS = {
     "lease": "the lease, or run",
-    "told_by": "`actors` that run, or `events`",
+    "told_by": "`events`, or `actors`: their events, with what they add of now",
     "at": "the moment, as it was asked for; or null",
     "actors": "who has told it: `name`, `now` (the tick of the moment), `tick_seconds`; of events the `position`, "
     "`tick` and `time` of the last one, and the position of the `first` that was read, or null where there are none",
-    "machines": "the machines of the lease, as `show` has them; from events also `came`, the entry of the story "
-    "that led to the state; `restarts`, how often its actor has restarted since; `forgotten`, the tick at which it was",
+    "machines": "the machines of the lease, as `show` has them, with the keys below",
     "story": "what happened, in an order that respects causality: [entries](explain.md#json)",
     "notes": "from where it is known, and what is not",
     "lines": "all of that in words",
@@ -345,12 +350,11 @@ UNITS_KEYS = {
 }
 UNIT_KEYS = {
     "unit": "its persistent name",
-    "doc": "what the specification says of its state",
     "shown": "the fields of its record, as the language writes them; of a map, cells that are as at first are counted",
     "facts": "what its handler has said of it",
     "left": "what lives of it after its last teardown, as its handler says",
-    "history": "what has happened to it last, since the actor started: `at`, `time`, and `transition`, `from`, `to`, "
-    "or `failure`, `words`, or `refused`, `words`, `times`",
+    "history": "what has happened to it last, as the last 20,000 events of its actor tell: `at`, `time`, and "
+    "`transition`, `from`, `to`, or `failure`, `words`, or `refused`, `words`, `times`",
 }
 MIGRATE_KEYS = {
     "system": "the system's name",
@@ -520,6 +524,9 @@ def page() -> Iterator[str]:
     yield "`explain --json`:"
     yield ""
     yield from table(EXPLAIN_KEYS)
+    yield "A machine has besides:"
+    yield ""
+    yield from table(EXPLAINED_KEYS)
     yield "`demand --json`, `extend --json` and `close --json` have `lease`; `recover --json` has"
     yield "`recovered`, with `actor` and `machine`. `migrate --json`:"
     yield ""

@@ -228,9 +228,13 @@ async def test_units_are_listed_by_the_actor_that_has_them(tmp_path: Path) -> No
     async with running(tmp_path) as (c, leasehold):
         lease = await c.lease(2, until=50)
         names = [f"unit-{n}" for n in range(4)]
-        listed = (await leasehold("units", at="site")).output.splitlines()
-        assert [line.split()[0] for line in listed] == ["unit", *names]
-        every = [line.split()[:2] for line in (await leasehold("units")).output.splitlines()]
+
+        async def listed(at: str = "") -> list[list[str]]:
+            lines = (await leasehold("units", at=at)).output.splitlines()
+            return [line.split() for line in lines if not line.startswith(" ")]  # others go on in a cell
+
+        assert [words[0] for words in await listed("site")] == ["unit", *names]
+        every = [words[:2] for words in await listed()]
         assert every[0] == ["unit", "actor"]
         assert sorted(every[1:]) == [
             ["guest[0]", "tenant"],
@@ -242,6 +246,12 @@ async def test_units_are_listed_by_the_actor_that_has_them(tmp_path: Path) -> No
         assert [(row["unit"], row["state"], row["lease"]) for row in as_json["units"]] == [
             *((f"unit-{n}", "active", lease) for n in (0, 1)), *((f"unit-{n}", "idle", "") for n in (2, 3)),
         ]  # fmt: skip
+        steps = [[(step["transition"], step["to"]) for step in row["history"]] for row in as_json["units"]]
+        assert steps[0] == steps[1] == [("unit/idle#setup", "priming"), ("unit/priming#up", "active")]
+        assert steps[2] == steps[3] == []
+        assert {*as_json["units"][0]["history"][0]} == {"at", "time", "transition", "from", "to"}
+        (guest, _) = json.loads((await leasehold("units", "--json", at="tenant")).output)["units"]
+        assert [step["to"] for step in guest["history"]] == ["joining", "active"]
         without = await leasehold("units", at="broker")
         assert (without.exit_code, "no units" in without.output) == (0, True)
 
@@ -343,7 +353,7 @@ async def test_a_lease_is_explained_by_the_actors_that_have_it(tmp_path: Path) -
 async def test_the_last_events_of_actors_are_told_unless_all_are_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("leasehold.cli.explain.RECENT", 1)
+    monkeypatch.setattr("leasehold.cli.client.RECENT", 1)
     async with running(tmp_path) as (c, leasehold):
         lease = await c.lease(2, until=50)
         found = json.loads((await leasehold("explain", lease, "--json")).output)

@@ -48,7 +48,7 @@ def test_an_earlier_moment_depends_on_no_later_event(files: list[str], tmp_path:
     early = json.loads(said(LEASE, *files, "--at", "broker:3", "--json").output)
     assert early.keys() == reference.EXPLAIN_KEYS.keys()
     (broker,) = (m for m in early["machines"] if m["actor"] == "broker")
-    assert broker.keys() == {*reference.MACHINE_KEYS, *reference.SHOWN_KEYS, "came", "restarts", "forgotten"}
+    assert broker.keys() == {*reference.MACHINE_KEYS, *reference.SHOWN_KEYS, *reference.EXPLAINED_KEYS}
     assert {a["name"]: a["position"] for a in early["actors"]}["broker"] == 3
     last = [entry for entry in early["story"] if entry["actor"] == "broker"][-1]
     assert (last["position"], last["state"]) == (3, broker["state"])
@@ -100,10 +100,10 @@ def test_another_system_than_that_of_the_events_is_2(files: list[str]) -> None:
     assert "is of another specification" in other.output
 
 
-def test_options_about_events_need_events() -> None:
-    result = CliRunner().invoke(explain, [LEASE, "--system", "lease"])
+def test_options_about_whole_events_need_events() -> None:
+    result = CliRunner().invoke(explain, [LEASE, "--draw", "lease.svg"])
     assert result.exit_code == 2
-    assert "--system is about events; name their SOURCES" in result.output
+    assert "--draw is about whole events; name their SOURCES" in result.output
 
 
 def test_a_configuration_says_the_system_and_its_constants(files: list[str], tmp_path: Path) -> None:

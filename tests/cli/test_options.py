@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 import leasehold.cli.client as client
 import leasehold.cli.trust as trust
+from leasehold.impl.events.lines import write_lines
 from leasehold.impl.identity import trust_file
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Trust, add
@@ -28,8 +29,8 @@ ROW = {
 }  # fmt: skip
 OVER = {**ROW, "lease": "tenant:2", "over": True}
 MACHINE = {
-    **ROW, "machine": "broker", "since": None, "doc": "", "wish": None, "messages": [], "refused": None, "handlers": [],
-    "units": [], "leaves": [], "history": [], "peers": {}, "shown": {"lease_units": "4"}, "asks": [],
+    **ROW, "machine": "broker", "since": None, "wish": None, "messages": [], "refused": None, "handlers": [],
+    "units": [], "peers": {}, "shown": {"lease_units": "4"}, "asks": [],
 }  # fmt: skip
 UNIT = {**MACHINE, "unit": "node-a"}
 
@@ -83,7 +84,11 @@ class Asked:
 
     def get(self, *place: str) -> Any:
         known = {"about": ABOUT, "leases": [ROW, OVER], "units": [UNIT]}
-        return [MACHINE] if len(place) > 1 else known[place[0]]
+        known["events"] = {"first": 1, "last": 0}
+        return [MACHINE] if len(place) > 1 and place[0] == "leases" else known[place[0]]
+
+    def read(self, *place: str, **query: str) -> bytes:
+        return b"\n".join(write_lines("tenant", [], 0.0))
 
     def post(self, *place: str, **given: Any) -> Any:
         self.heard.append((self.path, place, given))

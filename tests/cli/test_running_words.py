@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,8 +78,8 @@ def test_a_lease_that_ended_because_its_site_was_down_says_so(fleet: Fleet) -> N
     fleet.start(TENANT)
     wait_until(lambda: fleet.about(TENANT) is not None)
     said = leasehold(fleet, "explain", lease)
-    assert "It is over, and will be forgotten: its time was over." in said
-    assert "service_manager extending_lease -> " in said  # before the restart
+    assert "It is over, and will be forgotten: its time was over when it was extending_lease" in said
+    assert "ago; site had not answered extend_lease." in said  # though its actor has restarted since
     fleet.start(SITE)  # which keeps the lease until its unit is needed
     wait_until(lambda: states(fleet, lease).items() >= {("service_manager", "closed"), ("broker", "closed")})
 
@@ -95,6 +96,18 @@ def test_who_waits_for_a_policy_says_so(fleet: Fleet) -> None:
     for lease in (first, second):
         leasehold(fleet, "close", lease)
         wait_until(lambda: states(fleet, lease).get("service_manager") == "closed")  # noqa: B023
+
+
+@pytest.mark.long
+def test_what_was_refused_is_said_before_it_is_written(fleet: Fleet) -> None:
+    lease = leasehold(fleet, "demand", "--units", "1", *TERMS).strip()
+    wait_until(lambda: active(fleet, lease))
+    for _ in range(2):
+        assert "the term is not over" in leasehold(fleet, "tell", lease, "reclaim", code=1)
+    refused = r"  It has refused reclaim 2 times, the last time [0-9.]+ s ago: the term is not over\.\n"
+    assert re.search(refused, leasehold(fleet, "explain", lease))
+    leasehold(fleet, "close", lease)
+    wait_until(lambda: states(fleet, lease).get("service_manager") == "closed")
 
 
 @pytest.mark.long

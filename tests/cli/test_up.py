@@ -174,6 +174,29 @@ def test_a_policy_gives_the_only_answer(tmp_path: Path) -> None:
         assert fleet.questions() == []
 
 
+@pytest.mark.parametrize("events", [True, False])
+def test_a_system_of_ones_own_is_explained_where_its_actors_run(events: bool, tmp_path: Path) -> None:
+    """By the specification that they run, whose folder they say; where they write no events, without a story."""
+    folder = write(tmp_path / "own", files_of("cli/systems/bell"))
+    explain = ["explain", "bell:1", "--at", str(tmp_path / "running")]
+    with SystemFleet(str(folder), tmp_path / "running", tick_seconds=0.2, more={"events": events}) as fleet:
+        fleet.client("bell").post("leases", "bell:1", "tell", event="press")
+        for _ in range(100):
+            if fleet.client("bell").get("leases")[0]["state"] == "ringing":
+                break
+            time.sleep(0.05)
+        said = CliRunner().invoke(cli, explain)
+        assert said.exit_code == 0, said.output
+        assert "bell:1 at bell (bell) is ringing, for " in said.output
+        story = [line for line in said.output.splitlines() if "bell silent -> pressed: press, as a client said" in line]
+        assert len(story) == events
+        role = folder / "roles/bell.yaml"
+        role.write_text(role.read_text().replace("it rings", "it rings already"))
+        other = CliRunner().invoke(cli, explain)
+        assert other.exit_code == 2
+        assert "bell of bell is of another specification, " in other.output
+
+
 def _chaos(system: Path | str, *words: str) -> tuple[int, str]:
     """The exit code and the output of `up --crash`."""
     command = [sys.executable, "-m", "leasehold", "up", str(system), "--crash", "--seconds", "5", *words]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
@@ -13,14 +14,18 @@ from leasehold.checker.explain.explanation import Explainer
 from leasehold.checker.history.moments import Moments
 from leasehold.checker.recovery.lease.random_runs.plan import plan_of
 from leasehold.checker.recovery.lease.random_runs.run import RandomRun
+from leasehold.impl.actor.actor import Actor
 from leasehold.impl.events.event import read
-from leasehold.impl.server.subscribers import History
+from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.server.views import Views
+from leasehold.impl.store.store import RecordKey
 from tests.checker.verify.histories import known
 
-SAME = ("lease", "actor", "machine", "state", "since", "over", "asks", "data", "times", "doc", "leaves")
+SAME = ("lease", "actor", "machine", "state", "since", "over", "asks", "data", "times")
 
 ANSWERS = {"update_ticket", "update_lease"}
+
+Move = tuple[int, str, str, str]  # when, by which transition, from where to where
 
 
 class WatchedRun(RandomRun):
@@ -35,10 +40,26 @@ class WatchedRun(RandomRun):
         super().__init__(plan_of(seed))
         self.share, self.pick = share, random.Random(seed)
         self.seen: list[tuple[dict[str, int], dict[str, tuple[int, dict[str, Any]]]]] = []
-        self.histories = {name: History() for name in self.disks}
-        self.sim.subscribers.append(lambda notice: self.histories[notice.actor](notice))
-        self.sim.ends.append(lambda name: self.histories.update({name: History()}))
+        self.moves = {name: defaultdict[RecordKey, list[Move]](list) for name in self.disks}  # since the actor began
+        self.sim.subscribers.append(self._note_move)
+        self.sim.ends.append(lambda name: self.moves[name].clear())
         self._advance, self.sim.loop.advance = self.sim.loop.advance, self._look  # type: ignore[method-assign]
+
+    def _note_move(self, notice: Notice) -> None:
+        if notice.kind is Kind.TRANSITION:
+            move = notice.now, notice.name, notice.data["from"], notice.data["to"]
+            self.moves[notice.actor][RecordKey(notice.lease, notice.machine)].append(move)
+
+    def _view(self, name: str, actor: Actor, lease: str) -> list[dict[str, Any]]:
+        """A lease as the actor shows it, with the ways out by its own records, and its moves as its notices told."""
+        explained, now = explainer_of(self.plan.units, self.plan.lazy).machines, actor.clock.now()
+        views = Views(actor, explained.system, 1.0).lease(lease)
+        for view in views:
+            key = RecordKey(lease, view["machine"])
+            held = actor.table.instances[key]
+            view["leaves"] = list(explained.leaves(held.core, held.record, now))
+            view["moves"] = list(self.moves[name][key])
+        return views
 
     def _look(self, seconds: float) -> None:
         self._advance(seconds)
@@ -47,8 +68,7 @@ class WatchedRun(RandomRun):
         told = {}
         for name, actor in self.sim.actors.items():
             if self.disks[name].fault is None and actor.running:
-                views = Views(actor, known(self.plan.units, self.plan.lazy).system, self.histories[name], 1.0)
-                told[name] = actor.clock.now(), {lease: views.lease(lease) for lease in self.leases}
+                told[name] = actor.clock.now(), {lease: self._view(name, actor, lease) for lease in self.leases}
         self.seen.append(({name: max(disk.events, default=0) for name, disk in self.disks.items()}, told))
 
 
@@ -60,20 +80,20 @@ def differences(live: Mapping[str, Any], told: Mapping[str, Any], whole: bool) -
         told: from events.
         whole: the cut has what peers had done by then, and is more than the causal past of the actor's events.
     """
-    for name in SAME:
+    for name in (*SAME, "leaves"):
         if live[name] != told[name]:
             yield f"{name}: {live[name]!r}, and events tell {told[name]!r}"
     for name, peer in told["peers"].items():
         if peer not in ("", live["peers"][name]):
             yield f"peer {name}: {live['peers'][name]}, and events tell {peer}"
-    units = [[{k: unit[k] for k in ("state", "since", "doc")} for unit in view["units"]] for view in (live, told)]
+    units = [[{k: unit[k] for k in ("machine", "state", "since")} for unit in view["units"]] for view in (live, told)]
     if units[0] != units[1]:
         yield f"units: {units[0]}, and events tell {units[1]}"
     said, says = ({(m["message"], m["number"], m["to"]): m["taken"] for m in view["messages"]} for view in (live, told))
     late = {m["message"] for m in live["messages"]} & ANSWERS  # that was taken, and whose sender does not know yet
     # What a turn of several steps has said on its way is sent, though the state that it comes to does not say it.
-    turns = [{step["at"] for step in view["history"][-2:]} for view in (live, told)]
-    missing = [key for key in said if key not in says and key[0] not in late and min(map(len, turns)) > 1]
+    turns = {step["at"] for step in told["history"][-2:]}
+    missing = [key for key in said if key not in says and key[0] not in late and len(turns) > 1]
     more = [key for key in says if key not in said and not says[key]] if whole else []
     if missing or more:
         yield f"messages: {said}, and events tell {says}"
@@ -82,11 +102,10 @@ def differences(live: Mapping[str, Any], told: Mapping[str, Any], whole: bool) -
     shown = [{name: sorted(words) for name, words in view["shown"].items()} for view in (live, told)]
     if shown[0] != shown[1]:  # the keys of opaque values are sorted in events
         yield f"shown: {live['shown']}, and events tell {told['shown']}"
-    moves, moved = (
-        [{**step, "time": 0} for step in view["history"] if "transition" in step] for view in (live, told)
-    )  # the actor's clock is asked a little later
-    if moves != moved[len(moved) - len(moves) :]:
-        yield f"history: {moves}, and events tell {moved}"
+    steps = (step for step in told["history"] if "transition" in step)
+    moved = [(step["at"], step["transition"], step["from"], step["to"]) for step in steps]
+    if live["moves"] != moved[len(moved) - len(live["moves"]) :]:
+        yield f"moves: {live['moves']}, and events tell {moved}"
 
 
 @cache

@@ -14,6 +14,7 @@ import pytest
 
 from leasehold.checker.explain.machines import KnownActor, KnownMachine, KnownMachines
 from leasehold.checker.explain.views import EventViews
+from leasehold.checker.explain.ways import ExplainedMachines
 from leasehold.checker.explore import explore
 from leasehold.checker.history.fold import MachineOf
 from leasehold.cli.leases import explained
@@ -22,7 +23,6 @@ from leasehold.impl.actor.describe import EventDescriber
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.core import Core
 from leasehold.impl.core.work import TICK, Record
-from leasehold.impl.server.machine_views import MachineViews
 from leasehold.spec import SHIPPED
 from leasehold.spec.language.model import Call, Drive, Role
 from tests.impl.compiler.twin import Twin
@@ -57,7 +57,7 @@ class Waiting:
         twin = self.twin = Twin(found.paths.world)
         self.codecs, self.program = twin.codecs, twin.program
         self.describer = EventDescriber(self.program, self.codecs)
-        self.views = MachineViews(self.system, self.program)
+        self.views = ExplainedMachines(self.system, self.program)
         self.seen: dict[tuple[str, str], list[tuple[int, Any]]] = {}
         for s in found.paths.states:
             for role, instance in self.system.machines():

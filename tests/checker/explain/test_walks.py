@@ -12,8 +12,7 @@ from leasehold.checker.explain.machines import KnownMachines
 from leasehold.checker.explain.views import EventViews
 from leasehold.checker.history.fold import MachineOf
 from leasehold.checker.recovery.campaign import silent
-from leasehold.impl.events.event import ForgottenEvent
-from leasehold.impl.server.subscribers import History
+from leasehold.impl.events.event import AnyEvent, ForgottenEvent, FoundEvent, read
 from leasehold.impl.server.views import Views
 from tests.checker.conform.walks import SYSTEMS, CrashingWalk, Log, known, properties
 from tests.checker.explain.test_explained_cuts import SAME
@@ -22,18 +21,19 @@ WALKS = 3  # of each system
 WITH_SUBSIDIARIES = ("lease", "tests/impl/actor/lodge", "tests/checker/conform/depot")
 
 
-def at_the_end(name: str, seed: int) -> tuple[Log, dict[tuple[str, str], list[dict[str, Any]]]]:
-    """The logs of a walk, and by actor and lease the views of those that run at its end."""
+def at_the_end(name: str, seed: int) -> tuple[Log, dict[tuple[str, str], tuple[list[dict[str, Any]], list[AnyEvent]]]]:
+    """The logs of a walk, and by actor and lease the views of those that run at its end, with the events of now."""
     said = {}
     with silent():
         walk = CrashingWalk(known(name), properties(name), seed, 40)
         walk.run()
         for actor, running in walk.sim.actors.items():
-            views = Views(running, known(name).system, History(), 1.0)
-            said |= {(actor, lease): views.lease(lease) for lease in {key.lease for key in running.table.instances}}
+            views = Views(running, known(name).system, 1.0)
+            for lease in {key.lease for key in running.table.instances}:
+                said[actor, lease] = views.lease(lease), [*map(read, running.chronicle.present(lease))]
         log = walk.log
         walk.close()
-    return log, {at: views for at, views in said.items() if views}
+    return log, {at: shown for at, shown in said.items() if shown[0]}
 
 
 def peers_of(log: Log, actor: str, lease: str, machine: str) -> dict[str, str]:
@@ -55,7 +55,7 @@ def test_events_tell_what_actors_say(name: str) -> None:
     for seed in range(WALKS):
         log, said = at_the_end(name, seed)
         now = max(event.now for events in log.values() for event in events)
-        for (actor, lease), live in said.items():
+        for (actor, lease), (live, present) in said.items():
             explained = explainer.explain_cut(log, lease, now)
             told = {view["machine"]: view for view in explained.machines if view["actor"] == actor}
             assert sorted(told) == [view["machine"] for view in live]
@@ -65,6 +65,18 @@ def test_events_tell_what_actors_say(name: str) -> None:
                 assert peers_of(log, actor, lease, view["machine"]).items() <= of["peers"].items()
                 assert [unit["state"] for unit in of["units"]] == [unit["state"] for unit in view["units"]]
                 compared += 1
+            # Who has none of the events that led there is told as much by those of now; and records change no account.
+            bare = KnownMachines()
+            for event in present:
+                bare.take(event)
+            alone = {view["machine"]: view for view in EventViews(explainer.machines, bare, now).lease(lease)}
+            assert sorted(alone) == sorted(told)
+            for machine, view in alone.items():
+                for field in (*SAME, "doc", "leaves", "shown"):
+                    assert view[field] == (None if field == "since" else told[machine][field]), (seed, actor, field)
+            found = [event for event in present if isinstance(event, FoundEvent)]
+            again = explainer.explain_cut({**log, actor: [*log[actor], *found]}, lease, now)
+            assert [view for view in again.machines if view["actor"] == actor] == [*told.values()]
     assert compared > 0
 
 

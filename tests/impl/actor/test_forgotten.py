@@ -22,7 +22,6 @@ from leasehold.impl.identity.trust import Trust
 from leasehold.impl.lease.authority import FirstFit
 from leasehold.impl.observe.watch import watch
 from leasehold.impl.policy.policy import Decision, Lease, Question
-from leasehold.impl.server.subscribers import History
 from tests.impl.actor.mentions import mentions
 from tests.waiting import until
 
@@ -39,13 +38,11 @@ class Observed(Cluster):
 
     def __init__(self, world: SimulatedUnits) -> None:
         super().__init__(1, handler=SimulatedHandler(world), options=OPTIONS)
-        self.world, self.observers = world, dict[str, tuple[object, ...]]()
+        self.world, self.observers = world, dict[str, object]()
 
     async def start(self, name: str) -> Actor:
         actor = await super().start(name)
-        history = History()
-        actor.notices.subscribe(history)
-        self.observers[name] = watch(actor), history
+        self.observers[name] = watch(actor)
         return actor
 
     def left(self, lease: str) -> dict[str, list[str]]:

@@ -39,7 +39,6 @@ from leasehold.impl.observe.metrics import Metrics
 from leasehold.impl.observe.traces import Traces
 from leasehold.impl.observe.watchdog import Watchdog
 from leasehold.impl.policy.policy import Lease
-from leasehold.impl.server.subscribers import History
 from leasehold.impl.server.views import Views
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.store import Batch, RecordKey
@@ -319,8 +318,7 @@ async def test_a_run_is_forgotten_with_its_machines_in_one_commit_when_they_have
     gates = Gates("tidy")
 
     async with Visits(gates, retire_after=3) as c:
-        history, ended = History(), Counter[Result]()
-        c.lodge.notices.subscribe(history)
+        ended = Counter[Result]()
         tracker = CallTracker(c.lodge, lambda begun, result: ended.update([result]))
         forgets: list[Notice] = []
 
@@ -337,7 +335,6 @@ async def test_a_run_is_forgotten_with_its_machines_in_one_commit_when_they_have
         await c.advance(9)
         assert c.states(FIRST) == ["", "closed", "tidying", "tidying"]  # a room is not tidy yet
         assert rows(c, FIRST) == {"host", "guest[0]", "guest[1]"}
-        assert len(history.of(RecordKey(FIRST, "guest[1]"))) == 4
         gates.gates["tidy"].set()
         await c.settle()
         assert c.states(FIRST)[1:] == ["closed", "outside", "outside"]
@@ -351,7 +348,6 @@ async def test_a_run_is_forgotten_with_its_machines_in_one_commit_when_they_have
         assert table.driven[FIRST] == {RecordKey(BELOW, "hall[0]")}  # which it has darkened
         assert set(table.drivers) == {RecordKey(BELOW, "hall[0]")}
         assert [(n.machine, sorted(n.data["below"])) for n in forgets] == [("host", ["guest[0]", "guest[1]"])]
-        assert history.of(RecordKey(FIRST, "guest[1]")) == []
         # The other visit has the same numbers, and goes on.
         assert c.states(SECOND) == ["there", "open", "inside"]
         assert rows(c, SECOND) == {"host", "guest[0]"}
@@ -497,11 +493,9 @@ async def test_what_clients_are_shown() -> None:
     gates = Gates()
 
     async with Visits(gates) as c:
-        history = History()
-        c.lodge.notices.subscribe(history)
         for lease in VISITS:
             await c.begin(lease)
-        views = Views(c.lodge, SYSTEM, history, 1.0)
+        views = Views(c.lodge, SYSTEM, 1.0)
         assert [(row["lease"], row["machine"]) for row in views.leases()] == [(FIRST, "host"), (SECOND, "host")]
         assert [(row["unit"], row["state"], row["lease"]) for row in views.units()] == [
             ("guest[0]", "inside", FIRST), ("guest[0]", "inside", SECOND), ("guest[1]", "inside", FIRST),
@@ -511,6 +505,5 @@ async def test_what_clients_are_shown() -> None:
         assert [(unit["unit"], unit["state"], unit["facts"]) for unit in shown["units"]] == [
             (f"guest[{n}]", "inside", {"verb": "enter"}) for n in (0, 1)
         ]
-        assert [step["to"] for step in shown["units"][0]["history"]] == ["entering", "inside"]
         assert views.unit("great hall") == RecordKey(BELOW, "hall[0]")
         assert views.unit("guest[0]") is None

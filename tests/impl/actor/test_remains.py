@@ -18,7 +18,6 @@ from leasehold.impl.core.core import Program
 from leasehold.impl.handlers.handler import Done, HandlerAction
 from leasehold.impl.notices import SimulatedCrash
 from leasehold.impl.observe.watch import watch
-from leasehold.impl.server.subscribers import History
 from leasehold.impl.server.views import Views
 from leasehold.impl.store.memory import MemoryStore
 from leasehold.impl.store.store import RecordKey
@@ -53,7 +52,7 @@ async def test_what_outlives_its_teardown_is_shown_until_it_is_gone(
         scene.world = Stubborn()
         scene.handlers = {"bring": scene.world, "remove": scene.world}
         actor = await scene.start()
-        observed, views = watch(actor), Views(actor, system[1], History(), 1.0)
+        observed, views = watch(actor), Views(actor, system[1], 1.0)
 
         def shown() -> list[str]:
             return [row["unit"] for row in views.units() if row["left"]]

@@ -15,7 +15,6 @@ from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.server.client import Client, ClientError
 from leasehold.impl.server.control import ControlSocket
-from leasehold.impl.server.subscribers import History
 from leasehold.impl.server.views import Views
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.spec import System
@@ -27,7 +26,7 @@ from tests.systems import load
 @asynccontextmanager
 async def listening(actor: Actor, system: System, path: Path) -> AsyncIterator[Any]:
     """Asks the actor by its socket: `await ask("get", "leases")`."""
-    control = ControlSocket(actor, Views(actor, system, History(), 1.0))
+    control = ControlSocket(actor, Views(actor, system, 1.0))
     await control.start(path)
 
     async def ask(how: str, *place: str, **given: Any) -> Any:

@@ -606,7 +606,7 @@ def test_a_process_serves_with_its_settings_and_leaves_nothing(
         text = await asyncio.to_thread(Client(Path("c.sock")).read, "metrics")
         assert b"leasehold_running 1.0" in text
         assert any(thread.name == "watchdog" for thread in threading.enumerate())
-        assert len(made.actor.notices.subscribers) >= 4  # journal, metrics, history, archive
+        assert len(made.actor.notices.subscribers) >= 3  # journal, metrics, archive
         assert Path("over.jsonl").exists()
         assert gc.isenabled()
         assert gc.get_threshold() == (10_000, 10, 10)

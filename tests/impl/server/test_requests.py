@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -15,18 +14,16 @@ import pytest
 
 from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.environment import ActorError
-from leasehold.impl.compiler.program import compile_system
+from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.values import to_plain
 from leasehold.impl.core.work import Outcome
+from leasehold.impl.events.event import FoundEvent, RefusedEvent, read
 from leasehold.impl.server import client, control
 from leasehold.impl.server.client import Client, ClientError, NotFound
 from leasehold.impl.server.control import DEMANDS, GROWS, ControlSocket
-from leasehold.impl.server.machine_views import MachineViews
-from leasehold.impl.server.subscribers import History
 from leasehold.impl.server.views import Views
 from leasehold.impl.store.store import RecordKey
 from tests.impl.server.test_control import listening
-from tests.systems import load
 
 pytestmark = pytest.mark.real_time
 
@@ -267,7 +264,7 @@ async def test_while_the_disk_is_full_what_grows_is_refused_and_nothing_else(pla
 
 async def test_while_the_store_is_broken_only_the_actor_and_its_metrics_are_told(tmp_path: Path) -> None:
     async with Cluster(2) as c:
-        socket = ControlSocket(c.site, Views(c.site, c.system, History(), 1.0), lambda: (b"m 1\n", "text/plain"))
+        socket = ControlSocket(c.site, Views(c.site, c.system, 1.0), lambda: (b"m 1\n", "text/plain"))
         await socket.start(tmp_path / "a.sock")
 
         async def ask(place: str) -> tuple[int, Any]:
@@ -282,7 +279,7 @@ async def test_while_the_store_is_broken_only_the_actor_and_its_metrics_are_told
         await socket.close()
         await socket.close()
         assert not (tmp_path / "a.sock").exists()
-        bare = ControlSocket(c.site, Views(c.site, c.system, History(), 1.0))
+        bare = ControlSocket(c.site, Views(c.site, c.system, 1.0))
         await bare.start(tmp_path / "a.sock")
         assert await ask("/metrics") == (404, {"error": "this actor has no metrics"})
         await bare.close()
@@ -297,12 +294,12 @@ async def test_an_actor_tells_of_itself_as_it_is(tmp_path: Path) -> None:
         await c.lease(1, until=50)
         await c.advance(3)
         for actor in c.actors.values():
-            views = Views(actor, c.system, History(), 2.5)
+            views = Views(actor, c.system, 2.5, "/a/lease")
             told = views.about()
             roles = {"tenant": ["service_manager"], "broker": ["broker"], "site": ["authority"]}
             assert told == {
                 "name": actor.identity.name, "roles": roles[actor.identity.name], "system": "lease",
-                "spec_digest": c.program.digest, "agreement": actor.codec.agreement,
+                "folder": "/a/lease", "spec_digest": c.program.digest, "agreement": actor.codec.agreement,
                 "constants": dict(c.program.constants), "address": actor.codec.address, "epoch": 1,
                 "running": True, "low": "", "now": 3, "tick_seconds": 2.5,
                 "machines": len(actor.table.instances), "units": 2 if actor is c.site else 0,
@@ -357,7 +354,7 @@ async def test_a_machine_in_short_is_its_record(tmp_path: Path) -> None:
             await ask("get", "leases", "tenant:6")
 
 
-async def test_a_lease_is_told_with_its_units_its_peers_and_its_ways_out(tmp_path: Path) -> None:
+async def test_a_lease_is_told_with_its_units_and_its_peers(tmp_path: Path) -> None:
     async with Cluster(2) as c, listening(c.site, c.system, tmp_path / "a.sock") as ask:
         lease = await c.lease(2, until=50)
         (told,) = await ask("get", "leases", lease)
@@ -366,7 +363,6 @@ async def test_a_lease_is_told_with_its_units_its_peers_and_its_ways_out(tmp_pat
             "active",
             {"service_manager": "tenant"},
         )
-        assert told["doc"] == c.system.roles["authority"].states["active"].doc.strip()
         assert (told["wish"], told["undecided"], told["refused"], told["handlers"]) == (None, None, None, [])
         assert [(u["unit"], u["state"], u["left"], u["handlers"]) for u in told["units"]] == [
             ("unit-0", "active", None, []), ("unit-1", "active", None, [])
@@ -374,31 +370,53 @@ async def test_a_lease_is_told_with_its_units_its_peers_and_its_ways_out(tmp_pat
         facts = [await c.handler.probe(name) for name in ("unit-0", "unit-1")]
         assert [unit["facts"] for unit in told["units"]] == facts
         assert all(unit["since"] == 0 for unit in told["units"])
-        assert all(unit["doc"] == c.system.roles["unit"].states["active"].doc.strip() for unit in told["units"])
         assert told["messages"] == []
         short = {"lease", "actor", "machine", "state", "since", "over", "asks", "data", "times"}
-        assert {*told} == short | {
-            "doc", "shown", "peers", "wish", "undecided", "units", "messages", "refused", "handlers", "leaves",
-            "history",
-        }  # fmt: skip
+        own = {"shown", "peers", "wish", "undecided", "units", "messages", "refused", "handlers"}
+        assert {*told} == short | own
         assert all(
-            {*unit} == {"unit", "state", "since", "facts", "handlers", "doc", "left", "leaves", "history"}
-            for unit in told["units"]
+            {*unit} == {"unit", "machine", "state", "since", "facts", "handlers", "left"} for unit in told["units"]
         )
-        ways = [[(way["event"], way["cause"]) for way in unit["leaves"]] for unit in told["units"]]
-        assert ways == [[("modify", "parent"), ("lost", "client"), ("teardown", "parent")]] * 2
         assert {*told["shown"]} == {*told["data"]}
         assert told["shown"]["end"] == str(told["data"]["end"])
         (row, *_) = await ask("get", "units")
-        assert {*row} == short | {"unit", "doc", "shown", "facts", "left", "history"}
+        assert {*row} == short | {"unit", "shown", "facts", "left"}
         assert (row["lease"], row["facts"], row["shown"]["quarantined"]) == (lease, {"on": True}, "false")
-        left = {way["event"]: (way["from"], way["cause"]) for way in told["leaves"]}
-        assert left["tick"] == ("the clock", "timer")
-        assert left["close"] == ("service_manager", "message")
-        (wanted,) = Views(c.tenant, c.system, History(), 1.0).lease(lease)
+        (wanted,) = Views(c.tenant, c.system, 1.0).lease(lease)
         assert (wanted["wish"]["units"], wanted["wish"]["until"]) == (2, 50)
         assert wanted["peers"] == {"broker": "broker", "authority": "site"}
         assert [unit["unit"] for unit in wanted["units"]] == ["guest[0]", "guest[1]"]
+
+
+async def test_a_lease_as_it_is_now_goes_on_from_where_the_events_end(tmp_path: Path) -> None:
+    """With all records as `found`, and what was refused and is not written yet; nothing of that is in the chain."""
+    async with Cluster(2) as c, listening(c.site, c.system, tmp_path / "a.sock") as ask:
+        lease = await c.lease(1, until=50)
+        await c.lease(1, until=50)
+        with pytest.raises(ActorError, match="the term is not over"):
+            await c.site.tell(lease, "authority", "reclaim")
+        last = [*map(read, c.disks["site"].chain())][-1]
+        told = await ask("get", "leases", lease, "present")
+        assert told["machines"] == await ask("get", "leases", lease)
+        assert (told["now"], told["last"]) == (c.time.now, last.position)
+        *found, refused = map(read, map(str.encode, told["events"]))
+        assert isinstance(refused, RefusedEvent)
+        assert (refused.lease, refused.event, refused.reason) == (lease, "reclaim", "the term is not over")
+        shown, describer = {}, c.site.chronicle.describer
+        for one in found:
+            assert isinstance(one, FoundEvent)
+            assert (one.actor, one.epoch, one.spec, one.now) == ("site", 1, c.program.digest, c.time.now)
+            shown[RecordKey(one.lease, one.machine)] = one.record, one.serves
+        held = c.site.table.instances
+        assert {key.lease for key in held} == {lease, "tenant:2", BELOW}
+        assert shown == {
+            key: (describer.record(one.core, one.record), one.serves if one.core.of_actor else "")
+            for key, one in held.items() if key.lease in (lease, BELOW)
+        }  # fmt: skip
+        assert {serves for _, serves in shown.values()} == {"", lease, "tenant:2"}
+        assert [*map(read, c.disks["site"].chain())][-1] == last
+        with pytest.raises(NotFound, match="there is no lease or run tenant:6 here"):
+            await ask("get", "leases", "tenant:6", "present")
 
 
 async def test_a_message_that_is_under_way_is_told_as_it_is(tmp_path: Path) -> None:
@@ -406,7 +424,7 @@ async def test_a_message_that_is_under_way_is_told_as_it_is(tmp_path: Path) -> N
     async with Cluster(2) as c:
         await c.kill("broker")
         lease = await c.lease(1, until=50)
-        views = Views(c.tenant, c.system, History(), 1.0)
+        views = Views(c.tenant, c.system, 1.0)
         (told,) = views.lease(lease)
         (pending,) = c.tenant.outbox.of(RecordKey(lease, "service_manager"))
         (message,) = told["messages"]
@@ -427,70 +445,16 @@ async def test_a_message_that_is_under_way_is_told_as_it_is(tmp_path: Path) -> N
         }]  # fmt: skip
 
 
-WAYS: dict[tuple[str, str], list[tuple[str, str, list[str], str, str, int | None]]] = {
-    ("broker", "nascent"): [
-        ("ticket", "service_manager", ["ticketing"], "message", "", None),
-        ("relinquish", "service_manager", ["closed"], "message", "", None),
-    ],
-    ("broker", "ticketing"): [
-        ("granted", "here", ["ticketed"], "policy", "allocate", None),
-        ("denied", "here", ["closed"], "policy", "allocate", None),
-        ("relinquish", "service_manager", ["closed"], "message", "", None),
-        ("tick", "the clock", ["closed"], "timer", "", 7),
-    ],
-    ("broker", "closed"): [],
-    ("unit", "priming"): [
-        ("up", "here", ["active"], "handler", "run_setup", None),
-        ("broken", "here", ["failed"], "handler", "run_setup", None),
-        ("tick", "the clock", ["failed"], "timer", "", 7),
-        ("teardown", "here", ["closing"], "parent", "", None),
-    ],
-    ("unit", "active"): [
-        ("modify", "here", ["modifying"], "parent", "", None),
-        ("lost", "here", ["failed", "priming"], "client", "", None),
-        ("teardown", "here", ["closing"], "parent", "", None),
-    ],
-    ("unit", "failed"): [
-        ("repaired", "here", ["closed", "kept"], "client", "", None),
-        ("teardown", "here", ["closing"], "parent", "", None),
-    ],
-    ("coordinator", "idle"): [("begin", "here", ["asking"], "client", "", None)],
-    ("coordinator", "committing"): [("acknowledge", "participant", ["committed"], "message", "", None)],
-    ("participant", "voting"): [
-        ("able", "here", ["prepared"], "policy", "vote", None),
-        ("unable", "here", ["refused"], "policy", "vote", None),
-        ("abort", "coordinator", ["aborted"], "message", "", None),
-    ],
-}
-
-
-@cache
-def views_of(name: str) -> MachineViews:
-    system = load(name)
-    return MachineViews(system, compile_system(system))
-
-
-@pytest.mark.parametrize(("role", "state"), WAYS)
-def test_the_ways_out_of_a_state_are_those_of_the_specification(role: str, state: str) -> None:
-    """Events that lead out of it, with who gives them, the task that they end, and when the clock does."""
-    views = views_of("two_phase_commit" if role in ("coordinator", "participant") else "lease")
-    core = views.program.roles[role]
-    record = (state, *core.first(0)[1:])
-    keys = ("event", "from", "to", "cause", "task", "due")
-    found = [tuple(way[key] for key in keys) for way in views.leaves(core, record, 7)]
-    assert found == WAYS[role, state]
-
-
 async def test_a_unit_is_known_by_its_name_its_machine_and_its_number(tmp_path: Path) -> None:
     async with Cluster(2) as c:
-        views = Views(c.site, c.system, History(), 1.0)
+        views = Views(c.site, c.system, 1.0)
         machines = [RecordKey("-", f"unit[{n}]") for n in range(2)]
         assert views.unit_names == {f"unit-{n}": key for n, key in enumerate(machines)}
         for n, key in enumerate(machines):
             assert views.unit(f"unit-{n}") == views.unit(f"unit[{n}]") == views.unit(str(n)) == key
         for name in ("", "2", "unit", "unit[2]", "unit-2", "[0]", "0]", "unit[0"):
             assert views.unit(name) is None
-        assert Views(c.tenant, c.system, History(), 1.0).unit_names == {}
+        assert Views(c.tenant, c.system, 1.0).unit_names == {}
 
 
 async def test_a_unit_s_facts_are_those_of_its_handler_or_else_those_that_were_kept(

@@ -28,7 +28,6 @@ from leasehold.impl.observe.watch import watch
 from leasehold.impl.server.client import Client, ClientError
 from leasehold.impl.server.config import Serving
 from leasehold.impl.server.control import ControlSocket
-from leasehold.impl.server.subscribers import History
 from leasehold.impl.server.views import Views
 from leasehold.impl.transport.http import HttpTransport
 from leasehold.impl.transport.limits import LIMITS
@@ -48,7 +47,7 @@ async def ports(folder: Path, serving: Serving = USUAL) -> Any:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         end = await seen.serve(f"127.0.0.1:{port}", serving.metrics_limits)
-        views = Views(c.site, c.system, History(), 1.0)
+        views = Views(c.site, c.system, 1.0)
         control = ControlSocket(c.site, views, limits=serving.control_limits)
         await control.start(folder / "a.sock")
         try:

@@ -1,4 +1,4 @@
-"""What subscribers keep of notices: histories and their bounds, an archive's lines, and the crash points of tests."""
+"""What subscribers make of notices: an archive's lines, and the crash points of tests."""
 
 from __future__ import annotations
 
@@ -14,103 +14,13 @@ import pytest
 from leasehold.impl.notices import Consumed, Kind, Notice
 from leasehold.impl.server import subscribers
 from leasehold.impl.server.config import ConfigError
-from leasehold.impl.server.subscribers import Archive, History, crash_point, crash_subscriber
-from leasehold.impl.store.store import RecordKey
+from leasehold.impl.server.subscribers import Archive, crash_point, crash_subscriber
 
 DATA: dict[str, Any] = {"from": "a", "to": "b", "well": False, "words": "no room", "kind": "refused", "reason": "late"}
 
 
 def notice(of: Kind, name: str = "x", lease: str = "t:1", machine: str = "m", now: int = 3, **data: Any) -> Notice:
     return Notice(of, "site", lease, machine, name, now, {**DATA, **data})
-
-
-# Histories
-
-
-@pytest.mark.parametrize("kind", Kind)
-def test_a_history_has_moves_failures_and_refusals_alone(kind: Kind) -> None:
-    """Each with its tick and the real time to a thousandth; of all other notices nothing stays."""
-    history = History(wall=lambda: 7.12345)
-    history(notice(kind))
-    steps: dict[Kind, dict[str, Any]] = {
-        Kind.TRANSITION: {"transition": "x", "from": "a", "to": "b", "said": []},
-        Kind.ANSWERED: {"failure": "x", "words": "no room"},
-        Kind.IGNORED: {"refused": "x", "words": "late", "times": 1},
-    }
-    expected = [{"at": 3, "time": 7.123, **steps[kind]}] if kind in steps else []
-    assert history.of(RecordKey("t:1", "m")) == expected
-    assert history.of(RecordKey("t:1", "n")) == history.of(RecordKey("t:2", "m")) == []
-
-
-@pytest.mark.parametrize(("kind", "data"), [
-    (Kind.ANSWERED, {"well": True}), (Kind.IGNORED, {"kind": "ignored"}), (Kind.IGNORED, {"kind": "duplicate"}),
-])  # fmt: skip
-def test_what_went_well_or_was_ignored_is_no_step(kind: Kind, data: dict[str, Any]) -> None:
-    history = History()
-    history(notice(kind, **data))
-    assert history.of(RecordKey("t:1", "m")) == []
-
-
-def test_a_refusal_that_comes_again_is_counted_with_its_last_tick() -> None:
-    """Another event, other words, or a step between: it is another one."""
-    history, key = History(wall=lambda: 0.0), RecordKey("t:1", "m")
-    for now, name, reason in (
-        (1, "x", "late"),
-        (2, "x", "late"),
-        (3, "y", "late"),
-        (4, "y", "early"),
-        (5, "x", "late"),
-    ):
-        history(notice(Kind.IGNORED, name, now=now, reason=reason))
-    shown = [(step["at"], step["refused"], step["words"], step["times"]) for step in history.of(key)]
-    assert shown == [(2, "x", "late", 2), (3, "y", "late", 1), (4, "y", "early", 1), (5, "x", "late", 1)]
-    history(notice(Kind.ANSWERED, now=6))
-    history(notice(Kind.ANSWERED, now=7))  # a failure is told each time
-    history(notice(Kind.IGNORED, now=8))
-    assert [step["at"] for step in history.of(key)] == [2, 3, 4, 5, 6, 7, 8]
-
-
-def test_what_a_machine_says_is_noted_once_at_its_last_move() -> None:
-    history, key = History(), RecordKey("t:1", "m")
-    history(notice(Kind.SEND, "early"))  # it has not moved yet
-    assert history.of(key) == []
-    history(notice(Kind.TRANSITION, "one"))
-    for message in ("a", "b", "a"):
-        history(notice(Kind.SEND, message))
-    history(notice(Kind.ANSWERED))
-    history(notice(Kind.SEND, "c"))
-    history(notice(Kind.SEND, "d", machine="n"))
-    history(notice(Kind.TRANSITION, "two"))
-    history(notice(Kind.SEND, "e"))
-    assert [step.get("said") for step in history.of(key)] == [["a", "b", "c"], None, ["e"]]
-
-
-@pytest.mark.parametrize("count", [15, 16, 17, 40])
-def test_of_each_machine_the_last_steps_are_kept(count: int) -> None:
-    history = History()
-    for now in range(count):
-        history(notice(Kind.TRANSITION, now=now))
-    assert [step["at"] for step in history.of(RecordKey("t:1", "m"))] == [*range(count)][-16:]
-
-
-def test_of_too_many_machines_those_that_moved_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subscribers, "MACHINES", 3)
-    history = History()
-    for lease in ("1", "2", "3", "1", "4", "5"):
-        history(notice(Kind.TRANSITION, lease=lease))
-    assert [lease for lease in "12345" if history.of(RecordKey(lease, "m"))] == ["1", "4", "5"]
-    assert len(history.of(RecordKey("1", "m"))) == 2
-
-
-def test_a_machine_that_is_forgotten_goes_with_those_below_it() -> None:
-    history = History()
-    for lease, machine in (("t:1", "m"), ("t:1", "u[0]"), ("t:1", "u[1]"), ("t:2", "m"), ("t:2", "u[0]")):
-        history(notice(Kind.TRANSITION, lease=lease, machine=machine))
-    history(notice(Kind.FORGET, below=("u[0]", "u[7]")))
-    left = [(lease, m) for lease in ("t:1", "t:2") for m in ("m", "u[0]", "u[1]") if history.of(RecordKey(lease, m))]
-    assert left == [("t:1", "u[1]"), ("t:2", "m"), ("t:2", "u[0]")]
-    history(notice(Kind.FORGET, lease="t:2"))
-    assert history.of(RecordKey("t:2", "m")) == []
 
 
 # The archive
