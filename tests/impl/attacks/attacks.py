@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from leasehold.impl.identity.keys import Purpose, base64_of
@@ -21,6 +22,7 @@ Make: TypeAlias = Callable[[Scene], bytes]
 Of: TypeAlias = Callable[[str], bool]
 UNTRUSTED, REFUSED, BUSY, TAKEN = Delivery.UNTRUSTED, Delivery.REFUSED, Delivery.BUSY, Delivery.TAKEN
 LARGEST = 2**63 - 1
+NOT_SIGNED, OLDER = "the signature is not that of", "has an older copy of its store"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,20 +30,20 @@ class Attack:
     """One way to be wrong.
 
     Attributes:
-        about: the part of the message that is wrong.
-        words: what is wrong with it.
         answer: what its sender hears; `TAKEN`: it is heard, and changes nothing.
+        words: what is wrong with it.
         reason: a part of the reason.
-        of: whether it makes sense with a message of a kind.
         make: makes the bytes that come.
+        about: the part of the message that is wrong.
+        of: whether it makes sense with a message of a kind.
     """
 
-    about: str
-    words: str
     answer: Delivery
+    words: str
     reason: str
-    of: Of
     make: Make
+    about: str = ""
+    of: Of = field(default=lambda message: True)
 
     @property
     def name(self) -> str:
@@ -49,23 +51,21 @@ class Attack:
 
 
 ATTACKS: list[Attack] = []
+refused = partial(Attack, REFUSED)
+untrusted = partial(Attack, UNTRUSTED)
+busy = partial(Attack, BUSY)
+
+
+def attacks(about: str, of: Of, *wrong: Attack) -> None:
+    """Adds attacks on a part of a message, of such a kind."""
+    ATTACKS.extend(replace(attack, about=about, of=of) for attack in wrong)
+
+
+# Kinds of messages
 
 
 def every(message: str) -> bool:
     return True
-
-
-def attack(
-    about: str, words: str, answer: Delivery, reason: str = "", of: Of = every
-) -> Callable[[Make], Make]:  # fmt: skip
-    def add(make: Make) -> Make:
-        ATTACKS.append(Attack(about, words, answer, reason, of, make))
-        return make
-
-    return add
-
-
-# Kinds of messages
 
 
 def of_the_tenant(message: str) -> bool:
@@ -131,341 +131,6 @@ def trusting(s: Scene, change: Callable[[Trust], Trust], frame: bytes) -> bytes:
     return frame
 
 
-# Keys
-
-
-@attack("key", "none: the body alone", REFUSED, "does not begin with the line of a signed envelope")
-def unsigned(s: Scene) -> bytes:
-    return body_of(s.frame)
-
-
-@attack("key", "one that nobody trusts", UNTRUSTED, "is none of")
-def key_of_a_stranger(s: Scene) -> bytes:
-    return s.sealed(by="stranger")
-
-
-@attack("key", "another actor's, who has the same role", UNTRUSTED, "is none of")
-def key_of_another(s: Scene) -> bytes:
-    return s.sealed(by=OTHER[s.envelope.sender])
-
-
-@attack("key", "the receiver's", UNTRUSTED, "is none of")
-def key_of_the_receiver(s: Scene) -> bytes:
-    return s.sealed(by=s.envelope.receiver)
-
-
-@attack("key", "the right name of the key, and a stranger's signature", UNTRUSTED, "the signature is not that of")
-def named_key_of_the_sender(s: Scene) -> bytes:
-    line, _, body = s.sealed(by="stranger").partition(b"\n")
-    form, _, signature = line.split(b" ")
-    return b" ".join([form, s.frame.split(b" ")[1], signature]) + b"\n" + body
-
-
-def together(s: Scene, change: Callable[[bytes], bytes] = lambda signature: signature, number: int = 0) -> bytes:
-    """The genuine message, signed together with another; the receiver has verified their common signature before."""
-    key = s.keys[s.envelope.sender]
-    bodies = [body_of(s.frame), b"another message of the same turn"]
-    signatures = key.sign_all(Purpose.ENVELOPE, bodies)
-    trusted = s.receiver.identity.trust.actors[s.envelope.sender]
-    trusted.check_signature(Purpose.ENVELOPE, key.public.fingerprint, bodies[0], signatures[0], time.time())
-    signature = base64_of(change(signatures[number]))
-    return f"leasehold1 {key.public.fingerprint} {signature}\n".encode() + bodies[0]
-
-
-@attack("key", "shared: the proof of another message of the same turn", UNTRUSTED, "the signature is not that of")
-def proof_of_another(s: Scene) -> bytes:
-    return together(s, number=1)
-
-
-@attack("key", "shared: the signature without its proof", UNTRUSTED, "the signature is not that of")
-def without_proof(s: Scene) -> bytes:
-    return together(s, lambda signature: signature[:64])
-
-
-@attack("key", "shared: a proof of which one bit is another", UNTRUSTED, "the signature is not that of")
-def altered_proof(s: Scene) -> bytes:
-    return together(s, lambda signature: signature[:-1] + bytes((signature[-1] ^ 1,)))
-
-
-@attack("key", "shared: a proof that leads further", UNTRUSTED, "the signature is not that of")
-def longer_proof(s: Scene) -> bytes:
-    return together(s, lambda signature: signature + bytes(32))
-
-
-@attack("key", "shared, and the key is revoked since", UNTRUSTED, "is revoked")
-def shared_and_revoked(s: Scene) -> bytes:
-    name, frame = s.envelope.sender, together(s)
-    return trusting(s, lambda trust: revoke(trust, name, s.keys[name].public.fingerprint), frame)
-
-
-@attack("key", "revoked", UNTRUSTED, "is revoked")
-def revoked(s: Scene) -> bytes:
-    name = s.envelope.sender
-    return trusting(s, lambda trust: revoke(trust, name, s.keys[name].public.fingerprint), s.frame)
-
-
-@attack("key", "over since a second", UNTRUSTED, "has expired")
-def expired(s: Scene) -> bytes:
-    name = s.envelope.sender
-
-    def end(trust: Trust) -> Trust:
-        actor = trust.actors[name]
-        keys = (TrustedKey(actor.keys[0].key, not_after=int(time.time()) - 1),)
-        return Trust({**trust.actors, name: TrustedActor(name, actor.kind, keys, actor.address)})
-
-    return trusting(s, end, s.frame)
-
-
-@attack("key", "signed for another purpose, as a ticket is", UNTRUSTED, "the signature is not that of")
-def signed_as_a_ticket(s: Scene) -> bytes:
-    return signed_as(s, body_of(s.frame), Purpose.TICKET)
-
-
-@attack("key", "a body that was changed after it was signed", UNTRUSTED, "the signature is not that of")
-def changed_afterwards(s: Scene) -> bytes:
-    head = s.frame.partition(b"\n")[0]
-    return head + b"\n" + body_of(s.sealed(number=s.envelope.number + 1))
-
-
-@attack("key", "a signature that is cut off", REFUSED, "does not begin with the line")
-def cut_off(s: Scene) -> bytes:
-    head, _, body = s.frame.partition(b"\n")
-    return head[:-1] + b"\n" + body
-
-
-# Senders and receivers
-
-
-@attack("sender", "one that is trusted no more", UNTRUSTED, "is trusted here")
-def removed(s: Scene) -> bytes:
-    return trusting(s, lambda trust: remove(trust, s.envelope.sender), s.frame)
-
-
-@attack("sender", "a stranger under the stranger's own name", UNTRUSTED, "no actor 'stranger' is trusted here")
-def stranger(s: Scene) -> bytes:
-    return s.sealed(by="stranger", sender="stranger")
-
-
-@attack("sender", "another actor of the same role, under its own name", REFUSED, "is not a lease of|is not played by")
-def another_sender(s: Scene) -> bytes:
-    other = OTHER[s.envelope.sender]
-    return s.sealed(by=other, sender=other)
-
-
-@attack("role", "an actor of another role speaks for the sender's machine", REFUSED, "cannot speak for")
-def another_role(s: Scene) -> bytes:
-    other = next(
-        name for name, role in ROLES.items() if role not in (ROLES[s.envelope.sender], ROLES[s.envelope.receiver])
-    )
-    return s.sealed(by=other, sender=other)
-
-
-@attack("role", "the receiver's peer speaks for its own role, which sends no such message", REFUSED, "sends no")
-def peer_of_another_role(s: Scene) -> bytes:
-    other = next(
-        name for name, role in ROLES.items() if role not in (ROLES[s.envelope.sender], ROLES[s.envelope.receiver])
-    )
-    return s.sealed(by=other, sender=other, sending_machine=ROLES[other])
-
-
-@attack("role", "the sending machine is one of several, and there is one", REFUSED, "is no neighbour|sends no")
-def machine_with_a_number(s: Scene) -> bytes:
-    return s.sealed(sending_machine=f"{s.envelope.sending_machine}[1]")
-
-
-@attack("receiver", "another actor of the same role", REFUSED, "the frame is for")
-def for_another(s: Scene) -> bytes:
-    return s.sealed(receiver=OTHER[s.envelope.receiver])
-
-
-@attack("receiver", "the sender itself", REFUSED, "the frame is for")
-def for_itself(s: Scene) -> bytes:
-    return s.sealed(receiver=s.envelope.sender)
-
-
-@attack("receiver", "a machine of another role", REFUSED, "has no machine")
-def machine_of_another_role(s: Scene) -> bytes:
-    return s.sealed(receiving_machine=s.envelope.sending_machine)
-
-
-@attack("receiver", "a subsidiary machine", REFUSED, "has no machine")
-def subsidiary_machine(s: Scene) -> bytes:
-    return s.sealed(receiving_machine="unit[0]")
-
-
-@attack("receiver", "its machine, written in another way", REFUSED, "has no machine")
-def machine_written_otherwise(s: Scene) -> bytes:
-    return s.sealed(receiving_machine=f"{s.envelope.receiving_machine}[0]")
-
-
-@attack("receiver", "a machine with a number beyond those that there are", REFUSED, "has no machine")
-def machine_beyond(s: Scene) -> bytes:
-    return s.sealed(receiving_machine=f"{s.envelope.receiving_machine}[7]")
-
-
-# Leases
-
-
-@attack(
-    "origin",
-    "a lease of the other tenant, which is there",
-    REFUSED,
-    "is not a lease of|is not played by|refuses",
-    of=of_the_tenant,
-)
-def lease_of_another(s: Scene) -> bytes:
-    return s.sealed(lease=HIS)
-
-
-@attack("origin", "a lease of the other tenant, which is not there", REFUSED, "is not a lease of", of=of_the_tenant)
-def new_lease_of_another(s: Scene) -> bytes:
-    return s.sealed(lease="bob:77")
-
-
-@attack("origin", "a lease of an actor that nobody trusts", UNTRUSTED, "is trusted here")
-def lease_of_a_stranger(s: Scene) -> bytes:
-    return s.sealed(lease="stranger:1")
-
-
-@attack("origin", "a lease without an origin", REFUSED, "a lease is named ORIGIN:NUMBER")
-def lease_without_origin(s: Scene) -> bytes:
-    return s.sealed(lease="1")
-
-
-@attack("origin", "a number that no lease can have", REFUSED, "a lease is named ORIGIN:NUMBER")
-def lease_with_another_number(s: Scene) -> bytes:
-    return s.sealed(lease=f"{ALICE}:-1")
-
-
-@attack("origin", "a lease that is over and forgotten", REFUSED, "is over and forgotten")
-def forgotten(s: Scene) -> bytes:
-    s.receiver.table.pruned.add("alice:40")
-    return s.sealed(lease="alice:40")
-
-
-@attack(
-    "origin", "a lease of the tenant that has not begun here, in the middle of its life", REFUSED, "", of=needs_a_lease
-)
-def lease_that_is_not_there(s: Scene) -> bytes:
-    return s.sealed(lease="alice:78")
-
-
-@attack(
-    "origin", "a lease of the receiver, by a peer that has none of it", REFUSED, "is not played by", of=to_the_tenant
-)
-def lease_by_another_peer(s: Scene) -> bytes:
-    other = OTHER[s.envelope.sender]
-    return s.sealed(by=other, sender=other)
-
-
-# Incarnations and numbers
-
-OLDER = "has an older copy of its store"
-
-
-@attack("epoch", "an incarnation before the newest one that was heard", REFUSED, "has a newer incarnation")
-def old_incarnation(s: Scene) -> bytes:
-    s.receiver.table.metadata[f"epoch of {s.envelope.sender}"] = str(s.envelope.epoch + 1).encode()
-    return s.frame
-
-
-def heard(s: Scene, began: int, commits: int, later: int) -> bytes:
-    """The genuine message, of an incarnation that began so; the receiver has heard how far the one before had come."""
-    sender = s.envelope.sender
-    key, epoch = s.keys[sender].public.fingerprint, s.envelope.epoch
-    s.receiver.table.metadata[f"epoch of {sender}"] = f"{epoch} {s.envelope.store} 10 {commits} {key}".encode()
-    return s.sealed(epoch=epoch + later, began=began, commits=began)
-
-
-@attack(
-    "epoch", "a later incarnation, of a store without its last commits", UNTRUSTED, "has an older copy of its store"
-)
-def older_store(s: Scene) -> bytes:
-    return heard(s, began=19, commits=20, later=1)
-
-
-@attack(
-    "epoch", "an incarnation with the number of another, of an older store", UNTRUSTED, "has an older copy of its store"
-)
-def forked_store(s: Scene) -> bytes:
-    return heard(s, began=9, commits=20, later=0)
-
-
-@attack(
-    "epoch", "an incarnation with the number of another, of a newer store", UNTRUSTED, "has an older copy of its store"
-)
-def other_store(s: Scene) -> bytes:
-    return heard(s, began=30, commits=20, later=0)
-
-
-@attack("epoch", "an incarnation of another store, as an empty one is", UNTRUSTED, "has another store than before")
-def another_store(s: Scene) -> bytes:
-    heard(s, began=20, commits=20, later=1)
-    return s.sealed(epoch=s.envelope.epoch + 9, began=99, commits=99, store="s0")
-
-
-@attack("epoch", "none", REFUSED, "`\\$.epoch`")
-def no_incarnation(s: Scene) -> bytes:
-    return altered(s, epoch=0)
-
-
-@attack("epoch", "beyond 2^63 - 1", REFUSED, "")
-def incarnation_beyond(s: Scene) -> bytes:
-    return altered(s, epoch=2**63)
-
-
-@attack("number", "zero", REFUSED, "`\\$.number`")
-def number_zero(s: Scene) -> bytes:
-    return altered(s, number=0)
-
-
-@attack("number", "beyond 2^63 - 1", REFUSED, "")
-def number_beyond(s: Scene) -> bytes:
-    return altered(s, number=2**63)
-
-
-@attack("number", "of a message that was consumed before", TAKEN, of=follows_another)
-def consumed_before(s: Scene) -> bytes:
-    return s.sealed(number=s.envelope.number - 1)
-
-
-# Specifications
-
-
-@attack("digest", "another specification", BUSY, "serves the specification")
-def another_specification(s: Scene) -> bytes:
-    return s.sealed(digest="0" * 64)
-
-
-@attack("digest", "other constants", BUSY, "has other constants")
-def other_constants(s: Scene) -> bytes:
-    return s.sealed(digest=f"{program().digest}.{'0' * 16}")
-
-
-@attack("digest", "ticks of another length", BUSY, "has ticks of another length")
-def other_ticks(s: Scene) -> bytes:
-    return s.sealed(digest=f"{s.envelope.digest}.5")
-
-
-@attack("system", "another system", REFUSED, "this actor serves the system lease")
-def another_system(s: Scene) -> bytes:
-    return s.sealed(system="two_phase_commit")
-
-
-@attack("message", "one that the specification has not", REFUSED, "sends no")
-def unknown_message(s: Scene) -> bytes:
-    return s.sealed(message="give_me_all")
-
-
-@attack("message", "one of the receiver's own", REFUSED, "sends no")
-def own_message(s: Scene) -> bytes:
-    other = next(name for name, shape in program().messages.items() if shape.sender == s.envelope.receiving_machine)
-    return s.sealed(message=other)
-
-
-# Bodies
-
-
 def altered(s: Scene, **changes: Any) -> bytes:
     """The genuine body with values that no actor of ours would sign."""
     plain = json.loads(body_of(s.frame))
@@ -473,73 +138,38 @@ def altered(s: Scene, **changes: Any) -> bytes:
     return signed_as(s, json.dumps({k: v for k, v in plain.items() if v is not ...}).encode())
 
 
-@attack("body", "another version of the form", REFUSED, "version")
-def another_version(s: Scene) -> bytes:
-    return altered(s, version=2)
+# Ways to make the bytes
 
 
-@attack("body", "a name that the form has not", REFUSED, "unknown field")
-def unknown_name(s: Scene) -> bytes:
-    return altered(s, admin=True)
+def sealed(**changes: Any) -> Make:
+    """The genuine message with other values, as its sender would sign it."""
+    return lambda s: s.sealed(**changes)
 
 
-@attack("body", "a name that is missing", REFUSED, "missing required field")
-def missing_name(s: Scene) -> bytes:
-    return altered(s, epoch=...)
+def written(**changes: Any) -> Make:
+    """The genuine body with values that no actor of ours would sign."""
+    return lambda s: altered(s, **changes)
 
 
-@attack("body", "a name that is given twice", REFUSED, "is given twice")
-def name_twice(s: Scene) -> bytes:
-    body = body_of(s.frame)
-    return signed_as(s, body[:-1] + b',"lease":"alice:1"}')
+def filled(**fields: Any) -> Make:
+    """The genuine message with other fields."""
+    return lambda s: s.sealed(fields={**s.envelope.fields, **fields})
 
 
-@attack("body", "no JSON", REFUSED, "")
-def no_json(s: Scene) -> bytes:
-    return signed_as(s, b"{" + body_of(s.frame))
+def under(s: Scene, name: str, **changes: Any) -> bytes:
+    """The message by another actor, under its own name."""
+    return s.sealed(by=name, sender=name, **changes)
 
 
-@attack("body", "larger than a frame may be", REFUSED, "bytes")
-def too_large(s: Scene) -> bytes:
-    return signed_as(s, body_of(s.frame) + b" " * 2**18)
+def of_another_role(s: Scene) -> str:
+    """An actor that has neither the sender's role nor the receiver's."""
+    mine = ROLES[s.envelope.sender], ROLES[s.envelope.receiver]
+    return next(name for name, role in ROLES.items() if role not in mine)
 
 
-@attack("body", "lists that lie too deep", REFUSED, "deep|Expected")
-def too_deep(s: Scene) -> bytes:
-    deep: Any = 1
-    for _ in range(50):
-        deep = [deep]
-    return altered(s, fields={**s.envelope.fields, "units": deep})
-
-
-@attack("fields", "one that the message has not", REFUSED, "")
-def unknown_field(s: Scene) -> bytes:
-    return s.sealed(fields={**s.envelope.fields, "price": 1})
-
-
-@attack("fields", "one that is missing", REFUSED, "", of=with_fields)
-def missing_field(s: Scene) -> bytes:
-    fields = dict(s.envelope.fields)
-    fields.popitem()
-    return s.sealed(fields=fields)
-
-
-@attack("fields", "a value of another type", REFUSED, "", of=with_fields)
-def value_of_another_type(s: Scene) -> bytes:
-    return s.sealed(fields={**s.envelope.fields, "units": "all"})
-
-
-@attack("fields", "a value below its range", REFUSED, "", of=with_fields)
-def value_below(s: Scene) -> bytes:
-    return s.sealed(fields={**s.envelope.fields, "units": -1})
-
-
-@attack("fields", "a time that is none", REFUSED, "", of=with_fields)
-def no_time(s: Scene) -> bytes:
-    return s.sealed(fields={**s.envelope.fields, "end": -1})
-
-
-# Tickets
+def revoking(s: Scene, name: str, frame: bytes) -> bytes:
+    """The receiver's operator revokes an actor's key before the frame comes."""
+    return trusting(s, lambda trust: revoke(trust, name, s.keys[name].public.fingerprint), frame)
 
 
 def forged_ticket(s: Scene, by: str = BROKER, **terms: Any) -> str:
@@ -556,63 +186,321 @@ def forged_ticket(s: Scene, by: str = BROKER, **terms: Any) -> str:
     return tickets.issue(s.keys[by], holder=holder, **{**mine, **terms})
 
 
-@attack("ticket", "none", REFUSED, "ticket", of=presents_a_ticket)
-def no_ticket(s: Scene) -> bytes:
-    return s.sealed(credential=None)
-
-
-@attack("ticket", "one with a message that presents none", REFUSED, "ticket", of=takes_no_ticket)
-def ticket_for_nothing(s: Scene) -> bytes:
-    return s.sealed(credential=s.tickets[HIS][-1])
-
-
-@attack("ticket", "no ticket at all", REFUSED, "does not have the form of a ticket|ticket", of=takes_a_ticket)
-def garbage_for_a_ticket(s: Scene) -> bytes:
-    return s.sealed(credential="lht1.please")
-
-
-@attack("ticket", "the other tenant's", REFUSED, "is for the lease|is held by", of=presents_a_ticket)
 def ticket_of_another(s: Scene) -> bytes:
     return s.sealed(credential=s.tickets[HIS][-1])
 
 
-@attack("ticket", "for another site", REFUSED, "is for the authority", of=presents_a_ticket)
-def ticket_for_another_site(s: Scene) -> bytes:
-    return s.sealed(credential=forged_ticket(s, authority=SOUTH))
+def forged(**terms: Any) -> Make:
+    """The message with such a ticket."""
+    return lambda s: s.sealed(credential=forged_ticket(s, **terms))
 
 
-@attack("ticket", "held by another", REFUSED, "is held by", of=presents_a_ticket)
-def ticket_held_by_another(s: Scene) -> bytes:
-    return s.sealed(credential=forged_ticket(s, holder="bob"))
+def together(s: Scene, change: Callable[[bytes], bytes] = lambda signature: signature, number: int = 0) -> bytes:
+    """The genuine message, signed together with another; the receiver has verified their common signature before."""
+    key = s.keys[s.envelope.sender]
+    bodies = [body_of(s.frame), b"another message of the same turn"]
+    signatures = key.sign_all(Purpose.ENVELOPE, bodies)
+    trusted = s.receiver.identity.trust.actors[s.envelope.sender]
+    trusted.check_signature(Purpose.ENVELOPE, key.public.fingerprint, bodies[0], signatures[0], time.time())
+    signature = base64_of(change(signatures[number]))
+    return f"leasehold1 {key.public.fingerprint} {signature}\n".encode() + bodies[0]
 
 
-@attack("ticket", "of another lease of the holder", REFUSED, "is for the lease", of=presents_a_ticket)
-def ticket_of_another_lease(s: Scene) -> bytes:
-    return s.sealed(credential=forged_ticket(s, lease="alice:2"))
+def shared(change: Callable[[bytes], bytes]) -> Make:
+    """The message by a changed signature of its own and another message."""
+    return lambda s: together(s, change)
 
 
-@attack("ticket", "signed by its holder", UNTRUSTED, "is none of", of=presents_a_ticket)
-def ticket_by_its_holder(s: Scene) -> bytes:
-    return s.sealed(credential=forged_ticket(s, by=ALICE))
+# Keys
 
 
-@attack(
-    "ticket",
-    "issued by its holder, under the holder's name",
-    REFUSED,
-    "cannot speak for 'broker'",
-    of=presents_a_ticket,
+def named_key_of_the_sender(s: Scene) -> bytes:
+    line, _, body = s.sealed(by="stranger").partition(b"\n")
+    form, _, signature = line.split(b" ")
+    return b" ".join([form, s.frame.split(b" ")[1], signature]) + b"\n" + body
+
+
+def expired(s: Scene) -> bytes:
+    name = s.envelope.sender
+
+    def end(trust: Trust) -> Trust:
+        actor = trust.actors[name]
+        keys = (TrustedKey(actor.keys[0].key, not_after=int(time.time()) - 1),)
+        return Trust({**trust.actors, name: TrustedActor(name, actor.kind, keys, actor.address)})
+
+    return trusting(s, end, s.frame)
+
+
+def changed_afterwards(s: Scene) -> bytes:
+    head = s.frame.partition(b"\n")[0]
+    return head + b"\n" + body_of(s.sealed(number=s.envelope.number + 1))
+
+
+def cut_off(s: Scene) -> bytes:
+    head, _, body = s.frame.partition(b"\n")
+    return head[:-1] + b"\n" + body
+
+
+attacks(
+    "key",
+    every,
+    refused("none: the body alone", "does not begin with the line of a signed envelope", lambda s: body_of(s.frame)),
+    untrusted("one that nobody trusts", "is none of", sealed(by="stranger")),
+    untrusted("another actor's, who has the same role", "is none of", lambda s: s.sealed(by=OTHER[s.envelope.sender])),
+    untrusted("the receiver's", "is none of", lambda s: s.sealed(by=s.envelope.receiver)),
+    untrusted("the right name of the key, and a stranger's signature", NOT_SIGNED, named_key_of_the_sender),
+    untrusted("shared: the proof of another message of the same turn", NOT_SIGNED, lambda s: together(s, number=1)),
+    untrusted("shared: the signature without its proof", NOT_SIGNED, shared(lambda signature: signature[:64])),
+    untrusted(
+        "shared: a proof of which one bit is another",
+        NOT_SIGNED,
+        shared(lambda signature: signature[:-1] + bytes((signature[-1] ^ 1,))),
+    ),
+    untrusted("shared: a proof that leads further", NOT_SIGNED, shared(lambda signature: signature + bytes(32))),
+    untrusted(
+        "shared, and the key is revoked since", "is revoked", lambda s: revoking(s, s.envelope.sender, together(s))
+    ),
+    untrusted("revoked", "is revoked", lambda s: revoking(s, s.envelope.sender, s.frame)),
+    untrusted("over since a second", "has expired", expired),
+    untrusted(
+        "signed for another purpose, as a ticket is",
+        NOT_SIGNED,
+        lambda s: signed_as(s, body_of(s.frame), Purpose.TICKET),
+    ),
+    untrusted("a body that was changed after it was signed", NOT_SIGNED, changed_afterwards),
+    refused("a signature that is cut off", "does not begin with the line", cut_off),
 )
-def ticket_issued_by_its_holder(s: Scene) -> bytes:
-    return s.sealed(credential=forged_ticket(s, by=ALICE, issuer=ALICE))
+
+# Senders and receivers
+
+attacks(
+    "sender",
+    every,
+    untrusted(
+        "one that is trusted no more",
+        "is trusted here",
+        lambda s: trusting(s, lambda trust: remove(trust, s.envelope.sender), s.frame),
+    ),
+    untrusted(
+        "a stranger under the stranger's own name",
+        "no actor 'stranger' is trusted here",
+        lambda s: under(s, "stranger"),
+    ),
+    refused(
+        "another actor of the same role, under its own name",
+        "is not a lease of|is not played by",
+        lambda s: under(s, OTHER[s.envelope.sender]),
+    ),
+)
+attacks(
+    "role",
+    every,
+    refused(
+        "an actor of another role speaks for the sender's machine",
+        "cannot speak for",
+        lambda s: under(s, of_another_role(s)),
+    ),
+    refused(
+        "the receiver's peer speaks for its own role, which sends no such message",
+        "sends no",
+        lambda s: under(s, of_another_role(s), sending_machine=ROLES[of_another_role(s)]),
+    ),
+    refused(
+        "the sending machine is one of several, and there is one",
+        "is no neighbour|sends no",
+        lambda s: s.sealed(sending_machine=f"{s.envelope.sending_machine}[1]"),
+    ),
+)
+attacks(
+    "receiver",
+    every,
+    refused(
+        "another actor of the same role", "the frame is for", lambda s: s.sealed(receiver=OTHER[s.envelope.receiver])
+    ),
+    refused("the sender itself", "the frame is for", lambda s: s.sealed(receiver=s.envelope.sender)),
+    refused(
+        "a machine of another role",
+        "has no machine",
+        lambda s: s.sealed(receiving_machine=s.envelope.sending_machine),
+    ),
+    refused("a subsidiary machine", "has no machine", sealed(receiving_machine="unit[0]")),
+    refused(
+        "its machine, written in another way",
+        "has no machine",
+        lambda s: s.sealed(receiving_machine=f"{s.envelope.receiving_machine}[0]"),
+    ),
+    refused(
+        "a machine with a number beyond those that there are",
+        "has no machine",
+        lambda s: s.sealed(receiving_machine=f"{s.envelope.receiving_machine}[7]"),
+    ),
+)
+
+# Leases
 
 
-@attack("ticket", "issued by a stranger", UNTRUSTED, "is trusted here", of=presents_a_ticket)
-def ticket_of_a_stranger(s: Scene) -> bytes:
-    return s.sealed(credential=forged_ticket(s, by="stranger", issuer="stranger"))
+def forgotten(s: Scene) -> bytes:
+    s.receiver.table.pruned.add("alice:40")
+    return s.sealed(lease="alice:40")
 
 
-@attack("ticket", "one letter of it is another", UNTRUSTED, "the signature is not that of", of=presents_a_ticket)
+attacks(
+    "origin",
+    of_the_tenant,
+    refused(
+        "a lease of the other tenant, which is there",
+        "is not a lease of|is not played by|refuses",
+        sealed(lease=HIS),
+    ),
+    refused("a lease of the other tenant, which is not there", "is not a lease of", sealed(lease="bob:77")),
+)
+attacks(
+    "origin",
+    every,
+    untrusted("a lease of an actor that nobody trusts", "is trusted here", sealed(lease="stranger:1")),
+    refused("a lease without an origin", "a lease is named ORIGIN:NUMBER", sealed(lease="1")),
+    refused("a number that no lease can have", "a lease is named ORIGIN:NUMBER", sealed(lease=f"{ALICE}:-1")),
+    refused("a lease that is over and forgotten", "is over and forgotten", forgotten),
+)
+attacks(
+    "origin",
+    needs_a_lease,
+    refused("a lease of the tenant that has not begun here, in the middle of its life", "", sealed(lease="alice:78")),
+)
+attacks(
+    "origin",
+    to_the_tenant,
+    refused(
+        "a lease of the receiver, by a peer that has none of it",
+        "is not played by",
+        lambda s: under(s, OTHER[s.envelope.sender]),
+    ),
+)
+
+# Incarnations and numbers
+
+
+def old_incarnation(s: Scene) -> bytes:
+    s.receiver.table.metadata[f"epoch of {s.envelope.sender}"] = str(s.envelope.epoch + 1).encode()
+    return s.frame
+
+
+def heard(began: int, later: int) -> Make:
+    """The genuine message, of an incarnation that began so; the receiver has heard commit 20 of the one before."""
+
+    def make(s: Scene) -> bytes:
+        sender = s.envelope.sender
+        key, epoch = s.keys[sender].public.fingerprint, s.envelope.epoch
+        s.receiver.table.metadata[f"epoch of {sender}"] = f"{epoch} {s.envelope.store} 10 20 {key}".encode()
+        return s.sealed(epoch=epoch + later, began=began, commits=began)
+
+    return make
+
+
+def another_store(s: Scene) -> bytes:
+    heard(20, later=1)(s)
+    return s.sealed(epoch=s.envelope.epoch + 9, began=99, commits=99, store="s0")
+
+
+attacks(
+    "epoch",
+    every,
+    refused("an incarnation before the newest one that was heard", "has a newer incarnation", old_incarnation),
+    untrusted("a later incarnation, of a store without its last commits", OLDER, heard(19, later=1)),
+    untrusted("an incarnation with the number of another, of an older store", OLDER, heard(9, later=0)),
+    untrusted("an incarnation with the number of another, of a newer store", OLDER, heard(30, later=0)),
+    untrusted("an incarnation of another store, as an empty one is", "has another store than before", another_store),
+    refused("none", "`\\$.epoch`", written(epoch=0)),
+    refused("beyond 2^63 - 1", "", written(epoch=2**63)),
+)
+attacks(
+    "number",
+    every,
+    refused("zero", "`\\$.number`", written(number=0)),
+    refused("beyond 2^63 - 1", "", written(number=2**63)),
+)
+attacks(
+    "number",
+    follows_another,
+    Attack(TAKEN, "of a message that was consumed before", "", lambda s: s.sealed(number=s.envelope.number - 1)),
+)
+
+# Specifications
+
+
+def own_message(s: Scene) -> bytes:
+    other = next(name for name, shape in program().messages.items() if shape.sender == s.envelope.receiving_machine)
+    return s.sealed(message=other)
+
+
+attacks(
+    "digest",
+    every,
+    busy("another specification", "serves the specification", sealed(digest="0" * 64)),
+    busy("other constants", "has other constants", sealed(digest=f"{program().digest}.{'0' * 16}")),
+    busy(
+        "ticks of another length",
+        "has ticks of another length",
+        lambda s: s.sealed(digest=f"{s.envelope.digest}.5"),
+    ),
+)
+attacks(
+    "system",
+    every,
+    refused("another system", "this actor serves the system lease", sealed(system="two_phase_commit")),
+)
+attacks(
+    "message",
+    every,
+    refused("one that the specification has not", "sends no", sealed(message="give_me_all")),
+    refused("one of the receiver's own", "sends no", own_message),
+)
+
+# Bodies
+
+
+def name_twice(s: Scene) -> bytes:
+    body = body_of(s.frame)
+    return signed_as(s, body[:-1] + b',"lease":"alice:1"}')
+
+
+def too_deep(s: Scene) -> bytes:
+    deep: Any = 1
+    for _ in range(50):
+        deep = [deep]
+    return altered(s, fields={**s.envelope.fields, "units": deep})
+
+
+def missing_field(s: Scene) -> bytes:
+    fields = dict(s.envelope.fields)
+    fields.popitem()
+    return s.sealed(fields=fields)
+
+
+attacks(
+    "body",
+    every,
+    refused("another version of the form", "version", written(version=2)),
+    refused("a name that the form has not", "unknown field", written(admin=True)),
+    refused("a name that is missing", "missing required field", written(epoch=...)),
+    refused("a name that is given twice", "is given twice", name_twice),
+    refused("no JSON", "", lambda s: signed_as(s, b"{" + body_of(s.frame))),
+    refused("larger than a frame may be", "bytes", lambda s: signed_as(s, body_of(s.frame) + b" " * 2**18)),
+    refused("lists that lie too deep", "deep|Expected", too_deep),
+)
+attacks("fields", every, refused("one that the message has not", "", filled(price=1)))
+attacks(
+    "fields",
+    with_fields,
+    refused("one that is missing", "", missing_field),
+    refused("a value of another type", "", filled(units="all")),
+    refused("a value below its range", "", filled(units=-1)),
+    refused("a time that is none", "", filled(end=-1)),
+)
+
+# Tickets
+
+
 def ticket_with_another_letter(s: Scene) -> bytes:
     assert s.envelope.credential is not None
     form, key, signature, body = s.envelope.credential.split(".")
@@ -620,50 +508,12 @@ def ticket_with_another_letter(s: Scene) -> bytes:
     return s.sealed(credential=".".join([form, key, other, body]))
 
 
-@attack("ticket", "by a key of the broker that is revoked", UNTRUSTED, "is revoked", of=presents_a_ticket)
-def ticket_by_a_revoked_key(s: Scene) -> bytes:
-    fingerprint = s.keys[BROKER].public.fingerprint
-    return trusting(s, lambda trust: revoke(trust, BROKER, fingerprint), s.frame)
-
-
-@attack("ticket", "more units than it promises", REFUSED, "units", of=presents_a_ticket)
-def more_units(s: Scene) -> bytes:
-    return s.sealed(fields={**s.envelope.fields, "units": 4})
-
-
-@attack("ticket", "a later end than it promises", REFUSED, "end", of=presents_a_ticket)
-def later_end(s: Scene) -> bytes:
-    return s.sealed(fields={**s.envelope.fields, "end": LARGEST})
-
-
-@attack("ticket", "other properties than it promises", REFUSED, "properties", of=presents_a_ticket)
-def other_properties(s: Scene) -> bytes:
-    return s.sealed(fields={**s.envelope.fields, "properties": {"type": "gold"}})
-
-
-@attack("ticket", "another type than it promises", REFUSED, "type", of=redeems_a_ticket)
-def other_type(s: Scene) -> bytes:
-    return s.sealed(fields={**s.envelope.fields, "type": "gold"})
-
-
-@attack("ticket", "another start than it promises", REFUSED, "start", of=redeems_a_ticket)
-def other_start(s: Scene) -> bytes:
-    return s.sealed(fields={**s.envelope.fields, "start": 1})
-
-
-@attack("ticket", "before its term has begun", BUSY, "begins at 99, and it is", of=redeems_a_ticket)
 def too_early(s: Scene) -> bytes:
     said = {**s.envelope.fields, "start": 99}
     told = {"properties": {"of": said["properties"], "start": 99, "type": said["type"]}}
     return s.sealed(credential=forged_ticket(s, **told), fields=said)
 
 
-@attack("ticket", "an earlier one of the lease", REFUSED, "comes after ticket|units|end|properties", of=extends_a_lease)
-def earlier_ticket(s: Scene) -> bytes:
-    return s.sealed(credential=s.tickets[LEASE][0])
-
-
-@attack("ticket", "an earlier one, with its own terms", REFUSED, "comes after ticket|was redeemed", of=extends_a_lease)
 def replayed_ticket(s: Scene) -> bytes:
     old = tickets.read_ticket(s.tickets[LEASE][0], s.actors[NORTH].identity.trust)
     terms = {"units": 1, "end": old.end + 1, "properties": old.properties["of"]}
@@ -671,11 +521,51 @@ def replayed_ticket(s: Scene) -> bytes:
     return s.sealed(credential=text, fields={**s.envelope.fields, **terms})
 
 
-@attack("ticket", "that of the answer is another's", REFUSED, "", of=brings_a_ticket)
-def answer_with_the_ticket_of_another(s: Scene) -> bytes:
-    return s.sealed(credential=s.tickets[HIS][-1])
-
-
-@attack("ticket", "the answer promises units without one", REFUSED, "ticket", of=brings_a_ticket)
-def answer_without_ticket(s: Scene) -> bytes:
-    return s.sealed(credential=None)
+attacks("ticket", presents_a_ticket, refused("none", "ticket", sealed(credential=None)))
+attacks("ticket", takes_no_ticket, refused("one with a message that presents none", "ticket", ticket_of_another))
+attacks(
+    "ticket",
+    takes_a_ticket,
+    refused("no ticket at all", "does not have the form of a ticket|ticket", sealed(credential="lht1.please")),
+)
+attacks(
+    "ticket",
+    presents_a_ticket,
+    refused("the other tenant's", "is for the lease|is held by", ticket_of_another),
+    refused("for another site", "is for the authority", forged(authority=SOUTH)),
+    refused("held by another", "is held by", forged(holder="bob")),
+    refused("of another lease of the holder", "is for the lease", forged(lease="alice:2")),
+    untrusted("signed by its holder", "is none of", forged(by=ALICE)),
+    refused(
+        "issued by its holder, under the holder's name", "cannot speak for 'broker'", forged(by=ALICE, issuer=ALICE)
+    ),
+    untrusted("issued by a stranger", "is trusted here", forged(by="stranger", issuer="stranger")),
+    untrusted("one letter of it is another", NOT_SIGNED, ticket_with_another_letter),
+    untrusted("by a key of the broker that is revoked", "is revoked", lambda s: revoking(s, BROKER, s.frame)),
+    refused("more units than it promises", "units", filled(units=4)),
+    refused("a later end than it promises", "end", filled(end=LARGEST)),
+    refused("other properties than it promises", "properties", filled(properties={"type": "gold"})),
+)
+attacks(
+    "ticket",
+    redeems_a_ticket,
+    refused("another type than it promises", "type", filled(type="gold")),
+    refused("another start than it promises", "start", filled(start=1)),
+    busy("before its term has begun", "begins at 99, and it is", too_early),
+)
+attacks(
+    "ticket",
+    extends_a_lease,
+    refused(
+        "an earlier one of the lease",
+        "comes after ticket|units|end|properties",
+        lambda s: s.sealed(credential=s.tickets[LEASE][0]),
+    ),
+    refused("an earlier one, with its own terms", "comes after ticket|was redeemed", replayed_ticket),
+)
+attacks(
+    "ticket",
+    brings_a_ticket,
+    refused("that of the answer is another's", "", ticket_of_another),
+    refused("the answer promises units without one", "ticket", sealed(credential=None)),
+)

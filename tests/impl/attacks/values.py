@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -15,12 +16,14 @@ from leasehold.impl.identity import pages
 from leasehold.impl.identity.pages import LIST, LISTS, MAP, MAPS, VALUE, digest, frame_of, names_of
 from leasehold.impl.transport.transport import Delivery, Reply
 from leasehold.spec.language.types import Opaque
-from tests.impl.attacks.attacks import ATTACKS, REFUSED, altered, attack, with_fields
+from tests.impl.attacks.attacks import ATTACKS, Attack, Make, altered, attacks, every, refused, with_fields, written
 from tests.impl.attacks.scene import OTHER, Scene, program
 
 __all__ = ["ANSWERS", "ATTACKS"]
 
 LACKS = Delivery.LACKS
+lacks = partial(Attack, LACKS)
+A_DIGEST = "^[A-Za-z0-9_-]{43}$"
 encode = msgspec.msgpack.Encoder(order="sorted").encode
 NOBODY_WAITS = "nobody waits for this part of a value"
 
@@ -64,12 +67,11 @@ def above(s: Scene, kind: int, *bodies: bytes, times: int = 1) -> bytes:
     return page(kind, [digest(s.envelope.sender, body) for body in bodies] * times)
 
 
-@attack("value", "a digest of which the value never comes", LACKS, "^[A-Za-z0-9_-]{43}$", of=with_fields)
-def never_comes(s: Scene) -> bytes:
-    return naming(s, bytes(32))
+def part(body: bytes) -> Make:
+    """A part of the sender's that the receiver waits for."""
+    return lambda s: frame_of(s.envelope.sender, waited_for(s, body))
 
 
-@attack("value", "the digest of what another has said", LACKS, "^[A-Za-z0-9_-]{43}$", of=with_fields)
 def of_another(s: Scene) -> bytes:
     other, body = OTHER[s.envelope.sender], page(VALUE, "x")
     s.receiver.codec.open(naming(s, digest(other, body), other))
@@ -77,7 +79,6 @@ def of_another(s: Scene) -> bytes:
     return naming(s, digest(other, body))
 
 
-@attack("value", "a part of it that never comes", LACKS, "^[A-Za-z0-9_-]{43}$", of=with_fields)
 def part_never_comes(s: Scene) -> bytes:
     root = page(LISTS, [bytes(32)])
     waited_for(s, root)
@@ -85,64 +86,16 @@ def part_never_comes(s: Scene) -> bytes:
     return naming(s, digest(s.envelope.sender, root))
 
 
-@attack("value", "a part that nobody waits for", REFUSED, NOBODY_WAITS, of=with_fields)
-def not_waited_for(s: Scene) -> bytes:
-    return frame_of(s.envelope.sender, page(VALUE, "take it"))
-
-
-@attack("value", "a part that is waited for, in another's name", REFUSED, NOBODY_WAITS, of=with_fields)
-def part_of_another(s: Scene) -> bytes:
-    return frame_of(OTHER[s.envelope.sender], waited_for(s, page(VALUE, "x")))
-
-
-@attack("value", "a part that is waited for, in a stranger's name", REFUSED, NOBODY_WAITS, of=with_fields)
-def part_of_a_stranger(s: Scene) -> bytes:
-    return frame_of("stranger", waited_for(s, page(VALUE, "x")))
-
-
-@attack("value", "another part than the one that is waited for", REFUSED, NOBODY_WAITS, of=with_fields)
-def other_part(s: Scene) -> bytes:
-    return frame_of(s.envelope.sender, waited_for(s, page(VALUE, "x"))[:-1] + b"y")
-
-
-@attack("value", "a part without an owner", REFUSED, "does not begin with the line of a page", of=with_fields)
-def part_of_nobody(s: Scene) -> bytes:
-    return pages.START + b"\n" + waited_for(s, page(VALUE, "x"))
-
-
-@attack("value", "a part that is larger than a frame may be", REFUSED, "bytes", of=with_fields)
-def large_part(s: Scene) -> bytes:
-    return frame_of(s.envelope.sender, waited_for(s, page(VALUE, "x" * 2**18)))
-
-
-@attack("value", "a part that is no MessagePack", REFUSED, "cannot be read", of=with_fields)
-def part_is_none(s: Scene) -> bytes:
-    return frame_of(s.envelope.sender, waited_for(s, b"\xc1please"))
-
-
-@attack("value", "a part of which a name is given twice", REFUSED, "given twice", of=with_fields)
-def part_with_a_name_twice(s: Scene) -> bytes:
-    return frame_of(s.envelope.sender, waited_for(s, b"\x92\x00\x82\xa1a\x01\xa1a\x02"))
-
-
-@attack("value", "a part of another kind than there are", REFUSED, "of no kind that there is", of=with_fields)
-def part_of_no_kind(s: Scene) -> bytes:
-    return frame_of(s.envelope.sender, waited_for(s, page(9, [])))
-
-
-@attack("value", "parts of a mapping that give a name twice", REFUSED, "'a' is given twice", of=with_fields)
 def parts_with_a_name_twice(s: Scene) -> bytes:
     one, two = page(MAP, ["a", 1]), page(MAP, ["a", 2])
     return said(s, above(s, MAPS, one, two), one, two)
 
 
-@attack("value", "a part of a mapping in a list", REFUSED, "is another's", of=with_fields)
 def part_of_another_kind(s: Scene) -> bytes:
     part = page(MAP, ["a", 1])
     return said(s, above(s, LISTS, part), part)
 
 
-@attack("value", "parts that are small, and large together", REFUSED, "have more than 8388608 bytes", of=with_fields)
 def large_together(s: Scene) -> bytes:
     bodies = [page(LIST, ["x" * 100] * 20)]
     for _ in range(12):
@@ -150,7 +103,6 @@ def large_together(s: Scene) -> bytes:
     return said(s, *bodies)
 
 
-@attack("value", "parts too deep in one another", REFUSED, "pages of a value lie deeper than 64", of=with_fields)
 def parts_too_deep(s: Scene) -> bytes:
     bodies = [page(LIST, [1])]
     for _ in range(70):
@@ -158,7 +110,6 @@ def parts_too_deep(s: Scene) -> bytes:
     return said(s, *bodies)
 
 
-@attack("value", "lists that lie too deep", REFUSED, "`values` lies deeper than 16", of=with_fields)
 def value_too_deep(s: Scene) -> bytes:
     deep: Any = 1
     for _ in range(20):
@@ -166,38 +117,73 @@ def value_too_deep(s: Scene) -> bytes:
     return said(s, page(VALUE, deep))
 
 
-@attack("value", "bytes, which no message has", REFUSED, "holds a bytes", of=with_fields)
-def value_of_bytes(s: Scene) -> bytes:
-    return said(s, page(VALUE, b"x"))
-
-
-@attack("value", "one of another type", REFUSED, "", of=with_fields)
-def value_of_another_type(s: Scene) -> bytes:
-    return said(s, page(VALUE, ["all"]))
-
-
-@attack("value", "of a field that the message has not", REFUSED, "there is no field|takes no|ticket", of=with_fields)
 def value_of_no_field(s: Scene) -> bytes:
     said(s, page(VALUE, 1))
     return s.sealed(values={"price": names_of((digest(s.envelope.sender, page(VALUE, 1)),))})
 
 
-@attack("value", "of a field that is written into the message too", REFUSED, "is given twice", of=with_fields)
 def value_of_a_field_that_is_there(s: Scene) -> bytes:
     name = next(iter(s.envelope.fields))
     return s.sealed(values={name: names_of((bytes(32),))})
 
 
-@attack("value", "no digest", REFUSED, r"`\$.values")
-def no_digest(s: Scene) -> bytes:
-    return altered(s, values={"end": "x"})
-
-
-@attack("value", "a digest that is written in another way", REFUSED, "its digest is none", of=with_fields)
 def digest_written_otherwise(s: Scene) -> bytes:
     fields = dict(s.envelope.fields)
     name, _ = fields.popitem()
     return altered(s, fields=fields, values={name: "A" * 42 + "B"})
+
+
+attacks(
+    "value",
+    with_fields,
+    lacks("a digest of which the value never comes", A_DIGEST, lambda s: naming(s, bytes(32))),
+    lacks("the digest of what another has said", A_DIGEST, of_another),
+    lacks("a part of it that never comes", A_DIGEST, part_never_comes),
+    refused(
+        "a part that nobody waits for",
+        NOBODY_WAITS,
+        lambda s: frame_of(s.envelope.sender, page(VALUE, "take it")),
+    ),
+    refused(
+        "a part that is waited for, in another's name",
+        NOBODY_WAITS,
+        lambda s: frame_of(OTHER[s.envelope.sender], waited_for(s, page(VALUE, "x"))),
+    ),
+    refused(
+        "a part that is waited for, in a stranger's name",
+        NOBODY_WAITS,
+        lambda s: frame_of("stranger", waited_for(s, page(VALUE, "x"))),
+    ),
+    refused(
+        "another part than the one that is waited for",
+        NOBODY_WAITS,
+        lambda s: frame_of(s.envelope.sender, waited_for(s, page(VALUE, "x"))[:-1] + b"y"),
+    ),
+    refused(
+        "a part without an owner",
+        "does not begin with the line of a page",
+        lambda s: pages.START + b"\n" + waited_for(s, page(VALUE, "x")),
+    ),
+    refused("a part that is larger than a frame may be", "bytes", part(page(VALUE, "x" * 2**18))),
+    refused("a part that is no MessagePack", "cannot be read", part(b"\xc1please")),
+    refused("a part of which a name is given twice", "given twice", part(b"\x92\x00\x82\xa1a\x01\xa1a\x02")),
+    refused("a part of another kind than there are", "of no kind that there is", part(page(9, []))),
+    refused("parts of a mapping that give a name twice", "'a' is given twice", parts_with_a_name_twice),
+    refused("a part of a mapping in a list", "is another's", part_of_another_kind),
+    refused("parts that are small, and large together", "have more than 8388608 bytes", large_together),
+    refused("parts too deep in one another", "pages of a value lie deeper than 64", parts_too_deep),
+    refused("lists that lie too deep", "`values` lies deeper than 16", value_too_deep),
+    refused("bytes, which no message has", "holds a bytes", lambda s: said(s, page(VALUE, b"x"))),
+    refused("one of another type", "", lambda s: said(s, page(VALUE, ["all"]))),
+    refused("of a field that the message has not", "there is no field|takes no|ticket", value_of_no_field),
+    refused("of a field that is written into the message too", "is given twice", value_of_a_field_that_is_there),
+)
+attacks("value", every, refused("no digest", r"`\$.values", written(values={"end": "x"})))
+attacks(
+    "value",
+    with_fields,
+    refused("a digest that is written in another way", "its digest is none", digest_written_otherwise),
+)
 
 
 # Answers
@@ -222,11 +208,9 @@ def lacking(*digests: bytes) -> Reply:
     return Reply(LACKS, names_of(digests))
 
 
-TAKEN, ONCE, AGAIN = (
-    Reply(Delivery.TAKEN),
-    "the message alone, later",
-    "parts of the message's own values, and the message again, later",
-)
+TAKEN = Reply(Delivery.TAKEN)
+ONCE = "the message alone, later"
+AGAIN = "parts of the message's own values, and the message again, later"
 STRANGE = [digest("another", bytes([n])) for n in range(64)]
 ANSWERS = [
     Answer("that it lacks, and not what", ONCE, lambda own, part: lacking()),
