@@ -292,8 +292,9 @@ def test_ci_names_the_tests_that_did_not_pass_at_once(content: str, names: list[
     log.write_text(run.stdout)
     shown = subprocess.run(["bash", ci, "--retried", log], capture_output=True, text=True, check=True).stdout
     assert shown.splitlines() == [
-        f"tests that did not pass at once: {len(names)}", *(f"tests/test_some.py::{name}" for name in names),
-    ]  # fmt: skip
+        f"tests that did not pass at once: {len(names)}",
+        *(f"tests/test_some.py::{name}" for name in names),
+    ]
 
 
 def test_no_file_names_a_machine_or_a_registry() -> None:
@@ -319,9 +320,10 @@ def test_every_test_that_a_document_names_exists() -> None:
     found = [(page, *link) for page in pages for link in linked.findall(page.read_text())]
     assert len(found) > 10
     assert [
-        (page.name, name) for page, name, file in found
+        (page.name, name)
+        for page, name, file in found
         if not re.search(rf"^(async )?def {name}\(", (page.parent / file).read_text(), re.MULTILINE)
-    ] == []  # fmt: skip
+    ] == []
 
 
 def test_every_link_between_documents_leads_somewhere() -> None:

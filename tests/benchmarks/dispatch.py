@@ -92,9 +92,10 @@ def benchmark(quick: bool) -> Section:
         check(life)
         flat = flattened(system, life)
         runs: dict[str, Callable[[], float]] = {
-            "compiled core": partial(core_rate, life, laps), "dict of functions": partial(stepped, flat, laps),
+            "compiled core": partial(core_rate, life, laps),
+            "dict of functions": partial(stepped, flat, laps),
             "the same, inline": partial(bare, flat, laps),
-        }  # fmt: skip
+        }
         # Slower ones take fewer laps, so that each takes about as long.
         for library, slower in zip(LIBRARIES, (2, 12, 120), strict=True):
             try:

@@ -175,9 +175,7 @@ def _spin(system: str, settings: Sequence[str], made: Path, states: int) -> tupl
     return str(made / "pan"), "-m1000000", f"-w{max(18, states.bit_length() + 1)}"
 
 
-def _timed(
-    words: Sequence[str], folder: Path, states: Callable[[str], int], expected: int, held: list[float]
-) -> float:  # fmt: skip
+def _timed(words: Sequence[str], folder: Path, states: Callable[[str], int], expected: int, held: list[float]) -> float:
     """Seconds that a command takes; the bytes that it held at most are added to `held`."""
     known = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     launch = (sys.executable, "-S", "-c", LAUNCHER, *words)

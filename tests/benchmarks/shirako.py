@@ -46,9 +46,10 @@ SETUPS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "memory stores, memory transport": lambda folder: {},
     "SQLite stores, memory transport": lambda folder: {"store": lambda name: SqliteStore(folder / f"{name}.db")},
     "SQLite stores, HTTP on loopback": lambda folder: {
-        "store": lambda name: SqliteStore(folder / f"{name}.db"), "transport": lambda name: HttpTransport(),
+        "store": lambda name: SqliteStore(folder / f"{name}.db"),
+        "transport": lambda name: HttpTransport(),
     },
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)

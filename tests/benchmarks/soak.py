@@ -177,7 +177,8 @@ def text(soak: Soak, counts: Any, left: Any, duplicate: str, words: dict[str, in
     second, last = thirds(soak.samples, soak.seconds)
     commits = ", ".join(f"{name} {counts[name].get('commits', 0):,}" for name in ROLES)
     lines = [
-        "# Soak", "",
+        "# Soak",
+        "",
         f"{soak.asked:,} leases in {soak.seconds:.0f} seconds at three processes (SQLite, HTTP, signed messages;",
         f"handlers do nothing), each renewed every {TERM_TICKS * TICK_SECONDS:.0f} s until it ends by itself or is",
         f"closed; {soak.closed_early:,} were closed early, {soak.flexed:,} wanted another number of units. A lease",
@@ -187,7 +188,7 @@ def text(soak: Soak, counts: Any, left: Any, duplicate: str, words: dict[str, in
         "| actor | memory, second third | memory, last third | store, second third (at most) "
         "| store, last third (at most) | machines held (median) | transitions |",
         "|---|---:|---:|---:|---:|---:|---:|",
-    ]  # fmt: skip
+    ]
     for name in ROLES:
         before, now = (median(s.memory_mb[name] for s in part) for part in (second, last))
         small, large = (max(s.store_mb[name] for s in part) for part in (second, last))

@@ -46,7 +46,7 @@ def broker(program: Program, store: Store, units: int, clock: SimulatedClock | N
     identity = Identity("broker", key, trust)
     environment = Environment(
         {"broker": FirstComeFirstServed(inventory)}, credentials=TicketCredentials(program, identity, {})
-    )  # fmt: skip
+    )
     return Actor(
         identity, program, ("broker",), store, SimulatedTransport(SimulatedNetwork(), "broker"),
         clock or SimulatedClock(), environment, ActorOptions(seed=0),

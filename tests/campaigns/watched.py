@@ -126,16 +126,17 @@ systems have a crash, and lose or double messages; properties that the explorer 
 @click.option("--seed", default=0, show_default=True, help="of the first run of each system")
 @click.option("--runs", type=int, help="how many of each system; without end where left out")
 @click.option(
-    "--log", type=click.Path(path_type=Path, dir_okay=False),
+    "--log",
+    type=click.Path(path_type=Path, dir_okay=False),
     help="add a line for each batch to this file; runs that it has are not repeated",
-)  # fmt: skip
+)
 @click.option("--summary", is_flag=True, help="only say what the log has")
 @click.option(
     "--page", type=click.Path(path_type=Path, dir_okay=False), help="only write what the log has to this page"
 )
 def main(
     systems: tuple[str, ...], seed: int, runs: int | None, log: Path | None, summary: bool, page: Path | None
-) -> None:  # fmt: skip
+) -> None:
     if page is not None and log is not None:
         page.write_text(PAGE.format(table=summed(log)), encoding="utf-8")
         return

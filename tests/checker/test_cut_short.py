@@ -143,8 +143,9 @@ def test_cases_and_transitions(small: System, explored: Exploration) -> None:
     assert (explored.complete, part.complete) == (True, False)
     whole_json, part_json = (json_report(found) for found in (explored, part))
     assert (whole_json["vacuous"], whole_json["unvisited_transitions"]) == (
-        list(explored.vacuous), list(explored.unvisited_transitions),
-    )  # fmt: skip
+        list(explored.vacuous),
+        list(explored.unvisited_transitions),
+    )
     assert (part_json["vacuous"], part_json["unvisited_transitions"]) == (None, None)
     assert "Transitions never taken" not in markdown(part)
     assert "Transitions not taken so far" in markdown(part)

@@ -105,9 +105,10 @@ def test_cases_with_processes_are_told_with_those_that_had_no_time() -> None:
     head = [
         f"lease spec {lease.digest[:12]}, with real processes",
         "1,004 cases: 1,001 passed, 0 failed, 3 skipped (interrupted)",
-        "in 1,000 the lease came through, in 1 it ended and its units served the next request", "9.9 s",
+        "in 1,000 the lease came through, in 1 it ended and its units served the next request",
+        "9.9 s",
         "skipped a: no such [call]",
-    ]  # fmt: skip
+    ]
     late = ["for 2 cases no time was left; --json names them, --hours gives more"]
     assert lines(campaigns._print_processes, lease, found) == [*head, *late]
     found.skipped, found.played, found.interrupted = skipped[:1], 1_002, False
@@ -129,9 +130,10 @@ def test_a_campaign_ends_with_its_worst_and_writes_its_files(
         screen.print("shown")
 
     for out, files, words in (
-        (None, None, []), (tmp_path, {"a.txt": "b"}, ["wrote ", "a.txt"]),
+        (None, None, []),
+        (tmp_path, {"a.txt": "b"}, ["wrote ", "a.txt"]),
         (tmp_path, {}, ["wrote nothing, as nothing failed"]),
-    ):  # fmt: skip
+    ):
         assert campaigns._finish(found, {"v": 1}, show, as_json, out, files) is code
         told = capsys.readouterr().out
         assert json.loads(told) == {"v": 1} if as_json else told.startswith("shown\n")

@@ -292,9 +292,7 @@ async def test_a_machine_recovers_at_each_actor_that_has_it(tmp_path: Path) -> N
         lease = await c.lease(1, until=50)
         recovered = await leasehold("recover", lease)
         assert recovered.exit_code == 0
-        machines = [
-            ("tenant", "service_manager"), ("tenant", "guest[0]"), ("broker", "broker"), ("site", "authority")
-        ]  # fmt: skip
+        machines = [("tenant", "service_manager"), ("tenant", "guest[0]"), ("broker", "broker"), ("site", "authority")]
         assert sorted(recovered.output.splitlines()) == sorted(
             f"{lease}: {machine} at {actor} begins its work anew" for actor, machine in machines
         )

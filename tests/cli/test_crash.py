@@ -122,11 +122,12 @@ def test_parts_of_a_budget_that_follow_from_the_whole_are_not_explored(run: Run,
         ("budget: 'crash=2', ", ("--faults", "crash=1"), "crash=1 (--faults)"),
         ("", ("--faults", "crash=1", "--time", "2m"), "crash=1 (--faults), 120 s at most (--time)"),
         (
-            "", ("--time", "0.001s"),
+            "",
+            ("--time", "0.001s"),
             "crash=1 to crash=2,duplicate=1,lose=1 (the default), 0.001 s at most (--time)",
         ),
     ],
-)  # fmt: skip
+)
 def test_faults_are_said_with_who_asks_for_them_and_the_limit_of_time(
     budget: str, words: tuple[str, ...], said: str, run: Run, tmp_path: Path
 ) -> None:

@@ -13,8 +13,9 @@ from tests.campaigns.demo import COMBINATIONS, FLAGS, Verdicts, run
 def test_every_combination_of_flags_is_in_the_table() -> None:
     assert len(set(COMBINATIONS)) == 16
     assert {flag for option in demo.params if getattr(option, "is_flag", False) for flag in option.opts} == {
-        *FLAGS, "--json"
-    }  # fmt: skip
+        *FLAGS,
+        "--json",
+    }
 
 
 @pytest.mark.long

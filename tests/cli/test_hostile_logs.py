@@ -34,7 +34,7 @@ def _hostile(value: Any, name: str) -> Any:
         return {
             HOSTILE if key == name else key: HOSTILE if not name and key in FREE else _hostile(one, name)
             for key, one in value.items()
-        }  # fmt: skip
+        }
     if isinstance(value, list):
         return [_hostile(one, name) for one in value]
     return HOSTILE if name and value == name else value
@@ -81,7 +81,7 @@ FILES = {
 @pytest.mark.parametrize("verb", FILES)
 def test_files_have_them_escaped_as_a_terminal_has(
     verb: str, files: list[str], request: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+) -> None:
     """A browser obeys marks of direction, and who prints a file obeys the rest."""
     of_lease = "lease" in request.node.callspec.id
     command, first, options = FILES[verb]

@@ -47,8 +47,9 @@ def test_explore(run: Run) -> None:
     assert found["peak_memory_bytes"] > 1e6
     assert found["complete"] is True
     assert (found["holds"], {p["name"] for p in found["properties"] if p["verdict"] == "violated"}) == (
-        False, {"a_lease_grows", "a_lease_shrinks"},
-    )  # fmt: skip
+        False,
+        {"a_lease_grows", "a_lease_shrinks"},
+    )
     for p in found["properties"]:
         _same(p, reference.PROPERTY_KEYS, {"path", "failed", "binding"})
         if "path" in p:

@@ -11,8 +11,9 @@ from leasehold.cli.leases import explained, lease_table, one_lease, span, unit_t
 
 NOW, TICK = 100, 2.0
 ABOUTS = [
-    {"name": "tenant", "now": NOW, "tick_seconds": TICK}, {"name": "site", "now": NOW + 50, "tick_seconds": 60.0},
-]  # fmt: skip
+    {"name": "tenant", "now": NOW, "tick_seconds": TICK},
+    {"name": "site", "now": NOW + 50, "tick_seconds": 60.0},
+]
 LEAF = {"event": "ticket", "from": "broker", "to": ["active"], "cause": "message", "task": "", "due": None}
 TIMER = {"event": "tick", "from": "here", "to": ["closed"], "cause": "timer", "task": "", "due": 130}
 MOVED = {"at": 88, "transition": "m/a#go.2", "from": "a", "to": "b", "said": []}

@@ -73,12 +73,13 @@ def test_what_is_in_the_way_is_told_and_counted(
     assert (told.out, told.err.splitlines()) == ("", lines)
     _refuse(error, as_json=True)
     assert json.loads(capsys.readouterr().out) == {
-        "error": "2 records do not fit", "problems_total": total,
+        "error": "2 records do not fit",
+        "problems_total": total,
         "problems": [
             {"lease": "a:1", "machine": "clerk", "field": "n", "what": "it is too large"},
             {"lease": "a:2", "machine": "clerk", "field": "", "what": "it is unknown"},
         ],
-    }  # fmt: skip
+    }
 
 
 def test_a_store_that_cannot_be_read_is_told(capsys: pytest.CaptureFixture[str]) -> None:

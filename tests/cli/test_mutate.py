@@ -165,10 +165,10 @@ def test_a_bad_spec_is_2(run: Run, lamp: Path) -> None:
 @pytest.mark.long
 def test_a_system_at_fault_is_2(run: Run, lamp: Path) -> None:
     (lamp / "roles/lamp.yaml").write_text(
-        LAMP["roles/lamp.yaml"].replace("to: bright", "to: bright, set: {n: n + 1}").replace(
-            "events:", "data: {n: {type: int, max: 1}}\nevents:"
-        )
-    )  # fmt: skip
+        LAMP["roles/lamp.yaml"]
+        .replace("to: bright", "to: bright, set: {n: n + 1}")
+        .replace("events:", "data: {n: {type: int, max: 1}}\nevents:")
+    )
     done = run("mutate", "lamp")
     assert (done.returncode, done.stdout) == (2, "")
     assert "the system itself cannot be explored to the end: lamp with the declared constants: " in done.stderr

@@ -110,8 +110,9 @@ def test_a_proof_says_what_is_vacuous(run: Run, mirror: Path) -> None:
     (mirror / "invariants.yaml").write_text(VACUOUS)
     (mirror / "lemmas.yaml").write_text(LEMMAS)
     words = {
-        "what_never_is": "no state has its antecedent", "what_is_never_done": "no step has its antecedent",
-    }  # fmt: skip
+        "what_never_is": "no state has its antecedent",
+        "what_is_never_done": "no step has its antecedent",
+    }
     done = run("prove", "mirror")
     assert done.returncode == 0, done.stdout
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]

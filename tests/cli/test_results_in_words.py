@@ -154,8 +154,9 @@ def test_coverage_is_told_part_by_part() -> None:
 @pytest.mark.parametrize("signatures", [False, True])
 def test_findings_are_printed_up_to_a_number(count: int, signatures: bool, capsys: pytest.CaptureFixture[str]) -> None:
     found = [Nonconformity("step", "a", at, "", "", "it is wrong") for at in range(1, count + 1)]
-    print_conformance(ConformanceResult([JudgedLog("a")] * bool(count != 1), found), Coverage(load("contention")),
-                      signatures)  # fmt: skip
+    print_conformance(
+        ConformanceResult([JudgedLog("a")] * bool(count != 1), found), Coverage(load("contention")), signatures
+    )
     said = capsys.readouterr().out.splitlines()
     assert said[: min(count, SHOWN)] == [f"event {at} of a: it is wrong" for at in range(1, min(count, SHOWN) + 1)]
     more = [line for line in said if line.endswith(" more; --json has all")]
@@ -229,9 +230,7 @@ def test_notes_say_what_is_not_known() -> None:
     told = ExplainedLease("l", 7, (), [{"peers": {"m": "b", "n": "", "o": "a"}}], [about, later], [], {})
     assert _notes(told, True) == []
     assert _notes(told, False) == ["No signature was checked; --trust names the keys."]
-    assert _moment(told) == (
-        "At tick 7; the last event before was at 1970-01-01 00:01:30 UTC (the cut is a:3, b:9):"
-    )  # fmt: skip
+    assert _moment(told) == ("At tick 7; the last event before was at 1970-01-01 00:01:30 UTC (the cut is a:3, b:9):")
     other = replace(
         told, now=8, faults=[CutFault("a", 3, "", "it is late")], abouts=[{**about, "first": 2}],
         machines=[*told.machines, {"peers": {"x": "c"}}],
@@ -335,9 +334,9 @@ NOTHING = Snapshot({}, {}, {})
 
 
 def a_path(*kinds: str, loop: int | None = None) -> Path:
-    return Path(NOTHING, tuple(
-        Step(kind, None, kind, {}, None, None, None, None, (), (), NOTHING) for kind in kinds
-    ), loop)  # fmt: skip
+    return Path(
+        NOTHING, tuple(Step(kind, None, kind, {}, None, None, None, None, (), (), NOTHING) for kind in kinds), loop
+    )
 
 
 def test_properties_are_listed_with_verdict_and_note() -> None:
@@ -355,8 +354,9 @@ def test_properties_are_listed_with_verdict_and_note() -> None:
     ]  # fmt: skip
     many = [result(f"h{at}", "exhausted") for at in range(13)]
     assert lines(terminal.properties, [*many, found[6]]) == [
-        f"holds (13)  {', '.join(p.name for p in many)}", "not checked  left",
-    ]  # fmt: skip
+        f"holds (13)  {', '.join(p.name for p in many)}",
+        "not checked  left",
+    ]
     assert len(lines(terminal.properties, many[:12])) == 12
 
 

@@ -51,8 +51,9 @@ def start(folder: Path, name: str) -> subprocess.Popen[bytes]:
     with (folder / f"{name}.log").open("ab") as log:
         made = subprocess.Popen(
             [sys.executable, "-m", "leasehold", "run", MACHINES[name], "--config", str(folder / f"{name}.yaml")],
-            stdout=log, stderr=log,
-        )  # fmt: skip
+            stdout=log,
+            stderr=log,
+        )
     deadline = time.monotonic() + 30
     while not (folder / f"{name}.sock").exists():
         assert made.poll() is None, (folder / f"{name}.log").read_text()

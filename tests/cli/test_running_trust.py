@@ -139,9 +139,7 @@ def test_keys_are_changed_and_revoked_while_a_lease_lasts(fleet: Fleet) -> None:
     old = json.loads(leasehold("key", "tenant.key", "--json"))["fingerprint"]
     leasehold("keygen", "tenant-2.key")
     for name in (SITE, BROKER, TENANT):
-        leasehold(
-            "rotate", TENANT, "tenant-2.key", "--old-until", "30d", "--trust", trust_of(fleet, name).name
-        )  # fmt: skip
+        leasehold("rotate", TENANT, "tenant-2.key", "--old-until", "30d", "--trust", trust_of(fleet, name).name)
     flex(fleet, lease, 2)  # signed with the old key, on a ticket that is bound to the new one
     wait_until(lambda: is_active(fleet, lease, 2))
     restart(fleet, TENANT, key="tenant-2.key")

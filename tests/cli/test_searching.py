@@ -72,7 +72,7 @@ def test_a_word_that_is_no_time_of_a_search_is_refused(words: str) -> None:
         ({"participants": 2}, (), ["--set", "participants=2"]),
         ({"participants": 2}, ("--faults", "crash=1, a=2"), ["--set", "participants=2", "--faults", "crash=1, a=2"]),
     ],
-)  # fmt: skip
+)
 def test_a_path_is_replayed_with_the_constants_that_are_not_as_declared(
     settings: dict[str, int], options: tuple[str, ...], words: list[str]
 ) -> None:
@@ -105,10 +105,11 @@ def test_limits_and_faults_are_those_of_the_search() -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ("crush=1", "--faults: "), ("crash=-1", "--faults: "),
+        ("crush=1", "--faults: "),
+        ("crash=-1", "--faults: "),
         ("byzantine=participent", "--faults: two_phase_commit has no role 'participent'"),
     ],
-)  # fmt: skip
+)
 def test_a_budget_that_is_none_is_refused_with_its_option(words: str, why: str) -> None:
     model = load("two_phase_commit")
     with pytest.raises(click.UsageError) as refused:

@@ -194,7 +194,7 @@ def test_the_table_is_not_cut_and_shows_an_address_as_it_is(run: Run, tmp_path: 
         ((*BROKER, "b", NEW, "--trust", "none/trust.yaml"), "cannot be changed: No such file"),
         (("trust", "--trust", "."), "cannot be read: it is no plain file"),
     ],
-)  # fmt: skip
+)
 def test_a_fault_is_2_in_one_line_and_changes_nothing(words: tuple[str, ...], said: str, run: Run, site: Path) -> None:
     before = _files(site.parent)
     done = run(*words)

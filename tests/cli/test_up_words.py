@@ -70,8 +70,9 @@ def test_a_question_is_asked_once_and_again_in_a_later_state(capsys: pytest.Capt
         tell, at = f"  leasehold tell {question.lease}", f"--machine {question.machine} --at /f/hall.sock"
         assert words == again * [
             f"{question.machine} of {question.lease} asks {question.target}; answer it with",
-            f"{tell} yes n=... why=... {at}", f"{tell} no {at}",
-        ]  # fmt: skip
+            f"{tell} yes n=... why=... {at}",
+            f"{tell} no {at}",
+        ]
 
 
 RESULT = ChaosResult(

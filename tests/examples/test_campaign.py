@@ -29,9 +29,10 @@ BUGS = {
 }
 
 
-PLAYED = pytest.mark.parametrize("example", [
-    pytest.param(name, marks=pytest.mark.long if name == "ring" else pytest.mark.slow) for name in sorted(PLAYS)
-])  # fmt: skip
+PLAYED = pytest.mark.parametrize(
+    "example",
+    [pytest.param(name, marks=pytest.mark.long if name == "ring" else pytest.mark.slow) for name in sorted(PLAYS)],
+)
 
 
 @PLAYED

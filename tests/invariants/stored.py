@@ -156,8 +156,9 @@ def drawn_by_hand(system: str, name: str) -> list[str]:
 def write(stored: Stored) -> None:
     """Keeps those of a system."""
     plain = {
-        "system": stored.system, "tried": stored.tried,
+        "system": stored.system,
+        "tried": stored.tried,
         "counterexamples": {name: asdict(one) for name, one in stored.counterexamples.items()},
-    }  # fmt: skip
+    }
     text = json.dumps(plain, indent=1, ensure_ascii=False)
     (FOLDER / f"{stored.system}.json").write_text(f"{text}\n", encoding="utf-8")

@@ -49,7 +49,7 @@ class NoRecovery(Deviant):
 
     def _commit(
         self, new: list[Any], machine: GroundMachine, move: Move, e: tuple[Any, ...], sender: int
-    ) -> tuple[Any, ...]:  # fmt: skip
+    ) -> tuple[Any, ...]:
         passed = super()._commit(new, machine, move, e, sender)
         at = self.idle.get((machine.role.name, machine.instance))
         if at is not None:

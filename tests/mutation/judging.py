@@ -99,9 +99,7 @@ class Coverage:
             [*run, "-m", expression, "-p", "tests.mutation.contexts", *tests], cwd=ROOT, env=environment, check=False,
             stdout=sys.stderr,
         )  # fmt: skip
-        subprocess.run(
-            [*command, "combine", "-q", f"--rcfile={settings}"], cwd=ROOT, check=True, stdout=sys.stderr
-        )  # fmt: skip
+        subprocess.run([*command, "combine", "-q", f"--rcfile={settings}"], cwd=ROOT, check=True, stdout=sys.stderr)
         return cls(folder)
 
     def forget_missing(self, tests: Sequence[str]) -> None:

@@ -80,9 +80,10 @@ def _by_hand(votes: Exploration) -> dict[str, str]:
     coverage, conformance = samples.coverage(commit, product_cells)
     states = [list(role.states) for role in (commit.roles[name] for name in commit.product)]
     generic = samples.recovery(
-        commit, {(states[0][n], *[states[1][m]] * 2): [n + m + 1, m % 2] for n, m in ((2, 1), (0, 0), (1, 1), (0, 2))},
+        commit,
+        {(states[0][n], *[states[1][m]] * 2): [n + m + 1, m % 2] for n, m in ((2, 1), (0, 0), (1, 1), (0, 2))},
         {"as in the model": 3, "over": 1000},
-    )  # fmt: skip
+    )
     lease = shipped("lease", {"max_units": 1, "last_end": 1})
     places = {("nascent", "nascent", "nascent"): [5, 0], ("closed", "nascent", "closed"): [6, 2]}
     return {

@@ -36,9 +36,7 @@ def test_the_words_of_a_path_are_fields_of_the_event() -> None:
     ],
 )  # fmt: skip
 def test_values_of_every_type_are_taken(shown: str, given: object) -> None:
-    step = Step(
-        "local", "m", "go", {"value": shown}, None, None, None, None, (), (), Snapshot({}, {}, {}, None)
-    )  # fmt: skip
+    step = Step("local", "m", "go", {"value": shown}, None, None, None, None, (), (), Snapshot({}, {}, {}, None))
     _, *words = shlex.split(title_to_tell(step).partition(": ")[2])
     assert fields_given(tuple(words)) == {"value": given}
     assert "null" not in words[0]

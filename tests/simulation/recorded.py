@@ -96,7 +96,7 @@ def _whole_lines(trace: Path) -> Iterator[tuple[str, str]]:
 
 def _call(
     name: str, found: re.Match[str], top: str, process: str, places: dict[tuple[str, str], int]
-) -> Iterator[Call]:  # fmt: skip
+) -> Iterator[Call]:
     groups = found.groups()
     match name:
         case "open":

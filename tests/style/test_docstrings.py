@@ -55,5 +55,6 @@ def test_what_is_found_fails_the_check(
     (tmp_path / "inner" / "bad.py").write_text('"""What it is."""')
     assert (main(["good.py"]), main(["."])) == (0, 1)
     assert capsys.readouterr().out.splitlines()[-2:] == [
-        "inner/bad.py:1: headless docstring: What it is.", "headless docstrings: 1"
-    ]  # fmt: skip
+        "inner/bad.py:1: headless docstring: What it is.",
+        "headless docstrings: 1",
+    ]

@@ -180,9 +180,10 @@ def path_under(one: Drawn, properties: RunProperties, chance: Random, most: int)
         except SpecFault:  # what was drawn is wrong there
             break
         possible = [
-            (a, s) for a, s in every
+            (a, s)
+            for a, s in every
             if world.within_bounds(s) and faults_left(left, a.cost) is not None and made.may_take(a)
-        ]  # fmt: skip
+        ]
         if not possible:
             break
         faults = [(a, s) for a, s in possible if a.cost]

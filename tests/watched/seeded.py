@@ -349,4 +349,4 @@ def reported_json(found: Sequence[Reported], seconds: float) -> dict[str, Any]:
         "breaking_no_invariant": verdicts.count("none"),
         "seconds": round(seconds, 1),
         "seeded": [one.as_json() for one in found],
-    }  # fmt: skip
+    }

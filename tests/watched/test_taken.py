@@ -31,12 +31,10 @@ def test_what_a_step_takes_was_on_its_way(seed: int) -> None:
         kinds[cut.action.kind if cut.action else ""] += 1
         step = cut.step
         if step is not None and step.received is not None:
-            fields = tuple(
-                from_plain(f.type, step.fields[f.name]) for f in known.system.messages[step.event].fields
-            )  # fmt: skip
+            fields = tuple(from_plain(f.type, step.fields[f.name]) for f in known.system.messages[step.event].fields)
             on_their_way = [
                 (kind, said) for lane in known.layout.lanes for _, kind, said in before[cut.run].state[lane.cell][1]
-            ]  # fmt: skip
+            ]
             assert (step.event, fields) in on_their_way
         before[cut.run] = cut
     assert kinds["deliver"] > 10

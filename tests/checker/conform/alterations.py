@@ -233,7 +233,7 @@ def of_an_earlier_time(known: KnownSystem, events: list[AnyEvent], at: int) -> l
 @alters
 def of_a_later_time_than_the_rest_of_its_commit(
     known: KnownSystem, events: list[AnyEvent], at: int
-) -> list[AnyEvent] | None:  # fmt: skip
+) -> list[AnyEvent] | None:
     event = events[at]
     same = at and (events[at - 1].commit, events[at - 1].epoch) == (event.commit, event.epoch)
     return [replace(event, now=event.now + 1)] if same else None
@@ -306,9 +306,7 @@ def more_machines_recover(known: KnownSystem, events: list[AnyEvent], at: int) -
 
 
 @alters
-def constants_that_are_not_those_agreed(
-    known: KnownSystem, events: list[AnyEvent], at: int
-) -> list[AnyEvent] | None:  # fmt: skip
+def constants_that_are_not_those_agreed(known: KnownSystem, events: list[AnyEvent], at: int) -> list[AnyEvent] | None:
     event = events[at]
     if not isinstance(event, RecoveredEvent) or not (shared := known.program.shared_constants):
         return None
@@ -324,7 +322,7 @@ def _besides(event: StepEvent, kind: Callable[..., AnyEvent], **fields: Any) -> 
 @alters
 def found_in_a_record_that_no_step_has_left(
     known: KnownSystem, events: list[AnyEvent], at: int
-) -> list[AnyEvent] | None:  # fmt: skip
+) -> list[AnyEvent] | None:
     event = events[at]
     if not isinstance(event, StepEvent):
         return None

@@ -102,8 +102,7 @@ def assert_received_before(events: list[AnyEvent], position: int) -> None:
     assert isinstance(taken, StepEvent)
     assert taken.step.received is not None
     number, sender = taken.step.received.number, taken.step.received.machine
-    earlier = (step for event in events[: position - 1] if isinstance(event, StepEvent)
-               for step in event.steps())  # fmt: skip
+    earlier = (step for event in events[: position - 1] if isinstance(event, StepEvent) for step in event.steps())
     of = [step for step in earlier if (step.lease, step.machine) == (taken.step.lease, taken.step.machine)]
     assert number <= (of[-1].record.received.get(sender, 0) if of else 0)
 

@@ -120,10 +120,12 @@ class Twin:
         """The control states and links, and in how many runs."""
         names = [
             self.of.program.roles[name].machine(n)
-            for name in self.of.system.product for n in range(self.roles[name].count)
-        ]  # fmt: skip
-        first = tuple(self.of.program.roles[self.role(name)].first_state(self.of.program.machines[name][1])
-                      for name in names)  # fmt: skip
+            for name in self.of.system.product
+            for n in range(self.roles[name].count)
+        ]
+        first = tuple(
+            self.of.program.roles[self.role(name)].first_state(self.of.program.machines[name][1]) for name in names
+        )
         control: Counter[tuple[str, ...]] = Counter()
         links: Counter[tuple[tuple[str, ...], tuple[str, ...], str]] = Counter()
         runs: dict[str, dict[str, str]] = {}
@@ -250,8 +252,9 @@ def test_the_product_is_not_known_where_a_log_is_missing() -> None:
             named = {sent.actor for sent in event.step.sends if sent.actor}
             named |= set() if event.step.received is None else {event.step.received.actor}
             found = collected(of, [event], [actor])
-            assert (found.partial, bool(found.control), bool(found.links)) == ((1, False, False) if named - {actor}
-                                                                              else (0, True, True))  # fmt: skip
+            assert (found.partial, bool(found.control), bool(found.links)) == (
+                (1, False, False) if named - {actor} else (0, True, True)
+            )
         left = collected(of, own, [actor])
         assert left.transitions == Counter(e.step.transition for e in own if e.step.transition)
         assert left.partial == 1
@@ -294,10 +297,11 @@ def test_cells_states_and_the_product_are_those_of_the_specification(name: str) 
     outside = {(one.role, one.event) for one in system.environment.values()}
     cells = {
         (role.name, state.name, event)
-        for role in system.roles.values() for state in role.states.values()
+        for role in system.roles.values()
+        for state in role.states.values()
         for event in {*state.on, *state.ignore, *state.refuse}
         if event in state.on or event in system.messages or (event in state.refuse and (role.name, event) in outside)
-    }  # fmt: skip
+    }
     assert len(cells_of(system)) == len(cells)
     assert {*cells_of(system)} == cells
     entered = {(role.name, t.target) for role in system.roles.values() for t in role.transitions()}

@@ -291,8 +291,9 @@ def test_every_point_of_the_lease_is_met_or_explained(lease: CrashReport) -> Non
     assert len(lease.points) - len(missed) == 141
     assert [one.name for one in missed if not one.reason] == []
     assert {one.reason for one in missed if not one.pattern} == {
-        "it takes a second crash, during recovery", "its machine never comes to this state"
-    }  # fmt: skip
+        "it takes a second crash, during recovery",
+        "its machine never comes to this state",
+    }
     assert {one.name.partition("#")[0] for one in missed if one.reason.startswith("its machine")} == {"crash:unit/kept"}
     assert list(differences(missed, explanations("lease", lease.system))) == []
 
@@ -673,8 +674,9 @@ def test_retries_that_come_with_a_fault_may_be_what_brings_a_system_back(convers
     assert [follow(system, budgets[:n]) for n in range(3)] == [[]] * 3
     assert [str(b) for b in follow(system, budgets[:3])] == []
     assert [str(b) for b in follow(system, list(Budget.parse("crash=2,duplicate=2").parts()))] == [
-        "crash=1,duplicate=1", "crash=2,duplicate=1",
-    ]  # fmt: skip
+        "crash=1,duplicate=1",
+        "crash=2,duplicate=1",
+    ]
 
 
 @pytest.mark.parametrize("name", ["two_phase_commit", "three_phase_commit"])

@@ -104,8 +104,9 @@ def test_a_machine_of_the_actor_is_in_the_story_of_the_lease_that_it_serves() ->
     )  # fmt: skip
     assert [(one.machine, one.driven) for one in entries(other, "l:1", False)] == [("unit[1]", True), ("m", True)]
     assert [(one.machine, one.driven) for one in entries(other, "l:2", False)] == [
-        ("authority", False), ("unit[2]", True),
-    ]  # fmt: skip
+        ("authority", False),
+        ("unit[2]", True),
+    ]
 
 
 @pytest.mark.parametrize(("changes", "matters"), [

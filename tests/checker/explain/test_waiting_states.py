@@ -31,9 +31,10 @@ from tests.systems import load
 SETTINGS: dict[str, dict[str, Any]] = {
     "lease": {"max_units": 1, "retiring": True, "repair_limit": 0, "replace_limit": 0},
     "contention": {"leases": 1, "losses": True, "retiring": True, "closing": True},
-    "two_phase_commit": {"participants": 2}, "three_phase_commit": {"participants": 2},
+    "two_phase_commit": {"participants": 2},
+    "three_phase_commit": {"participants": 2},
     "three_phase_commit_termination": {"participants": 2},
-}  # fmt: skip
+}
 FAULTS = {"three_phase_commit_termination": "crash=1"}  # without which states are not reached
 LEASE, SINCE = "tenant:1", -3
 

@@ -15,15 +15,17 @@ def sharing(files: Mapping[str, str], rng: random.Random) -> dict[str, str]:
     """The files of a system whose machines share variables: transitions write them, guards and messages read them."""
     found = dict(files)
     found["system.yaml"] = files["system.yaml"].replace(
-        "channels:\n", "shared: {mark: bool, level: {type: int, min: 0, max: 2}, cells: 'map[slot, bool]'}\n"
-        "types: {slot: {count: 2}}\nchannels:\n"
-    )  # fmt: skip
+        "channels:\n",
+        "shared: {mark: bool, level: {type: int, min: 0, max: 2}, cells: 'map[slot, bool]'}\n"
+        "types: {slot: {count: 2}}\nchannels:\n",
+    )
     values = {
         "shared.mark": ("not shared.mark", "bit", "shared.cells[slot[1]]"),
         "shared.level": ("(shared.level + 1) % 3", "1 if bit else shared.level", "0"),
-        '"shared.cells[slot[0]]"': ("shared.mark", "not bit"), '"shared.cells[slot[1]]"': ("shared.level > 1", "bit"),
+        '"shared.cells[slot[0]]"': ("shared.mark", "not bit"),
+        '"shared.cells[slot[1]]"': ("shared.level > 1", "bit"),
         "bit": ("shared.mark", "shared.level == 0", "not bit"),
-    }  # fmt: skip
+    }
 
     def changed(line: str) -> str:
         if "to: s" not in line or rng.random() < 0.4:
@@ -63,10 +65,9 @@ def by_chance(folder: Path, rng: random.Random, share: bool = False) -> System |
         kind = [rng.choice(kinds), rng.choice(kinds)] if rng.random() < 0.5 else ["mailbox", "mailbox"]
         routes[x + y], routes[y + x] = (x, y, kind[0]), (y, x, kind[1])
     files = {
-        "messages.yaml": "messages:\n" + "".join(
-            f"  {m}: {{from: {x}, to: {y}{rest}}}\n" for m, (x, y, rest) in messages.items()
-        ),
-    }  # fmt: skip
+        "messages.yaml": "messages:\n"
+        + "".join(f"  {m}: {{from: {x}, to: {y}{rest}}}\n" for m, (x, y, rest) in messages.items()),
+    }
     states = {n: [f"s{i}" for i in range(rng.choice((2, 2, 3)))] for n in names}
     fair = {n: rng.choice((True, False)) for n in names}
     for n in names:

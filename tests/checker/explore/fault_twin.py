@@ -277,9 +277,10 @@ class Twin:
     def taken(self, world: World, role: Role, i: int, event: str, arguments: Any, sender: int) -> Transition | None:
         seen = self.by_own_clock(world, (role.name, i))
         found = [
-            transition for transition in role.states[world.state_of[role.name, i]].on.get(event, ())
+            transition
+            for transition in role.states[world.state_of[role.name, i]].on.get(event, ())
             if transition.guard is None or self.say(seen, transition.guard, i, arguments, sender)
-        ]  # fmt: skip
+        ]
         if len(found) > 1:
             raise Flaw("guards")
         return found[0] if found else None
@@ -498,7 +499,7 @@ class Twin:
 
     def delivered(
         self, world: World, lane: Way, at: int, twice: bool, cost: Mapping[str, float], strange: bool
-    ) -> Iterator[Step]:  # fmt: skip
+    ) -> Iterator[Step]:
         channel = self.system.channels[lane[0]]
         role, i = self.system.roles[channel.receiver], lane[2]
         number, kind, fields = world.way[lane][at]
@@ -663,10 +664,11 @@ class Twin:
 
     def is_due(self, world: World, actor: str | None = None) -> bool:
         return any(
-            world.running(role.name, i) and actor in (None, self.actor[role.name, i])
+            world.running(role.name, i)
+            and actor in (None, self.actor[role.name, i])
             and self.taken(world, role, i, "tick", {}, 0) is not None
             for role, i in self.system.machines()
-        )  # fmt: skip
+        )
 
     def time(self, world: World) -> Iterator[Step]:
         clock = self.system.clock

@@ -73,9 +73,10 @@ class Judge:
 
     def step(self, p: Property) -> Opinion:
         wrong = [
-            self.found.depth[n] + 1 for n, _, m in self.steps()
+            self.found.depth[n] + 1
+            for n, _, m in self.steps()
             if self._of_step(p.when, n, m) and not self._of_step(p.claim, n, m)
-        ]  # fmt: skip
+        ]
         return Opinion(not wrong, min(wrong, default=None))
 
     def _of_step(self, e: Any, n: int, m: int) -> bool:
@@ -200,9 +201,10 @@ class Judge:
         astray = set(edges) - legal
         ends = [end.holds for end in system.ends or ()]
         ended = {
-            n for n in astray
+            n
+            for n in astray
             if fair_stay(system, edges.__getitem__, {n}) and any(self.found.twin.say(worlds[n], e) for e in ends)
-        }  # fmt: skip
+        }
         return Opinion(not fair_stay(system, edges.__getitem__, astray - ended))
 
 

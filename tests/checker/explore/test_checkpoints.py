@@ -242,8 +242,9 @@ def test_the_reference_leaves_none(tmp_path: Path) -> None:
 def test_on_disk(tmp_path: Path) -> None:
     """What grows lies in files that are gone with the search."""
     for system, settings, budget in (
-        (TRUTH / "two_phase", {"resource_managers": 6}, None), ("lease", TINY, Budget(crash=1)),
-    ):  # fmt: skip
+        (TRUTH / "two_phase", {"resource_managers": 6}, None),
+        ("lease", TINY, Budget(crash=1)),
+    ):
         model = load(system, settings)
         whole = explore(model, budget=budget, engine="packed")
         found = explore(model, Limits(disk=tmp_path), budget=budget, engine="packed")

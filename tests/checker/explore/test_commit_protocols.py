@@ -81,8 +81,9 @@ def test_the_third_phase_alone_does_not_help() -> None:
     """It makes a decision possible without the coordinator; somebody has to make it."""
     halted = found(THREE, "halt=1")
     assert titles(path(halted, "prepared_ends"))[3:] == [
-        "coordinator: halt:coordinator", "participant[1]: ask from coordinator (lost)",
-    ]  # fmt: skip
+        "coordinator: halt:coordinator",
+        "participant[1]: ask from coordinator (lost)",
+    ]
     assert not violated(halted) & {*DECISIONS, "nobody_is_uncertain_beside_a_commit"}
 
 

@@ -48,9 +48,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def assert_alike(
-    system: System, budget: Budget | None = None, limits: Limits | None = None, **more: Any
-) -> None:  # fmt: skip
+def assert_alike(system: System, budget: Budget | None = None, limits: Limits | None = None, **more: Any) -> None:
     """The packed engine finds what the reference finds."""
     plain = explore(system, limits, budget=budget, engine="reference", **more)
     assert plain.engine == "reference"
@@ -404,8 +402,9 @@ def test_a_budget_that_does_not_fit_is_for_the_reference() -> None:
     system = load("two_phase_commit", {"participants": 1})
     found = explore(system, Limits(states=500), budget=Budget(crash=200))
     assert (found.engine, found.engine_reason) == (
-        "reference", "it takes up to 8 kinds of faults, of each up to 127",
-    )  # fmt: skip
+        "reference",
+        "it takes up to 8 kinds of faults, of each up to 127",
+    )
     with pytest.raises(EngineError, match="it takes up to 8 kinds of faults"):
         explore(system, Limits(states=10), budget=Budget(crash=200), engine="packed")
 

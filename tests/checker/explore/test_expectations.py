@@ -125,9 +125,10 @@ def test_each_number_is_compared(number: str, one: tuple[Exploration, Expectatio
     """With the figure of its own: no two numbers of this exploration could stand for each other."""
     found, expected = one
     figures = {
-        "product": replace(found, product_states=99_999), "reachable": replace(found, cells=found.cells[:-1]),
+        "product": replace(found, product_states=99_999),
+        "reachable": replace(found, cells=found.cells[:-1]),
         **{n: replace(found, **{n: 99_999}) for n in NUMBERS if n not in ("product", "reachable")},
-    }  # fmt: skip
+    }
     every = replace(expected, numbers=counts(found))
     assert differences(found, every) == ()
     (difference,) = differences(figures[number], every)

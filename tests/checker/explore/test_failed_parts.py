@@ -28,11 +28,11 @@ def test_the_false_parts_are_named(lamp: Path, engine: Engine) -> None:
     assert found["counted"].failed == (
         "old(lamp.state) == lamp.state or lamp.presses > old(lamp.presses)",
         "old(lamp.state) == lamp.state or lamp.worn == old(lamp.worn)",
-    )  # fmt: skip
+    )
     assert found["careful"].failed == (
         "lamp.state == dark or lamp.presses == 0 or lamp.presses > 5",
         "lamp.state == dark or lamp.presses == 0 or lamp.worn",
-    )  # fmt: skip
+    )
     whole = {name: p.verdict for name, p in found.items() if not p.failed}
     assert whole == {"one_thing": "violated", "kept": "exhausted"}
     assert property_json(found["new"], paths=False)["failed"] == ["not lamp.worn"]

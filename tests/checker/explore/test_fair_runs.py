@@ -169,9 +169,10 @@ def is_legal_and_fair(steps: Steps, path: FoundPath) -> None:
         assert step.machine is not None
         number = int(step.machine.partition("[")[2].removesuffix("]"))
         groups = [
-            g for m, g in steps.after[before]
+            g
+            for m, g in steps.after[before]
             if m == after and g[:2] == (step.event, number) and (*map(str, g[2:]),) in ((), (*step.fields.values(),))
-        ]  # fmt: skip
+        ]
         assert groups, f"{step.title} is no step of the system"
         taken.append(groups[0])
     assert path.loop is not None
@@ -200,8 +201,9 @@ SLOW = (11, 24, 34)  # seeds of systems of which the oracle looks at many runs
 QUICK = [n for n in range(30) if n not in SLOW]
 MORE = [
     pytest.param(n, marks=pytest.mark.long if n in SLOW or n < 100 else pytest.mark.slow)
-    for n in range(400) if n not in QUICK
-]  # fmt: skip
+    for n in range(400)
+    if n not in QUICK
+]
 
 
 @pytest.mark.parametrize("seed", [*QUICK, *MORE])

@@ -192,9 +192,10 @@ def judge(explored: Exploration, found: Whole) -> None:
             assert (result.verdict == "violated") == fails_to_lead(found, p.name), p.name
         if p.kind == "always":
             wrong = [
-                d for d, w in zip(found.depth, found.worlds, strict=True)
+                d
+                for d, w in zip(found.depth, found.worlds, strict=True)
                 if not holds(found, p.claim, w) and (p.when is None or holds(found, p.when, w))
-            ]  # fmt: skip
+            ]
             assert (result.verdict == "violated") == bool(wrong), p.name
             if result.path is not None:
                 assert len(result.path) == min(wrong), p.name
@@ -433,8 +434,9 @@ def test_crash_cases(tmp_path: Path, budget: str) -> None:
                     key = after.shape()[0], f"{role.name}/{after.state_of[role.name, i]}"
                     old = expected.get(key, (0, 0))
                     expected[key] = (
-                        max(old[0], mine.worst(n, lambda _: 1)), max(old[1], mine.worst(n, lambda s: s.received))
-                    )  # fmt: skip
+                        max(old[0], mine.worst(n, lambda _: 1)),
+                        max(old[1], mine.worst(n, lambda s: s.received)),
+                    )
         report = crash(system, limits)
         shown: dict[tuple[Any, str], tuple[int, int]] = {}
         for (cell, point, _), its in report.cases.items():

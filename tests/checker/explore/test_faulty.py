@@ -99,8 +99,9 @@ def test_actors_of_a_node_and_all_actors_crash_at_the_same_points(conversation: 
     alone = {n for n in names if "@" not in n}
     assert {n for n in names if "@" in n} == {f"{n}@rack" for n in alone if "recovering" not in n} - {
         # The other is at rest then: named by the first.
-        "crash:teller/idle#before-commit@rack", "crash:teller/telling#before-commit@rack",
-    }  # fmt: skip
+        "crash:teller/idle#before-commit@rack",
+        "crash:teller/telling#before-commit@rack",
+    }
     assert {n.partition("@")[2] for n in crashes(explore(load(conversation), budget=Budget(power_cut=1)))} == {
         "everything"
     }

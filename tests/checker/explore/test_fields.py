@@ -126,7 +126,7 @@ def test_the_values_of_a_cell_are_known_ahead_where_they_are_few(layout: Any) ->
     fields = Fields(layout)
     known = {
         name: fields.domain(layout.at("box", 0, name)) for name in TYPES if name not in ("hues", "told", "deep", "at")
-    }  # fmt: skip
+    }
     assert known == {
         "flag": [False, True], "hue": ["red", "green", "blue"], "who": [0, 1, 2, 3, 4],
         "some": [None, "red", "green", "blue"], "few": list(range(-3, 10)), "many": None, "held": None, "by": None,

@@ -126,7 +126,7 @@ def _properties(system: System, found: Exploration, judge: Judge) -> Iterator[tu
 
 def _stabilisation(
     system: System, budget: Budget | None, found: Exploration, judge: Judge
-) -> Iterator[tuple[str, bool]]:  # fmt: skip
+) -> Iterator[tuple[str, bool]]:
     if budget is not None and not any(budgeted()[name].lasts for name in budget.given):
         answer = convergence(explore(system, engine="reference"), found)
         opinion = OF_THE_WHOLE["stabilisation"](judge)

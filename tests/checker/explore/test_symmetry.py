@@ -77,12 +77,7 @@ def assert_runs(system: System, path: Any) -> None:
     paths = explore(system, Limits(states=1), engine="reference").paths
     now = [s for s in world.initial_states() if paths.snapshot(s) == path.initial]
     for step in path.steps:
-        now = [
-            after
-            for s in now
-            for action, after in world.successors(s)
-            if paths.describe(s, action, after) == step
-        ]  # fmt: skip
+        now = [after for s in now for action, after in world.successors(s) if paths.describe(s, action, after) == step]
         assert now, step.title
 
 
@@ -338,8 +333,9 @@ def test_a_search_that_was_to_use_it_says_so_and_visits_all(tmp_path: Path) -> N
 def test_not_under_faults(tmp_path: Path) -> None:
     found = explore(small(tmp_path, 2), Limits(states=10), budget=Budget(crash=1), symmetry=True)
     assert (found.orbits, found.why_asymmetric) == (
-        None, ("under faults, actors have numbers in crash points and partitions",),
-    )  # fmt: skip
+        None,
+        ("under faults, actors have numbers in crash points and partitions",),
+    )
 
 
 def test_one_instance_is_not_told_apart() -> None:
@@ -459,9 +455,7 @@ def test_forms_are_exact(kind: str, tmp_path: Path) -> None:
     (group,) = groups
     rng = random.Random(7)
     for s in rng.sample(list(found.paths.states), 40):
-        orbit = {
-            canonical.moved(s, dict.fromkeys(group.roles, order)) for order in permutations(range(group.count))
-        }  # fmt: skip
+        orbit = {canonical.moved(s, dict.fromkeys(group.roles, order)) for order in permutations(range(group.count))}
         (form,) = {canonical.form(t) for t in orbit}
         assert form in orbit
         assert canonical.size(s) == len(orbit)

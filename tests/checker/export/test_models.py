@@ -88,9 +88,10 @@ ends: {late: now == 2}
 """,
 }
 SMALL: dict[str, dict[str, Any]] = {
-    "lease": {"max_units": 1, "last_end": 1}, "two_phase_commit": {"participants": 2},
+    "lease": {"max_units": 1, "last_end": 1},
+    "two_phase_commit": {"participants": 2},
     "three_phase_commit": {"participants": 2},
-}  # fmt: skip
+}
 SYSTEMS: dict[str, Callable[[Path], System]] = {
     **{
         f"{parent.name}/{folder.name}": partial(found_at, str(folder), {})

@@ -140,8 +140,9 @@ def tokens(rng: Random, actors: int, runs: int, hops: int, skew: float, untold: 
     names = [f"n{i}" for i in range(actors)]
     chains: dict[str, list[StepEvent]] = {name: [] for name in names}
     late = {name: rng.uniform(-skew, skew) for name in names}
-    waiting: list[tuple[float, int, str, str, int]] = [(rng.uniform(0, 20), run, rng.choice(names), "", 0)
-                                                       for run in range(runs)]  # fmt: skip
+    waiting: list[tuple[float, int, str, str, int]] = [
+        (rng.uniform(0, 20), run, rng.choice(names), "", 0) for run in range(runs)
+    ]
     sent: dict[tuple[int, str, str], int] = {}
     left = dict.fromkeys(range(runs), hops)
     heapify(waiting)

@@ -11,7 +11,7 @@ from leasehold.impl.events.event import ROOT, MachineRecord, MachineStep, Receiv
 
 def step(
     actor: str, position: int, now: int, sent: dict[str, int] | None = None, received: tuple[str, int] | None = None
-) -> StepEvent:  # fmt: skip
+) -> StepEvent:
     """An event of the machine that is named as its actor."""
     of = None if received is None else ReceivedMessage(received[0], received[0], received[1])
     taken = MachineStep("a:1", actor, "go", MachineRecord("s", {}, position, sent or {}), "s", received=of)

@@ -48,8 +48,9 @@ def test_parts_of_a_task_s_conditions_are_changed(kitchen: System) -> None:
         "cook/wash answers.broken: any(d.state == shards for d in dish) (and)", "cook/wash answers.broken: hurry (and)",
     ]  # fmt: skip
     assert list(made(kitchen, "shift_condition")) == [
-        "cook/wash when: courses >= 1 -> courses > 1", "cook/wash when: courses >= 1 -> courses >= 0",
-    ]  # fmt: skip
+        "cook/wash when: courses >= 1 -> courses > 1",
+        "cook/wash when: courses >= 1 -> courses >= 0",
+    ]
     contrary = made(kitchen, "negate_condition")
     assert len(contrary) == 9
     tasks = {name: m.applied(kitchen).roles["cook"].tasks["wash"] for name, m in contrary.items()}
@@ -85,10 +86,11 @@ def test_contracts_are_dropped_and_changed(kitchen: System) -> None:
     parts = made(kitchen, "drop_contract_operand", "shift_contract")
     whens = [x.text(m.applied(kitchen).environment["begin"].when or x.TRUE) for m in parts.values()]
     assert whens == [
-        "all(d.state == clean for d in dish)", "it.courses < 2",
+        "all(d.state == clean for d in dish)",
+        "it.courses < 2",
         "it.courses <= 2 and all(d.state == clean for d in dish)",
         "it.courses < 1 and all(d.state == clean for d in dish)",
-    ]  # fmt: skip
+    ]
 
 
 def test_guards_and_answers_are_exchanged(kitchen: System) -> None:
@@ -101,8 +103,9 @@ def test_guards_and_answers_are_exchanged(kitchen: System) -> None:
     assert list(answers) == ["cook/tasting good <-> bad", "cook/washing washed <-> broken"]
     tasting = answers["cook/tasting good <-> bad"].applied(kitchen).roles["cook"].states["tasting"]
     assert {e: [(t.event, t.target) for t in on] for e, on in tasting.on.items()} == {
-        "good": [("good", "washing")], "bad": [("bad", "idle")],
-    }  # fmt: skip
+        "good": [("good", "washing")],
+        "bad": [("bad", "idle")],
+    }
 
 
 def test_answers_whose_fields_are_read_are_not_exchanged() -> None:

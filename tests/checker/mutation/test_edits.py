@@ -120,10 +120,11 @@ def test_a_changed_definition_is_changed_wherever_it_is_used(shop: System) -> No
     """With its contrary too: the two transitions of a state still leave out no case and share none."""
     cases = Cases(shop)
     wanted = {
-        "left >= 2 (and)": lambda left, clean: clean, "clean (and)": lambda left, clean: left >= 2,
+        "left >= 2 (and)": lambda left, clean: clean,
+        "clean (and)": lambda left, clean: left >= 2,
         "left >= 2 -> left > 2": lambda left, clean: left > 2 and clean,
         "left >= 2 -> left >= 1": lambda left, clean: left >= 1 and clean,
-    }  # fmt: skip
+    }
     found = {m.item: m for m in mutations(shop) if m.subject == "keeper/enough"}
     assert found.keys() == wanted.keys()
     at = [cases.machine.layout.at("keeper", 0, name) for name in ("left", "clean")]
@@ -159,7 +160,7 @@ def test_other_edits_change_one_part_of_one_thing(shop: System) -> None:
                 texts = [(u.target, x.text(u.value)) for u in was.updates]
                 assert [(u.target, x.text(u.value)) for u in now.updates] == [
                     (target, value if target == name else text) for target, text in texts
-                ]  # fmt: skip
+                ]
     for m in of_rule(shop, "change_field"):
         name, _, value = m.item.partition(": ")
         now_tasks = m.applied(shop).roles["keeper"].tasks
@@ -225,9 +226,10 @@ def test_a_report_counts_each_outcome_once() -> None:
     assert list(report.refusals().items()) == [("LH402", 1), ("LH412", 2)]
     assert report.total == RuleScore(made=11, refused=3, equivalent=1, killed=4, unseen=1)
     assert list(report.by_rule().items()) == [
-        ("drop_guard", RuleScore(3, 1, 0, 1, 0)), ("swap_target", RuleScore(4, 2, 0, 2, 0)),
+        ("drop_guard", RuleScore(3, 1, 0, 1, 0)),
+        ("swap_target", RuleScore(4, 2, 0, 2, 0)),
         ("drop_task", RuleScore(4, 0, 1, 1, 1)),
-    ]  # fmt: skip
+    ]
     assert (report.total.others, report.total.score) == (6, 4 / 6)
     assert RuleScore(made=3, refused=1, equivalent=1, killed=0, unseen=1).score == 1.0
 

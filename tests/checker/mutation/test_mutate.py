@@ -369,8 +369,9 @@ def test_ctrl_c_reports_what_is_known(tap: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(campaign, "judged", judged)
     found = tried(tap)
     assert [(o.mutation.name, o.refused[:5]) for o in found.outcomes] == [
-        ("drop_guard tap/open#drip", "LH412"), ("shift_comparison tap/open#drip level < 2 -> level <= 2", ""),
-    ]  # fmt: skip
+        ("drop_guard tap/open#drip", "LH412"),
+        ("shift_comparison tap/open#drip level < 2 -> level <= 2", ""),
+    ]
     assert (len(found.kills), found.survivors, found.undecided) == (1, [], 19)
 
 
@@ -502,8 +503,9 @@ def test_updates_of_shared_variables_are_changed_too() -> None:
     system = load(TRUTH / "lock")
     found = {m.name: m for m in mutations(system) if "shared.free" in m.name}
     assert found.keys() >= {
-        "drop_update process/waiting#go shared.free", "change_update process/waiting#go shared.free: true",
-    }  # fmt: skip
+        "drop_update process/waiting#go shared.free",
+        "change_update process/waiting#go shared.free: true",
+    }
     for mutation in found.values():
         wrong = explore(mutation.applied(system))
         assert [p.name for p in wrong.properties if p.verdict == "violated"], mutation.name

@@ -230,9 +230,7 @@ def wrong_step(folder: Path, condition: Mapping[str, Any], script: Script) -> li
         if terms.nodes[part][0] == "app" and terms.head(part) == "=":
             a, b = (terms.head(side) for side in terms.nodes[part][2:])
             equal |= {(a, re.sub(r"!\w+$", "", b)), (b, re.sub(r"!\d+$", "", a))}
-    channels = {
-        (c["from"], c["to"]): channel for channel, c in system["channels"].items()
-    }  # fmt: skip
+    channels = {(c["from"], c["to"]): channel for channel, c in system["channels"].items()}
     lacks = ["contradicts itself"] if any(terms.nodes[part] == ("false",) for part in parts) else []
 
     def is_about(message: str) -> bool:

@@ -274,8 +274,9 @@ def _aimed(walk: Walk, rng: Random, writer: Writer, thorough: bool) -> dict[str,
     if thorough:
         claims += describer.ladder(usual, [step.after for step in walk.steps])
     else:
-        claims += [describer.aimed_at(usual, rng.choice((step.before, step.after)), rng)
-                   for step in _some(rng, STATES, steps)]  # fmt: skip
+        claims += [
+            describer.aimed_at(usual, rng.choice((step.before, step.after)), rng) for step in _some(rng, STATES, steps)
+        ]
     return {f"aimed{n}": claim for n, claim in enumerate(claims) if claim is not None}
 
 

@@ -401,8 +401,9 @@ class Writer(ClaimWriter):
         text = {f"roles/{name}.yaml": self.role(name) for name in self.roles}
         text["messages.yaml"] = "messages:\n" + "".join(
             f"  {m}: {{from: {x}, to: {y}{', answer: true' if m == 'tell' and self.answer else ''}, fields: "
-            f"{{{', '.join(f'{f}: {FIELDS[f]}' for f in self.fields[m])}}}}}\n" for m, (x, y) in self.messages.items()
-        )  # fmt: skip
+            f"{{{', '.join(f'{f}: {FIELDS[f]}' for f in self.fields[m])}}}}}\n"
+            for m, (x, y) in self.messages.items()
+        )
         dynamic = self.maybe(0.05)
         lines = ["system: by_chance", *(["standing: true"] if dynamic else []), "constants:",
                  "  n: {type: int, value: 2, min: 1, max: 3}",

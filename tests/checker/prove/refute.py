@@ -57,8 +57,9 @@ def refuted(
         return set(), set()
     left = {
         name: Claim(name, "step" if p.kind == "step" else "always", meaning_of(encoding, p))
-        for name, p in asked.items() if name in broken
-    }  # fmt: skip
+        for name, p in asked.items()
+        if name in broken
+    }
     lost, unknown = set[str](), set[str]()
     for step in encoding.relation.steps(encoding.before):
         here = [claim for name, claim in left.items() if name not in lost and stands_for(step, broken[name])]

@@ -26,7 +26,7 @@ LEVELS = (1, 2)
 SYSTEMS = (
     *(CONSTRUCTS / name for name in ("begins", "captures", "circle", "maps", "pool")),
     *(TRUTH / name for name in ("two_phase", "tcommit", "peterson", "lock", "chandy_misra", "token_ring", "maekawa")),
-)  # fmt: skip
+)
 NAMES = (*(folder.name for folder in SYSTEMS), "two_phase_commit", "lamp")
 
 

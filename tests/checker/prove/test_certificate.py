@@ -220,9 +220,10 @@ def test_names_of_two_conditions_are_not_swapped(original: Written) -> None:
     scripts = {c["name"]: read(terms, text) for c, text in zip(conditions, original.conditions, strict=True)}
     pairs = [(a, b) for a, b in combinations(conditions, 2) if a["kind"] == b["kind"]]
     unnoticed = [
-        (a["name"], b["name"]) for a, b in pairs
+        (a["name"], b["name"])
+        for a, b in pairs
         if not wrong_step(FOLDER, a, scripts[b["name"]]) + wrong_step(FOLDER, b, scripts[a["name"]])
-    ]  # fmt: skip
+    ]
     assert len(pairs) > 100
     assert unnoticed == []
 

@@ -51,9 +51,10 @@ class Solver:
         left = set(asked)
         while True:
             kept = {
-                c for c in left
+                c
+                for c in left
                 if all(self.answer(n, c, {c} if alone else left) == "kept" for n in range(len(self.steps)))
-            }  # fmt: skip
+            }
             if kept == left or alone:
                 return kept
             left = kept

@@ -135,10 +135,11 @@ def test_each_part_of_a_system_is_in_the_name(name: str) -> None:
 def test_another_lemma_or_value_is_another_proof(system: System) -> None:
     name = next(iter(system.lemmas))
     others = [
-        load("two_phase_commit", {"participants": 3}), replace(system, lemmas={}),
+        load("two_phase_commit", {"participants": 3}),
+        replace(system, lemmas={}),
         replace(system, lemmas={n: p for n, p in system.lemmas.items() if n != name}),
         replace(system, lemmas={**system.lemmas, name: replace(system.lemmas[name], when=None, claim=x.TRUE)}),
-    ]  # fmt: skip
+    ]
     assert len({proof_store._file(other) for other in (system, *others)}) == 5
 
 

@@ -261,9 +261,10 @@ def test_a_proof_that_was_kept_is_one_for_the_same_nodes(tmp_path: Path) -> None
 
 def test_a_message_that_leaves_its_type_is_the_specification_s_fault(tmp_path: Path) -> None:
     files = {
-        **RANKED, "system": RANKED["system"].replace("mailbox, lose: any", "KIND"),
+        **RANKED,
+        "system": RANKED["system"].replace("mailbox, lose: any", "KIND"),
         "roles/a": RANKED["roles/a"].replace("with: {k: k}", "with: {k: k + 2}"),
-    }  # fmt: skip
+    }
     for engine in ("reference", "packed"):
         for kind in ("mailbox", "fifo", "set", "bag", "multiset"):
             parts = {**files, "system": files["system"].replace("KIND", kind)}

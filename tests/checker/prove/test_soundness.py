@@ -100,8 +100,7 @@ states:
   c0: {initial: true, on: {up: {to: c1}}, ignore: {back: it is down}}
   c1: {on: {back: {to: c0}}, ignore: {up: it is up}}
 """
-PARTS = "roles: {p: {ONE}, c: {instances: 2}}\nactors: {left: [p, c]}\n" \
-    "environment: {go: {to: p}, back: {to: c}}\n"  # fmt: skip
+PARTS = "roles: {p: {ONE}, c: {instances: 2}}\nactors: {left: [p, c]}\nenvironment: {go: {to: p}, back: {to: c}}\n"
 BOTH_UP = "not (old(c[0].state) == c0 and old(c[1].state) == c0 and c[0].state == c1 and c[1].state == c1)"
 ASKING = """
 role: a
@@ -123,8 +122,9 @@ ASKED = {
     "system": "roles: {a: {}, b: {}}\nchannels:\n  there: {from: a, to: b, kind: mailbox, duplicate: 1}\n"
     "  back: {from: b, to: a, kind: mailbox}\nenvironment: {go: {to: a}}\n",
     "messages": "messages: {ask: {from: a, to: b}, tell: {from: b, to: a, answer: true}}\n",
-    "roles/a": ASKING, "roles/b": TELLING,
-}  # fmt: skip
+    "roles/a": ASKING,
+    "roles/b": TELLING,
+}
 LIFTING = """
 role: a
 events: {go: Next., ready: It is up.}
@@ -155,8 +155,9 @@ states: {c0: {initial: true, on: {up: {stay: true, set: {n: n + 1}}}}}
 """
 COUNTED = {
     "system": "roles: {p: {}, c: {instances: 2}}\nactors: {left: [p, c]}\nenvironment: {go: {to: p}}\n",
-    "roles/p": DRIVING.replace("ONLY", "").replace("all(x.state == c1 for x in c)", "true"), "roles/c": COUNTING,
-}  # fmt: skip
+    "roles/p": DRIVING.replace("ONLY", "").replace("all(x.state == c1 for x in c)", "true"),
+    "roles/c": COUNTING,
+}
 WAITING = """
 role: a
 data: {due: time}
@@ -375,10 +376,11 @@ def test_numbers_that_cannot_be_are_refused(sizes: dict[str, int], words: str, t
 def test_what_nobody_knows_of_the_first_states_is_not_proved(tmp_path: Path) -> None:
     """Deeper induction asks of the first states as well."""
     role = (
-        "role: a\ndata:\n" + "".join(f"  {v}: {{type: int, initial: any, explore: [-2, 2]}}\n" for v in "xyz")
+        "role: a\ndata:\n"
+        + "".join(f"  {v}: {{type: int, initial: any, explore: [-2, 2]}}\n" for v in "xyz")
         + "events: {turn: They change places.}\nstates:\n"
         "  idle: {initial: true, on: {turn: {to: idle, set: {x: y, y: z, z: x}}}}\n"
-    )  # fmt: skip
+    )
     claim = "a.x * a.x * a.x + a.y * a.y * a.y + a.z * a.z * a.z != 165"
     folder = written(tmp_path, {"system": "roles: {a: {}}\nenvironment: {turn: {to: a}}\n", "roles/a": role}, claim)
     system = load(folder)

@@ -145,7 +145,7 @@ def test_a_state_has_the_data_of_each_machine_and_the_time(sim: LeaseSimulation)
         "service_manager": {"ticket_units": 1, "ticket_end": 5, "lease_units": frozenset({0}), "lease_end": 5},
         "broker": {"units": 1, "term_end": 5},
         "authority": {"told": frozenset({0}), "end": 5, "assigned": frozenset({0})},
-    }.items():  # fmt: skip
+    }.items():
         assert {name: found[layout.at(role, 0, name)] for name in data} == data
     assert layout.clock is not None
     assert found[layout.clock] == 1

@@ -199,7 +199,7 @@ def test_a_campaign_that_is_ended_leaves_nothing(base: Path) -> None:
     command = [sys.executable, "-m", "leasehold", "crash", "processes", "lease", "--json", "--quick"]
     running = subprocess.Popen(
         [*command, "--jobs", "1"], env={**os.environ, "TMPDIR": str(base)}, stdout=subprocess.PIPE, text=True
-    )  # fmt: skip
+    )
     try:
         deadline = time.monotonic() + 60
         while not _units_of(base) and time.monotonic() < deadline:

@@ -43,9 +43,10 @@ def test_random_runs_hold() -> None:
     "seed",
     [
         1_000_398,  # a unit is lost after its site was restarted: the site knew of no lease that waits for it
-        1_060_915, 1_063_407,  # recovery commits more on top of a commit of which nobody was told: two steps, not one
+        1_060_915,
+        1_063_407,  # recovery commits more on top of a commit of which nobody was told: two steps, not one
     ],
-)  # fmt: skip
+)
 def test_a_seed_that_failed_once_holds(seed: int) -> None:
     assert play(plan_of(seed)).findings == []
 
@@ -322,7 +323,7 @@ A_B, B_A = ("memory:broker", "memory:site"), ("memory:site", "memory:broker")
         (PlannedEvent(4, "power", "", (2,)), running, [*["s b s"] * 4, "", ""]),
     ],
     ids=lambda value: str(value) if isinstance(value, PlannedEvent) else "",
-)  # fmt: skip
+)
 def test_a_fault_begins_and_ends_at_its_tick(
     act: PlannedEvent, look: Callable[[Watched], Any], seen: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -134,7 +134,7 @@ def idle(
         object.__setattr__(call, name, value)
     role = SimpleNamespace(
         states={"priming": SimpleNamespace(tasks=tasks, on=on)}, tasks={"setup": call, "tell": SimpleNamespace()}
-    )  # fmt: skip
+    )
     machine = SimpleNamespace(role=role, function=lambda condition: lambda state, fields, sender: condition)
     actor = SimpleNamespace(calls=SimpleNamespace(of=lambda key: at_work))
     held = SimpleNamespace(state="priming", key="k")

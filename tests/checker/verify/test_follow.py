@@ -34,7 +34,7 @@ SEED = 8
 
 def files(
     folder: Path, seed: int = SEED, share: float = 1.0, after: int = 0, name: str = "", bug: str = ""
-) -> dict[str, Path]:  # fmt: skip
+) -> dict[str, Path]:
     """The first events of each actor as a file; of `name` without those up to a position."""
     found = {}
     for actor, events in a_history(seed, bug).items():
@@ -91,7 +91,7 @@ def test_a_source_that_has_grown_is_read_on(tmp_path: Path) -> None:
 
 def test_each_round_tells_its_own_violations_and_whose_fault_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.setattr("leasehold.checker.verify.follow.PAGE", 2)
     following = verification(files(tmp_path, 13, bug="assigned_units_not_saved"), seed=13)
     rounds = []

@@ -124,9 +124,10 @@ def test_the_rows_at_each_cut_are_its_state(name: str) -> None:
                         assert all(one == (state[lane.cell][0],) for one in latest)
                 apart = {
                     (a.name, b.name)
-                    for a in layout.actors for b in layout.actors
+                    for a in layout.actors
+                    for b in layout.actors
                     if a is not b and any(state[at] in values for at, values in layout.separating(a, b))
-                }  # fmt: skip
+                }
                 assert {*db.ask(f"SELECT actor, other FROM separated WHERE {lasts}")} == apart
         ((open_,),) = db.ask(f"SELECT COUNT(*) FROM lane WHERE until = {FOREVER}")
         assert open_ == len(runs) * sum(lane.channel.kind == "mailbox" for lane in layout.lanes)

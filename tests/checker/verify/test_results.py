@@ -30,9 +30,10 @@ from leasehold.spec import load
 from tests.checker.verify.test_follow import files, verification
 
 FAULTS = [
-    CutFault("a", 3, "r:1", "it is wrong"), CutFault("b", 0, "", "it is missing", UNDECIDED),
+    CutFault("a", 3, "r:1", "it is wrong"),
+    CutFault("b", 0, "", "it is missing", UNDECIDED),
     CutFault("c", 5, "", "it is gone", "gap"),
-]  # fmt: skip
+]
 
 
 def violation(property_: str, of: str = "", **fields: Any) -> Violation:

@@ -78,9 +78,7 @@ def test_a_literal_is_its_value_in_every_database(kind: str, tmp_path: Path) -> 
 
 def test_names_that_collide_are_the_same_as_ever(tmp_path: Path) -> None:
     """A database that was made by an earlier verification has them: roles come first, then channels and messages."""
-    system = written(tmp_path, {
-        name: text.replace("check:", "message_grant:") for name, text in NAMES.items()
-    })  # fmt: skip
+    system = written(tmp_path, {name: text.replace("check:", "message_grant:") for name, text in NAMES.items()})
     tables = Tables(system, DIALECTS["sqlite"])
     names = {
         ("role", "user"): "user", ("role", "cut"): "cut_", ("channel", "message_grant"): "message_grant",

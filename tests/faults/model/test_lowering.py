@@ -139,8 +139,9 @@ def test_a_clock_gains_a_tick_at_a_time_up_to_the_bound_and_waits_for_its_own_ti
     assert (lead.keys, lead.initial, lead.leads, lead.shows) == (ACTORS, 0, True, False)
     assert [(c.kind, c.needs, c.writes, c.waits_for, c.budget) for c in relation.changes] == [
         ("skew", {FaultCell("lead", name): (ahead,)}, {FaultCell("lead", name): ahead + 1}, name, "")
-        for name in ACTORS for ahead in (0, 1)
-    ]  # fmt: skip
+        for name in ACTORS
+        for ahead in (0, 1)
+    ]
 
 
 def test_without_a_clock_none_is_ahead() -> None:
@@ -226,9 +227,10 @@ def test_who_forgets_is_down_and_as_at_first(tmp_path: Path) -> None:
         assert (change.resets, change.on_channels) == (False, "")
     files = files_of("faults/systems/amnesia")
     ways = {
-        "": ("", ""), "begins with any value": ("x: bool", "x: {type: bool, initial: any}"),
+        "": ("", ""),
+        "begins with any value": ("x: bool", "x: {type: bool, initial: any}"),
         "the first states have `initially`": ("one}}\n", "one}}\ninitially: not one.x\n"),
-    }  # fmt: skip
+    }
     for words, (old, new) in ways.items():
         folder = tmp_path / (words[:4] or "plain")
         for name, text in files.items():
@@ -261,9 +263,10 @@ def test_a_kind_of_fault_adds_something_or_is_a_matter_of_channels(kind: str) ->
     bare = lowered("none")
     made = KINDS[kind](bare, "broker" if kind == "byzantine" else 1)
     parts = {
-        name for name in ("variables", "crashes", "changes", "retries", "byzantine", "limits", "unlimited")
+        name
+        for name in ("variables", "crashes", "changes", "retries", "byzantine", "limits", "unlimited")
         if getattr(made, name) != getattr(bare, name)
-    }  # fmt: skip
+    }
     assert parts == {
         "crash": {"crashes"}, "power_cut": {"crashes"}, "halt": {"changes"}, "amnesia": {"changes", "retries"},
         "duplicate": set(), "reorder": set(), "lose": {"retries"}, "partition": {"variables", "changes"},

@@ -521,9 +521,10 @@ async def test_who_waits_for_a_handler_takes_no_place_of_the_others() -> None:
     narrow, wide = Site(well), Site(well)
     narrow.parallel = 1  # type: ignore[attr-defined]
     calls = HandlerCalls(
-        lambda role, target: narrow if target == "handler.setup" else wide, wide._answered,
+        lambda role, target: narrow if target == "handler.setup" else wide,
+        wide._answered,
         RetryPolicy(1, 10.0, 60.0, 2),
-    )  # fmt: skip
+    )
     for number in range(4):
         calls.begin(unit(number), SETUP, action(number))
     for number in range(2):
@@ -540,9 +541,10 @@ async def test_who_is_given_up_in_the_line_of_all_leaves_the_place_of_its_handle
     narrow, wide = Site(well), Site(well)
     narrow.parallel = parallel  # type: ignore[attr-defined]
     calls = HandlerCalls(
-        lambda role, target: narrow if target == "handler.setup" else wide, wide._answered,
+        lambda role, target: narrow if target == "handler.setup" else wide,
+        wide._answered,
         RetryPolicy(1, 10.0, 60.0, 4),
-    )  # fmt: skip
+    )
     for number in range(4):  # they have all places, for 5 seconds
         calls.begin(lease(f"tenant:{number}"), JOIN, action(number, "join"))
     for number in range(parallel):

@@ -363,8 +363,9 @@ async def test_a_standing_system_is_not_begun_and_takes_no_other_run() -> None:
         wrong = with_fields(said, sending_machine="node[2]")
         reply = await cluster.actors["node-1"].receive(seal(wrong, node.identity.key))
         assert (reply.answer, reply.reason) == (
-            Delivery.REFUSED, "node[2] of ring:1 is not played by node-0",
-        )  # fmt: skip
+            Delivery.REFUSED,
+            "node[2] of ring:1 is not played by node-0",
+        )
 
 
 async def test_what_is_owed_to_nobody_known_is_said_and_sent_when_somebody_is(caplog: pytest.LogCaptureFixture) -> None:

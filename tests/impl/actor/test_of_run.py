@@ -116,10 +116,9 @@ class Lodge(Simulation):
     def is_over(self) -> bool:
         """Returns whether all visits are over, and all rooms tidy."""
         return all(
-            self.where(lease) == "home/closed"
-            and all(self.state(lease, f"guest[{n}]") == "outside" for n in who)
+            self.where(lease) == "home/closed" and all(self.state(lease, f"guest[{n}]") == "outside" for n in who)
             for lease, who in VISITS.items()
-        )  # fmt: skip
+        )
 
     def state(self, lease: str, machine: str) -> str:
         held = self.held(lease, machine)
@@ -384,8 +383,9 @@ async def test_what_a_machine_of_a_forgotten_run_still_does_is_given_up() -> Non
         of = {"verb": "leave", "result": "given_up"}
         assert counted("leasehold_handler_calls_total", of) == 1
         assert traces.flush()
-        (left,) = [span for span in spans.get_finished_spans() if (span.attributes or {}).get("leasehold.result")
-                   == "given_up"]  # fmt: skip
+        (left,) = [
+            span for span in spans.get_finished_spans() if (span.attributes or {}).get("leasehold.result") == "given_up"
+        ]
         assert (left.attributes or {})["leasehold.machine"] == "guest[0]"
         traces.close()
 

@@ -57,9 +57,7 @@ def test_a_client_is_refused(sim: Simulation, lease: str, machine: str, event: s
 
 @pytest.mark.parametrize("answers", [False, True])
 @pytest.mark.parametrize(("lease", "machine", "event", "words"), GIVEN)
-def test_a_policy_is_refused(
-    sim: Simulation, lease: str, machine: str, event: str, words: str, answers: bool
-) -> None:  # fmt: skip
+def test_a_policy_is_refused(sim: Simulation, lease: str, machine: str, event: str, words: str, answers: bool) -> None:
     before, lodge = states(sim), sim.actors["lodge"]
     decision = Decision(lease, machine, event, {}, before[machine][1] if answers else -1)
     sim.loop.call(partial(lodge.put_quietly, Decide(decision)))

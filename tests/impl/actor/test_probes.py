@@ -91,9 +91,7 @@ class Scene:
         options = ActorOptions(seed=0, reopen_pause=0.5)
         probes = (Probe("unit", "lost", self.settings),)
         clock = SimulatedClock()
-        self.actor = alone(
-            self.program, "keeper", self.store, self.handlers, clock, options=options, probes=probes
-        )  # fmt: skip
+        self.actor = alone(self.program, "keeper", self.store, self.handlers, clock, options=options, probes=probes)
         await self.actor.start()
         if begin:
             await self.actor.begin("own:1", "keeper", "open", {}, {})

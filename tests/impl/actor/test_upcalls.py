@@ -140,9 +140,10 @@ def test_policies_hear_of_the_leases_of_their_role_and_then_of_their_wishes(scen
     policies: Any = scene.environment.policies
     view = scene.table.view
     assert policies["broker"].heard == [
-        ("recovered", view("tenant:1", "broker")), ("recovered", view("tenant:2", "broker")),
+        ("recovered", view("tenant:1", "broker")),
+        ("recovered", view("tenant:2", "broker")),
         ("restore", "tenant:9", b"five"),
-    ]  # fmt: skip
+    ]
     assert policies["authority"].heard == [("recovered", view("tenant:1", "authority"))]
     assert scene.put == []
 

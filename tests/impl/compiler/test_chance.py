@@ -110,7 +110,7 @@ events: {{go: it goes on, done: all are up}}
 states: {{idle: {{initial: true, tasks: [ask, drive], on: {{go: {{to: idle}}, done: {{to: idle}}}}}}}}
 tasks: {tasks}
 """,
-    }  # fmt: skip
+    }
 
 
 def test_parentheses_stay_where_a_condition_is_one_of_several(tmp_path: Path) -> None:

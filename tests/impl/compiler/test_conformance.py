@@ -88,9 +88,10 @@ def _states(world: Reference) -> st.SearchStrategy[State]:
 
 
 WORLDS = {
-    "lease": {"max_units": 2}, "two_phase_commit": {"participants": 2},
+    "lease": {"max_units": 2},
+    "two_phase_commit": {"participants": 2},
     "three_phase_commit_termination": {"participants": 2},
-}  # fmt: skip
+}
 
 
 @cache

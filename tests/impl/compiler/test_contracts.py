@@ -17,9 +17,10 @@ from tests.systems import files_of, write, written
 
 CLERK = files_of("impl/compiler/systems/clerk")["roles/clerk.yaml"]
 ASKED = {
-    "TASKS": "tasks: {ask: {call: handler.ask, answers: [said]}}", "BEGINS": "tasks: [ask],",
+    "TASKS": "tasks: {ask: {call: handler.ask, answers: [said]}}",
+    "BEGINS": "tasks: [ask],",
     "REST": "refuse: {}",
-}  # fmt: skip
+}
 UNASKED = {"TASKS": "", "BEGINS": "", "REST": "refuse: {said: it is over}"}
 TRUE, FALSE = "clerk.n == 0", "clerk.n == 1"
 CONTRACTS = {  # the conditions under which each lets the event come; None: it has none

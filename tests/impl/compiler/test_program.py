@@ -190,10 +190,11 @@ CONTRACTS: dict[str, tuple[str, list[int]]] = {
     "far.state == here": (f"not enforced, as {FAR}", []),
     "far.state == here and event.units == 3": (LEFT.format("far.state == here", FAR), [3]),
     "event.units == 2 and far.state == here and now >= 1": (
-        LEFT.format("far.state == here and now >= 1", f"{FAR}, and {CLOCK}"), [2],
+        LEFT.format("far.state == here and now >= 1", f"{FAR}, and {CLOCK}"),
+        [2],
     ),
     "far.state == here or event.units == 3": (f"not enforced, as {FAR}", []),
-}  # fmt: skip
+}
 
 
 class _Machines(dict[str, Any]):
@@ -241,7 +242,7 @@ def test_a_contract_is_there_where_the_specification_has_a_condition_to_enforce(
     assert ("buy" in program.roles["desk"].contracts) == enforced
     assert [entry.reason for entry in not_enforced(system)] == (
         ["it says `enforced: false`"] if "enforced" in more else []
-    )  # fmt: skip
+    )
 
 
 # Names

@@ -177,8 +177,9 @@ def test_each_machine_is_played_by_the_declared_actor_or_by_one_of_its_own() -> 
     assert declared.roles_of(declared.players) == {"hall": ("desk", "guest"), "inn": ("host",), "van-0": ("van",)}
     assert list(declared.roles_of(declared.players)) == ["hall", "inn", "van-0"]
     assert PROGRAM.roles_of({"guest[1]": "b", "host": "a", "unit[0]": "a", "guest[0]": "b", "van[0]": "b"}) == {
-        "b": ("guest", "van"), "a": ("host",),
-    }  # fmt: skip
+        "b": ("guest", "van"),
+        "a": ("host",),
+    }
 
 
 def test_a_subsidiary_machine_is_played_along_with_what_drives_it() -> None:

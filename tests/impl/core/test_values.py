@@ -23,7 +23,7 @@ from leasehold.impl.core.values import (
     given_fields,
     named_fields,
     to_plain,
-)  # fmt: skip
+)
 from leasehold.spec.language import types as t
 
 LARGEST = 2**63 - 1
@@ -160,11 +160,12 @@ def test_fields_that_do_not_fit(fields: dict[str, Any], words: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "of"),
     [
-        (t.OPAQUE, lambda value: value), (t.Option(t.OPAQUE), lambda value: value),
+        (t.OPAQUE, lambda value: value),
+        (t.Option(t.OPAQUE), lambda value: value),
         (t.Map(SITE, t.OPAQUE), lambda value: (0, value, 0)),
         (t.Option(t.Map(SITE, t.OPAQUE)), lambda value: (value, 0, 0)),
     ],
-)  # fmt: skip
+)
 def test_an_opaque_value_from_outside_has_a_largest_size_wherever_it_stands(
     kind: t.Type, of: Callable[[Any], t.Value]
 ) -> None:

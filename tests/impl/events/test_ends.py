@@ -264,7 +264,7 @@ HURT: list[tuple[str, list[bytes], Tampering, int]] = [
     ("nobody's signature", [*write_lines("site", BODIES, 7.0)], Tampering.TRUNCATED, 6),
     ("another key", [*write_lines("site", BODIES, 7.0, key=NEW)], Tampering.FORGED, 6),
     ("another time", [*SIGNED[:-1], SIGNED[-1].replace(b'"time":7.0', b'"time":8.0')], Tampering.FORGED, 6),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("lines", "kind", "position"), [row[1:] for row in HURT], ids=[row[0] for row in HURT])

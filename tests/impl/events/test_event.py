@@ -41,12 +41,11 @@ from leasehold.impl.events.summary import summary
 from leasehold.impl.identity.trust import Trust
 from tests.checker.conform.walks import SYSTEMS, known, walked
 
-OF = {
-    "position": 7, "before": ROOT, "actor": "site", "epoch": 2, "spec": "5" * 64, "now": 3, "time": 1.5, "commit": 4
-}  # fmt: skip
+OF = {"position": 7, "before": ROOT, "actor": "site", "epoch": 2, "spec": "5" * 64, "now": 3, "time": 1.5, "commit": 4}
 RECORD = MachineRecord("active", {"units": 2, "note": "é"}, 3, {"broker": 1}, {"broker": 2}, {"join": 3})
-DRIVEN = MachineStep("-", "unit[0]", "join", MachineRecord("priming", {}, 1), "idle", "parent", "unit/idle#join",
-                     serves="tenant:1")  # fmt: skip
+DRIVEN = MachineStep(
+    "-", "unit[0]", "join", MachineRecord("priming", {}, 1), "idle", "parent", "unit/idle#join", serves="tenant:1"
+)
 STEP = MachineStep(
     "tenant:1", "authority", "redeem", RECORD, "nascent", "message", "authority/nascent#redeem", {"units": 2},
     ReceivedMessage("service_manager", "tenant", 2), sends=(SentMessage("broker", 1, "tell", {"units": 2}, "broker"),),

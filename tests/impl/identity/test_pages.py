@@ -181,7 +181,7 @@ def text_of(size: int) -> str:
 @pytest.mark.parametrize(
     ("size", "count", "kind"),
     [(255, 1, None), (256, 1, None), (257, 2, VALUE), (8192, 2, VALUE), (8191, 2, VALUE)],
-)  # fmt: skip
+)
 def test_a_member_has_a_page_of_its_own_where_it_is_larger_than_the_limit(size: int, count: int, kind: int) -> None:
     """A member of up to 256 bytes stands in its list, or under its name; a larger one is named by its digest."""
     for value in ([text_of(size)], {"a": text_of(size)}):

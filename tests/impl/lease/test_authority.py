@@ -854,7 +854,7 @@ def test_those_that_have_the_units_are_named_by_their_ends_and_the_rest_is_count
     free = 19 - 2 * others
     assert undecided == Undecided(
         ", ".join([f"19 more units of type node are wanted and {free} free", *named, *more]), 30
-    )  # fmt: skip
+    )
 
 
 def test_a_type_that_the_site_has_not_is_named_in_the_reason_and_shortened() -> None:

@@ -470,8 +470,9 @@ def test_who_waits_is_told_behind_whom_and_until_when() -> None:
     assert ask(policy, waits("a", 1, end=20), now=1) == ask(policy, waits("b", 2, end=40), now=1) == []
     assert policy.undecided("a", 1) == Undecided(
         "it wants 1 of 2 units, h has 2 from tick 10 until tick 30; "
-        "no room comes before the end of its term unless one of these ends early", 20,
-    )  # fmt: skip
+        "no room comes before the end of its term unless one of these ends early",
+        20,
+    )
     assert policy.undecided("b", 1) == Undecided(
         "a came before it: it wants 1 of 2 units, h has 2 from tick 10 until tick 30", 40
     )
@@ -709,9 +710,7 @@ def test_a_request_behind_another_waits_for_what_is_in_its_own_way_with_backfill
     assert ask(policy, waits("a", 4, end=40)) == ask(policy, waits("b", 3, end=30)) == []
     before = "" if backfill else "a came before it: "
     wants = "it wants 3 of 4 units" if backfill else "it wants 4 of 4 units"
-    assert policy.undecided("b", 0) == Undecided(
-        f"{before}{wants}, h has 2 until tick 20", 20 if backfill else 30
-    )  # fmt: skip
+    assert policy.undecided("b", 0) == Undecided(f"{before}{wants}, h has 2 until tick 20", 20 if backfill else 30)
 
 
 @pytest.mark.parametrize(("start", "end"), [(5, 4), (5, 5), (5, 6), (9, 9), (0, 1)])
@@ -772,7 +771,7 @@ FULL = [has("h", 3, end=30), waits("w", 2, end=40)]
         (FULL, 2, "2 units of type unit were asked for, and others wait for units"),
         (FULL, 1, ""),
     ],
-)  # fmt: skip
+)
 def test_an_extension_that_gets_less_is_told_why(others: list[Lease], wanted: int, reason: str) -> None:
     policy = broker(4)
     note(policy, has("a", 1))

@@ -118,9 +118,7 @@ def test_only_what_is_new_is_written_beside_the_records(tmp_path: Path) -> None:
     on = disk(some(old), old)
     on.metadata |= {TICKS: b"60", "other": b"1"}
     migrated(on, new)
-    assert on.metadata == {
-        "wish": b"kept", TICKS: b"60", "other": b"1", SPECIFICATION: RecordSchema.of(new[1]).write()
-    }  # fmt: skip
+    assert on.metadata == {"wish": b"kept", TICKS: b"60", "other": b"1", SPECIFICATION: RecordSchema.of(new[1]).write()}
     assert (on.epoch, on.actor) == (4, "site")
 
 

@@ -87,8 +87,9 @@ async def test_only_a_handler_s_call_of_a_machine_that_asks_for_it_begins(bench:
         b.call("handler.saw")
         b.call("handler.hone", "tool[0]")
         assert [(one.verb, one.answers, one.notice.machine) for one in b.begun] == [
-            ("saw", ("cut", "spoilt"), "worker"), ("hone", ("sharp", "blunt"), "tool[0]"),
-        ]  # fmt: skip
+            ("saw", ("cut", "spoilt"), "worker"),
+            ("hone", ("sharp", "blunt"), "tool[0]"),
+        ]
         assert b.ended == []
         del b.actor.environment.handlers["saw"]
         b.call("handler.saw")
@@ -260,7 +261,7 @@ ENTRIES: dict[Kind, tuple[str, dict[str, Any]]] = {
     Kind.TRANSITION: ("a -> b on e", {"transition": "r/a#e", "from": "a", "to": "b"}),
     Kind.IGNORED: (
         "r/a#e moves nothing in a: ignored, late",
-        {"event": "r/a#e", "result": "ignored", "reason": "late", "from": "a"}
+        {"event": "r/a#e", "result": "ignored", "reason": "late", "from": "a"},
     ),
     Kind.REFUSED: ("a message was refused: late", {"reason": "late"}),
     Kind.CALL: ("calls r/a#e", {"call": "r/a#e"}),
@@ -268,7 +269,7 @@ ENTRIES: dict[Kind, tuple[str, dict[str, Any]]] = {
     Kind.COMMITTED: ("committed 7 machines", {"machines": 7}),
     Kind.RECOVERED: ("recovered 7 machines, epoch 1", {"machines": 7, "epoch": 1}),
     Kind.STOPPED: ("takes no more steps: late", {"reason": "late"}),
-}  # fmt: skip
+}
 SHOWN = {
     Kind.TRANSITION: "INFO", Kind.IGNORED: "DEBUG", Kind.REFUSED: "WARNING", Kind.CALL: "DEBUG",
     Kind.ANSWERED: "DEBUG", Kind.COMMITTED: "DEBUG", Kind.RECOVERED: "INFO", Kind.STOPPED: "ERROR",

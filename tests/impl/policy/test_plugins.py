@@ -95,7 +95,7 @@ def test_unknown_names_and_settings(install) -> None:  # type: ignore[no-untyped
 
 @pytest.mark.parametrize(
     ("kind", "missing"), [(kind, name) for kind, names in plugins.METHODS.items() for name in names]
-)  # fmt: skip
+)
 def test_each_method_has_to_be_there(install, kind: plugins.Kind, missing: str) -> None:  # type: ignore[no-untyped-def]
     """Whoever lacks one would fail when it is called: in the midst of a lease."""
     methods = {"policy": ("recovered", "begin", "changed", "tick"), "handler": ("act", "probe", "close")}[kind]

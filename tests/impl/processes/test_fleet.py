@@ -147,8 +147,9 @@ def test_an_actor_may_be_forked_unless_it_runs_under_another_program(fleet: Syst
     for _ in range(2):
         fleet.start(ONE)
     assert [(words[:2], variables) for words, variables, _ in forked] == [
-        (["run", "coordinator"], {"A": "b"}), (["run", "coordinator"], {}),
-    ]  # fmt: skip
+        (["run", "coordinator"], {"A": "b"}),
+        (["run", "coordinator"], {}),
+    ]
     fleet.prefix[ONE] = ["sh", "-c", 'echo "$A $*"', "under"]
     fleet.environment[ONE] = {"A": "c"}
     fleet.start(ONE)

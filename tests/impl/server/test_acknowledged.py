@@ -272,7 +272,7 @@ PLACES = [
     *(("site", f"/followers/me/acknowledge/{at}") for at in ("0", "-1", "9" * 30, "\u00b2")),
     ("site", "/followers/%00/acknowledge/0"),
     *(("site", f"/events?after={at}&limit={at}") for at in ("x", "-1", "9" * 40, "\u00b2")),
-]  # fmt: skip
+]
 
 
 class Attacked:
@@ -302,10 +302,11 @@ def attack(folder: Path, requests: list[tuple[tuple[str, str], bytes]]) -> None:
         async with Cluster(units=2) as c:
             paths = {name: folder / f"{name}.sock" for name in ("tenant", "site")}
             async with (
-                listening(c.tenant, c.system, paths["tenant"]), listening(c.site, c.system, paths["site"]),
+                listening(c.tenant, c.system, paths["tenant"]),
+                listening(c.site, c.system, paths["site"]),
                 ClientSession(connector=UnixConnector(str(paths["tenant"]))) as tenant,
                 ClientSession(connector=UnixConnector(str(paths["site"]))) as site,
-            ):  # fmt: skip
+            ):
                 await c.lease(1, until=40)
                 attacked = Attacked(c, {"tenant": tenant, "site": site})
                 for (name, where), body in requests:

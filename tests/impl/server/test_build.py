@@ -82,7 +82,7 @@ def test_each_of_several_roles_has_its_policy() -> None:
         found = made(*roles, trusted=False, **given).actor.environment.policies
         assert {name: type(policy) for name, policy in found.items()} == {
             role: kind for role, kind in KINDS.items() if role != without
-        }  # fmt: skip
+        }
 
 
 @pytest.mark.parametrize(("given", "words"), [

@@ -97,7 +97,7 @@ def test_what_handlers_a_role_needs_is_the_specifications_to_say() -> None:
         ("retire_after_ticks: true\n", "retire_after_ticks: expected an integer, got a boolean"),
         ("listen: ''\n", "`listen` is empty"),
     ],
-)  # fmt: skip
+)
 def test_a_bad_file_gets_a_clear_error(tmp_path: Path, text: str, words: str) -> None:
     file = tmp_path / "site.yaml"
     full = {"name": "a", "store": "memory:", "listen": "memory:a", "key": "k", "trust": "t"}

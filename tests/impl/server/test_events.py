@@ -145,8 +145,9 @@ async def test_an_actor_a_store_and_a_file_give_the_same_events(tmp_path: Path) 
         def look() -> None:
             found = invoked(path, "--trust", trust)
             assert (found.exit_code, found.stderr) == (
-                0, f"events 1 to {len(bodies)} are as they were written; all of them are sealed\n"
-            )  # fmt: skip
+                0,
+                f"events 1 to {len(bodies)} are as they were written; all of them are sealed\n",
+            )
             assert "tenant:1 authority nascent -> priming: redeem from service_manager (1)" in found.stdout
             assert len(found.stdout.splitlines()) == len(bodies)
             assert len(invoked(path, "--after", 3).stdout.splitlines()) == len(bodies) - 3

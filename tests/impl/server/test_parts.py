@@ -626,9 +626,7 @@ def test_a_process_serves_with_its_settings_and_leaves_nothing(
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     said = [record.getMessage() for record in caplog.records if record.name == "leasehold.server"]
     digest = made.actor.program.digest[:12]
-    assert said == [
-        f"serves broker of lease ({digest}) at {told[0]}", "ends: what it has taken is committed"
-    ]  # fmt: skip
+    assert said == [f"serves broker of lease ({digest}) at {told[0]}", "ends: what it has taken is committed"]
 
 
 def test_an_actor_that_cannot_start_ends_the_process_with_its_reason(broker_folder: Path) -> None:

@@ -36,8 +36,9 @@ VALUES: dict[str, Any] = {
 OTHERS: dict[type, Any] = {int: True, str: 7, dict: [], list: {}, bool: 1}  # of each type, a value of another
 PLACES = {"demand": "/demand", **{what: f"/leases/tenant:9/{what}" for what in ("flex", "prolong", "stop")}}
 BEGIN: tuple[dict[str, type], dict[str, type]] = (
-    {"machine": str, "event": str}, {"fields": dict, "peers": dict, "lease": str}
-)  # fmt: skip
+    {"machine": str, "event": str},
+    {"fields": dict, "peers": dict, "lease": str},
+)
 TELL: tuple[dict[str, type], dict[str, type]] = ({"event": str}, {"machine": str, "fields": dict})
 REQUESTS = {
     **{PLACES[what]: keys for what, keys in DEMANDS.items()}, "/begin": BEGIN, "/leases/tenant:9/tell": TELL,
@@ -324,9 +325,10 @@ async def test_a_machine_in_short_is_its_record(tmp_path: Path) -> None:
         await c.settle()
         rows = await ask("get", "leases")
         assert [(row["lease"], row["machine"], row["state"]) for row in rows] == [
-            ("tenant:1", "service_manager", "active"), ("tenant:2", "service_manager", "closed"),
+            ("tenant:1", "service_manager", "active"),
+            ("tenant:2", "service_manager", "closed"),
             ("tenant:5", "", "not begun"),
-        ]  # fmt: skip
+        ]
         assert rows[2] == {
             "lease": "tenant:5", "actor": "tenant", "machine": "", "state": "not begun", "since": None,
             "over": False, "asks": [], "data": {}, "times": [],
@@ -365,8 +367,9 @@ async def test_a_lease_is_told_with_its_units_and_its_peers(tmp_path: Path) -> N
         )
         assert (told["wish"], told["undecided"], told["refused"], told["handlers"]) == (None, None, None, [])
         assert [(u["unit"], u["state"], u["left"], u["handlers"]) for u in told["units"]] == [
-            ("unit-0", "active", None, []), ("unit-1", "active", None, [])
-        ]  # fmt: skip
+            ("unit-0", "active", None, []),
+            ("unit-1", "active", None, []),
+        ]
         facts = [await c.handler.probe(name) for name in ("unit-0", "unit-1")]
         assert [unit["facts"] for unit in told["units"]] == facts
         assert all(unit["since"] == 0 for unit in told["units"])
@@ -478,9 +481,7 @@ async def test_a_unit_s_facts_are_those_of_its_handler_or_else_those_that_were_k
             c.handler.probe = probe
             assert await facts() == (found if isinstance(found, dict) else kept)
         said = [record.getMessage() for record in caplog.records if "probed" in record.getMessage()]
-        assert said == [
-            "unit unit-0 cannot be probed: no such bus", "unit unit-0 cannot be probed: TimeoutError"
-        ]  # fmt: skip
+        assert said == ["unit unit-0 cannot be probed: no such bus", "unit unit-0 cannot be probed: TimeoutError"]
 
 
 # The client

@@ -86,8 +86,9 @@ def test_a_line_that_cannot_be_written_is_consumed_and_leaves_nothing(
     archive(notice(Kind.FORGET))
     before, write = path.read_bytes(), os.write
     for broken, name in (
-        (lambda file, body: write(file, body[:-1]), "write"), (lambda file: os.close(-1), "fdatasync"),
-    ):  # fmt: skip
+        (lambda file, body: write(file, body[:-1]), "write"),
+        (lambda file: os.close(-1), "fdatasync"),
+    ):
         with monkeypatch.context() as patch:
             patch.setattr(os, name, broken)
             with pytest.raises(Consumed):

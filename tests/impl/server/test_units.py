@@ -242,8 +242,9 @@ async def test_a_policy_hears_of_units_that_no_lease_has_had() -> None:
             break
         await asyncio.sleep(0.01)
     assert dict(hearing.told) == {
-        "": {}, "own:1": {"unit[0]": "used", "unit[1]": "back", "unit[2]": "back"},
-    }  # fmt: skip
+        "": {},
+        "own:1": {"unit[0]": "used", "unit[1]": "back", "unit[2]": "back"},
+    }
     await actor.stop()
 
 

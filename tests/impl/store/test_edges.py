@@ -347,9 +347,9 @@ def test_a_mark_that_cannot_be_read_or_written_is_an_error(tmp_path: Path) -> No
     assert (tmp_path / "precious").read_text() == "gold"
 
 
-@pytest.mark.parametrize(("epoch", "commits", "older"), [
-    (0, 9, True), (1, 1, True), (1, 2, False), (1, 3, False), (2, 0, False)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("epoch", "commits", "older"), [(0, 9, True), (1, 1, True), (1, 2, False), (1, 3, False), (2, 0, False)]
+)
 async def test_a_store_is_older_than_its_mark_by_epoch_and_then_by_commits(
     tmp_path: Path, epoch: int, commits: int, older: bool
 ) -> None:
@@ -460,9 +460,10 @@ PAUSES = [0.005, 0.01, 0.02, 0.04, 0.08]  # then 0.1 each
 def test_another_program_s_lock_is_waited_for_in_growing_pauses(
     tmp_path: Path, tries: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with closing(sqlite3.connect(tmp_path / "a.db", timeout=0, isolation_level=None)) as other, closing(
-        sqlite3.connect(tmp_path / "a.db", timeout=0, isolation_level=None)
-    ) as own:  # fmt: skip
+    with (
+        closing(sqlite3.connect(tmp_path / "a.db", timeout=0, isolation_level=None)) as other,
+        closing(sqlite3.connect(tmp_path / "a.db", timeout=0, isolation_level=None)) as own,
+    ):
         if tries:
             other.execute("BEGIN EXCLUSIVE")
         slept = counted_sleeps(monkeypatch, {tries: lambda: other.execute("ROLLBACK")})
@@ -475,9 +476,10 @@ def test_a_lock_that_stays_is_waited_for_as_long_as_is_said_and_no_other_error_i
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept = counted_sleeps(monkeypatch, {})
-    with closing(sqlite3.connect(tmp_path / "a.db", isolation_level=None)) as other, closing(
-        sqlite3.connect(tmp_path / "a.db", timeout=0, isolation_level=None)
-    ) as own:  # fmt: skip
+    with (
+        closing(sqlite3.connect(tmp_path / "a.db", isolation_level=None)) as other,
+        closing(sqlite3.connect(tmp_path / "a.db", timeout=0, isolation_level=None)) as own,
+    ):
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(sqlite3.OperationalError, match="locked"):
             asyncio.run(sqlite._unlocked(lambda: own.execute("BEGIN IMMEDIATE")))

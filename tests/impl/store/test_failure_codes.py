@@ -21,8 +21,9 @@ from leasehold.impl.store.sqlite import SqliteStore
 from leasehold.impl.store.store import Broken, StoreError, Transient
 
 ROWS = table("leasehold.impl.store", "failures.yaml")
-CODES = [(driver, code) for row in ROWS.values() for driver, codes in row.get("codes", {}).items()
-         for code in codes.split()]  # fmt: skip
+CODES = [
+    (driver, code) for row in ROWS.values() for driver, codes in row.get("codes", {}).items() for code in codes.split()
+]
 # Errors of the server that the driver's list lacks: a user without a password, a transaction that may only read, a
 # connection that was killed, a statement that took too long.
 MARIADB = {1698, 1792, 1927, 1969, *(v for names in (CR, ER) for v in vars(names).values() if isinstance(v, int))}

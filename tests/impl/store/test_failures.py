@@ -327,7 +327,7 @@ async def test_wire_that_breaks_in_the_middle_of_a_commit(place: Any, requests: 
 @SHARED
 async def test_a_server_that_hangs_in_the_middle_of_a_commit_is_taken_for_lost(
     place: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+) -> None:
     """It takes the request, and says nothing more."""
     monkeypatch.setattr("leasehold.impl.store.mariadb._ANSWER_SECONDS", 1.0)
     monkeypatch.setattr("leasehold.impl.store.answered.AsyncAnsweredConnection.answer_seconds", 1.0)

@@ -174,8 +174,9 @@ async def test_while_a_disk_is_full_leases_end_and_none_begins(tmp_path: Path, m
         monkeypatch.setattr(OwnedStore, "low", property(lambda store: store in full))
         for what, given in (
             (("demand",), {"units": 1, "until": 50, "term": 10}),
-            (("leases", lease, "flex"), {"units": 2}), (("leases", lease, "prolong"), {"until": 70}),
-        ):  # fmt: skip
+            (("leases", lease, "flex"), {"units": 2}),
+            (("leases", lease, "prolong"), {"until": 70}),
+        ):
             with pytest.raises(ClientError, match="store is full: leases end, and none begins; free some space"):
                 await ask("post", *what, **given)
         assert (await ask("get", "about"))["low"]

@@ -59,7 +59,7 @@ def test_another_system_has_another_digest(file: str, old: str, new: str, tmp_pa
         ("expected.yaml", "", "runs: {one: {distinct: 1}}\n"),
         ("lemmas.yaml", "", "lemmas: {few_are_seen: {always: reader.seen < 9}}\n"),
     ],
-)  # fmt: skip
+)
 def test_words_for_people_and_what_is_beside_it_change_no_digest(file: str, old: str, new: str, tmp_path: Path) -> None:
     assert digest(tmp_path / "one", {}) == digest(tmp_path / "other", {file: (old, new)})
 

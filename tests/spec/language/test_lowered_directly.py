@@ -126,6 +126,7 @@ def test_the_environment_is_as_it_is_written(name: str) -> None:
     }
     taken = {(r, event) for r, role in roles_of(folder) for s in role["states"] for event in transitions_of(role, s)}
     assert offered == {
-        (a.role, key) for key, a in system.environment.items()
+        (a.role, key)
+        for key, a in system.environment.items()
         if (a.role, a.event) in taken and (a.role, a.event) not in asked
-    }  # fmt: skip
+    }

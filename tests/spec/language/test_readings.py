@@ -200,7 +200,7 @@ def texts(draw: st.DrawFn, kind: str, sight: Sight, depth: int = 3) -> str:
         "unit": ["around"],
         "slot": ["around"],
         "bool": ["all", "any", "chain", "state", "option"] + (["took"] * 2 if sight.step else []),
-    }.get(kind, ["comprehension", "empty"] if kind.startswith("set") else [])  # fmt: skip
+    }.get(kind, ["comprehension", "empty"] if kind.startswith("set") else [])
     if kind == "set[unit]":
         ways.append("union")
     match pick(ways):

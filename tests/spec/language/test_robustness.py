@@ -308,9 +308,10 @@ def test_nested_divisions_stay_small_in_python(text: str) -> None:
 # At random
 
 MODEST = settings(
-    max_examples=300, database=None,
+    max_examples=300,
+    database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],
-)  # fmt: skip
+)
 
 
 def survives(folder: Path) -> None:

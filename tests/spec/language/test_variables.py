@@ -41,8 +41,9 @@ def test_a_claim_does_not_depend_on_the_name_of_its_variable(name: str, tmp_path
         "accepts(NAME.go) == any(z not in NAME.f and (NAME in NAME.f or NAME.k < 2) for z in w)",
     )
     always = claims("always", *(f"all({t} for {name} in w)".replace("NAME", name) for t in texts))
-    runs = "".join(f'  r{n}: {{for: {{{name}: w}}, always_eventually: "{t.replace("NAME", name)}"}}\n'
-                   for n, t in enumerate(texts))  # fmt: skip
+    runs = "".join(
+        f'  r{n}: {{for: {{{name}: w}}, always_eventually: "{t.replace("NAME", name)}"}}\n' for n, t in enumerate(texts)
+    )
     found = system(tmp_path, always + runs)
     assert_alike(found)
     assert {p.name for p in explore(found).properties if p.verdict != "exhausted"} == set()

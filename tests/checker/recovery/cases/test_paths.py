@@ -240,9 +240,10 @@ def test_a_step_of_a_script_is_what_the_model_does(name: str, faults: str) -> No
                 assert (of.name not in {layout.of[m].name for m in stop.along}, stop.control) == (True, step.control)
                 under_way = [
                     ((one.channel.receiver, one.receiver), kind, values)
-                    for one in layout.lanes if layout.of[one.channel.sender, one.sender].name in told
+                    for one in layout.lanes
+                    if layout.of[one.channel.sender, one.sender].name in told
                     for _, kind, values in channels.entries(one.channel.kind, after[one.cell])
-                ]  # fmt: skip
+                ]
                 assert sorted(stop.in_transit, key=repr) == sorted(under_way, key=repr)
                 assert stop.done == writer.tasks.get(action.point.partition("@")[0], ())
             before = after

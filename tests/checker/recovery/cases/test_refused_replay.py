@@ -65,7 +65,7 @@ FILES = {
         },
         "ignore": [{"events": "order", "in": ["thinking", "packing", "sold"], "because": "it is known"}],
     },
-}  # fmt: skip
+}
 
 
 class Greedy:

@@ -270,7 +270,7 @@ def test_at_rest_the_actor_just_ends_and_what_it_had_not_sent_in_the_model_is_lo
         packet(1, "update_ticket", TOLD, "broker", "service_manager"),
         packet(2, "update_ticket", {**TOLD, "units": 2}, "broker", "service_manager"),
         packet(3, "ticket", TICKET),
-    ]  # fmt: skip
+    ]
     replayer(sim).step(crash(AFTER, "", in_transit=((SM, "update_ticket", (*SAID, 0)),)), 0)
     assert acts(sim) == [("crash", "broker"), ("lose", 2)]
 

@@ -88,7 +88,7 @@ UNKNOWN: list[tuple[str, Any]] = [
     ("start", [{"actor": "site", "lease": "a:1", "machine": "nobody", "record": {"state": "active", "epoch": 1}}]),
     ("start", [{"actor": "nobody", "lease": "a:1", "machine": "broker", "record": {"state": "closed", "epoch": 1}}]),
     ("start", [{"actor": "broker", "lease": "a:1", "machine": "broker", "record": {"state": "no", "epoch": 1}}]),
-]  # fmt: skip
+]
 
 
 def _case(key: str, value: Any) -> dict[str, Any]:

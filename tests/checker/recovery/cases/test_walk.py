@@ -144,8 +144,9 @@ def test_senders_are_given_ever_more_time_until_something_comes_of_it() -> None:
     parts = {
         "sim": SimpleNamespace(loop=SimpleNamespace(advance=waited.append)),
         "monitor": SimpleNamespace(properties=SimpleNamespace(projection=lambda state: state), state=0),
-        "choices": SimpleNamespace(packets=lambda: ()), "second": SimpleNamespace(stopped=""),
-    }  # fmt: skip
+        "choices": SimpleNamespace(packets=lambda: ()),
+        "second": SimpleNamespace(stopped=""),
+    }
     for name, part in parts.items():
         setattr(run, name, part)
     assert not run._retransmitted()

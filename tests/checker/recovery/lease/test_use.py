@@ -144,9 +144,10 @@ def quiet(partition: ActorPartition, lazy: bool, at: int) -> RandomRun:
     """Two leases that are extended, contend for all units, and have nothing to suffer but a partition."""
     other = f"{partition.other}{' both ways' if partition.both else ''}"
     acts = (
-        PlannedEvent(0, "demand", "1", (2, 20, 4, 0)), PlannedEvent(4, "demand", "2", (2, 18, 4, 0)),
+        PlannedEvent(0, "demand", "1", (2, 20, 4, 0)),
+        PlannedEvent(4, "demand", "2", (2, 18, 4, 0)),
         PlannedEvent(at, "partition", partition.one, (8,), other),
-    )  # fmt: skip
+    )
     run = RandomRun(RunPlan(0, 2, lazy, 16, tuple(sorted(acts, key=lambda act: act.tick))))
     run.outcome = run.play()
     return run

@@ -159,8 +159,9 @@ def test_servers_are_known_by_their_kind() -> None:
 def test_a_server_whose_programs_or_driver_are_missing_is_not_played() -> None:
     assert {kind: (server.programs, server.driver) for kind, server in SERVERS.items()} == {
         "postgresql": (("initdb", "postgres", "psql"), "psycopg"),
-        "mariadb": (("mariadb-install-db", "mariadbd", "mariadb"), "aiomysql"), "nats": (("nats-server",), "nats"),
-    }  # fmt: skip
+        "mariadb": (("mariadb-install-db", "mariadbd", "mariadb"), "aiomysql"),
+        "nats": (("nats-server",), "nats"),
+    }
 
 
 def test_a_server_listens_at_this_machine_alone() -> None:

@@ -72,8 +72,9 @@ def read(guard: x.Expression) -> dict[str, tuple[Value, ...]]:
 
 @pytest.mark.parametrize("seeds", [range(150), pytest.param(range(150, 3000), marks=pytest.mark.long)], ids=len)
 def test_it_is_that_some_values_satisfy_a_guard(tmp_path: Path, seeds: range) -> None:
-    gate = written(tmp_path, {"system.yaml": SYSTEM, "roles/gate.yaml": GATE.replace("GUARD", "open"),
-                              "roles/hand.yaml": HAND})  # fmt: skip
+    gate = written(
+        tmp_path, {"system.yaml": SYSTEM, "roles/gate.yaml": GATE.replace("GUARD", "open"), "roles/hand.yaml": HAND}
+    )
     both, refused = {False: 0, True: 0}, 0
     for seed in seeds:
         rng = Random(seed)

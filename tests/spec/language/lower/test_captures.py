@@ -38,10 +38,11 @@ def test_it_is_what_an_author_would_write(tmp_path: Path) -> None:
         desk=("set: {last: msg.heavy}", "set: {last: msg.heavy, whom: msg.addressee, who: msg.sender, was: last}"),
     )
     by_hand["roles/client.yaml"] = (
-        by_hand["roles/client.yaml"].replace("odd: bool", "odd: bool, to_whom: client, how: bool")
+        by_hand["roles/client.yaml"]
+        .replace("odd: bool", "odd: bool, to_whom: client, how: bool")
         .replace("event.addressee, heavy: event.heavy}}\n", "to_whom, heavy: how}}\n")
         .replace("with: {addressee: event.addressee, heavy: event.heavy}", "with: {addressee: to_whom, heavy: how}")
-    )  # fmt: skip
+    )
     by_hand["roles/desk.yaml"] = (
         by_hand["roles/desk.yaml"].replace("{last: bool}", "{last: bool, whom: client, who: client, was: bool}")
         .replace("{to: free}", "{to: free, set: {whom: 'client[0]', who: 'client[0]', was: false}}")

@@ -53,14 +53,14 @@ WRITTEN = {
     "UPDATE": "min(n + 1, 9)",
     "FIELD": "shade",
     "ONLY": "it in lit and not (len(lit) < 3 and it not in lit)",
-    "ALWAYS": 'all(all(v__2.state == lit or v__2 == v for v__2 in {v__2 for v__2 in light if v__2 != v})'
-    ' or not v.state == lit or len({v__2 for v__2 in light if v__2 != v}) > lights // 2 for v in light)'
+    "ALWAYS": "all(all(v__2.state == lit or v__2 == v for v__2 in {v__2 for v__2 in light if v__2 != v})"
+    " or not v.state == lit or len({v__2 for v__2 in light if v__2 != v}) > lights // 2 for v in light)"
     " and all(m.to == red or m.to == green for m in pending(turn))"
     " and (len(wires) == 0 and heard(wires) or not (len(wires) == 0 and heard(wires)))"
-    ' and (light[0].state == dark or not light[0].state == dark)',
+    " and (light[0].state == dark or not light[0].state == dark)",
     "STEP": "old(switch.n) <= switch.n and all(not took(v.turn) or v.state == lit for v in light)",
     "LEMMA": "count(m.to == green for m in pending(turn)) <= 9",
-}  # fmt: skip
+}
 
 
 def system_of(folder: Path, texts: dict[str, str], definitions: str = "", own: str = "") -> System:

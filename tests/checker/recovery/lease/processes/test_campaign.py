@@ -195,9 +195,10 @@ def test_all_cases_are_those_that_the_reference_finds(played: Played) -> None:
 def test_cases_of_a_name_are_those_that_the_reference_finds(played: Played) -> None:
     campaign(only="kill/site/before-commit", jobs=1)
     assert sorted(played.names[2:]) == [
-        *(f"kill/site/before-commit/{n}" for n in (1, 2, 3)), "kill/site/before-commit/3@mariadb",
+        *(f"kill/site/before-commit/{n}" for n in (1, 2, 3)),
+        "kill/site/before-commit/3@mariadb",
         "kill/site/before-commit/3@postgresql",
-    ]  # fmt: skip
+    ]
     played.names.clear()
     campaign(only="kill/site/before-commit/2", jobs=1)
     assert played.names == ["kill/site/before-commit/2"], "of one case the name is enough"
@@ -222,8 +223,9 @@ def test_an_error_of_the_campaign_is_a_finding_of_its_case(played: Played, monke
     found = campaign(only="full/site/grow", jobs=1)
     (outcome,) = found.failures
     assert (outcome.name, [(f.check, f.words) for f in outcome.findings]) == (
-        "raises/site/grow", [("error", "ZeroDivisionError: it")]
-    )  # fmt: skip
+        "raises/site/grow",
+        [("error", "ZeroDivisionError: it")],
+    )
 
 
 def test_no_case_is_begun_when_the_time_is_over(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -168,8 +168,9 @@ def test_a_reference_run_tells_the_cases() -> None:
             *(f"kill/site/after-commit/{n}@{server}" for n in (3, 13)),
         ]
     assert [name for name in names if name.endswith(NATS)] == [
-        f"kill/site/before-send/tell/1@{NATS}", *(f"kill/site/after-commit/{n}@{NATS}" for n in (4, 14))
-    ]  # fmt: skip
+        f"kill/site/before-send/tell/1@{NATS}",
+        *(f"kill/site/after-commit/{n}@{NATS}" for n in (4, 14)),
+    ]
     assert {*fixed_names()} < {*known.names()}
     assert [case.name for case in known.cases()] == ["reference/points", "reference/calls"]
 

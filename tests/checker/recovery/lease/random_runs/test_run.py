@@ -134,9 +134,7 @@ def test_what_ends_at_a_tick_ends_once() -> None:
     assert (ended, run.until) == (["after 1", "after 2", "after 3"], [])
 
 
-@pytest.mark.parametrize(
-    ("due", "after"), [(4, 1), (5, 1), (6, 2), (7, None)]
-)  # fmt: skip
+@pytest.mark.parametrize(("due", "after"), [(4, 1), (5, 1), (6, 2), (7, None)])
 def test_an_actor_restarts_within_its_tick_or_at_the_beginning_of_the_next(due: int, after: int | None) -> None:
     """One whose time comes in this very tick is away for some of it."""
     run = quiet(Run())
@@ -374,9 +372,7 @@ def resting(over_after: int, served_after: int, units: int = 2) -> Run:
 @pytest.mark.parametrize("ticks", [1, 7, REST])
 def test_a_run_is_at_rest_when_all_is_over_and_a_last_request_gets_all_units(ticks: int) -> None:
     run = resting(ticks, 2)
-    assert run.told == [
-        *["tick"] * ticks, "repair", ("advance", 1.0), ("demand", LAST, 2, 505, 20), "tick", "tick"
-    ]  # fmt: skip
+    assert run.told == [*["tick"] * ticks, "repair", ("advance", 1.0), ("demand", LAST, 2, 505, 20), "tick", "tick"]
     assert run.found() == []
 
 
@@ -396,9 +392,10 @@ def test_units_that_are_up_for_leases_that_are_over_are_found() -> None:
     run = Run()
     run._tick = partial(run.states.__setitem__, LAST, "active")  # type: ignore[method-assign]
     run.sim.units.units = {
-        "u0": SimpleNamespace(on=True, lease=LEASE), "u1": SimpleNamespace(on=True, lease=LAST),
+        "u0": SimpleNamespace(on=True, lease=LEASE),
+        "u1": SimpleNamespace(on=True, lease=LAST),
         "elsewhere": SimpleNamespace(on=True, lease=LEASE),
-    }  # fmt: skip
+    }
     run._come_to_rest()
     assert run.found() == [("world", "u0 are up for leases that are over")]
     run.outcome.findings.clear()
