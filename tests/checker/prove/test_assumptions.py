@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from leasehold.checker.explore import explore
@@ -13,7 +11,7 @@ from leasehold.checker.prove.decide.induction import Setting
 from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.faults.model import Budget
 from leasehold.spec import System
-from tests.systems import TRUTH, load, written
+from tests.systems import TESTS, TRUTH, load
 
 
 def of(system: System, setting: Setting, searches: bool = True) -> Assumptions:
@@ -72,21 +70,8 @@ def test_partitions_that_a_system_asks_for_are_arbitrary() -> None:
     assert asks == {"lease": False, "three_phase_commit_termination": True}
 
 
-FORGETS = {
-    "system.yaml": "system: forgets\nroles: {a: {}, b: {}}\nchannels: {c: {from: a, to: b, kind: mailbox}}\n"
-    'environment: {go: {to: a}}\nconstraint: "a.k <= 4"\nfaults: {check: "amnesia=1"}\n',
-    "messages.yaml": "messages: {m: {from: a, to: b}}\n",
-    "roles/a.yaml": "role: a\ndata: {k: int}\nevents: {go: next}\nstates:\n"
-    "  s: {initial: true, on: {go: {to: t, set: {k: k + 2}}}}\n"
-    "  t: {tasks: [say], on: {go: {to: t, set: {k: k + 2}}}}\n"
-    "tasks: {say: {send: m, to: b}}\n",
-    "roles/b.yaml": "role: b\ndata: {got: bool}\nstates: {w: {initial: true, on: {m: {to: w, set: {got: true}}}}}\n",
-    "invariants.yaml": "properties:\n  known: {always: (a.k > 0 or not b.got) and a.k != 3}\n",
-}
-
-
-def test_faults_that_no_proof_knows_contradict_none(tmp_path: Path) -> None:
-    system = written(tmp_path, FORGETS)
+def test_faults_that_no_proof_knows_contradict_none() -> None:
+    system = load(TESTS / "checker/prove/systems/forgets")
     lost = explore(system, budget=Budget.parse("amnesia=1"))
     assert [p.name for p in lost.properties if p.verdict == "violated"] == ["known"]
     (verdict,) = prove(system, Setting(limit_seconds=1.0), jobs=1, small=system).verdicts

@@ -10,18 +10,12 @@ from leasehold.checker.prove import prove
 from leasehold.checker.prove.decide import obligation
 from leasehold.checker.prove.decide.induction import ANY, induct
 from leasehold.checker.prove.encode.properties import claims as claims_of
-from tests.checker.prove.test_recovery_and_constants import RANKED, written
+from tests.checker.prove.claimed import claimed
 from tests.systems import load
-
-DEEP = {
-    "system": "constants: {deep: {type: int, value: 1, min: 1, max: 9}}\nroles: {a: {}}\nenvironment: {go: {to: a}}\n",
-    "roles/a": "role: a\ndata: {z: {type: int, min: 0}}\nevents: {go: next}\nstates:\n"
-    "  s: {initial: true, on: {go: {to: s, when: z < deep, set: {z: z + 1}}}, ignore: {go: no}}\n",
-}
 
 
 def test_antecedents_are_looked_for_in_every_case(tmp_path: Path) -> None:
-    folder = written(tmp_path / "found", DEEP, "a.z <= deep")
+    folder = claimed(tmp_path, "deep", "a.z <= deep")
     (folder / "invariants.yaml").write_text("properties: {far: {when: a.z == 3, always: deep >= 3 and a.z <= deep}}\n")
     (folder / "lemmas.yaml").write_text("lemmas: {bounded: {always: a.z <= deep}}\n")
     system = load(folder)
@@ -33,7 +27,7 @@ def test_antecedents_are_looked_for_in_every_case(tmp_path: Path) -> None:
 
 def test_what_is_known_before_is_not_asked_again(tmp_path: Path) -> None:
     """And what is not so is not proved with it."""
-    folder = written(tmp_path / "found", RANKED, "all(q.k == a.k for q in pending(m) if q.latest)")
+    folder = claimed(tmp_path, "ranked", "all(q.k == a.k for q in pending(m) if q.latest)")
     system = load(folder)
     before = induct(system, jobs=1)
     (folder / "invariants.yaml").write_text(
@@ -49,21 +43,8 @@ def test_what_is_known_before_is_not_asked_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("poke", [True, False])
 def test_a_state_that_sends_again_unanswered_is_not_taken_to_have_sent_once(poke: bool, tmp_path: Path) -> None:
-    again = "poke: {to: asking}, " if poke else ""
-    folder = written(tmp_path / "found", {
-        "system": "roles: {asker: {}, teller: {}}\nenvironment: {begin: {to: asker}, poke: {to: asker}}\n"
-        "channels: {there: {from: asker, to: teller, kind: mailbox}, back: {from: teller, to: asker, kind: mailbox}}\n",
-        "messages": "messages: {asked: {from: asker, to: teller}, told: {from: teller, to: asker, answer: true}}\n",
-        "roles/asker": "role: asker\nevents: {begin: ask, poke: ask again}\nstates:\n"
-        "  idle: {initial: true, on: {begin: {to: asking}}, ignore: {told: late, poke: nothing was asked}}\n"
-        f"  asking: {{tasks: [ask], on: {{{again}told: {{to: idle}}}}, ignore: {{begin: one at a time, poke: no}}}}\n"
-        "tasks: {ask: {send: asked, to: teller}}\n",
-        "roles/teller": "role: teller\nstates: {there: {initial: true, tasks: [tell], on: {asked: {to: there}}}}\n"
-        "tasks: {tell: {send: told, to: asker}}\n",
-    }, "true")  # fmt: skip
-    if poke:
-        role = folder / "roles" / "asker.yaml"
-        role.write_text(role.read_text().replace("ignore: {begin: one at a time, poke: no}", "ignore: {begin: no}"))
+    edits = (("{told: {to: idle}}", "{poke: {to: asking}, told: {to: idle}}"), ("one at a time, poke: no", "no"))
+    folder = claimed(tmp_path, "asked_again", "true", *(edits if poke else ()))
     names = {c.name for c in claims_of(ANY.encoding(load(folder)))}
     assert ("asker/asking has one message unreceived in there" in names) is not poke
 

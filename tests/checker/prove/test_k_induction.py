@@ -14,50 +14,17 @@ from leasehold.checker.prove.decide.k_induction import k_induction
 from leasehold.checker.prove.encode.properties import claims as claims_of
 from leasehold.checker.prove.encode.state import SymbolicState
 from leasehold.checker.prove.encode.transitions import SymbolicStep
-from leasehold.spec import System
-from tests.systems import load
+from tests.systems import TESTS, edited, files_of, load, written
 
-TURNS = {
-    "system.yaml": """
-system: turns
-roles:
-  player: {}
-environment:
-  turn: {to: player}
-""",
-    "roles/player.yaml": """
-role: player
-data:
-  here: {type: int, initial: 1}
-  there: {type: int, initial: 2}
-events:
-  turn: What is here goes there, and what is there comes here.
-states:
-  playing:
-    initial: true
-    on: {turn: {stay: true, set: {here: there, there: here}}}
-""",
-    "invariants.yaml": """
-properties:
-  never_five: {always: player.here != 5}
-  never_two: {always: player.here != 2}
-""",
-}
+SYSTEMS = TESTS / "checker/prove/systems"
 
 
-@pytest.fixture
-def turns(tmp_path: Path) -> System:
-    (tmp_path / "roles").mkdir()
-    for name, text in TURNS.items():
-        (tmp_path / name).write_text(text)
-    return load(tmp_path)
-
-
-def test_k_induction(turns: System) -> None:
+def test_k_induction() -> None:
     """One step does not preserve it, two do; and a false property is preserved by no number of steps.
 
     Without faults: a crash between two turns changes nothing that the property is about.
     """
+    turns = load(SYSTEMS / "turns")
     setting = Setting(scope=FaultScope(crash=False, network=False))
     induction = induct(turns, setting)
     assert not {"never_five", "never_two"} & induction.proved.keys()
@@ -67,36 +34,16 @@ def test_k_induction(turns: System) -> None:
     assert k_induction(encoding, claims["never_two"], []) == 0
 
 
-ONCE = {
-    "system.yaml": """
-system: once
-roles: {player: {}}
-environment: {one: {to: player}, two: {to: player}}
-""",
-    "roles/player.yaml": """
-role: player
-data: {fresh: {type: bool, initial: FIRST}}
-events: {one: {}, two: {}}
-states: {playing: {initial: true, on: {one: {stay: true, set: {fresh: false}}, two: {stay: true, set: {fresh: false}}}}}
-""",
-    "invariants.yaml": """
-properties:
-  never_first: {step: not (old(player.fresh) and took(player.one))}
-""",
-}
-
-
 @pytest.mark.parametrize(("first", "steps"), [("true", 0), ("false", 2)], ids=["which it breaks", "which it does not"])
 @pytest.mark.parametrize("whole", [False, True], ids=["a step", "a step that is several others"])
 def test_the_first_step_is_one_of_every_kind(
     first: str, steps: int, whole: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A step of any kind may be the first one of a run, and break a claim there."""
-    (tmp_path / "roles").mkdir()
-    for name, text in ONCE.items():
-        (tmp_path / name).write_text(text.replace("FIRST", first))
     setting = Setting(scope=FaultScope(crash=False, network=False))
-    encoding = setting.encoding(load(tmp_path))
+    encoding = setting.encoding(
+        written(tmp_path, edited(files_of("checker/prove/systems/once"), ("initial: true}", f"initial: {first}}}")))
+    )
     steps_from = encoding.relation.steps
 
     def marked(state: SymbolicState) -> Iterator[SymbolicStep]:

@@ -19,7 +19,9 @@ from leasehold.checker.prove.decide.induction import Setting, induct
 from leasehold.faults.model import Budget
 from leasehold.spec import System, shipped_folder
 from tests.checker.prove import certificate_reader
-from tests.systems import load
+from tests.systems import TESTS, load
+
+SYSTEMS = TESTS / "checker/prove/systems"
 
 
 def test_two_phase_commit_for_any_number_of_participants() -> None:
@@ -273,78 +275,16 @@ def _answer(cvc5, script: str, seconds: int = 60) -> str:  # type: ignore[no-unt
     return said.strip()
 
 
-LAMP = {
-    "system.yaml": "system: lamp\nroles: {light: {}}\nenvironment: {press: {to: light}}\n",
-    "roles/light.yaml": """
-role: light
-data:
-  level: {type: int, min: 0, explore: [0, 2]}
-events: {press: A hand.}
-states:
-  off:
-    initial: true
-    on:
-      press:
-        - {to: off, when: level >= 0}
-        - {to: off, when: level > 1000}
-""",
-}
-
-
-def test_guards_are_asked_for_all_data(tmp_path: Path) -> None:
+def test_guards_are_asked_for_all_data() -> None:
     """What explored ranges hide: two guards that both hold for a great number."""
-    (tmp_path / "roles").mkdir()
-    for name, text in LAMP.items():
-        (tmp_path / name).write_text(text)
-    found = guard_findings(Setting().encoding(load(tmp_path)))
+    found = guard_findings(Setting().encoding(load(SYSTEMS / "lamp")))
     assert ("overlap", "light/off#press and light/off#press.2") in {(f.kind, f.where) for f in found}
     assert not guard_findings(Setting().encoding(load("lease")))
 
 
-POOL = {
-    "system.yaml": """
-system: pool
-constants:
-  leases: {type: int, value: 2, min: 1, max: 6}
-  inventory: {type: int, value: 2, min: 0}
-roles:
-  broker: {instances: leases}
-environment:
-  granted: {to: broker, when: sum(b.units for b in broker if b != it) + event.units <= inventory}
-  given_back: {to: broker}
-""",
-    "roles/broker.yaml": """
-role: broker
-data:
-  units: {type: int, min: 0}
-events:
-  granted: {fields: {units: {type: int, min: 1, explore: [1, 2]}}}
-  given_back: It is over.
-states:
-  idle:
-    initial: true
-    on: {granted: {to: ticketed, set: {units: event.units}}}
-    ignore: {given_back: nothing is held}
-  ticketed:
-    on:
-      granted: {to: ticketed, set: {units: event.units}}
-      given_back: {to: idle, set: {units: 0}}
-""",
-    "invariants.yaml": """
-properties:
-  inventory_is_never_exceeded: {always: inventory >= sum(b.units for b in broker)}
-  idle_holds_nothing: {always: all(b.state != idle or b.units == 0 for b in broker)}
-  never_one_alone: {always: count(b.state == ticketed for b in broker) != 1}
-""",
-}
-
-
-def test_sums_over_any_number_of_leases(tmp_path: Path) -> None:
+def test_sums_over_any_number_of_leases() -> None:
     """A broker never tickets more than it has, over any number of leases."""
-    (tmp_path / "roles").mkdir()
-    for name, text in POOL.items():
-        (tmp_path / name).write_text(text)
-    system = load(tmp_path)
+    system = load(SYSTEMS / "pool")
     found = induct(system)
     assert {"inventory_is_never_exceeded", "idle_holds_nothing"} <= found.proved.keys()
     assert "never_one_alone" not in found.proved

@@ -13,21 +13,9 @@ from leasehold.checker.prove.decide.induction import ANY, induct
 from leasehold.checker.prove.encode.properties import claims as claims_of
 from leasehold.checker.prove.encode.values import Sorts
 from leasehold.spec.language.types import Instance
-from tests.checker.prove.test_recovery_and_constants import written
+from tests.checker.prove.claimed import claimed
 from tests.systems import load
 
-SENT = {
-    "system": "constants: {n: {type: int, value: 3, min: 1, max: 9}}\nroles: {a: {}, b: {}, w: {instances: n}}\n"
-    "channels: {c: {from: a, to: b, kind: mailbox}}\nenvironment: {go: {to: a}}\n",
-    "messages": 'messages: {m: {from: a, to: b, fields: {s: {type: "set[w]"}}}}\n',
-    "roles/a": 'role: a\ndata: {s: {type: "set[w]"}, k: {type: int, min: 0}}\n'
-    'events: {go: {fields: {s: {type: "set[w]"}}}}\nstates:\n'
-    "  s: {initial: true, on: {go: {to: s, when: len(event.s) <= 2, set: {s: event.s, k: len(event.s)}, also: say}},\n"
-    "      ignore: {go: too many}}\n"
-    "tasks: {say: {send: m, to: b, with: {s: s}}}\n",
-    "roles/b": "role: b\nstates: {w: {initial: true, ignore: {m: no}}}\n",
-    "roles/w": "role: w\nstates: {w: {initial: true}}\n",
-}
 TRUE = "all(len(q.s) <= 2 for q in pending(m))"
 LATEST = "all(len(q.s) == a.k for q in pending(m) if q.latest)"
 
@@ -43,33 +31,19 @@ LATEST = "all(len(q.s) == a.k for q in pending(m) if q.latest)"
     ],
 )
 def test_sizes_of_what_is_sent(claim: str, verdict: str, tmp_path: Path) -> None:
-    system = load(written(tmp_path / "sent", SENT, claim))
+    system = load(claimed(tmp_path, "sent", claim))
     (found,) = prove(system, jobs=1, small=system).properties
     assert found.verdict == verdict, found.reason
 
 
 def test_what_a_step_sends_has_no_size_of_its_own(tmp_path: Path) -> None:
     """It is that of the set that is sent, and of no message the size changes that it had: no axioms compare them."""
-    encoding = ANY.encoding(load(written(tmp_path / "sent", SENT, TRUE)))
+    encoding = ANY.encoding(load(claimed(tmp_path, "sent", TRUE)))
     (claim,) = (c for c in claims_of(encoding) if c.name == "claim")
     (step,) = (s for s in encoding.relation.steps(encoding.before) if s.name == "a/s#go")
     facts = encoding.sorts.cardinals.facts
     known = [*step.given, encoding.now(claim)]
     assert len(list(facts([*known, encoding.then(claim, step)]))) == len(list(facts(known)))
-
-
-GROWN = {
-    "system": "constants: {n: {type: int, value: 3, min: 1, max: 9}}\nroles: {a: {}, w: {instances: n}}\n"
-    "environment: {come: {to: a}, go: {to: a}}\n",
-    "messages": "messages: {}\n",
-    "roles/a": 'role: a\ndata: {s: {type: "set[w]"}, k: {type: int, min: 0}}\n'
-    "events: {come: {fields: {who: w}}, go: {fields: {who: w}}}\nstates:\n"
-    "  s:\n    initial: true\n    on:\n"
-    "      come: {to: s, when: event.who not in s, set: {s: 's | {event.who}', k: k + 1}}\n"
-    "      go: {to: s, when: event.who in s, set: {s: 's - {event.who}', k: k - 1}}\n"
-    "    ignore: {come: it is there, go: it is not there}\n",
-    "roles/w": "role: w\nstates: {w: {initial: true}}\n",
-}
 
 
 @pytest.mark.parametrize(
@@ -82,14 +56,14 @@ GROWN = {
     ],
 )
 def test_one_more_element_makes_a_set_one_larger(claim: str, verdict: str, tmp_path: Path) -> None:
-    system = load(written(tmp_path / "grown", GROWN, claim))
+    system = load(claimed(tmp_path, "grown", claim))
     (found,) = [v for v in prove(system, jobs=1, small=system).properties if v.name == "claim"]
     assert found.verdict == verdict, found.reason
 
 
 def test_a_certificate_says_what_one_more_element_does(tmp_path: Path) -> None:
     """Its goals are over named variables of the state after a step, in whose definitions the sums are."""
-    system = load(written(tmp_path / "grown", GROWN, "a.k == len(a.s)"))
+    system = load(claimed(tmp_path, "grown", "a.k == len(a.s)"))
     conditions = [*Certificate(system, ANY, induct(system, jobs=1)).conditions()]
     assert {"a/s#come", "a/s#go"} <= {condition.name for condition in conditions}
     for condition in conditions:
@@ -127,15 +101,6 @@ def test_what_is_known_of_sizes_is_true_of_all_small_sets(machines: int) -> None
             assert solver.check(sizes[1] - sizes[0] != 1) == z3.unsat, (a, b)
 
 
-COUNTED = {
-    "system": "constants: {n: {type: int, value: 3, min: 2, max: 9}}\nroles: {a: {}, w: {instances: n}}\n"
-    "environment: {go: {to: w}}\n",
-    "messages": "messages: {}\n",
-    "roles/a": 'role: a\ndata: {s: {type: "set[w]"}, t: {type: "set[w]"}}\nstates: {s: {initial: true}}\n',
-    "roles/w": "role: w\ndata: {x: {type: int, min: 0}, y: {type: int, min: 0}}\n"
-    "events: {go: {fields: {x: {type: int, min: 0, explore: [0, 2]}, y: {type: int, min: 0, explore: [0, 2]}}}}\n"
-    "states: {w: {initial: true, on: {go: {to: w, set: {x: event.x, y: event.y}}}}}\n",
-}
 AGGREGATES = [
     "len(a.s)", "len(a.t)", "len(w - a.s)", "len(a.s & a.t)", "len(a.s | a.t)",
     "count(v.x > 0 for v in w)", "count(v.y > 0 for v in w)", "count(v in a.s and v.x > 0 for v in w)",
@@ -147,7 +112,7 @@ AGGREGATES = [
 def test_no_two_counts_share_their_number(tmp_path: Path) -> None:
     """Each is of its own set, numbers and kind: in some state any two differ, so their equality is refutable."""
     pairs = list(combinations(AGGREGATES, 2))
-    folder = written(tmp_path, COUNTED, "true")
+    folder = claimed(tmp_path, "aggregates", "true")
     equal = (f'  equal_{n}: {{always: "({one}) == ({other})"}}\n' for n, (one, other) in enumerate(pairs))
     (folder / "invariants.yaml").write_text("properties:\n" + "".join(equal))
     encoding = ANY.encoding(load(folder))
