@@ -3,34 +3,17 @@
 What the loader makes in other cases, and what expressions then mean, is in tests/spec/language/test_outlives.py.
 """
 
-from pathlib import Path
-
 import pytest
 
 from leasehold.checker.explore import explore
 from leasehold.faults.model import Budget
 from leasehold.spec import System
-from tests.systems import written
-
-SYSTEM = "system: figure_2\nroles: {m: {}}\nenvironment: {sigma: {to: m}}\n"
-MACHINE = """
-role: m
-events: {ended: The task t has ended., sigma: An event that is not kept waiting for t.}
-tasks:
-  t: {call: handler.t, answers: [ended], outlives: true}
-states:
-  x_i: {initial: true, tasks: [t], on: {ended: {to: x_k}, sigma: {to: x_j}}}
-  x_j: {}
-  x_k: {}
-ignore:
-  - {events: sigma, in: [x_j, x_k], because: the figure shows no more}
-"""
-CLAIM = "properties: {t_ends: {when: m.state == x_j__t, leads_to: m.state != x_j__t}}\n"
+from tests.systems import TESTS, load
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> System:
-    return written(tmp_path, {"system.yaml": SYSTEM, "roles/m.yaml": MACHINE, "invariants.yaml": CLAIM})
+def machine() -> System:
+    return load(TESTS / "paper/systems/figure_2")
 
 
 def test_a_task_goes_on_in_a_state_that_remembers_it(machine: System) -> None:

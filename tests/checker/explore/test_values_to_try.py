@@ -13,19 +13,9 @@ from leasehold.faults.model import Budget, BudgetError
 from leasehold.spec import System
 from tests.systems import files_of, written
 
-SYSTEM = """system: first
-constants: {most: {type: int, value: 3, min: 0, max: 5}}
-types: {colour: {members: [red, green]}, slot: {count: 3}}
-roles: {one: {}, peer: {instances: 2}}
-environment: {stop: {to: one}}
-"""
-ROLE = """role: one
-data: {x: {type: TYPE, initial: any}}
-events: {stop: It is enough.}
-states:
-  going: {initial: true, on: {stop: {to: over}}}
-  over: {ignore: {stop: it is over}}
-"""
+FIRST = files_of("checker/explore/systems/first")
+SYSTEM = FIRST["system.yaml"]
+ROLE = FIRST["roles/one.yaml"]
 PEER = "role: peer\nstates: {there: {initial: true}}\n"
 
 
@@ -69,12 +59,7 @@ def test_a_bound_alone_is_tried_to_its_end(tmp_path: Path) -> None:
 
 def test_options_have_ranges(tmp_path: Path) -> None:
     """Beyond its range nothing is explored; none is never beyond it."""
-    files = {
-        "system.yaml": "system: s\nroles: {one: {}}\nenvironment: {put: {to: one}}\n",
-        "roles/one.yaml": "role: one\ndata: {x: {type: 'option[int]', explore: [0, 1]}}\n"
-        "events: {put: {fields: {v: {type: 'option[int]', explore: [0, 2]}}}}\n"
-        "states: {there: {initial: true, on: {put: {to: there, set: {x: event.v}}}}}\n",
-    }
+    files = files_of("checker/explore/systems/put_option")
     system = written(tmp_path, files)
     for engine in ("reference", "auto"):
         found = explore(system, engine=engine)  # type: ignore[arg-type]
@@ -83,11 +68,7 @@ def test_options_have_ranges(tmp_path: Path) -> None:
 
 
 def test_an_event_without_explore_has_every_value_of_its_type(tmp_path: Path) -> None:
-    files = {
-        "system.yaml": "system: s\nroles: {one: {}}\nenvironment: {put: {to: one}}\n",
-        "roles/one.yaml": "role: one\ndata: {x: int}\nevents: {put: {fields: {v: {type: int, min: 1, max: 3}}}}\n"
-        "states: {there: {initial: true, on: {put: {to: there, set: {x: event.v}}}}}\n",
-    }
+    files = files_of("checker/explore/systems/put_one")
     for engine in ("reference", "auto"):
         found = explore(written(tmp_path, files), engine=engine)  # type: ignore[arg-type]
         assert (found.distinct, found.generated) == (4, 13)

@@ -16,7 +16,7 @@ from leasehold.spec import System
 from leasehold.spec.language.for_each import each
 from tests.checker.explore.clients import clients_by_chance
 from tests.checker.export.test_promela import check
-from tests.systems import written
+from tests.systems import files_of, written
 
 CLAIMS = """
   leads: {for: {c: client}, when: c.state == s1, leads_to: c.n == 1}
@@ -48,15 +48,7 @@ def test_spin_agrees(seed: int, tmp_path: Path) -> None:
 
 
 def test_the_module_has_them_as_temporal_formulas(tmp_path: Path) -> None:
-    system = written(tmp_path, {
-        "system.yaml": "system: lamp\nroles: {lamp: {}}\nenvironment: {flip: {to: lamp, fair: true}}\n",
-        "roles/lamp.yaml": 'role: lamp\nevents: {flip: "on or off"}\nstates:\n'
-        "  dark: {initial: true, on: {flip: {to: lit}}}\n  lit: {on: {flip: {to: dark}}}\n",
-        "invariants.yaml": "properties:\n  again: {always_eventually: lamp.state == lit}\n"
-        "  back: {when: lamp.state == lit, always_eventually: lamp.state == dark}\n"
-        "  stays: {eventually_always: lamp.state == lit}\n"
-        "  rests: {when: lamp.state == lit, eventually_always: lamp.state == lit}\n",
-    })  # fmt: skip
+    system = written(tmp_path, files_of("checker/export/systems/flipped"))  # fmt: skip
     assert [p.verdict for p in explore(system).properties] == ["exhausted", "exhausted", "violated", "violated"]
     exported = export_system(system, "tla")
     for formula in (
@@ -69,12 +61,7 @@ def test_the_module_has_them_as_temporal_formulas(tmp_path: Path) -> None:
     assert exported.settings.count("PROPERTY") == 4
 
 
-EACH = """role: lock
-data: {last: client}
-events: {grant: {fields: {who: client, urgent: bool}}}
-states:
-  free: {initial: true, on: {grant: {to: free, set: {last: event.who}}}}
-"""
+EACH = files_of("checker/export/systems/lock")["roles/lock.yaml"]
 
 
 def lock(folder: Path, fair: str) -> System:

@@ -25,9 +25,10 @@ from leasehold.checker.export import ExportError, ExportOptions, export_system
 from leasehold.spec import System
 from tests.checker.explore.by_chance import by_chance
 from tests.checker.explore.clients import clients_by_chance
-from tests.checker.export.lamp import LAMP
 from tests.checker.export.test_fair_runs import CLAIMS
-from tests.systems import CONSTRUCTS, TRUTH, load, written
+from tests.systems import CONSTRUCTS, TRUTH, files_of, load, written
+
+LAMP = files_of("checker/export/systems/lamp")
 
 MODELS = Path(__file__).with_name("models.txt")
 FORMATS = ("promela", "tla")
@@ -51,42 +52,7 @@ def found_at(name: str, settings: dict[str, Any], folder: Path) -> System:
 
 
 # Names that modules have already, fields whose values depend on the clock, bounds, and claims of every kind.
-CROWDED = {
-    "system.yaml": "system: crowded\nroles: {vars: {instances: 2}}\nclock: {horizon: 2}\n"
-    "environment:\n  press: {to: vars, when: now < 2}\n  next: {to: vars, fair: strong}\n"
-    "constraint: all(v.n <= 2 for v in vars)\n",
-    "roles/vars.yaml": """
-role: vars
-data:
-  n: {type: int, min: 0, max: 3, explore: [0, 2]}
-  at: {type: time, explore: [0, 2]}
-  due: {type: "option[time]", explore: [0, 2]}
-events:
-  press: {fields: {at: {type: time, explore: ["now - 1", "now + 1"]}, due: {type: "option[time]", explore: [0, 1]}}}
-  next: It goes on.
-states:
-  init:
-    initial: true
-    on:
-      press: {to: spec, when: event.at >= 0, set: {at: event.at, due: event.due}}
-      next: {to: init, when: n < 3, set: {n: n + 1}}
-    ignore: {press: it is too early, next: it is the last}
-  spec:
-    on:
-      press: {to: init, set: {due: none, n: 0}}
-      next: {to: init, set: {n: 0}}
-      tick: {to: init, when: "now > get(due, now)", set: {due: none}}
-""",
-    "invariants.yaml": """
-properties:
-  bounds: {doc: (* It is *) small */ enough., for: {v: vars}, always: v.n <= 3}
-  next: {step: "all(old(v.n) <= v.n or v.n == 0 for v in vars)"}
-  init: {for: {v: vars}, sometimes: v.state == spec}
-  takes: {step: "not took(vars.press) or any(v.n == 0 for v in vars)"}
-  ends_well: {for: {v: vars}, when: v.state == spec, leads_to: v.state == init, within: 1}
-ends: {late: now == 2}
-""",
-}
+CROWDED = files_of("checker/export/systems/crowded")
 SMALL: dict[str, dict[str, Any]] = {
     "lease": {"max_units": 1, "last_end": 1},
     "two_phase_commit": {"participants": 2},

@@ -13,25 +13,11 @@ from leasehold.spec import System
 from tests.checker.explore.test_twin import Twin
 from tests.checker.export.test_promela import check, stored
 from tests.impl.compiler.twin import walk
-from tests.systems import written
+from tests.systems import files_of, written
 
-UPDATES = """role: m
-data: {f: "map[slot, colour]", g: "map[slot, colour]", i: slot, j: slot}
-events: {put: {fields: {i: slot, j: slot}}, fill: {fields: {i: slot}}}
-states:
-  a:
-    initial: true
-    on:
-      fill: {to: a, when: "g[event.i] == red", set: {"g[event.i]": blue}}
-      put: {to: b, set: {SET, i: event.i, j: event.j}}
-    ignore: {fill: it is}
-  b: {ignore: {put: it was, fill: it was}}
-"""
-SYSTEM = """system: overlaps
-types: {slot: {count: 2}, colour: {members: [red, green, blue]}}
-roles: {m: {}}
-environment: {put: {to: m}, fill: {to: m}}
-"""
+OVERLAPS = files_of("checker/export/systems/overlaps")
+UPDATES = OVERLAPS["roles/m.yaml"]
+SYSTEM = OVERLAPS["system.yaml"]
 TWO_CELLS = '"f[event.i]": green, "f[event.j]": blue'
 CASES = [  # updates, what then holds, what then does not always hold, and states
     (TWO_CELLS, "m.f[m.j] == blue", "m.f[m.i] == green", 20),
@@ -67,13 +53,7 @@ def test_exports_keep_the_order_of_updates(tmp_path: Path) -> None:
         assert wanted in text
 
 
-OFFERED = """role: m
-data: {n: {type: int, min: 0, max: 1}}
-events: {go: It leaves., flip: It turns.}
-states:
-  a: {initial: true, on: {go: {to: b}, flip: {to: a, set: {n: 1 - n}}}}
-  b: {ignore: {go: it has, flip: it is over}}
-"""
+OFFERED = files_of("checker/export/systems/offered")["roles/m.yaml"]
 
 
 def offering(folder: Path, environment: str) -> System:

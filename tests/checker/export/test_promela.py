@@ -15,9 +15,11 @@ from leasehold.checker.explore import Limits, explore
 from leasehold.checker.export import ExportError, ExportOptions, export_system
 from leasehold.spec import System, shipped_folder
 from tests.checker.explore.by_chance import by_chance
-from tests.checker.export.lamp import LAMP
 from tests.spec.language.lower.test_accepting import PAIR, WRONG
-from tests.systems import TRUTH, load, written
+from tests.systems import TESTS, TRUTH, edited, files_of, load, written
+
+LAMP = files_of("checker/export/systems/lamp")
+TURNED = files_of("checker/export/systems/turned")
 
 pytestmark = pytest.mark.usefixtures("spin")
 
@@ -117,28 +119,9 @@ def test_what_never_comes_is_found_as_a_fair_run(seed: int, name: str, broken: b
     assert ("acceptance cycle" in printed) == broken
 
 
-STEADY = """role: lamp
-events: {go: It goes on.}
-states:
-  dark: {initial: true, tasks: [work], on: {go: {to: dim}}}
-  dim: {tasks: [work], on: {go: {to: bright}}}
-  bright: {tasks: [work], on: {go: {to: dark}}}
-tasks: {work: {call: handler.work, answers: [go]}}
-"""
-STEADY_CLAIMS = """properties:
-  never_dim: {always: lamp.state != dim}
-  lights_up: {when: lamp.state == dim, leads_to: lamp.state == bright}
-"""
-
-
 def test_a_broken_always_is_no_way_to_stay(tmp_path: Path) -> None:
     """What reports it changes nothing; were it a step of a run, a run could take it for ever."""
-    files = {
-        "system.yaml": "system: s\nroles: {lamp: {}}\n",
-        "roles/lamp.yaml": STEADY,
-        "invariants.yaml": STEADY_CLAIMS,
-    }
-    system = written(tmp_path, files)
+    system = load(TESTS / "checker/export/systems/steady")
     verdicts = {p.name: p.verdict for p in explore(system).properties}
     assert verdicts == {"never_dim": "violated", "lights_up": "exhausted"}
     text = export_system(system, "promela").text
@@ -153,13 +136,8 @@ def test_a_broken_always_is_no_way_to_stay(tmp_path: Path) -> None:
     ("lamp[0].n == lamp[1].n", 1),
 ])  # fmt: skip
 def test_initial_states_that_are_set_are_one_state_more(initially: str, more: int, tmp_path: Path) -> None:
-    role = "role: lamp\ndata: {n: {type: int, min: 0, max: 3, initial: any}}\nevents: {go: It goes on.}\n"
-    role += "states: {lit: {initial: true, on: {go: {to: lit, set: {n: 3 - n}}}}}\n"
-    files = {
-        "system.yaml": "system: s\nroles: {lamp: {instances: 2}}\nenvironment: {go: {to: lamp}}\n"
-        f"initially: {initially}\n",
-        "roles/lamp.yaml": role,
-    }
+    files = edited(TURNED, ("{lamp: {}}", "{lamp: {instances: 2}}"), ("1 <= lamp.n and lamp.n <= 2", initially))
+    del files["invariants.yaml"]
     system = written(tmp_path, files)
     text = export_system(system, "promela").text
     assert stored(check(tmp_path, text)) == explore(system).distinct + more
@@ -168,12 +146,7 @@ def test_initial_states_that_are_set_are_one_state_more(initially: str, more: in
 
 def test_the_state_before_an_initial_one_owes_nothing(tmp_path: Path) -> None:
     """Nothing is asked of it, though the antecedent is true there and in no state of the system."""
-    role = "role: lamp\ndata: {n: {type: int, min: 0, max: 3, initial: any}}\nevents: {go: It goes on.}\n"
-    role += "states: {lit: {initial: true, on: {go: {to: lit, set: {n: 3 - n}}}}}\n"
-    claims = "properties:\n  grows: {when: lamp.n == 0, leads_to: lamp.n == 3}\n"
-    claims += "  turns: {when: lamp.n == 1, leads_to: lamp.n == 2}\n"
-    system = "system: s\nroles: {lamp: {}}\nenvironment: {go: {to: lamp}}\ninitially: 1 <= lamp.n and lamp.n <= 2\n"
-    made = written(tmp_path, {"system.yaml": system, "roles/lamp.yaml": role, "invariants.yaml": claims})
+    made = written(tmp_path, TURNED)
     assert [p.verdict for p in explore(made).properties] == ["exhausted", "violated"]
     text = export_system(made, "promela").text
     for name, broken in (("grows", False), ("turns", True)):

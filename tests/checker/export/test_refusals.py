@@ -8,24 +8,12 @@ import pytest
 
 from leasehold.checker.export import ExportError, ExportOptions, export_system, promela_steps, shared
 from leasehold.spec import System
-from tests.checker.export.lamp import LAMP
-from tests.systems import written
+from tests.systems import files_of, written
+
+LAMP = files_of("checker/export/systems/lamp")
 
 # Two machines send to a hub, which drives a subsidiary lock.
-HUB = {
-    "system.yaml": "system: hub\nconstants: {big: {type: int, value: 7}}\nroles: {a: {instances: 2}, hub: {}, "
-    "lock: {}}\n"
-    "channels: {c: {from: a, to: hub, kind: bag}}\nshared: {seen: bool}\n"
-    "environment: {go: {to: a}}\n",
-    "messages.yaml": "messages: {m: {from: a, to: hub}}\n",
-    "roles/a.yaml": "role: a\nevents: {go: It goes.}\nstates:\n"
-    "  s: {initial: true, on: {go: {to: t}}}\n"
-    "  t: {tasks: [say], on: {go: {to: s}}}\ntasks: {say: {send: m, to: hub}}\n",
-    "roles/hub.yaml": "role: hub\nstates:\n  w: {initial: true, on: {m: {to: v}}}\n"
-    "  v: {tasks: [turn], on: {m: {to: w}}}\ntasks: {turn: {drive: lock, event: turn}}\n",
-    "roles/lock.yaml": "role: lock\nsubsidiary: hub\nevents: {turn: It turns.}\nstates:\n"
-    "  open: {initial: true, on: {turn: {to: shut}}}\n  shut: {on: {turn: {to: open}}}\n",
-}
+HUB = files_of("checker/export/systems/hub")
 BOLT = "role: bolt\nsubsidiary: lock\nevents: {turn: It turns.}\nstates: {b: {initial: true, on: {turn: {to: b}}}}\n"
 SHUT = "  shut: {on: {turn: {to: open}}}"
 # A machine that sends two messages in one step, over two channels; one of them has a capacity.

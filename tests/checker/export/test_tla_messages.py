@@ -10,32 +10,9 @@ from leasehold.checker.explore import explore
 from leasehold.checker.export import export_system
 from tests.checker.export.test_tla import assert_same
 from tests.checker.export.tlc import verdicts
-from tests.systems import written
+from tests.systems import files_of, written
 
-SYSTEM = {
-    "system.yaml": """\
-system: post
-types: {side: {members: [left, right]}}
-roles: {a: {}, b: {}}
-channels: {post: {from: a, to: b, kind: KIND}}
-environment: {go: {to: a}}
-""",
-    "messages.yaml": """\
-messages:
-  letter: {from: a, to: b, fields: {n: {type: int, min: 0, max: 3}, red: bool, who: "set[side]"}}
-  card: {from: a, to: b}
-""",
-    "roles/a.yaml": """\
-role: a
-events: {go: It goes.}
-states:
-  on: {initial: true, on: {go: {to: off}}}
-  off: {tasks: [say], on: {go: {to: gone}}}
-  gone: {tasks: [greet], ignore: {go: it has gone}}
-tasks: {say: {send: letter, to: b, with: {n: 1, red: true, who: "{left}"}}, greet: {send: card, to: b}}
-""",
-    "roles/b.yaml": "role: b\nstates: {on: {initial: true, on: {letter: {to: on}, card: {to: on}}}}\n",
-}
+SYSTEM = files_of("checker/export/systems/post")
 KINDS = {
     "mailbox": ("Messages(post)", "SumOfSequence"), "fifo": ("Messages(post)", "SumOfSequence"),
     "bag": ("BagToSet(post)", "SumOfBag"), "set": ("post", "Sum"),

@@ -17,8 +17,9 @@ import pytest
 from leasehold.checker.prove.discover.candidates import candidates, explored_states
 from leasehold.checker.prove.encode.lemma import CandidateLemma
 from leasehold.spec import System
-from tests.checker.export.lamp import LAMP
-from tests.systems import CONSTRUCTS, TRUTH, load, written
+from tests.systems import CONSTRUCTS, TRUTH, files_of, load, written
+
+LAMP = files_of("checker/export/systems/lamp")
 
 KEPT = Path(__file__).with_name("candidates.txt")
 LEVELS = (1, 2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -14,44 +13,16 @@ from leasehold.checker.recovery.properties import RunProperties
 from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.store.store import RecordKey
-from tests.systems import written
-
-WORKER = """
-role: worker
-data: {more: {type: int, min: 0, max: 1}}
-events: {go: It goes., a_done: a., b_done: b., c_done: c., d_said: d., e_done: e., f_done: f.}
-states:
-  off: {initial: true, on: {go: {to: on}}}
-  on:
-    tasks: [a, b, c, d, e, f]
-    on:
-      go: {to: on, set: {more: 1}}
-      a_done: {to: off}
-      b_done: {to: off}
-      c_done: {to: off}
-      d_said: {to: on}
-      e_done: [{to: off, when: more == 1}, {to: on, when: more == 0}]
-      f_done: {to: off}
-tasks:
-  a: {call: handler.a, answers: [a_done]}
-  b: {call: handler.b, answers: [b_done], when: more == 1}
-  c: {call: policy.c, answers: [c_done]}
-  d: {call: handler.d, answers: [d_said]}
-  e: {call: handler.e, answers: [e_done]}
-  f: {call: handler.f, answers: [f_done]}
-"""
+from tests.systems import TESTS, load
 
 
 @pytest.mark.parametrize(("more", "at_work", "idle"), [
     (0, "", "af"), (0, "a", "f"), (0, "f", "a"), (0, "af", ""), (0, "cde", "af"),
     (1, "", "abf"), (1, "b", "af"), (1, "af", "b"), (1, "abf", ""), (1, "acde", "bf"),
 ])  # fmt: skip
-def test_each_task_that_would_end_its_state_is_owed_by_itself(
-    more: int, at_work: Sequence[str], idle: str, tmp_path: Path
-) -> None:
+def test_each_task_that_would_end_its_state_is_owed_by_itself(more: int, at_work: Sequence[str], idle: str) -> None:
     """Nobody waits for a policy here, nor for a handler whose answer may leave the machine where it is."""
-    outside = "system: work\nroles: {worker: {}}\nenvironment: {go: {to: worker}}\n"
-    system = written(tmp_path, {"system.yaml": outside, "roles/worker.yaml": WORKER})
+    system = load(TESTS / "checker/recovery/systems/work")
     core = compile_system(system).roles["worker"]
     properties = RunProperties(system)
     record = list(core.first(0))

@@ -11,28 +11,11 @@ from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.step import Action
 from leasehold.checker.verify.evaluator import ClaimsOfRuns, Decided, RunEvaluator
 from leasehold.spec import load
-from tests.systems import write
+from tests.systems import files_of, write
 
 MOST = 2
 BEGAN = 5
-FILES = {
-    "system.yaml": """
-system: late
-roles: {clerk: {}}
-clock: {horizon: 9}
-environment: {ask: {to: clerk, when: now < 2}}
-""",
-    "roles/clerk.yaml": """
-role: clerk
-data: {since: time}
-events: {ask: {}}
-states:
-  idle: {initial: true, on: {ask: {to: asked, set: {since: now}}}}
-  asked: {on: {tick: {to: done, when: now >= since + TICKS}}, refuse: {ask: it was}}
-  done: {refuse: {ask: it was}}
-""",
-    "invariants.yaml": "properties: {soon: {when: clerk.state == asked, leads_to: clerk.state == done, within: 2}}\n",
-}
+FILES = files_of("checker/verify/systems/clerk")
 
 
 @pytest.mark.parametrize("ticks", range(MOST + 3))

@@ -24,55 +24,9 @@ from leasehold.impl.core.core import Core
 from leasehold.impl.core.work import Outcome
 from leasehold.impl.store.memory import MemoryStore
 from leasehold.impl.store.store import Batch
-from tests.systems import load
+from tests.systems import files_of, load
 
-TIMED = {
-    "system.yaml": """
-system: asking
-doc: One asks another, and waits for the answer until a time.
-roles: {asker: {}, helper: {}}
-channels:
-  questions: {from: asker, to: helper, kind: mailbox}
-  answers: {from: helper, to: asker, kind: mailbox}
-clock: {horizon: 2}
-environment: {begin: {to: asker}}
-""",
-    "messages.yaml": """
-messages:
-  question: {from: asker, to: helper}
-  answer: {from: helper, to: asker, answer: true}
-""",
-    "roles/asker.yaml": """
-role: asker
-data: {due: time}
-events: {begin: It wants to know.}
-states:
-  idle: {initial: true, on: {begin: {to: waiting, when: now < 2, set: {due: now + 1}}}, ignore: {begin: it is late}}
-  waiting: {tasks: [ask], on: {answer: {to: done}, tick: {to: done, when: now >= due}}}
-  done: {}
-tasks: {ask: {send: question, to: helper}}
-ignore:
-  - {events: begin, in: [waiting, done], because: it has asked}
-  - {events: answer, in: done, because: it came too late}
-refuse: [{events: answer, in: [idle], because: nobody asked}]
-""",
-    "roles/helper.yaml": """
-role: helper
-events: {known: It knows.}
-states:
-  idle: {initial: true, on: {question: {to: thinking}}}
-  thinking: {tasks: [think], on: {known: {to: done}}}
-  done: {tasks: [tell]}
-tasks:
-  think: {call: handler.think, answers: [known]}
-  tell: {send: answer, to: asker}
-ignore: [{events: question, in: [thinking, done], because: it was asked}]
-""",
-    "invariants.yaml": """
-properties:
-  waiting_ends: {when: asker.state == waiting, leads_to: asker.state == done}
-""",
-}
+TIMED = files_of("checker/recovery/cases/systems/asking")
 
 
 @pytest.fixture(scope="module")
