@@ -125,11 +125,3 @@ def test_an_option_does_something(verb: str, option: str, tmp_path: Path, monkey
         assert printed != without[2]
     else:
         assert (heard, written) != without[:2]
-
-
-def test_soon_is_of_a_number_of_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without one it would be passed over in silence."""
-    monkeypatch.setattr(client, "sockets", lambda at: [Path("tenant.sock")])
-    done = CliRunner().invoke(client.extend, ["tenant:1", "--until", "2h", "--soon"])
-    assert done.exit_code == 2
-    assert "--soon is about --units" in done.output

@@ -13,7 +13,6 @@ from leasehold.checker.mutation.judge import CONVERGENCE
 from leasehold.faults.model import Budget
 from leasehold.reports.trace import trace_text
 from leasehold.spec import System
-from tests.mutants.deviation import Deviation
 from tests.mutants.deviations import deviating
 from tests.mutants.mutant import Mutant, mutants
 from tests.systems import load
@@ -99,14 +98,3 @@ def test_every_mistake_is_told_apart() -> None:
     """Two files with one change would be one mistake."""
     changes = {(m.edits, m.deviation, setting(m)) for m in MUTANTS}
     assert len(changes) == len({m.doc for m in MUTANTS}) == len(MUTANTS)
-
-
-def test_a_mistake_changes_something() -> None:
-    assert all(m.properties for m in MUTANTS)
-    assert all(m.edits or m.deviation for m in MUTANTS)
-
-
-def test_a_deviation_is_read_with_its_arguments() -> None:
-    (mutant,) = [m for m in MUTANTS if m.name == "redo_never_called"]
-    assert mutant.deviation == Deviation("no_recovery", ("unit/priming", "unit/modifying", "unit/closing"))
-    assert not mutant.edits

@@ -11,7 +11,7 @@ import pytest
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.verify.incremental import IncrementalCheck
-from leasehold.checker.verify.own import OwnQueryError, own_queries
+from leasehold.checker.verify.own import own_queries
 from leasehold.checker.verify.queries import Queries
 from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.faults.model import Budget
@@ -188,19 +188,3 @@ def test_a_property_in_sql_of_a_users_own(tmp_path: Path) -> None:
                 db.recorder.step(number, state, action)
         db.write()
         assert IncrementalCheck([query]).ask(db.cursor) != []
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        (GOOD.replace("cut.entry > :checked AND", ""), "does not read :checked"),
-        (GOOD + "; DELETE FROM cut", "several statements"),
-        ("DELETE FROM cut WHERE entry > :checked", "a property is a query"),
-        ("-- nothing", "a property is a query"),
-    ],
-)
-def test_a_file_that_is_no_property_is_refused(text: str, why: str, tmp_path: Path) -> None:
-    file = tmp_path / "own.sql"
-    file.write_text(text)
-    with pytest.raises(OwnQueryError, match=why):
-        own_queries([file])

@@ -291,6 +291,7 @@ def test_a_query_has_to_yield_cuts_that_are_there() -> None:
     ("/* ; */ SELECT /* :checked */ :checked", "", "/* ; */ SELECT /* :checked */ :checked"),
     ("SELECT 1 -- :checked", None, "does not read :checked"), ("SELECT ':checked'", None, "does not read :checked"),
     ("SELECT /* :checked */ 1", None, "does not read :checked"), ("", None, "it is empty; a property is a query"),
+    ("-- nothing", None, "it is empty; a property is a query"),
     ("UPDATE cut SET entry = :checked", None, "it begins with 'UPDATE cut SET entry'"),
     ("SELECTED :checked", None, "it begins with 'SELECTED :checked'"),
     ("SELECT :checked; -- a\nSELECT 2", None, "it has several statements"),

@@ -11,7 +11,7 @@ import pytest
 from leasehold.faults.model import Budget, BudgetError
 from leasehold.faults.model.lowering import DOWN, EVERYTHING, GONE, KINDS, UP, cuts, lower_with_faults
 from leasehold.spec.language.lower import FaultCell, Relation, Variable
-from tests.systems import TRUTH, files_of, load, write
+from tests.systems import TRUTH, edited, files_of, load, written
 
 ACTORS = ("service_manager", "broker", "site")
 
@@ -183,20 +183,9 @@ def test_who_lies_is_the_first_that_plays_the_role() -> None:
 @pytest.mark.parametrize(("field", "ends"), [("{type: int, min: 1, max: 3}", True), ("bool", True), ("int", False)])
 def test_a_field_without_an_end_of_values_cannot_be_lied_about(tmp_path: Path, field: str, ends: bool) -> None:
     """Its actor sends any value that it can sign."""
-    write(
-        tmp_path,
-        {
-            "system.yaml": "system: s\nroles: {one: {}, other: {}}\nenvironment: {go: {to: one}}\n"
-            "channels: {words: {from: one, to: other, kind: mailbox}}\n",
-            "messages.yaml": f"messages: {{word: {{from: one, to: other, fields: {{v: {field}}}}}}}\n",
-            "roles/one.yaml": "role: one\nevents: {go: It begins.}\nstates:\n"
-            "  quiet: {initial: true, on: {go: {to: loud}}}\n  loud: {tasks: [say], ignore: {go: it is}}\n"
-            f"tasks: {{say: {{send: word, to: other, with: {{v: {'true' if field == 'bool' else 2}}}}}}}\n",
-            "roles/other.yaml": f"role: other\ndata: {{x: {field}}}\nstates:\n"
-            "  there: {initial: true, on: {word: {to: there, set: {x: msg.v}}}}\n",
-        },
-    )
-    system = load(tmp_path)
+    said = "true" if field == "bool" else "2"
+    edits = (("FIELD", field), ("{v: 2}", f"{{v: {said}}}"), ("data: {x: int}", f"data: {{x: {field}}}"))
+    system = written(tmp_path, edited(files_of("checker/explore/systems/values_to_try"), *edits))
     assert lower_with_faults(system, Budget(byzantine="other")).byzantine is not None, "it says nothing"
     if ends:
         assert lower_with_faults(system, Budget(byzantine="one")).byzantine is not None

@@ -290,10 +290,6 @@ async def test_a_follower_acknowledges_what_is_there_and_never_less(program: Pro
         await t.actor.put(Follow("one", 4))
     with pytest.raises(ActorError, match="no follower 'two' is known here"):
         await t.actor.put(Follow("two", None))
-    for n in range(99):
-        await t.actor.put(Follow(f"f{n}", 0))
-    with pytest.raises(ActorError, match="100 followers are the most"):
-        await t.actor.put(Follow("two", 1))
 
 
 async def test_events_may_be_off_and_on_again(program: Program) -> None:

@@ -936,11 +936,6 @@ def test_guests_do_not_wait_for_a_lease_that_is_over() -> None:
     assert (said.lease, said.event) == ("b", "join_now")
 
 
-def test_guests_cannot_wait_where_the_machine_does_not_ask() -> None:
-    with pytest.raises(DemandError, match="only where the constant `held_joins` is true"):
-        FixedDemand().demand("b", 1, 100, 50, now=0, after=["a"])
-
-
 def test_guests_cannot_wait_for_a_lease_that_is_not_there() -> None:
     """A mistyped name would keep nobody waiting; so leases cannot wait for each other in a circle either."""
     policy = FixedDemand(held_joins=True)

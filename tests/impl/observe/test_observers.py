@@ -312,7 +312,8 @@ def test_who_asks_while_the_loop_is_blocked_hears_for_how_long(caplog: pytest.Lo
 
 @pytest.mark.parametrize(("place", "found"), [
     ("127.0.0.1:9472", ("127.0.0.1", 9472)), ("[::1]:0", ("::1", 0)), ("a.b:65535", ("a.b", 65535)),
-    ("a:65536", None), ("a:-1", None), ("a:", None), (":1", None), ("a", None), ("a:1x", None),
+    ("a:65536", None), ("a:-1", None), ("a:", None), (":1", None), ("a", None), ("a:1x", None), ("9472", None),
+    ("127.0.0.1:http", None), ("", None),
 ])  # fmt: skip
 def test_an_address_has_a_host_and_a_port(place: str, found: tuple[str, int] | None) -> None:
     if found is not None:
