@@ -189,6 +189,37 @@ TICKET_EXTENDED = [
     "broker: granted(units=1, properties=0)",
     "service_manager: update_ticket",
 ]
+# The same lease grows to a second unit.
+GROWING = [
+    *ACTIVE,
+    "service_manager: extend(units=2, end=4)",
+    "broker: extend_ticket",
+    "broker: granted(units=2, properties=0)",
+    "service_manager: update_ticket",
+    "service_manager: extend_now",
+    "authority: extend_lease",
+    "authority: placed(units={unit[0], unit[1]})",
+]
+# A lease of two units from the first on.
+TWO_PLACED = [
+    "service_manager: demand(units=2, end=4)",
+    "broker: ticket",
+    "broker: granted(units=2, properties=0)",
+    "service_manager: update_ticket",
+    "service_manager: redeem_now",
+    "authority: redeem",
+    "authority: placed(units={unit[0], unit[1]})",
+]
+TWO_ACTIVE = [
+    *TWO_PLACED,
+    "unit[0]: up",
+    "unit[1]: up",
+    "authority: primed",
+    "service_manager: update_lease",
+    "guest[0]: joined",
+    "guest[1]: joined",
+    "service_manager: joined",
+]
 EXTENSION_ASKED = [*TICKET_EXTENDED, "service_manager: extend_now"]
 # The same with a ticket until 7 (`last_end=5`): the lease is over, its guest has left, and its holder waits.
 WAITING = [
@@ -209,6 +240,9 @@ def ways() -> dict[str, list[str]]:
         "redeemed": REDEEMED,
         "placed": PLACED,
         "active": ACTIVE,
+        "growing": GROWING,
+        "two placed": TWO_PLACED,
+        "two active": TWO_ACTIVE,
         "ticket extended": TICKET_EXTENDED,
         "extension asked": EXTENSION_ASKED,
         "waiting": WAITING,

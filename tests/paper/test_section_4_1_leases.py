@@ -101,14 +101,7 @@ def test_a_lease_grows_and_its_guest_joins_the_new_units(walk, ways):
     """Section 4.1: an extension may change the number of units; the service manager deploys its guest on them."""
     w = walk()
     w.take(
-        *ways["active"],
-        "service_manager: extend(units=2, end=4)",
-        "broker: extend_ticket",
-        "broker: granted(units=2, properties=0)",
-        "service_manager: update_ticket",
-        "service_manager: extend_now",
-        "authority: extend_lease",
-        "authority: placed(units={unit[0], unit[1]})",
+        *ways["growing"],
         "unit[0]: changed",
         "unit[1]: up",
         "authority: modified",
@@ -123,14 +116,7 @@ def test_a_guest_joins_whatever_units_there_are_after_an_extension(walk, ways):
     """Section 4.1: as many units as before may be others, and the site says which."""
     w = walk()
     w.take(
-        *ways["active"],
-        "service_manager: extend(units=2, end=4)",
-        "broker: extend_ticket",
-        "broker: granted(units=2, properties=0)",
-        "service_manager: update_ticket",
-        "service_manager: extend_now",
-        "authority: extend_lease",
-        "authority: placed(units={unit[0], unit[1]})",
+        *ways["growing"],
         "unit[0]: broken",
         "unit[1]: up",
         "authority: modify_failed",

@@ -97,19 +97,10 @@ def test_the_states_of_a_node(systems):
     assert running == {"priming", "modifying", "closing"}
 
 
-def test_the_lease_waits_for_all_its_nodes(walk):
+def test_the_lease_waits_for_all_its_nodes(walk, ways):
     """Section 4.3.3: the lease polls its nodes, and moves when all have come to where they should be."""
     w = walk()
-    w.take(
-        "service_manager: demand(units=2, end=3)",
-        "broker: ticket",
-        "broker: granted(units=2, properties=0)",
-        "service_manager: update_ticket",
-        "service_manager: redeem_now",
-        "authority: redeem",
-        "authority: placed",
-        "unit[1]: up",
-    )
+    w.take(*ways["two placed"], "unit[1]: up")
     assert "authority: primed" not in w.possible()
     w.take("unit[0]: up")
     assert "authority: primed" in w.possible()

@@ -23,14 +23,7 @@ def test_a_failing_image_does_not_use_up_the_site(walk, ways):
 def shortened(w, ways):
     """An extension from one unit to two, of which one comes up."""
     w.take(
-        *ways["active"],
-        "service_manager: extend(units=2, end=4)",
-        "broker: extend_ticket",
-        "broker: granted(units=2, properties=0)",
-        "service_manager: update_ticket",
-        "service_manager: extend_now",
-        "authority: extend_lease",
-        "authority: placed(units={unit[0], unit[1]})",
+        *ways["growing"],
         "unit[0]: changed",
         "unit[1]: broken",
         "authority: modify_failed",
@@ -67,18 +60,20 @@ def test_a_lease_that_could_not_grow_may_be_extended_again(walk, ways):
     assert (w.data["service_manager.lease_units"], w.data["service_manager.lease_end"]) == ("{unit[0]}", "5")
 
 
+LEFT_BEHIND = (  # a close of which the teardown fails
+    "service_manager: close",
+    "guest[0]: left",
+    "service_manager: left",
+    "authority: close",
+    "unit[0]: broken",
+    "authority: torn_down",
+)
+
+
 def test_a_unit_whose_teardown_failed_is_set_aside(walk, ways):
     """Section 5.4: nobody knows what is left of it, so no lease gets it."""
     w = walk()
-    w.take(
-        *ways["active"],
-        "service_manager: close",
-        "guest[0]: left",
-        "service_manager: left",
-        "authority: close",
-        "unit[0]: broken",
-        "authority: torn_down",
-    )
+    w.take(*ways["active"], *LEFT_BEHIND)
     assert (w.control["unit[0]"], w.data["unit[0].quarantined"]) == ("failed", "true")
 
 
@@ -87,15 +82,7 @@ def test_an_operator_can_repair_a_unit_in_quarantine(walk, ways, lease, verdict)
     w = walk()
     w.take(*ways["active"])
     assert "unit[0]: repaired" not in w.possible()
-    w.take(
-        "service_manager: close",
-        "guest[0]: left",
-        "service_manager: left",
-        "authority: close",
-        "unit[0]: broken",
-        "authority: torn_down",
-        "unit[0]: repaired",
-    )
+    w.take(*LEFT_BEHIND, "unit[0]: repaired")
     assert (w.control["unit[0]"], w.data["unit[0].quarantined"]) == ("closed", "false")
     assert verdict(lease, "quarantine_can_end").verdict == "exhausted"
 
@@ -105,28 +92,10 @@ def test_quarantine_holds_in_every_state(lease, verdict):
     assert verdict(lease, "a_unit_is_quarantined").verdict == "witnessed"
 
 
-UP = (
-    "service_manager: demand(units=2, end=4)",
-    "broker: ticket",
-    "broker: granted(units=2, properties=0)",
-    "service_manager: update_ticket",
-    "service_manager: redeem_now",
-    "authority: redeem",
-    "authority: placed(units={unit[0], unit[1]})",
-    "unit[0]: up",
-    "unit[1]: up",
-    "authority: primed",
-    "service_manager: update_lease",
-    "guest[0]: joined",
-    "guest[1]: joined",
-    "service_manager: joined",
-)
-
-
-def test_units_of_a_host_that_reboots_are_set_up_again_and_their_holder_hears_of_it(walk):
+def test_units_of_a_host_that_reboots_are_set_up_again_and_their_holder_hears_of_it(walk, ways):
     """Table 2, row 1: a host reboots and does not recreate its machines."""
     w = walk(losses=True)
-    w.take(*UP)
+    w.take(*ways["two active"])
     for n in (0, 1):
         w.take(f"unit[{n}]: lost", "authority: unit_lost")
     assert (w.control["unit[0]"], w.control["unit[1]"], w.control["authority"]) == ("priming", "priming", "active")
@@ -142,20 +111,22 @@ def test_units_of_a_host_that_reboots_are_set_up_again_and_their_holder_hears_of
     assert {w.control[f"unit[{n}]"] for n in (0, 1)} == {"active"}
 
 
-def test_a_failure_of_what_is_up_is_exposed_to_its_lease(walk):
+def test_a_failure_of_what_is_up_is_exposed_to_its_lease(walk, ways):
     """Section 4.3: an extension that notices a failure says so, unasked: here a probe, of a unit that is up."""
     w = walk(losses=True)
-    w.take(*UP)
+    w.take(*ways["two active"])
     assert w.take("unit[1]: lost").title == "unit[1]: lost"
     assert w.data["authority.lost"] == "{}"
     w.take("authority: unit_lost", "service_manager: update_lease")
     assert (w.data["authority.lost"], w.data["service_manager.lease_lost"]) == ("{unit[1]}", "{unit[1]}")
 
 
-def test_a_unit_that_is_lost_again_and_again_is_replaced_within_bounds(walk):
+def test_a_unit_that_is_lost_again_and_again_is_replaced_within_bounds(walk, ways):
     """Section 5.4: a bad image exhausts a site that retries on other hosts; here retries are counted."""
     w = walk(losses=True, repair_limit=0, replace_limit=1, max_units=3)
-    w.take(*UP, "unit[1]: lost", "authority: unit_failed", "authority: placed(units={unit[0], unit[2]})")
+    w.take(
+        *ways["two active"], "unit[1]: lost", "authority: unit_failed", "authority: placed(units={unit[0], unit[2]})"
+    )
     w.take("unit[2]: up", "unit[1]: down", "authority: modified")
     assert (w.data["authority.assigned"], w.data["authority.replaced"]) == ("{unit[0], unit[2]}", "1")
     w.take("unit[2]: lost", "authority: unit_failed")

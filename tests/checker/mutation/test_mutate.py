@@ -27,7 +27,7 @@ from leasehold.spec.language.expression import TRUE
 from leasehold.spec.language.expression import text as words_of
 from leasehold.spec.language.model import State, Transition
 from tests import mutation_page
-from tests.systems import TRUTH, files_of, load, write
+from tests.systems import TRUTH, edited, files_of, load, write
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -511,20 +511,17 @@ def test_updates_of_shared_variables_are_changed_too() -> None:
         assert [p.name for p in wrong.properties if p.verdict == "violated"], mutation.name
 
 
+LAMP = files_of("checker/mutation/systems/lamp")
+
+
 @pytest.mark.parametrize("first", ["true", "false"])
 def test_what_was_cut_short_in_one_trial_stays_so(tmp_path: Path, first: str) -> None:
     """Whichever trial comes first: the other has as many states as the system."""
-    (tmp_path / "system.yaml").write_text(
-        "system: lamp\nroles: {lamp: {}}\nenvironment: {press: {to: lamp}}\n"
-        "constants: {wild: {type: bool, value: false}, most: {type: int, value: 5}}\n"
+    wild = (
+        "constants: {most: {type: int, value: 1}}",
+        "constants: {wild: {type: bool, value: false}, most: {type: int, value: 5}}",
     )
-    (tmp_path / "roles").mkdir()
-    (tmp_path / "roles/lamp.yaml").write_text(
-        "role: lamp\ndata: {times: {type: int, min: 0}}\nevents: {press: Somebody presses it.}\n"
-        "states: {dark: {initial: true, on: {press: {stay: true, when: times < most and (wild or times < 2),"
-        " set: {times: times + 1}}}, ignore: {press: it is worn}}}\n"
-    )
-    (tmp_path / "invariants.yaml").write_text("properties: {counts: {always: lamp.times >= 0}}\n")
+    write(tmp_path, edited(LAMP, wild, ("when: times < most", "when: times < most and (wild or times < 2)")))
     other = "false" if first == "true" else "true"
     loader = SystemLoader(tmp_path)
     battery = Battery(tuple(Trial((("wild", value),)) for value in (first, other)))
@@ -538,16 +535,7 @@ def test_who_has_not_looked_everywhere_has_not_seen_that_nothing_differs(
     tmp_path: Path, cut: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In whichever trial the search for what an observer sees is cut short."""
-    (tmp_path / "system.yaml").write_text(
-        "system: lamp\nroles: {lamp: {}}\nenvironment: {press: {to: lamp}}\nconstants: {most: {type: int, value: 1}}\n"
-    )
-    (tmp_path / "roles").mkdir()
-    (tmp_path / "roles/lamp.yaml").write_text(
-        "role: lamp\ndata: {times: {type: int, min: 0}, red: bool}\nevents: {press: Somebody presses it.}\n"
-        "states: {dark: {initial: true, on: {press: {stay: true, when: times < most,"
-        " set: {times: times + 1, red: true}}}, ignore: {press: it is worn}}}\n"
-    )
-    (tmp_path / "invariants.yaml").write_text("properties: {counts: {always: lamp.times >= 0}}\n")
+    write(tmp_path, LAMP)
     loader = SystemLoader(tmp_path)
     battery = Battery(tuple(Trial((("most", str(most)),)) for most in (1, 2, 3)))
     (mutant,) = (m for m in mutations(loader()) if m.name == "drop_update lamp/dark#press red")

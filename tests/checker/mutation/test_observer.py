@@ -20,7 +20,7 @@ from leasehold.checker.mutation.observer import (
 from leasehold.checker.mutation.operators import mutations
 from leasehold.faults.model import Budget
 from leasehold.spec import System, shipped_folder
-from tests.systems import files_of, load, write
+from tests.systems import edited, files_of, load, write, written
 
 CRASH = Trial(budget=Budget.parse("crash=1"))
 
@@ -72,15 +72,9 @@ def test_a_search_that_is_cut_short_says_so() -> None:
 
 
 def test_a_mutant_that_breaks_a_range_is_seen_to_fail(tmp_path: Path) -> None:
-    (tmp_path / "system.yaml").write_text("system: lamp\nroles: {lamp: {}}\nenvironment: {press: {to: lamp}}\n")
-    (tmp_path / "roles").mkdir()
-    (tmp_path / "roles/lamp.yaml").write_text(
-        "role: lamp\ndata: {times: {type: int, max: 2}}\nevents: {press: Somebody presses it.}\n"
-        "states: {dark: {initial: true, on: {press: {stay: true, when: times < 2, set: {times: times + 1}}},\n"
-        "  ignore: {press: it is worn}}}\n"
-    )
-    (tmp_path / "invariants.yaml").write_text("properties: {worn: {sometimes: lamp.times == 2}}\n")
-    system = load(tmp_path)
+    edits = (("{type: int, min: 0}", "{type: int, max: 2}"), ("when: times < most", "when: times < 2"))
+    files = edited(files_of("checker/mutation/systems/lamp"), *edits, (", red: true", ""), (", red: bool", ""))
+    system = written(tmp_path, {**files, "invariants.yaml": "properties: {worn: {sometimes: lamp.times == 2}}\n"})
     found = difference(system, named(system, "drop_guard lamp/dark#press"), Trial()).difference
     assert found is not None
     assert (found.before, found.system) == (("press at lamp", "press at lamp"), "")
