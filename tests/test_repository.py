@@ -190,7 +190,7 @@ def _named(text: str) -> set[str]:
 
 
 def test_generic_code_names_nothing_of_a_shipped_system() -> None:
-    """What explores, runs or shows any system takes names of roles and messages from its specification."""
+    """Code that explores, runs or shows any system takes names of roles and messages from its specification."""
     files = [name for name in _files() if name.endswith(".py") and name.split("/")[0] in LAYERS]
     assert [room for room in ROOMS if not any(name.startswith(room) for name in files)] == []
     generic = [name for name in files if not name.startswith(ROOMS) and (ROOT / name).is_file()]
@@ -407,7 +407,7 @@ def test_no_module_is_imported_by_its_name_from_a_layer_above() -> None:
 
 
 def test_text_is_compiled_before_it_is_run() -> None:
-    """Where Ctrl-C comes while `eval` or `exec` runs a text, CPython ends the process by SIGINT, whoever catches it."""
+    """CPython ends the process by SIGINT if Ctrl-C comes while `eval` or `exec` runs a text, whoever catches it."""
     for name, module in _modules().items():
         for node in ast.walk(module):
             match node:

@@ -1,4 +1,4 @@
-"""How many steps a second the compiled core takes, against other ways to dispatch an event.
+"""Steps a second of the compiled core, against other ways to dispatch an event.
 
 The core's step does more than the others': it compares sequence numbers and entries, evaluates guards, builds the next
 record, and answers with the work that follows. A life ends with its machine; the next one begins with a first record.
@@ -44,7 +44,7 @@ def core_rate(life: Life, laps: int) -> float:
 
 
 def check(life: Life) -> None:
-    """That a life can be lived again, all of it transitions."""
+    """Asserts that a life can be lived again, all of it transitions."""
     record = life.steps[0].before
     for taken in life.steps:
         record, outcome = life.core.step(record, taken.event, taken.now)

@@ -1,4 +1,4 @@
-"""How long explorers take for every state of two-phase commit and of the lease, from the command to its answer."""
+"""Times of explorers for every state of two-phase commit and of the lease, from the command to its answer."""
 
 from __future__ import annotations
 

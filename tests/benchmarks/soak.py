@@ -32,7 +32,7 @@ SAMPLE_SECONDS, DRAIN_SECONDS = 5.0, 120.0
 
 @dataclass
 class Sample:
-    """What is seen of the three at a time."""
+    """Figures of the three actors at a time."""
 
     seconds: float
     memory_mb: dict[str, float]

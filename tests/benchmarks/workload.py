@@ -55,7 +55,7 @@ def broker(program: Program, store: Store, units: int, clock: SimulatedClock | N
 
 @dataclass(frozen=True)
 class Worked:
-    """What an actor did.
+    """Work of an actor.
 
     Attributes:
         transitions: that it took, all of them durable.
@@ -73,7 +73,7 @@ class Worked:
 
 
 async def work(program: Program, store: Store, leases: int, extensions: int = EXTENSIONS) -> Worked:
-    """So many leases at once, each through its whole life."""
+    """Plays so many leases at once, each through its whole life."""
     transactions = _watched(store)
     actor = broker(program, store, leases)
     await actor.start()

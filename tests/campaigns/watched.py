@@ -27,7 +27,7 @@ SIZE_OF_OTHERS = 160
 
 @dataclass
 class Judged:
-    """What a batch has shown.
+    """Results of a batch.
 
     Attributes:
         seeds: of its runs.
@@ -63,7 +63,7 @@ def judged(batch: Batch) -> Judged:
 
 
 def done_before(log: Path | None) -> dict[str, set[int]]:
-    """By system, the seeds of which a log has the result."""
+    """Seeds of which a log has the result, by system."""
     found: dict[str, set[int]] = defaultdict(set)
     if log is not None and log.exists():
         for line in log.read_text(encoding="utf-8").splitlines():

@@ -121,7 +121,7 @@ def test_guards() -> None:
 
 @pytest.mark.parametrize("seconds", [0.0, 30.0])
 def test_antecedents(small: System, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether a proved property is vacuous: `open` where exploring came to no end, else it is, or has a case."""
+    """A proved property that may be vacuous: `open` where exploring came to no end, else it is, or has a case."""
     monkeypatch.setattr(provers, "ANTECEDENT_LIMITS", seconds / ANY.limit_seconds)
     never = replace(small.properties["agreement"], name="never", when=small.properties["agreement"].claim)
     asked = replace(small, properties={"never": never})
@@ -153,7 +153,7 @@ def test_cases_and_transitions(small: System, explored: Exploration) -> None:
 
 
 def test_witnesses(small: System) -> None:
-    """That a witness was not found is a violation after a whole search alone."""
+    """A missing witness is a violation after a whole search alone."""
     claim = negation(small.properties["agreement"].claim)
     never = replace(small.properties["all_may_commit"], name="never", claim=claim)
     asked = replace(small, properties={"never": never})

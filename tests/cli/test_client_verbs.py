@@ -176,7 +176,7 @@ async def test_a_lease_is_closed_once(tmp_path: Path) -> None:
 
 @pytest.mark.real_time
 async def test_leases_are_listed_with_their_state_at_each_actor(tmp_path: Path) -> None:
-    """Those that are over on request alone; an actor that does not answer is named."""
+    """Leases that are over are listed on request alone; an actor that does not answer is named."""
     async with running(tmp_path) as (c, leasehold):
         lease, over = await c.lease(2, until=50), await c.lease(1, until=50)
         await c.tenant.tell(over, "service_manager", "close")

@@ -83,7 +83,7 @@ def test_a_search_that_was_cut_short_promises_nothing(run: Run) -> None:
 
 @pytest.mark.long
 def test_a_budget_is_approached_from_one_crash_on(run: Run) -> None:
-    """What is found for the stated budget is what `--faults` finds for it alone."""
+    """Findings for the stated budget are those of `--faults` for it alone."""
     done = run("crash", *SMALL)
     lines = done.stdout.splitlines()
     assert lines[0] == "faults crash=1 to crash=2 (system.yaml)"
@@ -277,7 +277,7 @@ def test_the_worst_case_is_named_with_its_command(run: Run) -> None:
 
 @pytest.mark.long
 def test_what_was_not_asked_is_null_and_what_was_tried_is_told(run: Run) -> None:
-    """Who halts does not come back; crashes are tried all the same."""
+    """An actor that halts does not come back; crashes are tried all the same."""
     found = as_json(run("crash", *SMALL, "--faults", "crash=1,halt=1", "--json"))
     assert found["crash_points"] > 20
     assert found["scenarios"] > 50
@@ -293,7 +293,7 @@ def test_what_was_not_asked_is_null_and_what_was_tried_is_told(run: Run) -> None
 
 @pytest.mark.long
 def test_a_case_that_does_not_return_says_so(run: Run, tmp_path: Path) -> None:
-    """What comes again over a plain queue is taken for new, and the teller never comes out of `twice`."""
+    """A message that comes again over a plain queue is taken for new, and the teller never comes out of `twice`."""
     write(tmp_path / "asked", {**ASKED, "invariants.yaml": "ends: {done: teller.state == once}\n"})
     case = ("asking/once", "crash:teller/once#before-acknowledge")
     done = run("crash", "case", "asked", *case, "--faults", "crash=1")

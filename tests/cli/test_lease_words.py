@@ -152,7 +152,7 @@ def test_a_machine_is_explained_by_each_of_its_parts(changes: dict[str, Any], li
     ({"actor": "nobody"}, ", for 20 s", "since tick 90 (20 s ago)"),
 ])  # fmt: skip
 def test_times_are_those_of_the_actor_that_a_machine_is_at(changes: dict[str, Any], lasted: str, since: str) -> None:
-    """By its clock and the length of its ticks; one that is not known has those of the first."""
+    """Times follow its clock and the length of its ticks; one that is not known has those of the first."""
     first, _, third, _ = explained({**MACHINE, **changes}, ABOUTS)
     assert first == f"tenant:1 at {changes.get('actor', 'tenant')} (service_manager) is waiting{lasted}."
     assert third == f"  It waits {since}, and no timer ends that, for:"

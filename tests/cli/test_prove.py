@@ -62,7 +62,7 @@ def test_a_lemma_that_is_not_inductive(run: Run, mirror: Path, words: tuple[str,
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="reads /proc")
 @pytest.mark.long
 def test_sigterm_ends_the_worker_processes(tmp_path: Path) -> None:
-    """As Ctrl-C does: no child is left, and the exit code is 130."""
+    """SIGTERM acts like Ctrl-C: no child is left, and the exit code is 130."""
     command = [sys.executable, "-m", "leasehold", "prove", "lease", "--jobs", "2"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         until = time.monotonic() + 60
@@ -106,7 +106,7 @@ LEMMAS = "lemmas: {nothing_is_seen: {always: mirror.seen == 0}, nothing_is_there
 
 @pytest.mark.long
 def test_a_proof_says_what_is_vacuous(run: Run, mirror: Path) -> None:
-    """So does `check`, by the same word, of the same properties."""
+    """`check` does the same, by the same word, of the same properties."""
     (mirror / "invariants.yaml").write_text(VACUOUS)
     (mirror / "lemmas.yaml").write_text(LEMMAS)
     words = {
@@ -278,7 +278,7 @@ def test_numbers_that_are_set(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_counterexample_to_induction_with_other_constants(tmp_path: Path) -> None:
-    """Where none has the declared values, the one that is shown has others, and names them."""
+    """The setting that is shown, where none has the declared values, has others, and names them."""
     bounded = GUARDED["invariants.yaml"].replace("always: count", "when: not guarded, always: count")
     folder = write(tmp_path / "guarded", {**GUARDED, "invariants.yaml": bounded})
     system = load(folder)

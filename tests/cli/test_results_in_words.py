@@ -76,7 +76,7 @@ BROKEN = PlayedCounterexample("p", "always", 4, broken=frozenset("p"), reported=
       "  verify reports it from their events"]),
 ])  # fmt: skip
 def test_a_case_that_was_played_is_told(played: Any, said: list[str]) -> None:
-    """In text, in JSON, and as what is wrong with the actors."""
+    """The same in text, in JSON, and as what is wrong with the actors."""
     assert _words(played) == said
     told = _json(played)
     if isinstance(played, PlayedLog):
@@ -226,7 +226,7 @@ def test_a_chain_that_was_verified_is_told(whole: tuple[int, int, int], said: st
 
 
 def test_notes_say_what_is_not_known() -> None:
-    """How far the events go, where they begin, and whose are missing; each of it where it is so, and only there."""
+    """Notes on the end of the events, their beginning, and whose are missing; each where it is so, and only there."""
     about = {"name": "a", "position": 3, "tick": 7, "time": 60.0, "first": 1}
     later = {**about, "name": "b", "position": 9, "tick": 5, "time": 90.0}
     told = ExplainedLease("l", 7, (), [{"peers": {"m": "b", "n": "", "o": "a"}}], [about, later], [], {})

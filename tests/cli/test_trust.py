@@ -223,7 +223,7 @@ def test_a_trust_set_with_a_mistake_is_left_as_it_is(run: Run, site: Path) -> No
 @pytest.mark.parametrize("end", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00"])
 @pytest.mark.parametrize("words", [("trust",), ("rotate", "site", NEW)])
 def test_an_end_that_no_calendar_has_is_said(end: str, words: tuple[str, ...], run: Run, site: Path) -> None:
-    """In UTC it would lie beyond the year 9999, or before the first."""
+    """The date would lie beyond the year 9999 in UTC, or before the first."""
     text = site.read_text() + f"      not_after: '{end}'\n"
     site.write_text(text)
     done = run(*words)

@@ -73,7 +73,7 @@ class Counterexample:
         cls, system: System, changes: Iterable[Mutation], trial: Trial, p: Property, result: PropertyResult,
         also: Collection[str],
     ) -> Counterexample:  # fmt: skip
-        """That of a result which has a path."""
+        """The path of a result that has one."""
         path = result.path
         assert path is not None
         return cls(
@@ -131,7 +131,7 @@ class Stored:
 
 
 def read(system: str) -> Stored:
-    """Those of a system, as they are kept."""
+    """Results for a system, as they are kept."""
     found = json.loads((FOLDER / f"{system}.json").read_text(encoding="utf-8"))
     examples = {name: _counterexample(kept) for name, kept in found["counterexamples"].items()}
     return Stored(found["system"], found["tried"], examples)

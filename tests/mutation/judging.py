@@ -45,7 +45,7 @@ sigterm = true
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What became of a mutant.
+    """The verdict on a mutant.
 
     Attributes:
         killed_by: the test that failed; "time", where the tests did not end; empty where it has survived.
@@ -58,7 +58,7 @@ class Judged:
 
 
 class Coverage:
-    """Which tests run a line, and how long they take.
+    """Tests that run a line, and their times.
 
     Args:
         folder: of the data, which `measure` writes.
@@ -150,7 +150,7 @@ def _test_of(context: str) -> str:
 
 
 def _at_import(mutant: Mutant) -> bool:
-    """Whether a mistake is in a module's or class's own lines: they run in the first test of a process alone."""
+    """Returns whether a mistake is in a module's or class's own lines: they run in a process's first test alone."""
     innermost = mutant.function.rpartition(".")[2].lstrip("_")
     return not innermost or innermost[0].isupper()
 

@@ -1,4 +1,4 @@
-"""What the tests of the paper share: explored settings of the lease, changed specs, and walks along chosen steps."""
+"""Fixtures of the tests of the paper: explored settings of the lease, changed specs, and walks along chosen steps."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class Walk:
 
 
 def _fits(title: str, found: str) -> bool:
-    """Whether a title, or its beginning, with some of the fields, is that of a step."""
+    """Returns whether a title, or its beginning, with some of the fields, is that of a step."""
     head, _, fields = title.partition("(")
     given, brackets, rest = fields.partition(")")
     if "comes again" in found and "comes again" not in title:

@@ -1,4 +1,4 @@
-"""What a program does to the files of a folder, as the kernel saw it; played again on disks that lose their power.
+"""Calls of a program to the files of a folder, as the kernel saw them; played again on disks that lose their power.
 
 Theory of operation. The program runs under strace, on real files, with all processes that it starts. Its system calls
 that change a file or a name, or make one durable, are played on a simulated file system for each folder
@@ -186,7 +186,7 @@ class Disks:
             files.crash()
 
     def write_to(self, place: Path) -> None:
-        """What is left, as real files."""
+        """Writes what is left as real files."""
         for folder, files in self._of.items():
             (place / folder).mkdir(parents=True, exist_ok=True)
             for name in files.names():
@@ -197,7 +197,7 @@ class Disks:
 
 
 def after_power_loss(calls: list[Call], place: Path, seeds: int = 3) -> Iterator[tuple[list[str], Path]]:
-    """For each call, and some seeds: what had been said by then, and a folder of what is left."""
+    """Yields, for each call and some seeds, what had been said by then, and a folder of what is left."""
     number = 0
     for last in range(len(calls) + 1):
         for seed in range(seeds):

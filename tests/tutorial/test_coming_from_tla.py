@@ -1,4 +1,4 @@
-"""What docs/howto/coming_from_tla.md says of this language, tried."""
+"""Statements of docs/howto/coming_from_tla.md on this language, tried."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def drawn(seeds: range) -> Iterator[Drawn]:
 
 
 class _Made:
-    """Which machines are there at run time, on a path of the model, which has all of them from the start."""
+    """Machines that are there at run time, on a path of the model, which has all of them from the start."""
 
     def __init__(self, one: Drawn) -> None:
         self._of = {(role, i): actor for actor in one.known.world.layout.actors for role, i in actor.machines}
@@ -143,7 +143,7 @@ class _Made:
         self._there: set[str] = set()
 
     def may_take(self, action: Action) -> bool:
-        """Whether a local event or timer comes to a machine that is there, or begins one of the run's origin."""
+        """Returns whether a local event or timer comes to a machine that is there, or begins one of the run's own."""
         if action.kind not in ("local", "tick") or action.role is None:
             return True
         if self._standing and action.role not in self._below:

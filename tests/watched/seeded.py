@@ -77,7 +77,7 @@ class Trial:
 
     @property
     def rank(self) -> int:
-        """How much it shows: 3, the right invariant; 2, a break that is reported as a fault; 1, one that is not."""
+        """The strength: 3, the right invariant; 2, a break that is reported as a fault; 1, one that is not."""
         if not self.broken:
             return 0
         return RIGHT if self.right else 2 if self.faults or self.reported else 1
@@ -271,7 +271,7 @@ def known_trials() -> dict[str, KnownTrial]:
 
 @dataclass
 class Reported:
-    """What became of a bug.
+    """The verdict on a bug.
 
     Attributes:
         bug: which.

@@ -241,7 +241,7 @@ def test_a_machine_of_an_actor_counts_in_the_run_that_it_serves() -> None:
 
 
 def test_the_product_is_not_known_where_a_log_is_missing() -> None:
-    """Whose log is missing shows by messages that were received from it, and by those that were sent to it."""
+    """A missing log shows by messages that were received from its actor, and by those that were sent to it."""
     name = "two_phase_commit"
     of, log = known(name), walked(name, 1)
     events = ordered(of, log)

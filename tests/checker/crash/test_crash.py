@@ -1,4 +1,4 @@
-"""What crashes do to a system: cases, crash points, paths, the weakest faults (paper, section 5.1)."""
+"""Effects of crashes on a system: cases, crash points, paths, the weakest faults (paper, section 5.1)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def crash_of(report: CrashReport, case: Case) -> int | None:
 
 
 def test_every_crash_of_a_conversation(conversation: Path) -> None:
-    """Of the points one cannot be met: where no transition leads, no message can be left unacknowledged."""
+    """One point cannot be met: where no transition leads, no message can be left unacknowledged."""
     report = crash(load(conversation), Budget(crash=1))
     assert report.holds
     assert report.complete
@@ -275,7 +275,7 @@ BEFORE_A_CALL_AND_AFTER = {
 
 
 def test_a_crash_in_recovery_after_a_call_is_the_one_before_it(lease: CrashReport) -> None:
-    """What a call has begun is not in the model, so these points are met wherever `#recovering` is, and alike."""
+    """A call that was begun is not in the model, so these points are met wherever `#recovering` is, and alike."""
     for place, call in BEFORE_A_CALL_AND_AFTER.items():
         before, after = f"crash:{place}#recovering", f"crash:{place}#recovering-after-{call}"
         worst = {(cell, mode): w for (cell, point, mode), w in lease.cases.items() if point == before}
@@ -473,7 +473,7 @@ def test_the_path_of_a_case_crashes_there_restarts_and_comes_back(conversation: 
 
 
 def test_the_path_of_a_case_names_the_point_that_was_asked_for() -> None:
-    """In the model a point after a call is the one before it; the path still has the name of the case."""
+    """The model takes a point after a call for the one before it; the path still has the name of the case."""
     report = crash(load("lease", {"expiry": False, "max_units": 1, "last_end": 1}), Budget(crash=1))
     case = (("redeeming", "ticketed", "priming"), "crash:authority/priming#after-place", "alive")
     path = report.path(case)
@@ -578,7 +578,7 @@ def test_who_may_never_come_back_is_not_asked_to(conversation: Path) -> None:
 def test_crashes_are_cases_also_where_nobody_asks_whether_the_system_comes_back(
     more: dict[str, int | str], conversation: Path
 ) -> None:
-    """Who halts or lies keeps the system from coming back, not the others from crashing."""
+    """An actor that halts or lies keeps the system from coming back, not the others from crashing."""
     plain = crash(load(conversation), Budget(crash=1))
     report = crash(load(conversation), Budget(crash=1, **more))  # type: ignore[arg-type]
     crashing = [a for a in ("asker", "teller") if a != more.get("byzantine")]
@@ -665,7 +665,7 @@ def test_what_follows_from_the_largest_budget_is_left_out(conversation: Path, mo
 
 
 def test_retries_that_come_with_a_fault_may_be_what_brings_a_system_back(conversation: Path) -> None:
-    """So only budgets with them follow from one with them."""
+    """Only budgets with them follow from one with them."""
     system, budgets = load(conversation), list(Budget.parse("crash=2,duplicate=1,lose=1").parts())
     assert [str(b) for b in follow(system, budgets)] == ["crash=1,duplicate=1,lose=1"]
     assert in_turn(system, "crash=2,duplicate=1,lose=1") == [
@@ -695,7 +695,7 @@ def test_what_is_left_out_holds(name: str) -> None:
 def test_the_largest_budget_is_tried_with_a_part_of_the_time(
     conversation: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is between comes where that was not enough, and then the largest again, with all that is left."""
+    """Budgets between come where that was not enough, and then the largest again, with all that is left."""
     given: list[tuple[str, float]] = []
 
     def slow(system: System, budget: Budget, *arguments: Any, **more: Any) -> CrashReport:

@@ -68,7 +68,7 @@ class Waiting:
                     kept.append((instance, s))
 
     def lines(self, s: Any, role: str, instance: int) -> tuple[list[str], list[str], Record, int]:
-        """What is said of a machine and of the subsidiary ones of its actor, its record, and the time."""
+        """The description of a machine and of the subsidiary ones of its actor, its record, and the time."""
         known, now = KnownMachines(), self.twin._now(s)
         known.actors["somebody"] = KnownActor(1, now, 0.0, 1)
         for other, number in self.system.machines():

@@ -130,7 +130,7 @@ class World:
 
 @dataclass(frozen=True)
 class Step:
-    """What happened: a fault or not, what it took of the budget, and the group that asks for fairness."""
+    """A step: a fault or not, its cost in the budget, and the group that asks for fairness."""
 
     kind: str
     after: World

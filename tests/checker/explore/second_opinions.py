@@ -24,7 +24,7 @@ from tests.checker.explore.fault_twin import Step, Twin, Whole, World, whole
 
 @dataclass(frozen=True)
 class Opinion:
-    """Whether a property holds (of `sometimes`: has a witness), and the fewest steps that show what is found."""
+    """Returns whether a property holds (`sometimes`: has a witness), and the fewest steps that show it."""
 
     holds: bool
     steps: int | None = None
@@ -130,7 +130,7 @@ class Judge:
         return self.initial if p.when is None else self.where(p.when)
 
     def always_possible(self, p: Property) -> Opinion:
-        """By steps that are no faults."""
+        """Judges by steps that are no faults."""
         able = self.where(p.claim)
         before: dict[int, set[int]] = {}
         for n, step, m in self.steps():
@@ -211,7 +211,7 @@ class Judge:
 def fair_stay(
     system: System, out: Callable[[Any], list[tuple[Step, Any]]], among: set[Any], again: set[Any] | None = None
 ) -> bool:
-    """Whether a fair run can stay among some states for ever by some steps, and visit some of them without end."""
+    """Returns whether a fair run can stay among some states for ever by some steps, and visit some without end."""
     graph = nx.DiGraph()
     graph.add_nodes_from(among)
     graph.add_edges_from((n, m) for n in among for _, m in out(n) if m in among)

@@ -100,7 +100,7 @@ def _interrupt(*_: object) -> None:
     "where", ["explore.packed.search.graph_of", "explore.graph.liveness.decide", "explore.resources.TO_DECIDE"]
 )
 def test_leaving_off_once_all_is_visited(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By Ctrl-C while edges are put in order or the graph is judged, and as it is too large: nothing is lost."""
+    """Ctrl-C while edges are put in order or the graph is judged, and a graph that is too large, lose nothing."""
     place, model, large = tmp_path / "left", load("lease", TINY), where.endswith("TO_DECIDE")
     with monkeypatch.context() as patched:
         patched.setattr(f"leasehold.checker.{where}", 1 << 30 if large else _interrupt)
@@ -176,7 +176,7 @@ def test_ctrl_c_leaves_a_checkpoint(tmp_path: Path, run: Run) -> None:
 
 
 def test_nobody_waits_in_vain_for_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where none can be written, or the engine leaves none, that is said before the search."""
+    """A checkpoint that cannot be written, or that the engine does not leave, is refused before the search."""
     model = load("two_phase_commit")
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointError, match="no checkpoint can be written"):
@@ -240,7 +240,7 @@ def test_the_reference_leaves_none(tmp_path: Path) -> None:
 
 
 def test_on_disk(tmp_path: Path) -> None:
-    """What grows lies in files that are gone with the search."""
+    """All that grows lies in files that are gone with the search."""
     for system, settings, budget in (
         (TRUTH / "two_phase", {"resource_managers": 6}, None),
         ("lease", TINY, Budget(crash=1)),

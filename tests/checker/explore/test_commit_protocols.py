@@ -142,7 +142,7 @@ def test_three_phase_commit_is_wrong_when_the_network_is_parted() -> None:
 
 
 def test_two_phase_commit_is_right_when_the_network_is_parted() -> None:
-    """What three-phase commit gains it pays for: two-phase commit waits until the partition heals."""
+    """Three-phase commit pays for its gain: two-phase commit waits until the partition heals."""
     assert violated(found(TWO, "partition=1")) == set()
 
 

@@ -148,7 +148,7 @@ def test_limits(limits: Limits, budget: Budget | None) -> None:
     ],
 )
 def test_systems_by_chance(draw: Callable[[Path, random.Random], System | str | None], count: int) -> None:
-    """Of two kinds: of messages and faults, and of all types and operators; a failure is shrunk to few choices."""
+    """Systems of messages and faults, and of all types and operators; a failure is shrunk to few choices."""
     loaded = 0
 
     @settings(max_examples=count, suppress_health_check=list(HealthCheck))
@@ -184,7 +184,7 @@ MANY = files_of("checker/explore/systems/many_events")
 
 @pytest.mark.parametrize(("count", "engine"), [(70, "packed"), (4_500, "reference")])
 def test_sets_of_many_members(count: int, engine: str, tmp_path: Path) -> None:
-    """What does not go into one number, and what does not go into the words that a tree can ask for."""
+    """Maps that do not go into one number, and maps that do not go into the words that a tree can ask for."""
     changed = {"COUNT": str(count), "LAST": str(count - 1)}
     files = {name: re.sub("|".join(changed), lambda m: changed[m[0]], text) for name, text in MANY.items()}
     system = written(tmp_path, files)

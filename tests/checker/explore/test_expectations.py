@@ -167,7 +167,7 @@ def test_a_search_that_was_cut_short_has_no_numbers() -> None:
 
 # Explanations
 
-letters = st.text("ab.[#", max_size=5)
+letters = st.text("ab.[#?", max_size=5)
 
 
 @given(letters, st.lists(letters, min_size=1, max_size=4), st.lists(letters, max_size=4))
@@ -181,7 +181,7 @@ def test_a_star_stands_for_any_letters_and_nothing_else_does(name: str, parts: l
 
 
 def _fits(name: str, pattern: str) -> bool:
-    """By trying every length that the first star may have."""
+    """Tries every length that the first star may have."""
     head, star, rest = pattern.partition("*")
     if not star:
         return name == pattern

@@ -67,7 +67,7 @@ def holds(found: Whole, e: Any, world: World) -> bool:
 
 
 def fair_stay(edges: Mapping[Any, list[tuple[Step, Any]]], among: set[Any]) -> bool:
-    """Whether a fair run without faults can stay among these states for ever; it need not do what nothing asks for."""
+    """Returns whether a fair run without faults can stay here for ever; it need not do what nothing asks for."""
     graph = nx.DiGraph()
     graph.add_nodes_from(among)
     graph.add_edges_from((n, m) for n in among for step, m in edges[n] if m in among and not step.fault)

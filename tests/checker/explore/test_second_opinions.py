@@ -1,4 +1,4 @@
-"""For each kind of property under each kind of fault a second opinion; second_opinions.yaml is the table of them.
+"""Second opinions for each kind of property under each kind of fault; second_opinions.yaml is the table of them.
 
 The kinds come from the language and from the catalogue of faults, so a new one has no row, and fails a test here.
 """
@@ -35,7 +35,7 @@ FLAWS = {"range", "guards"}  # what a step may show to be wrong with the specifi
 
 
 def kinds_of_the_language() -> set[str]:
-    """What may be claimed, and what qualifies it, by the keys of the language; and what `crash` and steps decide."""
+    """Kinds of claims, and what qualifies them, by the keys of the language; and what `crash` and steps decide."""
     keys = yaml.safe_load((ROOT / "spec/language/keys.yaml").read_text())
     claims = {"a property": {"doc", "source"}, "properties": {"properties"}}
     shapes = {name: shape for group in keys.values() if isinstance(group, dict) for name, shape in group.items()}
@@ -146,7 +146,7 @@ def budget_of(fault: str) -> Budget | None:
 
 @pytest.mark.parametrize("fault", BUDGETED)
 def test_verdicts(fault: str, tmp_path: Path) -> None:
-    """In each cell there is a property that is violated, and one that holds."""
+    """Each cell has a property that is violated, and one that holds."""
     seen: Seen = set()
     for seed in FAULTS[fault]["seeds"]:
         seen |= judged(drawn(tmp_path, fault, seed), budget_of(fault))

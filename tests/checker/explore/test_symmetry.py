@@ -464,7 +464,7 @@ def test_forms_are_exact(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_wrong_analysis_would_be_seen(tmp_path: Path) -> None:
-    """Where instances are told apart, what is called one orbit is none, and the sums are not those of all states."""
+    """Orbits are none where instances are told apart, and the sums are not those of all states."""
     system = small(tmp_path, 2, guard="worker[0] in seen and worker[1] not in seen")
     world = reference_of(system)
     wrong = Canonical(world.layout, [Group(("worker",), 2)])

@@ -82,7 +82,7 @@ def test_a_liar_s_messages_have_every_value_of_their_range(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("engine", ["packed", "reference"])
 def test_the_cells_of_a_map_that_comes_have_the_values_to_try(engine: str, tmp_path: Path) -> None:
-    """From outside, and from a Byzantine actor: each of two lamps is off, dim or bright."""
+    """Values come from outside, and from a Byzantine actor: each of two lamps is off, dim or bright."""
     files = files_of("checker/explore/systems/values_of_fields")
     system = written(tmp_path, files)
     assert explore(system, engine=engine).distinct == 1 + 2 * 3**2

@@ -1,4 +1,4 @@
-"""What overlaps, in all readings: actions that offer one event at once, and updates that write one cell of a map."""
+"""Overlaps in all readings: actions that offer one event at once, and updates that write one cell of a map."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def test_what_never_comes_is_found_as_a_fair_run(seed: int, name: str, broken: b
 
 
 def test_a_broken_always_is_no_way_to_stay(tmp_path: Path) -> None:
-    """What reports it changes nothing; were it a step of a run, a run could take it for ever."""
+    """The report of it changes nothing; were it a step of a run, a run could take it for ever."""
     system = load(TESTS / "checker/export/systems/steady")
     verdicts = {p.name: p.verdict for p in explore(system).properties}
     assert verdicts == {"never_dim": "violated", "lights_up": "exhausted"}

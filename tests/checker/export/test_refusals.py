@@ -156,7 +156,7 @@ def with_fields(folder: Path, *sizes: int) -> System:
 def test_combinations_of_fields_have_a_limit(
     sizes: tuple[int, ...], most: int, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As many as there may be are written out, and one more is refused."""
+    """The most that there may be are written out, and one more is refused."""
     system = with_fields(tmp_path, *sizes)
     monkeypatch.setattr(shared, "MOST_WITNESSES", most)
     if words:
@@ -172,7 +172,7 @@ def test_combinations_of_fields_have_a_limit(
     ("0", "1"), ("now - 3", "now"),
 ])  # fmt: skip
 def test_values_that_the_clock_moves_are_those_of_each_time(low: str, high: str, tmp_path: Path) -> None:
-    """From time 0 to the horizon, which is 3, both ends evaluated by hand; no time is below 0."""
+    """Times go from 0 to the horizon, which is 3, both ends evaluated by hand; no time is below 0."""
     role = LAMP["roles/lamp.yaml"].replace(
         "press: Somebody presses the button.",
         f'press: {{fields: {{at: {{type: time, explore: ["{low}", "{high}"]}}}}}}',

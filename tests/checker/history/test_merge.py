@@ -1,4 +1,4 @@
-"""What is sent into a channel with a capacity comes after the receipt that made room, whatever the clocks say."""
+"""A message into a channel with a capacity comes after the receipt that made room, whatever the clocks say."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_nobody_waits_for_what_is_dropped() -> None:
 def test_a_number_beyond_what_a_sender_is_known_to_have_sent_is_a_contradiction(
     since: int, known: int, kind: str
 ) -> None:
-    """Where nothing is known of what it has sent, and its events begin later, it may have sent it before."""
+    """An actor whose events begin later, and of which nothing is known, may have sent it before."""
     merge = CausalMerge(["left", "right"])
     sends = [event("left", since, "a", 0.0, sends=known)] if known else [event("left", since, "c", 0.0)]
     merge.add("left", [*sends, event("left", since + 1, "c", 9.0)])

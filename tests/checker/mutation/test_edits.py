@@ -32,7 +32,7 @@ def shop() -> System:
 
 
 def test_the_mutants_of_each_rule(shop: System) -> None:
-    """In the order of the rules and of the text."""
+    """Mutants come in the order of the rules and of the text."""
     found: dict[str, list[str]] = {}
     for mutation in mutations(shop):
         found.setdefault(mutation.rule, []).append(mutation.name.partition(" ")[2])
@@ -86,7 +86,7 @@ class Cases:
 
 
 def test_a_changed_guard_takes_cases_from_the_others_and_leaves_its_own_to_the_next(shop: System) -> None:
-    """Where the state ignores or refuses the event in some cases, it does so in those that are left, too."""
+    """A state that ignores or refuses the event in some cases does so in those that are left, too."""
     cases, lost = Cases(shop), set()
     for mutation in of_rule(shop, "drop_operand", "shift_comparison", "add_conjunct"):
         source, _, event = mutation.subject.removeprefix("keeper/").partition("#")

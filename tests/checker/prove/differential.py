@@ -76,7 +76,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Violation:
-    """Where an exploration violates a claim.
+    """The exploration that violates a claim.
 
     Attributes:
         constants: their values.
@@ -92,7 +92,7 @@ class Violation:
 
 @dataclass
 class Judged:
-    """What became of one system.
+    """Results for one system.
 
     Attributes:
         refused: what the loader or the prover says of a system that it does not take.

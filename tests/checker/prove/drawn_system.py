@@ -342,7 +342,7 @@ class Writer(ClaimWriter):
         return "\n".join(lines) + "\n"
 
     def begins(self, role: str) -> list[str]:
-        """Of its states that are some machine's first, of which machines each is."""
+        """Conditions of the states that are some machine's first: of which machines each is."""
         if role not in self.apart_at_first:
             return ["true"]
         one = self.pick(f"self == {role}[0]", "index(self) < cap", f"self == {role}[cap]", f"self == {role}[cap + 1]")

@@ -215,7 +215,7 @@ def test_the_reader_notices(attack: str, written: Written) -> None:
 
 
 def test_names_of_two_conditions_are_not_swapped(original: Written) -> None:
-    """Of any two of one kind: each script is about the states, messages and data of its own step."""
+    """Any two of one kind: each script is about the states, messages and data of its own step."""
     terms, conditions = Terms(), original.index["conditions"]
     scripts = {c["name"]: read(terms, text) for c, text in zip(conditions, original.conditions, strict=True)}
     pairs = [(a, b) for a, b in combinations(conditions, 2) if a["kind"] == b["kind"]]

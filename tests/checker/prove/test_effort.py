@@ -1,4 +1,4 @@
-"""What the prover asks, and in which order, so that its work is bounded: the verdicts do not depend on it."""
+"""Questions of the prover, and their order, so that its work is bounded: the verdicts do not depend on it."""
 
 from __future__ import annotations
 

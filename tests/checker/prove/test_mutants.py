@@ -57,7 +57,7 @@ def broken(mutant: Mutant) -> list[str]:
 
 @dataclass
 class Failure:
-    """Why a proof fails.
+    """The reason for which a proof fails.
 
     Attributes:
         lost: claims, and what steps owe, each with the step that takes it away.
@@ -187,7 +187,7 @@ def test_a_seeded_mistake_is_not_proved_and_a_run_shows_why(mutant: Mutant, name
 @pytest.mark.slow
 @pytest.mark.parametrize(("mutant", "name"), SEEDED)
 def test_the_lease_keeps_it_over_the_same_steps(mutant: Mutant, name: str) -> None:
-    """So it is the mistake that the proof fails by."""
+    """The proof fails by the mistake alone."""
     encoding = Setting(limit_seconds=10).encoding(mutant.original())
     found = failure(encoding, along(counterexample(mutant, name), list(encoding.relation.steps(encoding.before))), name)
     assert not found.broken_by
@@ -218,7 +218,7 @@ def has_one_message_for_each_number(world: Reference, cells: State) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("deviation", MADE, ids=str)
 def test_what_deviating_machines_do_is_allowed(deviation: Deviation) -> None:
-    """As test_relations.py has it. Two messages under one number are no state of the relations; steps owe that."""
+    """The same as in test_relations.py. Two messages under one number are no state of the relations; steps owe that."""
     system = load("lease", {"max_units": "1", "last_end": "2"})
     world = deviant(system, Budget(crash=2, lose=1, duplicate=1), deviation)
     encoding = Setting({"unit": 1}, relation=relation_of((deviation,))).encoding(system)

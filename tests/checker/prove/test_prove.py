@@ -124,7 +124,7 @@ def test_a_mistake_is_not_proved(tmp_path: Path) -> None:
 
 
 def test_without_lemmas_it_is_undecided() -> None:
-    """What induction alone cannot keep is neither proved nor contradicted, and the reason is told."""
+    """A property that is not inductive is neither proved nor contradicted, and the reason is told."""
     system = replace(load("two_phase_commit", {"participants": "2"}), lemmas={})
     found = prove(system)
     verdicts = {v.name: v for v in found.verdicts}
@@ -136,7 +136,7 @@ def test_without_lemmas_it_is_undecided() -> None:
 
 @pytest.mark.slow
 def test_lemmas_are_found() -> None:
-    """From explored states of two participants; they prove it for any number."""
+    """Lemmas from explored states of two participants prove it for any number."""
     system = replace(load("two_phase_commit"), lemmas={})
     small = replace(load("two_phase_commit", {"participants": "2"}), lemmas={})
     found = prove(system, Setting(limit_seconds=20), small=small)
@@ -254,7 +254,7 @@ def _scripts(file: Path) -> list[str]:
 
 
 def _accepts(cvc5, script: str) -> bool:  # type: ignore[no-untyped-def]
-    """Whether a condition is unsatisfiable: whole, or else with each of its claims alone in the last assertion."""
+    """Returns whether a condition is unsatisfiable: whole, or else with each claim alone in the last assertion."""
     if _answer(cvc5, script, 10) == "unsat":
         return True
     head, _, goals = script.rpartition("(assert (not (and true ")
@@ -276,7 +276,7 @@ def _answer(cvc5, script: str, seconds: int = 60) -> str:  # type: ignore[no-unt
 
 
 def test_guards_are_asked_for_all_data() -> None:
-    """What explored ranges hide: two guards that both hold for a great number."""
+    """Explored ranges hide it: two guards both hold for a great number."""
     found = guard_findings(Setting().encoding(load(SYSTEMS / "lamp")))
     assert ("overlap", "light/off#press and light/off#press.2") in {(f.kind, f.where) for f in found}
     assert not guard_findings(Setting().encoding(load("lease")))
@@ -293,7 +293,7 @@ def test_sums_over_any_number_of_leases() -> None:
 
 
 def test_a_search_for_counterexamples_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it has not seen is said, and a large system does not fill the memory."""
+    """The report says what was not seen, and a large system does not fill the memory."""
     monkeypatch.setattr("leasehold.checker.prove.prover.MOST_EXPLORED", 5)
     system = load("two_phase_commit", {"participants": 1})
     system = replace(system, lemmas={})

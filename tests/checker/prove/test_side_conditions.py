@@ -1,4 +1,4 @@
-"""Where a message that is sent again may have changed, the relation may lack steps: nothing of messages is proved."""
+"""Messages that may change when they are sent again: the relation may lack steps, so nothing of messages is proved."""
 
 from __future__ import annotations
 

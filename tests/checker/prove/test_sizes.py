@@ -83,7 +83,7 @@ def ground(words: z3.ExprRef, values: range) -> z3.ExprRef:
 
 @pytest.mark.parametrize("machines", [1, 2, 3])
 def test_what_is_known_of_sizes_is_true_of_all_small_sets(machines: int) -> None:
-    """For any two sets of up to three machines the axioms hold with their true sizes, and with no others."""
+    """The axioms hold for any two sets of up to three machines with their true sizes, and with no others."""
     sorts, w = Sorts(), Instance("w", machines)
     sorts.sizes["w"] = z3.Int("n")
     one, other = (z3.Function(name, z3.IntSort(), z3.BoolSort()) for name in ("one", "other"))

@@ -188,7 +188,7 @@ def test_nothing_is_proved_of_a_system_without_a_first_state(tmp_path: Path) -> 
     ],
 )
 def test_an_actor_is_not_taken_for_another(actors: str, words: str, tmp_path: Path) -> None:
-    """Where two had one name, exploring and the prover took both for one: `running(a) == running(b)` was proved."""
+    """Exploring and the prover took two of one name for one: `running(a) == running(b)` was proved."""
     edits = (("fifo, duplicate", "mailbox, lose"), ("environment:", f"{actors}\nenvironment:"))
     with pytest.raises(SpecError, match=words):
         load(claimed(tmp_path, "says", "running(a) == running(b)", *edits))

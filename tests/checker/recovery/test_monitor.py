@@ -191,7 +191,7 @@ def test_that_an_actor_has_stopped_is_told_before_the_next_step_of_another(sim: 
 
 
 def test_a_record_that_is_lost_is_as_the_store_has_it(sim: LeaseSimulation) -> None:
-    """When its actor recovers, before anything follows from it."""
+    """The monitor says so when its actor recovers, before anything follows from it."""
     monitor = Told(sim)
     sim.start_all()
     rows = sim.disks["broker"].records
@@ -348,7 +348,7 @@ def test_a_commit_that_was_not_acknowledged_is_there_whole_or_not_at_all(sim: Le
 
 
 def test_what_recovery_commits_at_once_is_compared_before(sim: LeaseSimulation) -> None:
-    """What a lease drives is done when the actor restarts: the record is then another one, and nothing is lost."""
+    """Drives of a lease are done when the actor restarts: the record is then another one, and nothing is lost."""
     monitor, key = committed(sim)
     sim.crash("broker")
     for _ in range(8):  # the lease's end is over when it restarts

@@ -45,7 +45,7 @@ SOME = (
 
 @pytest.fixture
 def base() -> Iterator[Path]:
-    """Where cases have their folders."""
+    """The folder in which cases have theirs."""
     with tempfile.TemporaryDirectory(prefix="leasehold-") as folder:
         yield Path(folder)
 
@@ -173,7 +173,7 @@ def test_events_show_what_nobody_sees_from_outside(
 
 @pytest.mark.long
 def test_what_cannot_be_had_is_named(tmp_path: Path) -> None:
-    """Where a program is missing, each case that needs it says so."""
+    """Each case that needs a program that is missing says so."""
     env = {**os.environ, "PATH": str(tmp_path)}
     command = [sys.executable, "-m", "leasehold", "crash", "processes", "lease", "--json"]
     asked = [*command, "--only", "clock/site"]

@@ -156,7 +156,7 @@ def acts(kind: str) -> list[tuple[RunPlan, PlannedEvent]]:
 
 
 def numbers(kind: str) -> list[list[int]]:
-    """For each argument of a kind, the values that occur."""
+    """The values that occur, for each argument of a kind."""
     return [sorted(set(some)) for some in zip(*(act.numbers for _, act in acts(kind)), strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""What all simulated runs share: where a lease is, when it is over, and units in quarantine."""
+"""Parts that all simulated runs share: where a lease is, when it is over, and units in quarantine."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def test_metrics_count_each_fault_and_violation_once_by_its_labels(tmp_path: Pat
 
 
 def test_the_lag_is_what_is_known_and_not_judged(tmp_path: Path) -> None:
-    """In events over all sources; in seconds since the oldest that waits, else since all are complete."""
+    """The lag in events over all sources; in seconds since the oldest that waits, else since all are complete."""
     following = verification(files(tmp_path))
     readers, verified = following.readers, following.verification
     following.step(judge=False)

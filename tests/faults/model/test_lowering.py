@@ -1,4 +1,4 @@
-"""What each kind of fault adds to the lowered form of a system."""
+"""Additions of each kind of fault to the lowered form of a system."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_where_there_is_nobody_to_part_a_partition_adds_nothing() -> None:
 @pytest.mark.parametrize("second", ["crash", "power_cut", "halt", "duplicate", "lose", "partition", "skew"])
 @pytest.mark.parametrize("first", ["crash", "power_cut", "halt", "duplicate", "lose", "partition", "skew"])
 def test_a_kind_adds_to_what_another_has_added(first: str, second: str) -> None:
-    """In whatever order a catalogue has them."""
+    """The order in a catalogue does not matter."""
     bare = lowered("none")
     one, other = KINDS[first](bare, 1), KINDS[second](bare, 1)
     both = KINDS[second](one, 1)
@@ -195,7 +195,7 @@ def test_a_field_without_an_end_of_values_cannot_be_lied_about(tmp_path: Path, f
 
 
 def test_a_byzantine_role_does_not_write_shared_variables() -> None:
-    """What it could write is not explored."""
+    """Its writes are not explored."""
     with pytest.raises(BudgetError, match=r"could write anything to `shared.free`"):
         lower_with_faults(load(TRUTH / "lock"), Budget(byzantine="process"))
 
@@ -235,7 +235,7 @@ def test_who_forgets_is_down_and_as_at_first(tmp_path: Path) -> None:
 
 
 def test_a_node_crashes_with_those_of_its_actors_that_there_are() -> None:
-    """In the order in which the node names them; one that plays no role here is left out."""
+    """Actors come in the order in which the node names them; one that plays no role here is left out."""
     bare = lowered("none")
     system = replace(
         bare.system, faults=replace(bare.system.faults, nodes={"n": ("site", "nobody", "broker"), "m": ()})

@@ -537,7 +537,7 @@ async def test_who_waits_for_a_handler_takes_no_place_of_the_others() -> None:
 @pytest.mark.parametrize("parallel", [1, 2, 3])
 @pytest.mark.parametrize("given_up", ["replaced", "not kept", "forgotten"])
 async def test_who_is_given_up_in_the_line_of_all_leaves_the_place_of_its_handler(parallel: int, given_up: str) -> None:
-    """As many are under way of a handler afterwards as it lets in, also where it happened more often than that."""
+    """A handler has as many calls under way afterwards as it lets in, also where it happened more often than that."""
     narrow, wide = Site(well), Site(well)
     narrow.parallel = parallel  # type: ignore[attr-defined]
     calls = HandlerCalls(

@@ -1,4 +1,4 @@
-"""Who a machine can speak to: the membership of a run, standing systems, and what is owed to nobody that is known."""
+"""Peers of a machine: the membership of a run, standing systems, and messages that are owed to nobody known."""
 
 from __future__ import annotations
 
@@ -411,7 +411,7 @@ async def test_another_actor_may_take_a_place_over_between_two_starts() -> None:
     ],
 )
 async def test_nobody_is_named_who_could_never_answer(broker: Any, words: str) -> None:
-    """By a client that begins a run; nothing has begun then."""
+    """The client that begins a run hears so; nothing has begun then."""
 
     async with Cluster() as c:
         wanted, peers = demand(1, 10), {"broker": broker, "authority": "site"}

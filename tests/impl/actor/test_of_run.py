@@ -296,7 +296,7 @@ class Visits(SystemCluster):
         await self.settle()
 
     def states(self, lease: str) -> list[str]:
-        """Of the visitor, the host and its guests."""
+        """States of the visitor, the host and its guests."""
         names = ("visitor", "host", *(f"guest[{n}]" for n in VISITS[lease]))
         return ["" if (held := self.held(lease, name)) is None else held.state for name in names]
 

@@ -1,4 +1,4 @@
-"""What drives machines and what comes true below them comes from nowhere else: not from clients, not from policies."""
+"""Events that drive machines, and that come true below them, come from nowhere else: no clients, no policies."""
 
 from __future__ import annotations
 

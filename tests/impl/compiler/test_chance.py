@@ -159,7 +159,7 @@ def test_a_field_may_have_the_name_that_stands_for_a_long_operand() -> None:
 def test_of_two_opposite_guards_the_second_is_not_asked(
     tmp_path: Path, one: str, other: str, opposite: bool, covered: bool
 ) -> None:
-    """Where the form of the guards does not say so, both are."""
+    """Both are asked where the form of the guards does not say so."""
     rest = ("    ignore: {go: neither holds}\n", "" if covered else "    ignore: {go: neither holds}\n")
     files = edited(files_of("impl/compiler/systems/opposite"), ("x == y", one), ("x != y", other), rest)
     system = written(tmp_path, files)

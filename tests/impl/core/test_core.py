@@ -140,7 +140,7 @@ def test_what_names_no_neighbour_or_no_number_is_refused(at: int, value: Any, wo
 
 
 def test_machines_of_a_dynamic_role_have_names_without_end() -> None:
-    """Those of the beginning are listed; the largest number is that of the language, and a name has one spelling."""
+    """Machines of the beginning are listed; the largest number is that of the language, and a name has one spelling."""
     names = PROGRAM.machines
     assert list(names) == [
         "host", "desk[0]", "desk[1]", "desk[2]", "guest[0]", "guest[1]", "van[0]", "unit[0]", "unit[1]", "key",

@@ -117,7 +117,7 @@ def test_a_record_s_digest_is_the_beginning_of_that_of_its_json() -> None:
 
 @pytest.mark.parametrize(("event", "words"), ALL)
 def test_each_part_has_its_fields_and_no_other(event: AnyEvent, words: str) -> None:
-    """What is as it mostly is takes no room; what nobody knows is refused; and nobody changes it."""
+    """Defaults take no room; unknown fields are refused; and nobody changes an event."""
     plain = json.loads(write(event))
     for part, written in parts_of(event, plain):
         usual = {f.name: f.default for f in msgspec.structs.fields(part) if not f.required}

@@ -126,12 +126,15 @@ def test_a_reason_is_cut_at_its_bound(size: int) -> None:
     assert len(reason) == min(size, 500) == min(size, handler.MOST_WORDS)
 
 
-@pytest.mark.parametrize("told", [{}, {"address": "there", "name": "old"}])
+@pytest.mark.parametrize("told", [{}, {"address": "there", "name": "old", "fence": 99}])
 @pytest.mark.parametrize("given", [{}, {"address": "here"}, {"name": "x", "site": "y", "fence": 1, "a": [1]}])
 def test_properties_that_are_told_are_those_that_are_given_or_those_of_before(
     told: dict[str, Any], given: dict[str, Any]
 ) -> None:
-    """Always with the name, the site and the fence that the actor knows; without an action, as they are given."""
+    """Name, site and fence are the actor's: a unit that chose its own fence could undo a newer lease's work.
+
+    Without an action they are as given.
+    """
     action = replace(FULL, told=told)
     own = {"name": "u-1", "site": "site", "fence": 7}
     for done in (
@@ -225,7 +228,7 @@ async def test_the_world_is_heard_from_each_beginning_to_its_end() -> None:
 
 
 def test_an_action_is_told_to_a_command_with_each_of_its_parts() -> None:
-    """As JSON, and the main ones as variables."""
+    """Fields come as JSON, and the main ones as variables."""
     told = _told(FULL)
     assert told == {
         "verb": "setup", "lease": "tenant:1", "unit": "u-1", "number": 7, "task": "site/unit[1]/run_setup/3",

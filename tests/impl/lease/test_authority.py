@@ -129,7 +129,7 @@ class Runs(RuleBasedStateMachine):
         self.core = Core(lazy)
 
     def room(self) -> int:
-        """What a broker could still promise, which forgets a lease when its term is over."""
+        """Units that a broker could still promise, which forgets a lease when its term is over."""
         running = [r for r in self.core.records.values() if r.state not in ("nascent", "closed", "closing")]
         return UNITS - sum(r.data["wanted"] for r in running if self.core.now < r.data["end"])
 
@@ -506,7 +506,7 @@ def test_it_is_said_once_a_tick_until_it_is_heard_and_nobody_else_is_taken_for_i
 
 
 def test_as_many_are_taken_back_as_all_that_wait_need() -> None:
-    """Of two that have ended at once the first by name goes first."""
+    """The first by name goes first of two that have ended at once."""
     policy = site(4)
     for unit, name in enumerate("dcba"):
         list(policy.changed(holding(name, unit, end=2), 0))
@@ -659,7 +659,7 @@ def test_a_unit_that_was_repaired_is_counted_again() -> None:
 
 
 def test_a_unit_is_free_when_the_last_that_holds_it_lets_go() -> None:
-    """While one lease tears it down another may have it assigned already."""
+    """Another lease may have it assigned already while one tears it down."""
     policy = site(1)
     list(policy.changed(holding("a", 0), 0))
     list(policy.changed(lease("b", "closed", units={0: "closing"}), 0))
@@ -758,7 +758,7 @@ def test_a_lease_that_lost_a_unit_waits_for_no_other_lease() -> None:
 
 
 def test_a_lease_gets_its_own_unit_again_where_no_other_is_free() -> None:
-    """As soon as it is torn down, which is waited for."""
+    """The unit is given as soon as it is torn down, which is waited for."""
     policy = site(1)
     assert ask(policy, repairing("a", 1, (), {0: "closing"})) == []
     assert words(policy.changed(repairing("a", 1, (), {0: "closed"}), 0)) == [placed("a", 0)]
@@ -866,7 +866,7 @@ def test_a_type_that_the_site_has_not_is_named_in_the_reason_and_shortened() -> 
 
 @pytest.mark.parametrize("now", range(5))
 def test_the_end_of_a_lease_is_the_first_tick_at_which_it_is_taken_back(now: int) -> None:
-    """In the tick of its end, not before; those that end at one time go by name, and no more than are needed."""
+    """Leases go in the tick of their end; those that end at one time by name, and no more than are needed."""
     policy = site(3)
     for name, unit, end in (("b", 0, 2), ("a", 1, 2), ("c", 2, 4)):
         list(policy.changed(holding(name, unit, end=end), 0))

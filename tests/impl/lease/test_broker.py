@@ -337,7 +337,7 @@ def denied(name: str) -> tuple[str, str, int]:
     ],
 )
 def test_what_is_granted_to_who_is_alone(lease: Lease, now: int, said: list[Any]) -> None:
-    """As many as there are; a request until its end, an extension until the end of the term that its holder has.
+    """It gets all that there is: a request until its end, an extension until the end of its holder's term.
 
     Who has units and asks for more than there are keeps those: a mistake must not end the lease.
     """
@@ -543,7 +543,7 @@ def test_after_a_restart_only_who_asks_for_its_first_ticket_waits(state: str) ->
     [(1, 5, True), (1, 6, False), (2, 5, True), (3, 5, False), (2, 6, False)],
 )
 def test_who_goes_before_one_that_waits(units: int, end: int, before: bool) -> None:
-    """Where it ends when room comes for that one. Two are free, and the first that waits needs all four."""
+    """A later one goes ahead if it ends when room comes for that one. Two are free, and the first needs all four."""
     policy = broker(4, backfill=True)
     note(policy, has("h", 2, end=5))
     assert ask(policy, waits("first", 4)) == []
@@ -559,7 +559,7 @@ def test_who_takes_what_is_to_spare_goes_before_whenever_it_ends(units: int, bef
 
 
 def test_nobody_goes_before_while_a_decision_is_on_its_way() -> None:
-    """What comes free, and when, cannot be foreseen from records that lack it."""
+    """Records that lack it do not say what comes free, and when."""
     policy = broker(5, backfill=True)
     note(policy, has("h", 3, end=5))
     assert ask(policy, waits("first", 4)) == []
@@ -733,7 +733,7 @@ def test_a_request_goes_before_another_once_every_reservation_has_begun(now: int
 
 @pytest.mark.parametrize("state", ["ticketing", "extending"])
 def test_what_is_promised_is_held_for_the_term_that_was_asked_for(state: str) -> None:
-    """From the start of the request, or of the ticket that is extended, until the end that was asked for."""
+    """The term goes from the start of the request, or of the extended ticket, until the end that was asked for."""
     policy = broker(2)
     if state == "ticketing":
         asked = later("a", 2, 5, 9)

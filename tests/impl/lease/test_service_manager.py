@@ -193,7 +193,7 @@ def test_a_ticket_for_later_is_redeemed_then() -> None:
 
 
 def test_a_policy_says_what_it_waits_for() -> None:
-    """For the start of a ticket; for other leases; for another try after a site could not extend."""
+    """Reasons to wait: the start of a ticket; other leases; another try after a site could not extend."""
     policy = wanting(start=7)
     ticketed = record("ticketed", ticket_start=5, ticket_end=12)
     assert policy.undecided("l", 1) is None
@@ -277,7 +277,7 @@ def test_a_demand_whose_record_was_never_committed_is_asked_for_after_a_restart(
 
 
 def test_a_lease_that_is_over_is_not_asked_for_again_after_a_restart() -> None:
-    """Whether the wish is given back before or after the record, and although the actor died before dropping it."""
+    """The wish may be given back before or after the record, and although the actor died before dropping it."""
     wish = LeaseDemand(1, 30, 5)
     for early in (True, False):
         policy = FixedDemand()
@@ -542,7 +542,7 @@ def test_a_renewal_is_for_a_term_more_than_the_ticket_says_when_that_ends_but_no
     ("renew_before", "term", "early"), [(2, 5, 2), (4, 9, 4), (4, 8, 4), (5, 8, 4), (9, 3, 1), (9, 1, 1), (1, 9, 1)]
 )
 def test_when_a_lease_is_renewed(renew_before: int, term: int, early: int) -> None:
-    """So long before its end as is set; terms that are too short for that at half of them."""
+    """An extension is asked for as long before the end as is set; terms that are too short for that at half of them."""
     policy = wanting(term=term, renew_before=renew_before)
     list(policy.changed(active(30), 1))
     said = {now: words(policy.tick(now)) for now in range(2, 31)}
@@ -568,7 +568,7 @@ def test_a_lease_that_nobody_wants_is_not_renewed() -> None:
 
 
 def test_a_renewal_changes_no_wish() -> None:
-    """What has not changed is not written again."""
+    """Wishes that have not changed are not written again."""
     policy = wanting()
     assert words(policy.changed(active(10), 9)) == [extend(2, 15)]
     assert policy.changed_wishes() == {}
@@ -586,7 +586,7 @@ class Read(dict[str, Any]):
 
 @pytest.mark.parametrize(("state", "looks"), [("active", [48, 49]), ("joining", []), ("redeeming", [])])
 def test_a_lease_is_looked_at_only_when_its_time_comes(state: str, looks: list[int]) -> None:
-    """Of a hundred thousand leases few have anything to be decided at a tick."""
+    """Few leases among a hundred thousand have anything to be decided at a tick."""
     data, looked = Read({**DATA, "lease_end": 50, "ticket_end": 50}), []
     policy = wanting()
     list(policy.changed(Lease("l", "service_manager", state, data, {}), 1))
@@ -598,7 +598,7 @@ def test_a_lease_is_looked_at_only_when_its_time_comes(state: str, looks: list[i
 
 
 def test_who_has_a_ticket_that_is_not_used_yet_may_renew_too() -> None:
-    """When that ticket comes to its end, and as long as the lease lasts."""
+    """It renews when that ticket comes to its end, as long as the lease lasts."""
     lease = record("active_ticketed", lease_end=10, ticket_end=11)
     assert words(wanting().changed(lease, 8)) == []
     assert words(wanting().changed(lease, 9)) == [extend(2, 16)]
@@ -783,7 +783,7 @@ def test_after_a_restart_a_lease_is_looked_at_at_once(order: str) -> None:
 
 
 def test_after_a_restart_what_is_over_and_is_wanted_anew_is_another_matter() -> None:
-    """Those that were over are told of before the clock goes on; a wish of the same name after that is a new one."""
+    """Leases that were over are told of before the clock goes on; a wish of the same name after that is a new one."""
     policy = FixedDemand()
     policy.recovered(record("closed"))
     list(policy.tick(1))

@@ -283,7 +283,7 @@ def test_numbers_and_peers_follow_their_neighbours(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("outlived", "since"), [(True, 3), (False, 7)])
 def test_a_task_that_outlives_its_state_goes_on(tmp_path: Path, outlived: bool, since: int) -> None:
-    """In a state that is made for it, under that state's new name; one that did not outlive its state began with it."""
+    """The task is in a state made for it, under its new name; one that did not outlive its state began with it."""
     old_owner = {name: text if outlived else text.replace(", outlives: true", "") for name, text in KEEPER.items()}
     write(tmp_path / "old", old_owner)
     _, old = compiled(tmp_path / "old")
@@ -504,7 +504,7 @@ def test_rules_say_where_the_value_of_a_field_comes_from(tmp_path: Path) -> None
 def test_a_field_of_the_same_name_keeps_its_value_or_a_rule_says_another(
     rule: str, drop: str, wanted: int | str, tmp_path: Path
 ) -> None:
-    """Whether its old value is dropped, and whether a rule gives it one."""
+    """All cases: its old value is dropped or not, and a rule gives it one or not."""
     _, old = shop(tmp_path / "old")
     data = ("  sold: {type: int, min: 0, max: most}", "  sold: {type: int, min: 0, max: most}\n  n: int")
     parts = [f"fields: {{n: {{initial: true}}{', ' if rule else ''}{rule}}}", *([f"drop: {drop}"] if drop else [])]
@@ -569,7 +569,7 @@ def clerk_with_letters(program: Program) -> tuple[RecordKey, bytes]:
 
 
 def test_messages_of_sessions_follow_their_neighbours(tmp_path: Path) -> None:
-    """What waits for the one desk is not handed to the other, in whatever order the roles stand."""
+    """Messages that wait for the one desk are not handed to the other, in whatever order the roles stand."""
     old, new = office(tmp_path / "old", "clerk", "left", "right")[1], office(tmp_path / "new", "right", "left", "clerk")
     after = mapped(old, new, clerk_with_letters(old))
     assert [role for role, _ in after.core.neighbours] == ["right", "left"]

@@ -53,7 +53,7 @@ class Bench:
         self.tracker.move(Notice(Kind.TRANSITION, "own", lease if machine == "worker" else BELOW, machine, "x"))
 
     def take(self) -> list[tuple[str, Result]]:
-        """What has ended since it was asked last."""
+        """Spans that have ended since the last question."""
         found, self.ended[:] = list(self.ended), []
         return found
 
@@ -196,7 +196,7 @@ async def test_a_notice_is_about_a_lease_or_that_which_drove_its_unit_last(bench
 
 @pytest.mark.real_time
 async def test_a_call_that_a_state_gives_up_is_counted_and_its_span_ends() -> None:
-    """As metrics and traces hear of it; the root of a lease's trace is told once."""
+    """Metrics and traces hear of it; the root of a lease's trace is told once."""
     program, exporter = program_of(BENCH), InMemorySpanExporter()
     handlers = dict.fromkeys(("saw", "sweep", "hone"), GatedHandler())
     actor = alone(program, "worker", MemoryStore(Disk()), handlers, SimulatedClock())

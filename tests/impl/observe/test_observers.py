@@ -48,7 +48,7 @@ def record(level: int = logging.INFO, words: str = "said", **fields: Any) -> log
     ("site", "abc", {"actor": "site", "digest": "abc"}),
 ])  # fmt: skip
 def test_a_line_of_json_has_each_field_once(actor: str, digest: str, own: dict[str, str]) -> None:
-    """Those of the record before those of the task, and these before those of the process."""
+    """Fields of the record come before those of the task, and these before those of the process."""
     lines = JsonLines(actor, digest)
     first = {"time": "2026-03-04T05:06:07.089Z", "level": "info", "logger": "leasehold.x"}
     assert json.loads(lines.format(record())) == {**first, **own, "message": "said"}
@@ -81,7 +81,7 @@ def test_each_level_has_its_colour_on_a_terminal(level: int, name: str, colour: 
     ("", "", "told"), ("site", "", "site"), ("site", "0123456789abcdef", "site@0123456789ab"), ("", "0123", "told"),
 ])  # fmt: skip
 async def test_a_line_of_text_names_its_actor(actor: str, digest: str, shown: str) -> None:
-    """That of the task, else that of the process, else that of the record; its digest is cut."""
+    """The actor of the task, else that of the process, else that of the record; its digest is cut."""
     lines = TextLines(actor, digest)
     assert lines.format(record(actor="told")).split(" ", 1)[1] == f"info    {shown} said"
     assert TextLines().format(record()).split(" ", 1)[1] == "info    said"

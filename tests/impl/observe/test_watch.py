@@ -78,7 +78,7 @@ async def test_without_opentelemetry_traces_are_refused_and_nothing_is_begun(
 
 @pytest.mark.real_time
 async def test_traces_go_to_where_the_environment_says(watched: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By OTLP over HTTP, to a collector that takes what a real one takes."""
+    """Traces go by OTLP over HTTP to a collector that takes what a real one takes."""
     names: set[str] = set()
 
     async def collect(request: web.Request) -> web.Response:

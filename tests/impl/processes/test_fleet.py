@@ -139,7 +139,7 @@ def test_removed_are_actors_units_and_the_folder(tmp_path: Path, monkeypatch: py
 
 
 def test_an_actor_may_be_forked_unless_it_runs_under_another_program(fleet: SystemFleet) -> None:
-    """What is given for one start holds for that start alone."""
+    """An environment for one start holds for that start alone."""
     forked: list[Any] = []
     fleet.fork = lambda *given: forked.append(given)  # type: ignore[assignment, return-value]
     fleet.folder.mkdir()

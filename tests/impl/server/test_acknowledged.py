@@ -1,4 +1,4 @@
-"""What the control socket acknowledges is possible: whatever it is given, it takes or refuses in words, and nothing
+"""Acknowledgements of the control socket: whatever it is given, it takes or refuses in words, and nothing
 that it took is refused later."""
 
 from __future__ import annotations

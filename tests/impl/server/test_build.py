@@ -1,4 +1,4 @@
-"""What an actor is made of: its policies, handlers, units and keys, each as its configuration says; and the schemas."""
+"""Parts of an actor: its policies, handlers, units and keys, each as its configuration says; and the schemas."""
 
 from __future__ import annotations
 

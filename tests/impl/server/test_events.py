@@ -44,7 +44,7 @@ async def told(tmp_path: Path) -> AsyncIterator[tuple[Cluster, Any, Path]]:
 
 @pytest.mark.real_time
 async def test_each_page_has_what_comes_next(tmp_path: Path) -> None:
-    """From each position, as many events as are asked for, or all that there are."""
+    """Events from each position, as many as are asked for, or all that there are."""
     async with told(tmp_path) as (c, _, _):
         feed = event_feed.EventFeed(c.site)
         last = c.site.chronicle.head.position
@@ -57,7 +57,7 @@ async def test_each_page_has_what_comes_next(tmp_path: Path) -> None:
 
 @pytest.mark.real_time
 async def test_an_actor_that_has_written_nothing_yet_has_a_page_without_events(tmp_path: Path) -> None:
-    """From the beginning; from a later position it is said that there is none."""
+    """No events from the beginning; from a later position it is said that there is none."""
     async with told(tmp_path) as (c, _, _):
         empty = SqliteStore(tmp_path / "empty.db")
         await empty.open("site")
@@ -173,7 +173,7 @@ async def test_an_actor_a_store_and_a_file_give_the_same_events(tmp_path: Path) 
 
 
 async def written(actor: Actor, store: SqliteStore) -> list[bytes]:
-    """What an actor has committed, in a store as that actor would have it."""
+    """The events that an actor has committed, in a store as that actor would have it."""
     from leasehold.impl.store.store import Batch
 
     bodies = [body async for _, body in actor.store.events()]

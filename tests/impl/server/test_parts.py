@@ -153,7 +153,7 @@ def listener(path: Path) -> socket.socket:
 
 
 def test_a_socket_is_made_where_nothing_else_listens(tmp_path: Path) -> None:
-    """In place of one that was left behind, in a folder that is made; only its user may open it."""
+    """The socket takes the place of one that was left behind, in a folder that is made; only its user may open it."""
     path, mask = tmp_path / "a" / "b" / "c.sock", os.umask(0o022)
     try:
         check_socket(path)
@@ -301,7 +301,7 @@ def test_an_answer_is_told_by_its_status_and_its_kind(tmp_path: Path) -> None:
 
 
 def test_a_client_waits_for_its_turn_up_to_its_limit(tmp_path: Path) -> None:
-    """Where more are about to connect than the socket takes; and it leaves no open file."""
+    """More are about to connect than the socket takes; and it leaves no open file."""
     made = socket.socket(socket.AF_UNIX)
     made.bind(str(tmp_path / "a.sock"))
     made.listen(0)
@@ -630,7 +630,7 @@ def test_a_process_serves_with_its_settings_and_leaves_nothing(
 
 
 def test_an_actor_that_cannot_start_ends_the_process_with_its_reason(broker_folder: Path) -> None:
-    """What an operator has to cure; all that was begun is ended, and the socket is not made."""
+    """Causes for an operator to cure; all that was begun is ended, and the socket is not made."""
     made = built(store="sqlite:nowhere/broker.db")
     with pytest.raises(ConfigError, match=r"broker cannot start: nowhere/broker\.db: there is no folder"):
         asyncio.run(serve(made))

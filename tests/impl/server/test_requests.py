@@ -135,7 +135,7 @@ async def test_each_member_of_a_list_is_looked_at(
 @pytest.mark.real_time
 @pytest.mark.parametrize("what", DEMANDS)
 async def test_each_key_of_a_demand_is_carried_to_the_policy(what: str, tmp_path: Path) -> None:
-    """What is needed in its order, what may be given by name, and none that is not given."""
+    """Arguments that are needed come in their order, optional ones by name, and none that is not given."""
     needed, may = DEMANDS[what]
     options = [name for name in may if name != "lease"]
     async with heard(tmp_path) as (_, ask, calls):

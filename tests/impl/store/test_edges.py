@@ -716,7 +716,7 @@ def test_space_is_looked_for_once_in_a_while_after_it_was_given_up(
 
 @pytest.mark.parametrize("most", [1, 4, 10])
 def test_statements_are_put_together_up_to_their_size(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In their order, none left out; each part as full as it can be, and a longer text alone."""
+    """Statements keep their order, none left out; each part as full as it can be, and a longer text alone."""
     monkeypatch.setattr(mariadb, "_STATEMENT_BYTES", most)
     chance = random.Random(most)
     for _ in range(300):

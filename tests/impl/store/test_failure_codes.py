@@ -176,7 +176,7 @@ def test_an_error_that_is_no_driver_s_is_left_as_it_is(store: OwnedStore) -> Non
 
 
 def test_a_connection_of_postgresql_that_was_there_is_lost() -> None:
-    """What libpq says of one that it has no code for is not that of one which never came to be."""
+    """The words of libpq for one that it has no code for are not those for one which never came to be."""
     store = PostgresqlStore("postgresql://db/leases")
     store._connection = object()  # type: ignore[assignment]
     meant = store._meaning(psycopg.OperationalError("server closed the connection unexpectedly"))

@@ -1,4 +1,4 @@
-"""What is left after real failures: kills, full and failing disks, read-only files, connections that are cut.
+"""Stores after real failures: kills, full and failing disks, read-only files, connections that are cut.
 
 Two rules hold after each (paper, sections 3.3 and 4.2): what was acknowledged is there, and a commit is there whole or
 not at all. Besides, the error says what happened, and the store is broken until it is opened again.
@@ -399,7 +399,7 @@ async def test_nobody_raises_the_epoch_while_an_opening_reads_its_own(
 @SQLITE
 @pytest.mark.parametrize("replaced", [False, True])
 async def test_file_that_is_removed_or_replaced_under_a_running_actor(place: Any, replaced: bool) -> None:
-    """What is written to a removed file is gone with it; so nothing is acknowledged there."""
+    """Writes to a removed file are gone with it; so nothing is acknowledged there."""
     store: SqliteStore = place.store()
     await store.open("site")
     await store.commit(Batch(puts={RecordKey("a", "m"): b"1"}))

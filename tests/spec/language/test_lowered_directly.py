@@ -37,7 +37,7 @@ def roles_of(folder: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def transitions_of(role: Mapping[str, Any], state: str) -> dict[str, list[Mapping[str, Any]]]:
-    """Those of the state, then those that it shares with others."""
+    """Reasons of the state, then those that it shares with others."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     for words in (role["states"][state] or {}, *(one for one in role.get("shared") or () if state in names(one["in"]))):
         for event, given in (words.get(ON) or {}).items():

@@ -84,7 +84,7 @@ LETTERS = (*KINDS, *FIELDS)
 
 
 def applications(row: Operator) -> dict[str, list[tuple[str, ...]]]:
-    """By kind of its result: the kinds of operands that an operator takes; of those that may come again, two."""
+    """Kinds of operands that an operator takes, by kind of its result; of those that may come again, two."""
     found: dict[str, list[tuple[str, ...]]] = {}
     for signature in row.signatures:
         words = (*signature.operands, *signature.operands[-1:] * signature.repeated, signature.result)

@@ -1,4 +1,4 @@
-"""What a log has as refused is refused again when it is played: by a contract, a state, a type, or before that."""
+"""Events that a log has as refused are refused again when it is played: by a contract, a state, a type, or before."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def test_time_passes_by_a_tick(sim: Sim) -> None:
 
 
 def test_a_message_is_delivered_that_is_the_scripts(sim: Sim) -> None:
-    """By lease, name, both machines and fields; it is answered."""
+    """A message is found by lease, name, both machines and fields; it is answered."""
     sim.network.in_transit += [
         packet(1, "ticket", TICKET, lease=OTHER), packet(2, "extend_ticket", TICKET),
         packet(3, "ticket", {**TICKET, "units": 2}), packet(4, "ticket", TICKET, sender="authority"),
@@ -323,7 +323,7 @@ def test_messages_that_a_task_sends_are_its_work(sim: Sim) -> None:
 
 
 def test_who_sends_before_its_commit_is_found(sim: Sim) -> None:
-    """What it had sent before its step is only lost."""
+    """A message that was sent before its step is only lost."""
     old = packet(4, "update_ticket", TOLD, "broker", "service_manager")
     sim.network.in_transit += [packet(3, "ticket", TICKET), old]
     sim.network.sent += sim.network.in_transit

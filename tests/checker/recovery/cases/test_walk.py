@@ -173,7 +173,7 @@ def test_a_store_that_loses_a_commit_is_found(
 
 
 def test_an_outbox_that_drops_is_found(explored: Explored, runner: CaseRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where messages are lost with their sender, nobody says them again."""
+    """Messages that are lost with their sender are said again by nobody."""
     monkeypatch.setattr(Outbox, "_later", lambda self, pending, pause: self.drop(pending.key, pending.neighbour))
     checks = {f.check for script in explored.scripts[::21] for f in runner.play(script, lost=True).findings}
     assert {"progress", "end"} <= checks

@@ -1,4 +1,4 @@
-"""What a task reads of the step that starts it is kept in the record, where its message may be sent again."""
+"""Values that a task reads of the step that starts it are kept in the record, if its message may be sent again."""
 
 from __future__ import annotations
 

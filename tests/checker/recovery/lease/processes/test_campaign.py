@@ -245,7 +245,7 @@ def test_no_case_is_begun_when_the_time_is_over(played: Played, monkeypatch: pyt
 
 
 def test_so_many_cases_are_played_at_a_time(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many as there are processors, where nothing else is said."""
+    """The default is the number of processors."""
     waiting = threading.Barrier(3)
     take = played.__call__
 

@@ -238,7 +238,7 @@ def test_a_lease_is_changed_soon_or_at_its_time_as_chance_has_it(random: float, 
 
 
 def test_a_holder_may_say_which_units_it_gives_back() -> None:
-    """As many as there are more of than it wants, or fewer."""
+    """It names as many as there are more of than it wants, or fewer."""
     run = Run(units=3)
     run.states[LEASE] = "active"
     run._act(PlannedEvent(0, "flex", "1", (1,)))
