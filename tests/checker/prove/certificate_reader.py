@@ -221,7 +221,7 @@ def _unspoken(folder: Path, terms: Terms, formulas: Mapping[str, int]) -> Iterat
 
 
 def wrong_step(folder: Path, condition: Mapping[str, Any], script: Script) -> list[str]:
-    """Returns what is wrong with the step of a script: the states and messages that it is about, and what it changes."""
+    """Returns what is wrong with a script's step: the states and messages that it is about, and what it changes."""
     system, messages = _read(folder / "system.yaml"), _read(folder / "messages.yaml")["messages"]
     terms, name = script.terms, condition["name"]
     parts = [part for n in script.values("guard ") for part in terms.conjuncts(n)]
