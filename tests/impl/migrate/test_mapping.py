@@ -614,28 +614,29 @@ def test_a_message_that_waits_for_another_receiver_than_the_new_one_is_said(tmp_
     assert said.count("waits to be taken") == 4
 
 
+def read_now(file: str, machine: str, below: str) -> tuple[str, str, dict[str, Any]]:
+    """Migrates a stored record, and returns its state before and after and the data that it has then."""
+    stored = json.loads((Path(__file__).parent / file).read_text())
+    old = RecordSchema.read(json.dumps(stored["schema"]).encode())
+    key = RecordKey(stored["lease"], machine)
+    there = Mapper(old, SMALL_SYSTEM, SMALL).map(key, bytes.fromhex(stored["row"]))
+    after = RowCodec(SMALL).read(key, there.row, {below: None})
+    data = dict(zip([f.name for f in after.core.fields], after.record[after.core.data_at :], strict=False))
+    return there.before, there.after, data
+
+
 def test_a_holder_that_waits_for_a_longer_lease_asks_once_more() -> None:
     """A record of the lease before its holder said which units it keeps, as that specification wrote it."""
-    stored = json.loads((Path(__file__).parent / "lease_before_kept.json").read_text())
-    old = RecordSchema.read(json.dumps(stored["schema"]).encode())
-    key = RecordKey(stored["lease"], "service_manager")
-    there = Mapper(old, SMALL_SYSTEM, SMALL).map(key, bytes.fromhex(stored["row"]))
-    assert (there.before, there.after) == ("extending_lease", "active_ticketed")
-    after = RowCodec(SMALL).read(key, there.row, {"guest": None})
-    data = dict(zip([f.name for f in after.core.fields], after.record[after.core.data_at :], strict=False))
+    before, after, data = read_now("lease_before_kept.json", "service_manager", "guest")
+    assert (before, after) == ("extending_lease", "active_ticketed")
     assert (data["lease_units"], data["ticket_end"], data["lease_end"]) == ({0, 1}, 9, 5)
     assert (data["victims"], data["victims_left"], data["kept"]) == (frozenset(), False, frozenset())
 
 
 def test_a_site_that_has_told_its_holder_of_units_has_told_it_of_them() -> None:
     """A record of the lease before its site kept which units it has told, as that specification wrote it."""
-    stored = json.loads((Path(__file__).parent / "lease_before_confirmed_end.json").read_text())
-    old = RecordSchema.read(json.dumps(stored["schema"]).encode())
-    key = RecordKey(stored["lease"], "authority")
-    there = Mapper(old, SMALL_SYSTEM, SMALL).map(key, bytes.fromhex(stored["row"]))
-    assert (there.before, there.after) == ("active", "active")
-    after = RowCodec(SMALL).read(key, there.row, {"unit": None})
-    data = dict(zip([f.name for f in after.core.fields], after.record[after.core.data_at :], strict=False))
+    before, after, data = read_now("lease_before_confirmed_end.json", "authority", "unit")
+    assert (before, after) == ("active", "active")
     assert (data["assigned"], data["told"], data["wanted"], data["end"]) == ({0, 1}, {0, 1}, 2, 9)
     assert not data["resumed"]
 
