@@ -210,7 +210,7 @@ class HistoryVerification:
         self.check = IncrementalCheck(self._queries.values(), dialect=tables.dialect)
         self.recorder = RunRecorder(tables, known.layout)
         self.kept = KeptEvents(tables)
-        self._again = RunSteps(known, lambda event, run, words: None)
+        self._rebuilder = RunSteps(known, lambda event, run, words: None)
         self.result = HistoryResult(asked=len(self._queries), not_asked=queries.not_asked)
         self.result.covered = {q.of: 0 for q in self._queries.values() if q.yields == "witnesses"}
         self._closing: dict[str, _Row] = {}
@@ -273,7 +273,7 @@ class HistoryVerification:
             return violation.cuts
         mark, name = self.database.tables.dialect.mark, self._identifier("name")
         ((run,),) = self._rows(f"SELECT run FROM run WHERE {name} = {mark}", (violation.run,))
-        _, made = self._again.again(violation.run, run, self.kept.cuts(self.cursor, run))
+        _, made = self._rebuilder.rebuild(violation.run, run, self.kept.cuts(self.cursor, run))
         clock = self.known.layout.clock
         if of.within is not None and clock is not None and violation.now is not None:
             late = (at for at, cut in enumerate(made, 1) if cut.state[clock] > violation.now + of.within)
@@ -401,9 +401,9 @@ class HistoryVerification:
         self._written[number] = (bool(judged), bool(settled), machines, forgotten)
         if not judged:
             return RunState(name, number, [], judged=False), _sent(self.kept.steps(self.cursor, name))
-        run, made = self._again.again(name, number, self.kept.cuts(self.cursor, number))
+        run, made = self._rebuilder.rebuild(name, number, self.kept.cuts(self.cursor, number))
         for event in self.kept.told(self.cursor, name):
-            self._again.tell_again(run, event)
+            self._rebuilder.tell_again(run, event)
         self.recorder.recall(number, ((cut.state, cut.replaces) for cut in made))
         closing = self._closing.pop(name, None)
         run.over, run.ended = bool(settled), bool(ended)
@@ -498,7 +498,7 @@ class HistoryVerification:
     def _violation(self, query: PropertyQuery, run: int, cut: int) -> Violation:
         name = self._identifier("name")
         ((of,),) = self._rows(f"SELECT {name} FROM run WHERE run = {run:d}")
-        _, made = self._again.again(of, run, self.kept.cuts(self.cursor, run, cut))
+        _, made = self._rebuilder.rebuild(of, run, self.kept.cuts(self.cursor, run, cut))
         events = events_of(made)
         clock = self.known.layout.clock
         return Violation(

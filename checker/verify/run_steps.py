@@ -58,7 +58,7 @@ class RunSteps:
             run.state[self.layout.clock] = now
         return run
 
-    def again(self, name: str, number: int, cuts: Iterable[StoredCut]) -> tuple[RunState, list[Cut]]:
+    def rebuild(self, name: str, number: int, cuts: Iterable[StoredCut]) -> tuple[RunState, list[Cut]]:
         """A run from its cuts, in their order."""
         run: RunState | None = None
         made: list[Cut] = []
@@ -67,11 +67,11 @@ class RunSteps:
                 run = self.first(name, number, row.now or 0)
                 made.append(run.cut(None, row.actor, row.position))
                 continue
-            made.append(self._again(run, row))
+            made.append(self._rebuilt(run, row))
         assert run is not None
         return run, made
 
-    def _again(self, run: RunState, row: StoredCut) -> Cut:
+    def _rebuilt(self, run: RunState, row: StoredCut) -> Cut:
         match row.cause:
             case "clock":
                 assert self.layout.clock is not None

@@ -98,7 +98,7 @@ class Actor:
         self.rows = RowCodec(program)
         table = self.table = MachineTable(program, self.roles)
         self.context = ActorContext(identity, program, table, clock, self.environment, options or ActorOptions())
-        self.notices, self.counts, self._tell = self.context.notices, self.context.counts, self.context.tell
+        self.notices, self.counts, self._notify = self.context.notices, self.context.counts, self.context.tell
         self.stepper = self.stepper_type(self.context, self.rows)
         tick_seconds: float = getattr(clock, "tick_seconds", 0)
         self.codec = EnvelopeCodec(program, identity, self.environment.credentials, tick_seconds)
@@ -246,7 +246,7 @@ class Actor:
         if rest:
             self._starting = asyncio.get_running_loop().create_task(self._guard(partial(self._start_the_rest, rest)))
         self.remains.recovered()
-        self._tell(Kind.RECOVERED, machines=len(self.table.instances))
+        self._notify(Kind.RECOVERED, machines=len(self.table.instances))
 
     async def _start_the_rest(self, effects: list[Effect]) -> None:
         """Starts recovered work between the turns; a lease that has left its state meanwhile starts nothing."""
@@ -262,7 +262,7 @@ class Actor:
         """
         unknown = not isinstance(error, StoreError | CoreError)
         log.error("%s stops taking steps: %s", self.identity.name, words_of(error), exc_info=error if unknown else None)
-        self._tell(Kind.STOPPED, reason=words_of(error))
+        self._notify(Kind.STOPPED, reason=words_of(error))
         self.running = False
         self.queue.fail_waiting(f"the store has failed: {words_of(error)}")
         while not await self._try_reopen():
@@ -380,7 +380,7 @@ class Actor:
 
     async def _commit(self, ready: Ready) -> None:
         puts = {key: self.rows.write(instance) for key, instance in ready.changed.items()}
-        if self.notices.subscribers and self._tell(Kind.COMMIT, machines=len(puts)) is None:
+        if self.notices.subscribers and self._notify(Kind.COMMIT, machines=len(puts)) is None:
             raise StoreError("the commit was consumed by a subscriber to notices")
         commits = self.codec.commits + 1
         kept = self.table.metadata[COMMITS] = f"{self.codec.store} {commits}".encode()
@@ -389,7 +389,7 @@ class Actor:
         await self.store.commit(Batch(puts, tuple(ready.dropped), metadata, events, prune_to))
         self.codec.commits = commits
         self.counts["commits"] += 1
-        self._tell(Kind.COMMITTED, machines=len(puts))
+        self._notify(Kind.COMMITTED, machines=len(puts))
 
     # Requests
 
@@ -417,7 +417,7 @@ class Actor:
         except Refusal as refusal:
             self.counts["messages refused"] += 1
             try:
-                self._tell(Kind.REFUSED, reason=refusal.reason)
+                self._notify(Kind.REFUSED, reason=refusal.reason)
             except SimulatedCrash as crash:  # neither of the actor's loops could hear it here
                 await self._end(crash)
                 for task in self._tasks:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from leasehold.impl.core.stepping import Numbers, Step, Table, WorkOf, stepper
+from leasehold.impl.core.stepping import Numbers, Step, Table, WorkOf, step_of
 from leasehold.impl.core.work import ActorMachines, Contract, Event, Machines, Outcome, Record, Stepped
 from leasehold.impl.words import choices
 from leasehold.spec.language.types import LARGEST_NUMBER, Type, Value
@@ -134,7 +134,7 @@ class Core:
         first = 1 + len(own) + len(data)
         state_epoch = first + len(numbers)
         ended = {event: state_epoch + 1 + i for i, events in enumerate(self.since.values()) for event in events}
-        step = stepper(self.table, first + 1, state_epoch, ended, self.heard_answers, self.work)
+        step = step_of(self.table, first + 1, state_epoch, ended, self.heard_answers, self.work)
         object.__setattr__(self, "step", step)
         places = {
             "data_at": 1 + len(own),

@@ -3,8 +3,9 @@
 Theory of operation (paper, sections 3.3 and 4.2). A record is a tuple: the control state first, then the fields of the
 specification, then the numbers. A message with a number above the last received one is new, whatever was skipped; an
 equal one is a duplicate, whose transition is not taken again, but what the state says to its sender is said again, so
-that a lost answer is made good; a lower one is stale. An answer names the *state epoch* of the state that asked for it
-(how many transitions the machine had taken); that of an older one is late, and of no interest any more.
+that a lost answer is made good; a lower one is stale. An answer names the *state epoch* of the state that asked for it:
+how many transitions had entered a state, so one with `stay: true` does not count. That of an older one is late, and of
+no interest any more.
 
 What a machine does with a new event is a function of the generated table, one per state and event.
 """
@@ -61,7 +62,7 @@ def numbered(record: Record, sent_at: int, outcome: Outcome) -> Stepped:
     return with_cell(record, sent_at, increment_sent(record[sent_at], slots)), outcome
 
 
-def stepper(
+def step_of(
     table: Table,
     received_at: int,
     state_epoch_at: int,

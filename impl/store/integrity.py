@@ -25,12 +25,12 @@ _HEAD = len(_SEAL) + 4
 _MARK = re.compile(rb"epoch ([0-9]{20}), commit ([0-9]{20}), crc ([0-9a-f]{8})\n")
 
 
-def sealed(key: str, body: bytes) -> bytes:
+def with_checksum(key: str, body: bytes) -> bytes:
     """A value with its checksum."""
     return _SEAL + crc32(body, crc32(key.encode())).to_bytes(4) + body
 
 
-def unsealed(place: str, key: str, value: bytes) -> bytes:
+def without_checksum(place: str, key: str, value: bytes) -> bytes:
     """The body of a value that was read from a place; one that was written before there were checksums is as it is.
 
     Raises:
@@ -39,7 +39,7 @@ def unsealed(place: str, key: str, value: bytes) -> bytes:
     if _SEAL[0] not in value[: len(_SEAL)]:  # one damaged byte does not make it an old value
         return value
     body = value[_HEAD:]
-    if value != sealed(key, body):
+    if value != with_checksum(key, body):
         raise StoreError(
             f"{place} is damaged: {key[:100]!r} does not fit its checksum",
             "put a whole copy of the store in its place",

@@ -21,7 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
-from leasehold.impl.store.integrity import sealed, unsealed
+from leasehold.impl.store.integrity import with_checksum, without_checksum
 from leasehold.impl.store.store import (
     Batch,
     Broken,
@@ -115,14 +115,14 @@ class OwnedStore(ABC):
                 page = await self._page(after)
             for lease, machine, body in page:
                 key = RecordKey(lease, machine)
-                yield key, self._unsealed(_name(key), body)
+                yield key, self._without_checksum(_name(key), body)
             if len(page) < PAGE:
                 return
             after = RecordKey(*page[-1][:2])
 
     async def metadata(self) -> dict[str, bytes]:
         async with self._call():
-            return {name: self._unsealed(name, body) for name, body in await self._metadata()}
+            return {name: self._without_checksum(name, body) for name, body in await self._metadata()}
 
     async def events(self, after: int = 0, limit: int | None = None) -> AsyncIterator[tuple[int, bytes]]:
         left = limit
@@ -131,7 +131,7 @@ class OwnedStore(ABC):
             async with self._call():
                 page = await self._event_page(after, size)
             for position, body in page:
-                yield position, self._unsealed(_event(position), body)
+                yield position, self._without_checksum(_event(position), body)
             if len(page) < size:
                 return
             after, left = page[-1][0], None if left is None else left - size
@@ -263,8 +263,8 @@ class OwnedStore(ABC):
             self._refusal = Broken(f"the store is broken since an earlier error: {reason}", "open it again")
         await self._drop()
 
-    def _unsealed(self, key: str, value: bytes) -> bytes:
-        return unsealed(self.place, key, value) if self.durable else value
+    def _without_checksum(self, key: str, value: bytes) -> bytes:
+        return without_checksum(self.place, key, value) if self.durable else value
 
 
 def _name(key: RecordKey) -> str:
@@ -277,7 +277,7 @@ def _event(position: int) -> str:
 
 def _sealed(batch: Batch, first_event: int) -> Batch:
     """The same batch, its values with their checksums; an empty value stays so, as it drops a name."""
-    puts = {key: sealed(_name(key), body) for key, body in batch.puts.items()}
-    metadata = {name: body and sealed(name, body) for name, body in batch.metadata.items()}
-    events = [sealed(_event(at), body) for at, body in enumerate(batch.events, first_event)]
+    puts = {key: with_checksum(_name(key), body) for key, body in batch.puts.items()}
+    metadata = {name: body and with_checksum(name, body) for name, body in batch.metadata.items()}
+    events = [with_checksum(_event(at), body) for at, body in enumerate(batch.events, first_event)]
     return Batch(puts, batch.drops, metadata, events, batch.prune_events_to)

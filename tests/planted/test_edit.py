@@ -9,7 +9,7 @@ from types import CodeType, FunctionType
 import pytest
 
 from leasehold.impl.core import stepping
-from leasehold.impl.core.stepping import stepper, with_cell
+from leasehold.impl.core.stepping import step_of, with_cell
 from tests.planted.edit import ROOT, Edit, EditError, in_folder, in_process
 from tests.planted.table import Mistake, bugs
 
@@ -36,7 +36,7 @@ def test_a_mistake_is_planted_and_taken_out_again(bug: Mistake) -> None:
 def made() -> stepping.Step:
     """A step of a machine with one state and one message, as a compiled system has them."""
     act = stepping.unmoved(stepping.UNKNOWN, 1)
-    return stepper({"s": {"m": act}}, 1, 2, {}, frozenset(), {"s": lambda record: ()})
+    return step_of({"s": {"m": act}}, 1, 2, {}, frozenset(), {"s": lambda record: ()})
 
 
 def test_a_function_that_was_made_before_has_the_mistake_as_well() -> None:

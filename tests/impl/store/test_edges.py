@@ -19,7 +19,7 @@ import pytest
 
 from leasehold.impl.store import answered, mariadb, memory, owned, postgresql, reserve, sqlite, store
 from leasehold.impl.store.failures import error_of, failure_of, is_disk_full
-from leasehold.impl.store.integrity import CommitPosition, HighWaterMark, sealed, unsealed
+from leasehold.impl.store.integrity import CommitPosition, HighWaterMark, with_checksum, without_checksum
 from leasehold.impl.store.memory import Disk, MemoryStore
 from leasehold.impl.store.reserve import DiskReserve
 from leasehold.impl.store.sqlite import SqliteStore
@@ -299,17 +299,18 @@ def test_a_driver_s_words_are_told_up_to_a_length(size: int) -> None:
 def test_a_checksum_is_written_as_it_was_in_earlier_versions(key: str, body: bytes) -> None:
     check = crc32(key.encode() + body)
     assert (
-        sealed(key, body) == b"\xc1\xc1" + bytes([check >> 24, check >> 16 & 255, check >> 8 & 255, check & 255]) + body
+        with_checksum(key, body)
+        == b"\xc1\xc1" + bytes([check >> 24, check >> 16 & 255, check >> 8 & 255, check & 255]) + body
     )
     for cut in range(1, 6):  # a part of its head alone
         with pytest.raises(StoreError, match="is damaged"):
-            unsealed("here", key, sealed(key, body)[:cut])
+            without_checksum("here", key, with_checksum(key, body)[:cut])
 
 
 @pytest.mark.parametrize("size", [1, 99, 100, 101, 200])
 def test_of_the_key_of_a_damaged_value_a_part_is_told(size: int) -> None:
     with pytest.raises(StoreError, match=f"^here is damaged: '{'k' * min(size, 100)}' does not fit"):
-        unsealed("here", "k" * size, b"\xc1\xc1 odd")
+        without_checksum("here", "k" * size, b"\xc1\xc1 odd")
 
 
 @pytest.mark.parametrize("position", [(0, 0), (1, 0), (0, 1), (3, 4000), (10**19, 10**20 - 1)])

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.impl.store.integrity import CommitPosition, HighWaterMark, sealed, unsealed
+from leasehold.impl.store.integrity import CommitPosition, HighWaterMark, with_checksum, without_checksum
 from leasehold.impl.store.sqlite import SqliteStore
 from leasehold.impl.store.store import Batch, Older, RecordKey, StoreError
 
@@ -32,21 +32,21 @@ def flipped(value: bytes) -> Iterator[bytes]:
 
 @given(st.binary(max_size=40))
 def test_no_changed_bit_is_read(body: bytes) -> None:
-    value = sealed("a key", body)
-    assert unsealed("here", "a key", value) == body
+    value = with_checksum("a key", body)
+    assert without_checksum("here", "a key", value) == body
     for wrong in flipped(value):
         with pytest.raises(StoreError, match=r"here is damaged: 'a key' .*; put a whole copy"):
-            unsealed("here", "a key", wrong)
+            without_checksum("here", "a key", wrong)
 
 
 def test_a_value_is_not_read_under_another_key() -> None:
     with pytest.raises(StoreError, match="is damaged"):
-        unsealed("here", "another", sealed("a key", b"body"))
+        without_checksum("here", "another", with_checksum("a key", b"body"))
 
 
 @pytest.mark.parametrize("value", [b"", b"\x93\x01", b"{}", b"1", b"0.5"])
 def test_a_value_of_before_there_were_checksums_is_read(value: bytes) -> None:
-    assert unsealed("here", "a key", value) == value
+    assert without_checksum("here", "a key", value) == value
 
 
 async def filled(path: Path, commits: int = 3) -> SqliteStore:
