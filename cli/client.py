@@ -432,7 +432,7 @@ def tell(what: str, event: str, fields: tuple[str, ...], machine: str | None, at
 
 
 def _kind(what: str) -> str:
-    """Returns whether a word names a lease (or run), which has a colon, or a unit."""
+    """Returns the kind of what a word names: leases (or runs), which have a colon, or units."""
     return "leases" if ":" in what else "units"
 
 

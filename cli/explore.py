@@ -144,7 +144,7 @@ def explore(
 def _convergence(
     model: System, found: Exploration, engine: Engine, limits: Limits, began: float
 ) -> tuple[Convergence | None, str]:
-    """Returns whether the system stabilises; or why that is not checked."""
+    """Decides whether the system stabilises; or says why that is not checked."""
     from leasehold.checker.crash.convergence import convergence  # it takes a while to load, and is seldom asked for
 
     if not found.complete:

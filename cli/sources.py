@@ -186,7 +186,7 @@ def played_stretches(
     Args:
         system: as `played_system` takes it, and likewise the rest.
         settings: constants that come before those of each stretch.
-        sources: they are read to their end only where records were migrated.
+        sources: they are read to their end, and kept only where records were migrated.
         more: files with more properties.
 
     Raises:

@@ -41,7 +41,7 @@ def why_incomplete(report: CrashReport) -> str:
 
 
 def convergence_words(report: CrashReport) -> str:
-    """Returns whether the system stabilises, or why that was not checked."""
+    """Says whether the system stabilises, or why that was not checked."""
     after, budget = report.convergence, report.budget
     if after is None:
         why = (
@@ -77,7 +77,7 @@ def byzantine_note(report: CrashReport) -> str:
 
 
 def stabilises_words(after: Convergence) -> str:
-    """Returns whether a system stabilises by itself, as a sentence without its full stop."""
+    """Says whether a system stabilises by itself, as a sentence without its full stop."""
     if after.converges is None:
         return "not decided whether it stabilises: the runs that do not return leave the bounds of the search"
     if not after.converges:

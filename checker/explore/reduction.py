@@ -50,7 +50,7 @@ class Reduction:
 
 
 def reduction_of(world: Reference, in_c: bool, asked: bool) -> Reduction:
-    """Returns whether a search visits one state for each orbit.
+    """Decides whether a search visits one state for each orbit.
 
     Args:
         world: what is explored.

@@ -164,6 +164,6 @@ def operations(names: PromelaNames, channel: Channel) -> list[str]:
 
 
 def _less(cells: list[str]) -> str:
-    """Returns whether one message comes before another in a bag."""
+    """Writes whether one message comes before another in a bag."""
     cell, *others = cells
     return f"A.{cell} < B.{cell}" + (f" || (A.{cell} == B.{cell} && ({_less(others)}))" if others else "")

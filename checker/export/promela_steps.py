@@ -466,7 +466,7 @@ class PromelaSteps:
         )
 
     def _fault(self, lane: Lane, fault: str) -> tuple[str, list[str]]:
-        """Returns whether a channel may still have a fault, and what that takes of its budget."""
+        """Writes whether a channel may still have a fault, and what that takes of its budget."""
         if (lane.channel.name, fault) not in self.names.layout.budgets:
             return "true", []
         left = self.names.left(lane.channel.name, fault)

@@ -75,7 +75,7 @@ def baseline_of(system: System, trial: Trial) -> Baseline:
 
 
 def judged(mutant: System, trial: Trial, baseline: Baseline) -> Verdict:
-    """Returns whether a mutant is killed in a trial; of the properties, those alone count that the system satisfies."""
+    """Returns the verdict on a mutant in a trial; of the properties, those alone count that the system satisfies."""
     mutant = only_these(mutant, baseline.holds)
     found = _explored(mutant, _limits(baseline.states, stop_at_violation=True), trial)
     violated = [p for p in found.properties if p.verdict == "violated"]

@@ -4,11 +4,14 @@ Theory of operation. What led to a violation is the *causal past* of the last st
 and actor before it, those that sent what these have received, and so on. All of it is judged as `leasehold conform`
 does. The first event that is wrong there decides, as what follows from it may be right by itself:
 
-    core            a step that the specification does not allow, or a timer that was due and has ended nothing
+    core            a step that the specification does not allow, or a timer that was due and has ended nothing, though
+                    its actor ran and its clock has come there
     infrastructure  events contradict each other: a message that nobody has sent so, a record that was lost, a clock
                     that goes back, a probe that finds another state than handlers have told, a unit that died and
-                    that no handler has told to be up again
-    policy          all steps are allowed, and decisions of policies led there: the last of each actor
+                    that no handler has told to be up again; or something should have come, and an actor was down, a
+                    message was not received, or a handler's call has not ended
+    policy          something should have come, and a policy that was asked has not answered; or all steps are allowed,
+                    and decisions of policies led there: the last of each actor
     specification   all steps are allowed, and nobody has decided anything: whoever keeps to it comes there
     unknown         it cannot be told, and why
 """

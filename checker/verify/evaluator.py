@@ -1,7 +1,8 @@
-"""The properties of a system on the cuts of its runs, evaluated as they come.
+"""The properties of a system on the cuts of its runs, evaluated as they come: for runs in simulation.
 
-Theory of operation. A claim is compiled to the Python that the explorer asks (explore/ground.py), over the same cells;
-so an answer about a real run is the explorer's answer about that run. What decides a claim, by its kind:
+Theory of operation. `leasehold verify` asks the same in SQL (queries.py), so that a run need not be in memory. A claim
+is compiled to the Python that the explorer asks (explore/ground.py), over the same cells; so an answer about a real run
+is the explorer's answer about that run. What decides a claim, by its kind:
 
     always               a cut at which it does not hold
     step                 a cut that a step has led to which it does not hold of; none has led to a cut that `replaces`

@@ -1,4 +1,4 @@
-"""The calls of policies and handlers that a state has begun, and their answers.
+"""The calls of handlers that a state has begun, and their answers.
 
 Theory of operation (paper, sections 3.4 and 4.3). A call is begun after the commit of the state that asks for it, and
 its answer names the epoch of that state; so an answer to a state that was left is dropped by the core. Recovery begins

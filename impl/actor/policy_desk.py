@@ -1,9 +1,9 @@
 """Asks one policy in a thread of its own, with a time limit: a policy that blocks or loops harms nobody but itself.
 
 Theory of operation (paper, sections 2.3 and 4.3.1). What a policy is to hear waits in a line, each thing once, and is
-worded when its turn comes, so a policy sees its leases as they are then. Its decisions come back as requests that the
-core judges by the records of that later time: the state epoch, the guard, the contract of `environment`. Nothing of the
-actor waits for them.
+worded when its turn comes, so a policy sees its leases as they are then. Its decisions come back as requests, which are
+judged by the records of that later time (deciding.py): the state epoch, the guard, the contract of `environment`.
+Nothing of the actor waits for them.
 
 An answer that does not come within the limit counts as none. What the policy has in memory is then of unknown worth, as
 after a crash, and it is treated alike: the thread is abandoned, and its late answer is dropped; the policy as it was

@@ -1,8 +1,8 @@
 """The requests that an actor's loop takes, and the `Ready` that a turn of them gives: both are values.
 
-A `Ready` lists what the actor commits, then acknowledges, sends and starts. Its form is that of `Ready` in etcd's raft.
-Stepping machines only adds to a `Ready`; the actor's loop carries it out (actor.py), and nothing else in an actor
-writes a record, sends or begins anything.
+A `Ready` lists what the actor commits, then sends and starts, and at last acknowledges. Its form is that of `Ready` in
+etcd's raft. Stepping machines only adds to a `Ready`; the actor's loop carries it out (actor.py), and nothing else in
+an actor writes a record, sends or begins anything.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Upcalls: what an actor asks of its policies, and how it words the actions of its handlers (paper, section 4.3).
 
 A quick policy is asked at once, on the actor's loop; every other one by its desk (policy_desk.py), in a thread of its
-own. What they decide comes back as requests, which the core judges.
+own. What they decide comes back as requests, which deciding.py judges.
 """
 
 from __future__ import annotations
@@ -315,7 +315,7 @@ class Upcalls:
         return self._durable() if awaited else None
 
     def decided(self, decisions: Iterable[Decision]) -> None:
-        """A policy's decisions, as requests that the core judges."""
+        """Puts a policy's decisions into the queue, as requests."""
         for decision in decisions:
             self._put(Decide(decision))
 

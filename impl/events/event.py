@@ -31,7 +31,7 @@ class MachineRecord(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     Attributes:
         state: the control state.
         data: the fields of the specification.
-        epoch: the state epoch: how many transitions the machine has taken.
+        epoch: the state epoch: how many transitions of the machine have entered a state.
         sent, received: the numbers of the last messages to and from each neighbour; 0 is left out.
         since: for each task that may outlive its state, the state epoch at which it began; 0 is left out.
     """

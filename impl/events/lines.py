@@ -147,7 +147,7 @@ class EventLines:
                 yield body
 
     def check_end(self, verifier: ChainVerifier, unsigned: bool = False) -> Verified:
-        """Returns whether the end is that of the events that were read.
+        """Checks that the end is that of the events that were read; returns what is verified of them.
 
         Raises:
             ChainError: it is not, or nobody who could vouch for it has signed it.

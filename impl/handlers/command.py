@@ -121,7 +121,7 @@ class CommandHandler:
         return code == 0
 
     async def left_of(self, unit: str) -> str:
-        """Returns whether the command `probe` says that a unit is up; nothing without such a command."""
+        """Returns that a unit is up, in words, if the command `probe` says so; else nothing."""
         return "it is up, by its probe" if await self.is_up(unit) else ""
 
     async def _probe(self, unit: str) -> tuple[int, str, str]:

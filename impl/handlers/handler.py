@@ -9,8 +9,9 @@ twice. Units are on or off (the toggle principle): the last action counts.
 
 Every action names its *task*: an identifier of the start that the machine's record has committed (paper, section 3.4).
 Recovery begins the task again under the same identifier, so the outside world can tell a repeated action from another
-one; the state entered anew begins another task. Beside it stand the incarnation of the actor, and the fencing number,
-which rises over all leases' actions on one unit. A handler passes them on, so that old actions can be refused.
+one; the state entered anew begins another task. Beside it stand the incarnation of the actor, and the fencing number
+(`number`), which rises over all leases' actions on one unit. A handler passes them on, so that old actions can be
+refused.
 """
 
 from __future__ import annotations

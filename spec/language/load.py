@@ -1,7 +1,8 @@
 """A folder to a System: the one way in.
 
-Four passes, each over everything, so that all errors of a system are reported together: files.py reads, declare.py
-collects names, build.py types expressions, lint.py asks whether the machines make sense.
+Four passes, each over everything, so that all errors of a system are reported together: read/files.py reads,
+declare/declare.py collects names, declare/build.py types expressions, check/lint.py asks whether the machines make
+sense. What rests on typed machines (refinement, tasks that outlive their state, migrations) is built in between.
 """
 
 from __future__ import annotations

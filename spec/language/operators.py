@@ -1,8 +1,8 @@
 """The pure operators of the language, a row each: how one is written, its types and its meaning.
 
 A row is all that the parser, the typer, the printer and the definition (evaluate.py) know of an operator. Every other
-reading has one table of its own with a row per operator, which says how it is rendered there: python_source.py,
-sql_source.py, checker/prove/encode/terms.py, checker/export/promela_terms.py and tla_terms.py.
+reading has one table of its own with a row per operator, which says how it is rendered there: render/python_source.py,
+checker/verify/sql/source.py, checker/prove/encode/terms.py, checker/export/promela_terms.py and tla_terms.py.
 docs/howto/add_an_operator.md shows the way.
 
 A signature lists the operands' types before the arrow and the result's behind it; alternatives are separated by `;`.

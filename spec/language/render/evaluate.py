@@ -1,7 +1,7 @@
 """The meaning of an expression: a plain walk over its tree.
 
-This is the definition. Other readings (python_source.py, solver terms, sql_source.py) are held against it by
-differential tests, so it is written to be believed, not to be fast.
+This is the definition. Other readings (Python, SQL, solver terms, exports) are held against it by differential tests,
+so it is written to be believed, not to be fast.
 """
 
 from __future__ import annotations
