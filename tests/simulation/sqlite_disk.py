@@ -25,7 +25,7 @@ from typing import Any, TypeVar, cast
 
 import apsw
 
-from leasehold.impl.store.integrity import unsealed
+from leasehold.impl.store.integrity import without_checksum
 from leasehold.impl.store.sqlite import SqliteStore
 from leasehold.impl.store.store import RecordKey
 from tests.simulation.files import File, FileSystem
@@ -40,9 +40,19 @@ _CLASSES: dict[int, type[sqlite3.Error]] = {
     apsw.SQLITE_NOTFOUND: sqlite3.InternalError,
     **dict.fromkeys(
         (
-            apsw.SQLITE_ERROR, apsw.SQLITE_PERM, apsw.SQLITE_ABORT, apsw.SQLITE_BUSY, apsw.SQLITE_LOCKED,
-            apsw.SQLITE_READONLY, apsw.SQLITE_INTERRUPT, apsw.SQLITE_IOERR, apsw.SQLITE_FULL, apsw.SQLITE_CANTOPEN,
-            apsw.SQLITE_PROTOCOL, apsw.SQLITE_EMPTY, apsw.SQLITE_SCHEMA,
+            apsw.SQLITE_ERROR,
+            apsw.SQLITE_PERM,
+            apsw.SQLITE_ABORT,
+            apsw.SQLITE_BUSY,
+            apsw.SQLITE_LOCKED,
+            apsw.SQLITE_READONLY,
+            apsw.SQLITE_INTERRUPT,
+            apsw.SQLITE_IOERR,
+            apsw.SQLITE_FULL,
+            apsw.SQLITE_CANTOPEN,
+            apsw.SQLITE_PROTOCOL,
+            apsw.SQLITE_EMPTY,
+            apsw.SQLITE_SCHEMA,
         ),
         sqlite3.OperationalError,
     ),
@@ -51,7 +61,7 @@ _CLASSES: dict[int, type[sqlite3.Error]] = {
     apsw.SQLITE_MISMATCH: sqlite3.IntegrityError,
     apsw.SQLITE_MISUSE: sqlite3.InterfaceError,
     apsw.SQLITE_RANGE: sqlite3.InterfaceError,
-}  # fmt: skip
+}
 _WORDS = {
     apsw.SQLITE_CANTOPEN: "unable to open database file",
     apsw.SQLITE_FULL: "database or disk is full",
@@ -208,7 +218,7 @@ class SqliteDisk:
             rows = connection.execute("SELECT lease, machine, body FROM record").fetchall()
         finally:
             connection.close()
-        return {RecordKey(*key): unsealed("the disk", ", ".join(key), body) for *key, body in rows}
+        return {RecordKey(*key): without_checksum("the disk", ", ".join(key), body) for *key, body in rows}
 
 
 # SQLite's calls of the operating system, as its os_unix.c makes them
