@@ -20,10 +20,15 @@ from leasehold.spec.language.read import shape
 BAD_SPECS = Path(__file__).resolve().parent / "bad_specs"
 
 GROUPS = {
-    "1": "Files", "2": "Shape", "3": "Names, types and expressions", "4": "Machines", "5": "The system",
-    "6": "Properties and expectations", "7": "Arguments of the call",
+    "1": "Files",
+    "2": "Shape",
+    "3": "Names, types and expressions",
+    "4": "Machines",
+    "5": "The system",
+    "6": "Properties and expectations",
+    "7": "Arguments of the call",
     "8": "Running (`leasehold compile`)",
-}  # fmt: skip
+}
 
 FILES = {
     "system": ("system.yaml", "The roles, their connections, and their environment."),
@@ -43,12 +48,17 @@ FILES = {
 
 # The value of a text, singular and plural; all others are words, and the key's own line lists them.
 WORDS = {
-    "text": ("text", "texts"), "name": ("a name", "names"), "expression": ("an expression", "expressions"),
-    "flag": ("`true` or `false`", "flags"), "fairness": ("`true`, `false` or `strong`", "degrees of fairness"),
-    "number": ("a number", "numbers"), "type": ("a type", "types"),
-    "budget": ("a number or `any`", "budgets"), "channel kind": ("a kind of channel", "kinds"),
+    "text": ("text", "texts"),
+    "name": ("a name", "names"),
+    "expression": ("an expression", "expressions"),
+    "flag": ("`true` or `false`", "flags"),
+    "fairness": ("`true`, `false` or `strong`", "degrees of fairness"),
+    "number": ("a number", "numbers"),
+    "type": ("a type", "types"),
+    "budget": ("a number or `any`", "budgets"),
+    "channel kind": ("a kind of channel", "kinds"),
     "dotted name": ("a dotted name", "dotted names"),
-}  # fmt: skip
+}
 
 
 def diagnostics() -> Iterator[str]:

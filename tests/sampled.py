@@ -9,9 +9,12 @@ import pytest
 
 
 def one_in(
-    count: int, cases: Iterable[Any], *, one: Iterable[pytest.MarkDecorator] = (),
+    count: int,
+    cases: Iterable[Any],
+    *,
+    one: Iterable[pytest.MarkDecorator] = (),
     others: pytest.MarkDecorator = pytest.mark.long,
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     """Parameters, of which one in `count`, the first among them, has the marks `one`, and each of the others `others`.
 
     Args:

@@ -64,8 +64,11 @@ def tasks(workflows: int, steps: int) -> float:
 if __name__ == "__main__":
     url, schema, workflows, steps, way = sys.argv[1:]
     config: DBOSConfig = {
-        "name": "leasehold-benchmark", "system_database_url": url, "log_level": "ERROR", "console_log_level": "ERROR",
-    }  # fmt: skip
+        "name": "leasehold-benchmark",
+        "system_database_url": url,
+        "log_level": "ERROR",
+        "console_log_level": "ERROR",
+    }
     if schema:
         config["dbos_system_schema"] = schema
     DBOS(config=config)

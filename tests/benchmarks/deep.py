@@ -40,15 +40,20 @@ def _page(limits: str, settings: Mapping[str, str], found: Sequence[Completed]) 
     enough = next(n for n, b in enumerate(found) if b.states == most)
     rest = f" After `{found[enough].faults}` more faults led to no more states." if enough < len(found) - 1 else ""
     lines = [
-        "# The lease under ever larger budgets of faults", "",
+        "# The lease under ever larger budgets of faults",
+        "",
         f"What `leasehold crash deep lease {limits}` finds, with {constants}: one fault more at",
         "a time. Of each budget every state is visited, every property decided, and whether each fair run comes back",
         f"to a state that is reached without faults. Finished: {whole}.{rest}",
-        "`python -m tests.benchmarks.deep` repeats it.", "",
-        "| faults | states | seconds | verdict |", "|---|---:|---:|---|",
+        "`python -m tests.benchmarks.deep` repeats it.",
+        "",
+        "| faults | states | seconds | verdict |",
+        "|---|---:|---:|---|",
         *(f"| `{b.faults}` | {b.states:,} | {b.seconds:,.0f} | {b.verdict} |" for b in found),
-        "", page.machine(), "",
-    ]  # fmt: skip
+        "",
+        page.machine(),
+        "",
+    ]
     return "\n".join(lines)
 
 

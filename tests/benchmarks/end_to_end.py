@@ -107,10 +107,13 @@ def _relayed(words: list[str]) -> float:
     made = [
         subprocess.Popen(
             [sys.executable, "-m", "tests.benchmarks.relay", name, *words],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).resolve().parents[2],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).resolve().parents[2],
         )
         for name in NAMES
-    ]  # fmt: skip
+    ]
     try:
         for process in made:
             assert process.stdout is not None

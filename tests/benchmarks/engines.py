@@ -42,9 +42,12 @@ def benchmark(quick: bool) -> Section:
     slower = [row.what for row in rows if median(row.ratios) > 1]
     notes = [f"{len(rows)} systems; `auto` is slower than the reference for {', '.join(slower) or 'none'}."]
     return Section(
-        "engines", "Engines: `auto` against the reference", HOW,
-        [Table("CPU time of a search", "s", rows[:WORST], "the reference")], notes=notes,
-    )  # fmt: skip
+        "engines",
+        "Engines: `auto` against the reference",
+        HOW,
+        [Table("CPU time of a search", "s", rows[:WORST], "the reference")],
+        notes=notes,
+    )
 
 
 def _systems(drawn: int) -> Iterator[tuple[str, System]]:

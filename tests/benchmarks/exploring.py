@@ -97,9 +97,11 @@ def _two_phase(n: int, folder: Path, count: int) -> list[Table]:
 
 
 def _memory(
-    what: str, states: int, held: Mapping[str, Sequence[float]],
+    what: str,
+    states: int,
+    held: Mapping[str, Sequence[float]],
     aimed: Mapping[str, Sequence[Target]] = MappingProxyType({}),
-) -> Table:  # fmt: skip
+) -> Table:
     """The bytes that were held at most by whoever searched, over the number of states."""
     rows = [Row(who, [b / states for b in each], (), aimed.get(who, ())) for who, each in held.items()]
     return Table(f"{what}: memory", "bytes/state", rows)

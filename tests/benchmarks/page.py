@@ -15,9 +15,18 @@ from tests.benchmarks.measure import Row, Section, Table, Target, median, short
 
 PAGE = Path(__file__).resolve().parents[2] / "reports" / "benchmarks.md"
 LIBRARIES = (
-    "leasehold", "msgspec", "aiohttp", "cryptography", "psycopg", "aiomysql", "nats-py", "Automat", "transitions",
-    "python-statemachine", "dbos",
-)  # fmt: skip
+    "leasehold",
+    "msgspec",
+    "aiohttp",
+    "cryptography",
+    "psycopg",
+    "aiomysql",
+    "nats-py",
+    "Automat",
+    "transitions",
+    "python-statemachine",
+    "dbos",
+)
 _HEAD = """# Benchmarks
 
 What is compared ran in turns within one run; a ratio is taken within each round. Figures are medians over the rounds,
@@ -46,13 +55,19 @@ def text(section: Section, about: str) -> str:
 def plain(section: Section) -> dict[str, Any]:
     """A section as plain data."""
     return {
-        "name": section.name, "title": section.title, "skipped": list(section.skipped),
+        "name": section.name,
+        "title": section.title,
+        "skipped": list(section.skipped),
         "tables": [
             {
-                "title": table.title, "unit": table.unit, "against": table.against,
+                "title": table.title,
+                "unit": table.unit,
+                "against": table.against,
                 "rows": [
                     {
-                        "what": row.what, "median": median(row.figures), "figures": list(row.figures),
+                        "what": row.what,
+                        "median": median(row.figures),
+                        "figures": list(row.figures),
                         "ratio": median(row.ratios) if row.base else None,
                     }
                     for row in table.rows
@@ -60,7 +75,7 @@ def plain(section: Section) -> dict[str, Any]:
             }
             for table in section.tables
         ],
-    }  # fmt: skip
+    }
 
 
 def write(section: Section, page: Path = PAGE) -> None:

@@ -111,11 +111,20 @@ async def _measure() -> Watch:
     try:
         for number in (1, 2):
             envelope = Envelope(
-                version=1, system=program.system, digest=actor.codec.agreement, sender="tenant", receiver="broker",
-                lease=f"tenant:{number}", sending_machine="service_manager", receiving_machine="broker",
-                message="ticket", number=1, epoch=1, reply_to="http://127.0.0.1:9",
+                version=1,
+                system=program.system,
+                digest=actor.codec.agreement,
+                sender="tenant",
+                receiver="broker",
+                lease=f"tenant:{number}",
+                sending_machine="service_manager",
+                receiving_machine="broker",
+                message="ticket",
+                number=1,
+                epoch=1,
+                reply_to="http://127.0.0.1:9",
                 fields={"units": 1, "start": 0, "end": 10, "type": "", "properties": {}},
-            )  # fmt: skip
+            )
             answer = await _post(address, seal(envelope, keys["tenant"]), watch)
             if b'"taken"' not in answer:
                 raise RuntimeError(f"the message was not taken: {answer[-200:]!r}")

@@ -209,8 +209,10 @@ def _mariadb_does(statement: str) -> None:
 
 
 KINDS: dict[str, Callable[[], contextlib.AbstractContextManager[Place]]] = {
-    "SQLite": sqlite, "PostgreSQL": postgresql, "MariaDB": mariadb,
-}  # fmt: skip
+    "SQLite": sqlite,
+    "PostgreSQL": postgresql,
+    "MariaDB": mariadb,
+}
 
 
 def _answers(server: str, driver: str, port: int) -> None:

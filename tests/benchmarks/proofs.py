@@ -103,15 +103,18 @@ def section(name: str, found: Mapping[str, Any], seconds: float) -> str:
     given = f"Lemmas: {len(lemmas)} in lemmas.yaml ({hold} of them hold), {len(found['found_lemmas'])} found"
     return "\n".join(
         [
-            f"## {name}", "",
+            f"## {name}",
+            "",
             f"For {found['for']}. Machines: {_listed(made['machines'])}. Queries of at most"
             f" {made['limit_seconds']:g} s. {given}; {found['helpers']} auxiliary invariants."
-            f" {seconds:.1f} CPU seconds.", "",
-            "| property | kind | verdict | by, or why not |", "|---|---|---|---|",
+            f" {seconds:.1f} CPU seconds.",
+            "",
+            "| property | kind | verdict | by, or why not |",
+            "|---|---|---|---|",
             *(f"| `{p['name']}` | {p['kind']} | {_verdict(p)} | {_how(p)} |" for p in found["properties"]),
             *(["", f"For the explorer alone: {_named(found['not_asked'])}."] if found["not_asked"] else []),
         ]
-    )  # fmt: skip
+    )
 
 
 def _listed(values: Mapping[str, str]) -> str:

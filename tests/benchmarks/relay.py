@@ -72,7 +72,11 @@ class Relay:
 if __name__ == "__main__":
     name, ports, count, in_flight, sizes, key = sys.argv[1:]
     relay = Relay(
-        name, [int(p) for p in ports.split(",")], int(count), int(in_flight), [int(s) for s in sizes.split(",")],
+        name,
+        [int(p) for p in ports.split(",")],
+        int(count),
+        int(in_flight),
+        [int(s) for s in sizes.split(",")],
         key,
-    )  # fmt: skip
+    )
     asyncio.run(relay.run())

@@ -158,5 +158,7 @@ def statemachine(flat: Flat) -> Callable[[int], float]:
 
 
 LIBRARIES: dict[str, Callable[[Flat], Callable[[int], float]]] = {
-    "Automat": automat, "transitions": transitions, "python-statemachine": statemachine,
-}  # fmt: skip
+    "Automat": automat,
+    "transitions": transitions,
+    "python-statemachine": statemachine,
+}

@@ -69,9 +69,11 @@ def _table(points: Sequence[Point]) -> list[str]:
     terms = sorted({p.term_ticks for p in points})
     found = {(p.leases, p.term_ticks): p for p in points}
     lines = [
-        "Milliseconds of real time for each tick, by the term t in ticks; in parentheses the processor time.", "",
-        "| leases | " + " | ".join(f"t = {t}" for t in terms) + " |", "|---:" * (len(terms) + 1) + "|",
-    ]  # fmt: skip
+        "Milliseconds of real time for each tick, by the term t in ticks; in parentheses the processor time.",
+        "",
+        "| leases | " + " | ".join(f"t = {t}" for t in terms) + " |",
+        "|---:" * (len(terms) + 1) + "|",
+    ]
     for leases in sorted({p.leases for p in points}):
         row = [found[leases, t] for t in terms]
         lines.append(f"| {leases} | " + " | ".join(f"{_short(p.wall_ms)} ({_short(p.cpu_ms)})" for p in row) + " |")
@@ -85,9 +87,11 @@ def _shortest(points: Sequence[Point], units: int) -> list[str]:
     lines = [
         f"At t = {term} a term is little but its flip. So alpha t is the shortest term that one processor can keep up",
         "(in the paper t'), and N / (alpha t) the units that change hands in a second (there r', per millisecond);",
-        f"N = {units}, and alpha in processor time.", "",
-        "| leases | " + " | ".join(setups) + " |", "|---:" * (len(setups) + 1) + "|",
-    ]  # fmt: skip
+        f"N = {units}, and alpha in processor time.",
+        "",
+        "| leases | " + " | ".join(setups) + " |",
+        "|---:" * (len(setups) + 1) + "|",
+    ]
     found = {(p.setup, p.leases): p.cpu_ms * term for p in points if p.term_ticks == term}
     for leases in sorted({p.leases for p in points}):
         cells = (f"{_short(ms)} ms, {1000 * units / ms:,.0f} units/s" for ms in (found[s, leases] for s in setups))

@@ -21,11 +21,21 @@ MARKS = ("o", "s", "^", "D", "v")
 INK, PALE = "#222222", "#dddddd"
 SHOWN = (1, 4, 16, 60, 240)  # of the numbers of leases; more lines would hide each other
 STYLE: dict[str, Any] = {
-    "svg.hashsalt": "shirako", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9,
+    "svg.hashsalt": "shirako",
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 9,
     "font.sans-serif": ["Helvetica", "Arial", "DejaVu Sans", "sans-serif"],
-    "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": INK, "axes.labelcolor": INK,
-    "text.color": INK, "xtick.color": INK, "ytick.color": INK, "lines.linewidth": 1.4, "lines.markersize": 4,
-}  # fmt: skip
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 4,
+}
 
 
 def plot(points: Sequence[Point], units: int) -> str:
@@ -105,6 +115,13 @@ def _labels(ax: Any, lines: Sequence[tuple[float, str, str]]) -> None:
                 places[i], places[i + 1] = places[i] - touch / 2, places[i + 1] + touch / 2
     for place, (_, words, colour) in zip(places, wanted, strict=True):
         ax.annotate(
-            words, (1, place), xycoords="axes fraction", xytext=(2, 0), textcoords="offset points", va="center",
-            color=colour, annotation_clip=False, linespacing=1.0,
-        )  # fmt: skip
+            words,
+            (1, place),
+            xycoords="axes fraction",
+            xytext=(2, 0),
+            textcoords="offset points",
+            va="center",
+            color=colour,
+            annotation_clip=False,
+            linespacing=1.0,
+        )

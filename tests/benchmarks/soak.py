@@ -122,11 +122,19 @@ def late_duplicate(fleet: Fleet, lease: str) -> str:
     trust = load_trust(fleet.folder / "trust.yaml")
     about: dict[str, Any] = fleet.about(TENANT) or {}
     envelope = Envelope(
-        version=1, system=about["system"], digest=about["agreement"], sender=TENANT, receiver=BROKER, lease=lease,
-        sending_machine="service_manager", receiving_machine="broker", message="ticket", number=1,
+        version=1,
+        system=about["system"],
+        digest=about["agreement"],
+        sender=TENANT,
+        receiver=BROKER,
+        lease=lease,
+        sending_machine="service_manager",
+        receiving_machine="broker",
+        message="ticket",
+        number=1,
         epoch=about["epoch"],
         fields={"units": 1, "start": 0, "end": about["now"] + 1000, "type": "", "properties": {}},
-    )  # fmt: skip
+    )
     frame = seal(envelope, PrivateKey.load(fleet.folder / f"{TENANT}.key"))
     url = f"{trust.find(BROKER).address}/parcels"
     request = urllib.request.Request(url, framing.pack([frame]), {"Content-Type": "application/octet-stream"})
@@ -201,10 +209,13 @@ def text(soak: Soak, counts: Any, left: Any, duplicate: str, words: dict[str, in
         "",
         f"Commits: {commits}.",
         f"In the end {sum(left.values())} leases were held. What is kept of the forgotten ones: "
-        + ", ".join(f"{name} {size} bytes" for name, size in words.items()) + ".",
-        f"A late duplicate of the first lease's first message was answered: `{duplicate}`.", "",
-        page.machine(), "",
-    ]  # fmt: skip
+        + ", ".join(f"{name} {size} bytes" for name, size in words.items())
+        + ".",
+        f"A late duplicate of the first lease's first message was answered: `{duplicate}`.",
+        "",
+        page.machine(),
+        "",
+    ]
     return "\n".join(lines)
 
 

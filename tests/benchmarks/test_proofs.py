@@ -44,9 +44,14 @@ def test_a_section_says_what_is_proved_and_what_is_not() -> None:
         {"name": "three", "kind": "always", "verdict": "counterexample", "method": "explored", "faults": "crash=1"},
     ]
     found = {
-        "for": "all values", "assumptions": {"machines": {"a": "1"}, "limit_seconds": 3.0}, "lemmas": [],
-        "found_lemmas": {}, "helpers": 2, "properties": rows, "not_asked": [],
-    }  # fmt: skip
+        "for": "all values",
+        "assumptions": {"machines": {"a": "1"}, "limit_seconds": 3.0},
+        "lemmas": [],
+        "found_lemmas": {},
+        "helpers": 2,
+        "properties": rows,
+        "not_asked": [],
+    }
     words = section("some", found, 1.25)
     verdicts = [row[2] for row in ROW.findall(words)]
     assert verdicts == ["proved, but vacuous", "undecided", "counterexample"]

@@ -126,9 +126,11 @@ def fresh(kind: str) -> Iterator[str]:
 
 
 PLACES: dict[str, Callable[[], contextlib.AbstractContextManager[str]]] = {
-    "SQLite, in memory": in_memory, "SQLite, a file": partial(fresh, "SQLite"),
-    "PostgreSQL": partial(fresh, "PostgreSQL"), "MariaDB": partial(fresh, "MariaDB"),
-}  # fmt: skip
+    "SQLite, in memory": in_memory,
+    "SQLite, a file": partial(fresh, "SQLite"),
+    "PostgreSQL": partial(fresh, "PostgreSQL"),
+    "MariaDB": partial(fresh, "MariaDB"),
+}
 
 
 # What is measured

@@ -66,17 +66,27 @@ def benchmark(quick: bool) -> Section:
     speed = rounds({way: lambda way=way: run(way) for way in runs}, turns)  # type: ignore[misc]
     cost = {way: [1000 * w.cpu / w.leases for w in found] for way, found in runs.items()}
     tables = [
-        Table("leases that are over", "per second", [
-            Row("without events", speed["without events"]),
-            Row("with events", speed["with events"]),
-            Row("followed", speed["followed"], speed["with events"], [Target(1 / 1.2)]),
-        ], "with events"),
-        Table("the actors' processor time", "ms a lease", [
-            Row("without events", cost["without events"]),
-            Row("with events", cost["with events"], cost["without events"]),
-            Row("followed", cost["followed"], cost["with events"], [Target(1.2, least=False)]),
-        ], "the row above"),
-    ]  # fmt: skip
+        Table(
+            "leases that are over",
+            "per second",
+            [
+                Row("without events", speed["without events"]),
+                Row("with events", speed["with events"]),
+                Row("followed", speed["followed"], speed["with events"], [Target(1 / 1.2)]),
+            ],
+            "with events",
+        ),
+        Table(
+            "the actors' processor time",
+            "ms a lease",
+            [
+                Row("without events", cost["without events"]),
+                Row("with events", cost["with events"], cost["without events"]),
+                Row("followed", cost["followed"], cost["with events"], [Target(1.2, least=False)]),
+            ],
+            "the row above",
+        ),
+    ]
     notes = [note(runs["followed"])]
     how = HOW.format(units=UNITS, lives=LIVES, tick=TICK_SECONDS, seconds=seconds)
     return Section("watched", "Actors that are followed", how, tables, (), notes)

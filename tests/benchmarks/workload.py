@@ -48,9 +48,15 @@ def broker(program: Program, store: Store, units: int, clock: SimulatedClock | N
         {"broker": FirstComeFirstServed(inventory)}, credentials=TicketCredentials(program, identity, {})
     )
     return Actor(
-        identity, program, ("broker",), store, SimulatedTransport(SimulatedNetwork(), "broker"),
-        clock or SimulatedClock(), environment, ActorOptions(seed=0),
-    )  # fmt: skip
+        identity,
+        program,
+        ("broker",),
+        store,
+        SimulatedTransport(SimulatedNetwork(), "broker"),
+        clock or SimulatedClock(),
+        environment,
+        ActorOptions(seed=0),
+    )
 
 
 @dataclass(frozen=True)

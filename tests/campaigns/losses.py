@@ -77,12 +77,20 @@ def report(columns: dict[str, dict[str, Any]], seed: int) -> str:
     total = added(list(columns.values())) | {"runs": sum(one["runs"] for one in columns.values())}
     every = {**columns, "all": total}
     rows = [
-        ("runs", "runs"), ("seconds", "seconds"), ("leases", "leases"), ("extensions", "extensions"),
-        ("actors killed", "crashes"), ("units lost", "lost"), ("repaired", "repaired"), ("replaced", "replaced"),
-        ("let go", "let_go"), ("holders told, of those repaired or replaced", "told"),
+        ("runs", "runs"),
+        ("seconds", "seconds"),
+        ("leases", "leases"),
+        ("extensions", "extensions"),
+        ("actors killed", "crashes"),
+        ("units lost", "lost"),
+        ("repaired", "repaired"),
+        ("replaced", "replaced"),
+        ("let go", "let_go"),
+        ("holders told, of those repaired or replaced", "told"),
         ("seconds until mended and told, at most", "worst_seconds"),
-        ("units being started at once, at most", "starts_at_once"), ("processes leaked", "leaked"),
-    ]  # fmt: skip
+        ("units being started at once, at most", "starts_at_once"),
+        ("processes leaked", "leaked"),
+    ]
     lines = [
         "# Units that die while they are up",
         "",

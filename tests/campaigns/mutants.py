@@ -26,11 +26,35 @@ from tests.planted.judge import ROOT, in_copies
 
 EQUIVALENT = ROOT / "tests" / "mutation" / "equivalent.yaml"
 PACKAGES = (
-    "impl.core", "impl.compiler", "impl.actor", "impl.store", "impl.transport", "impl.identity", "impl.policy",
-    "impl.handlers", "impl.migrate", "impl.lease", "impl.server", "impl.observe", "impl.events", "checker.explore",
-    "checker.prove", "checker.export", "checker.crash", "checker.mutation", "checker.host", "checker.recovery",
-    "checker.history", "checker.verify", "checker.conform", "checker.explain", "faults", "cli", "reports", "spec",
-)  # fmt: skip
+    "impl.core",
+    "impl.compiler",
+    "impl.actor",
+    "impl.store",
+    "impl.transport",
+    "impl.identity",
+    "impl.policy",
+    "impl.handlers",
+    "impl.migrate",
+    "impl.lease",
+    "impl.server",
+    "impl.observe",
+    "impl.events",
+    "checker.explore",
+    "checker.prove",
+    "checker.export",
+    "checker.crash",
+    "checker.mutation",
+    "checker.host",
+    "checker.recovery",
+    "checker.history",
+    "checker.verify",
+    "checker.conform",
+    "checker.explain",
+    "faults",
+    "cli",
+    "reports",
+    "spec",
+)
 TESTS = ("tests",)
 
 
@@ -57,12 +81,16 @@ class Score:
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "package": self.package, "all": self.all, "mutants": len(self.killed) + len(self.survivors),
-            "killed": len(self.killed), "score": round(self.score, 4), "seconds": round(self.seconds, 1),
+            "package": self.package,
+            "all": self.all,
+            "mutants": len(self.killed) + len(self.survivors),
+            "killed": len(self.killed),
+            "score": round(self.score, 4),
+            "seconds": round(self.seconds, 1),
             "found": [_shown(judged.mutant) | {"test": judged.killed_by} for judged in sorted(self.killed, key=_place)],
             "survivors": [_shown(judged.mutant) | {"tests": judged.tests} for judged in self.survivors],
             "equivalent": [_shown(mutant) | {"reason": reason} for mutant, reason in self.equivalent],
-        }  # fmt: skip
+        }
 
 
 def _place(judged: Judged) -> Mutant:
@@ -71,9 +99,13 @@ def _place(judged: Judged) -> Mutant:
 
 def _shown(mutant: Mutant) -> dict[str, Any]:
     return {
-        "path": mutant.path, "line": mutant.line, "function": mutant.function, "operator": mutant.operator,
-        "old": mutant.old, "new": mutant.new,
-    }  # fmt: skip
+        "path": mutant.path,
+        "line": mutant.line,
+        "function": mutant.function,
+        "operator": mutant.operator,
+        "old": mutant.old,
+        "new": mutant.new,
+    }
 
 
 def of_package(package: str) -> list[Mutant]:
@@ -110,15 +142,17 @@ def _text(words: str) -> str:
 def page(results: dict[str, Any]) -> str:
     """The report, as Markdown."""
     lines = [
-        "# Mutants of the implementation", "",
+        "# Mutants of the implementation",
+        "",
         "Each mutant has one mistake of a programmer ([operators](../tests/mutation/operators.py)): a comparison at",
         "its boundary, a check, a send or an fsync that is left out, two statements in the other order, a lock that is",
         "not taken, an exception that is not caught, an element that a key lacks. It is tried with the tests that run",
         "its lines. `python -m tests.campaigns.mutants --results reports/implementation_mutants.json` judges them and",
-        "writes this page. Each run of all tests tries a few of those that were found again.", "",
+        "writes this page. Each run of all tests tries a few of those that were found again.",
+        "",
         "| package | mutants there are | judged | killed | score | no test can find | seed |",
         "|---|--:|--:|--:|--:|--:|--:|",
-    ]  # fmt: skip
+    ]
     packages = list(results["packages"].values())
     for row in packages:
         lines.append(
@@ -186,20 +220,30 @@ def _drawn(package: str, most: int, seed: int, only: Iterable[dict[str, Any]] | 
 @click.option("--json", "as_json", is_flag=True)
 @click.option("--results", type=click.Path(path_type=Path), help="renew this JSON, and the page beside it")
 def main(
-    packages: tuple[str, ...], most: int, seed: int, jobs: int, tests: tuple[str, ...], marks: str,
-    folder: Path | None, again: Path | None, as_json: bool, results: Path | None,
-) -> None:  # fmt: skip
+    packages: tuple[str, ...],
+    most: int,
+    seed: int,
+    jobs: int,
+    tests: tuple[str, ...],
+    marks: str,
+    folder: Path | None,
+    again: Path | None,
+    as_json: bool,
+    results: Path | None,
+) -> None:
     folder = folder or ROOT / "build" / "mutants"
     earlier = json.loads(again.read_text(encoding="utf-8"))["packages"] if again else None
     if earlier is not None and not packages:
         packages = tuple(earlier)
     wanted = {
         package: _drawn(
-            package, most, seed,
+            package,
+            most,
+            seed,
             None if earlier is None else earlier[package]["survivors"],
         )
         for package in packages or PACKAGES
-    }  # fmt: skip
+    }
     places = sorted({package.replace(".", "/") for package in PACKAGES})
     known = (folder / "durations").is_file()
     measured = Coverage(folder) if known else Coverage.measure(folder, tests or TESTS, places, marks)

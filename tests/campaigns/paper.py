@@ -26,15 +26,19 @@ def page(judged: Sequence[Judged], seconds: float) -> str:
     noticed = sum(not one.wrong for one in judged)
     held = [row for row in rows() if row.held]
     lines = [
-        "# Breaks of the rules of the paper", "",
+        "# Breaks of the rules of the paper",
+        "",
         "A break is a change of the specification or of the code that takes the rule of a row of",
         "[docs/paper.md](../docs/paper.md) away ([breaks.yaml](../tests/paper/breaks.yaml)). Each is made in a copy of",
         "the repository, and the row's own tests named here have to fail in it, because what they demand is not so.",
-        "`python -m tests.campaigns.paper --results reports/paper_breaks.md` makes all and writes this page.", "",
+        "`python -m tests.campaigns.paper --results reports/paper_breaks.md` makes all and writes this page.",
+        "",
         f"**{noticed} of {len(judged)} breaks were noticed by all of their tests**, in {seconds / 60:.0f} minutes.",
-        f"They are of {len(by_row)} of the {len(held)} rows that say *held*.", "",
-        "| row | file that is broken | tests that fail then |", "|---|---|---|",
-    ]  # fmt: skip
+        f"They are of {len(by_row)} of the {len(held)} rows that say *held*.",
+        "",
+        "| row | file that is broken | tests that fail then |",
+        "|---|---|---|",
+    ]
     for row in held:
         for one in by_row.get(row.name, ()):
             tests = ", ".join(f"`{test.rpartition('::')[2]}`" for test in one.made.tests)

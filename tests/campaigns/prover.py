@@ -84,10 +84,13 @@ class Totals:
             f"{self.systems:,} systems ({self.refused:,} refused), {self.claims:,} claims, {self.proved:,} proved, "
             f"{self.open:,} not decided, {len(self.contradicted)} contradicted, {self.seconds:,.0f} s, "
             f"{self.cpu_seconds:,.0f} s of processors",
-            *(f"{words}: {', '.join(f'{n:,} {name}' for name, n in counts.most_common())}"
-              for words, counts in listed.items()),
-            *([f"took too long: {', '.join(map(str, self.given_up))}"] if self.given_up else []), *self.contradicted,
-        ]  # fmt: skip
+            *(
+                f"{words}: {', '.join(f'{n:,} {name}' for name, n in counts.most_common())}"
+                for words, counts in listed.items()
+            ),
+            *([f"took too long: {', '.join(map(str, self.given_up))}"] if self.given_up else []),
+            *self.contradicted,
+        ]
 
 
 def one(seed: int) -> Judged:
@@ -102,8 +105,12 @@ def compare(seeds: range, jobs: int) -> Totals:
     with Status() as status, closing(map_in_workers(one, seeds, LONGEST, jobs)) as answers:
         for seed, judged in answers:
             found.add(seed, judged)
-            status.show(f"{found.systems:,} systems", f"{found.claims:,} claims", f"{found.proved:,} proved",
-                        f"{len(found.contradicted)} contradicted")  # fmt: skip
+            status.show(
+                f"{found.systems:,} systems",
+                f"{found.claims:,} claims",
+                f"{found.proved:,} proved",
+                f"{len(found.contradicted)} contradicted",
+            )
     found.seconds = round(time.perf_counter() - begun, 1)
     return found
 
@@ -206,9 +213,11 @@ def main(systems: int, seed: int, jobs: int, errors: bool, only: tuple[str, ...]
         if as_json:
             print(json.dumps({"errors": len(hunted.each), "found": caught, "missed": hunted.missed, **asdict(hunted)}))
         else:
-            print(f"{caught} of {len(hunted.each)} errors found, {hunted.cpu_seconds:,.0f} s of processors; "
-                  f"not found: {', '.join(hunted.missed) or 'none'}; systems that took too long: "
-                  f"{', '.join(map(str, hunted.given_up)) or 'none'}")  # fmt: skip
+            print(
+                f"{caught} of {len(hunted.each)} errors found, {hunted.cpu_seconds:,.0f} s of processors; "
+                f"not found: {', '.join(hunted.missed) or 'none'}; systems that took too long: "
+                f"{', '.join(map(str, hunted.given_up)) or 'none'}"
+            )
         sys.exit(bool(hunted.missed))
     found = compare(seeds, jobs)
     print(json.dumps(found.as_json, indent=2) if as_json else "\n".join(found.lines))

@@ -26,9 +26,15 @@ from tests.watched.sources import SYSTEMS, History
 
 # Of what any system does, so that systems without bugs of their own are violated, too.
 BUGS = (
-    "received_numbers_not_saved", "sent_numbers_not_saved", "duplicate_executed", "stale_executed",
-    "commit_not_durable", "dirty_flag_cleared", "sent_numbers_from_received", "said_again_under_a_new_number",
-)  # fmt: skip
+    "received_numbers_not_saved",
+    "sent_numbers_not_saved",
+    "duplicate_executed",
+    "stale_executed",
+    "commit_not_durable",
+    "dirty_flag_cleared",
+    "sent_numbers_from_received",
+    "said_again_under_a_new_number",
+)
 
 
 @dataclass
@@ -100,12 +106,17 @@ def main(systems: tuple[str, ...], runs: int, kinds: tuple[str, ...], as_json: b
             found = agreement(group, kinds)
             differ += len(found.differ)
             line = {
-                "system": system, "databases": list(kinds), "histories": len(group.histories),
-                "with_bugs": group.with_bugs, "cuts": found.cuts,
-                "held": found.verdicts["held"], "violated": found.verdicts["violated"],
-                "properties_with_both": len(found.both), "differ": found.differ,
+                "system": system,
+                "databases": list(kinds),
+                "histories": len(group.histories),
+                "with_bugs": group.with_bugs,
+                "cuts": found.cuts,
+                "held": found.verdicts["held"],
+                "violated": found.verdicts["violated"],
+                "properties_with_both": len(found.both),
+                "differ": found.differ,
                 "seconds": round(time.perf_counter() - begun, 1),
-            }  # fmt: skip
+            }
             of = figures.setdefault(system, Counter())
             of.update({head: line[head] for head in HEADS if head != "differ"})
             of["differ"] += len(found.differ)

@@ -38,9 +38,12 @@ from tests.planted.table import TESTS, Mistake, UnknownMistake, bugs, named
 
 SEED = 1  # of the order; any other would do
 SYSTEMS: Mapping[str, str | Path] = {
-    "lease": "lease", "pipe": ROOT / "tests/impl/actor/pipe", "register": ROOT / "examples/register",
-    "ring": ROOT / "tests/impl/actor/fixed_ring", "three_phase_commit_termination": "three_phase_commit_termination",
-}  # fmt: skip
+    "lease": "lease",
+    "pipe": ROOT / "tests/impl/actor/pipe",
+    "register": ROOT / "examples/register",
+    "ring": ROOT / "tests/impl/actor/fixed_ring",
+    "three_phase_commit_termination": "three_phase_commit_termination",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +135,14 @@ def _play(runner: CaseRunner, case: RecoveryCase) -> list[Finding]:
 
 
 def seeded(
-    system: System, names: Sequence[str] | None = None, jobs: int | None = None, watch: Watch | None = None,
-    *, most: int | None = None, scripts: Sequence[Script] | None = None,
-) -> list[Caught]:  # fmt: skip
+    system: System,
+    names: Sequence[str] | None = None,
+    jobs: int | None = None,
+    watch: Watch | None = None,
+    *,
+    most: int | None = None,
+    scripts: Sequence[Script] | None = None,
+) -> list[Caught]:
     """Tries seeded bugs; the answer is in the order of the bugs.
 
     Args:
@@ -240,31 +248,48 @@ def seeded_json(system: System, found: Sequence[Caught]) -> dict[str, Any]:
         "seconds": round(sum(c.seconds for c in found), 3),
         "seeded": [
             {
-                "bug": c.bug, "system": c.system, "class": c.class_,
-                "doc": named(c.bug).doc, "source": named(c.bug).source,
-                "cases": c.cases, "case": c.case or None, "checks": list(c.checks), "words": c.words,
+                "bug": c.bug,
+                "system": c.system,
+                "class": c.class_,
+                "doc": named(c.bug).doc,
+                "source": named(c.bug).source,
+                "cases": c.cases,
+                "case": c.case or None,
+                "checks": list(c.checks),
+                "words": c.words,
             }
             for c in found
         ],
-    }  # fmt: skip
+    }
 
 
 def seeded_markdown(system: System, found: Sequence[Caught]) -> str:
     """Nothing in the page differs between two runs."""
     count = len({c.bug for c in found})
     lines = [
-        "# Seeded bugs in the running system", "",
+        "# Seeded bugs in the running system",
+        "",
         "Each is planted into the real implementation, or into the simulated world, and the cases of the",
         "[recovery checker](../docs/reference/recovery.md) are played, in an order that is shuffled and always the",
-        "same, until one fails. `python -m tests.campaigns.seeded --page reports/seeded_bugs.md` writes this page.", "",
-        f"**{count - len(survivors(found))} of {count} are caught.** Specification `{system.digest[:12]}`.", "",
-        "## In the lease", "", _HEAD, _RULE, *(_row(c) for c in found if c.system == "lease"), "",
-        "## In other systems", "",
+        "same, until one fails. `python -m tests.campaigns.seeded --page reports/seeded_bugs.md` writes this page.",
+        "",
+        f"**{count - len(survivors(found))} of {count} are caught.** Specification `{system.digest[:12]}`.",
+        "",
+        "## In the lease",
+        "",
+        _HEAD,
+        _RULE,
+        *(_row(c) for c in found if c.system == "lease"),
+        "",
+        "## In other systems",
+        "",
         "Bugs of what any system does, and of what the lease has not: sessions (`pipe`), machines that are there from",
         "the start (`pipe`, `ring`, `register`), memberships. A bug may change nothing in a small system; another one",
-        "has to catch it.", "",
-        "| bug | system | cases | caught by | in the case |", "|---|---|---|---|---|",
-    ]  # fmt: skip
+        "has to catch it.",
+        "",
+        "| bug | system | cases | caught by | in the case |",
+        "|---|---|---|---|---|",
+    ]
     for c in (c for c in found if c.system not in ("lease", TESTS)):
         lines.append(f"| {c.bug} | {c.system} | {c.cases:,} | {_checks(c)} | {_case(c)} |")
     lines += ["", "## By a test", "", "No actor of a campaign lies, hangs, or has other settings after a restart.", ""]

@@ -115,12 +115,18 @@ def rates(wanted: Sequence[str], runs: int) -> Counter[str]:
             trial = play(name, known.system, seed)
             broken = sum(map(len, trial.broken.values()))
             every = sum(map(len, trial.reported.values()))
-            found.update({
-                "runs": 1, "broken": bool(trial.broken), "right": bool(trial.right),
-                "fault": bool(trial.broken and not trial.right and trial.faults),
-                "missed": bool(trial.broken and not trial.right and not trial.faults and not trial.reported),
-                "invariants_broken": broken, "invariants_reported": every, "invariants_right": len(trial.right),
-            })  # fmt: skip
+            found.update(
+                {
+                    "runs": 1,
+                    "broken": bool(trial.broken),
+                    "right": bool(trial.right),
+                    "fault": bool(trial.broken and not trial.right and trial.faults),
+                    "missed": bool(trial.broken and not trial.right and not trial.faults and not trial.reported),
+                    "invariants_broken": broken,
+                    "invariants_reported": every,
+                    "invariants_right": len(trial.right),
+                }
+            )
     return found
 
 

@@ -64,9 +64,17 @@ FAKETIME = sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
 
 # The faults, with how likely each is; then those of files as stores, and those of databases.
 EVERYWHERE = {
-    "kill": 4.0, "kill_all": 0.3, "pause": 2.0, "wire": 3.0, "partition": 2.0, "half_open_metrics": 0.7,
-    "slow_requests": 0.7, "crowd_at_control": 0.7, "few_descriptors": 0.7, **({"clock_jumps": 2.0} if FAKETIME else {}),
-}  # fmt: skip
+    "kill": 4.0,
+    "kill_all": 0.3,
+    "pause": 2.0,
+    "wire": 3.0,
+    "partition": 2.0,
+    "half_open_metrics": 0.7,
+    "slow_requests": 0.7,
+    "crowd_at_control": 0.7,
+    "few_descriptors": 0.7,
+    **({"clock_jumps": 2.0} if FAKETIME else {}),
+}
 OF_FILES = {"disk_full": 1.5, "disk_read_only": 1.0}
 OF_DATABASES = {"store": 2.0, "server_killed": 0.5, "connections_ended": 0.7}
 HOWS = {"wire": (CUT, DEAF, MUTE), "store": (CUT, DEAF, MUTE), "connections_ended": ("terminate",)}
@@ -132,9 +140,11 @@ class ChaosFleet(Fleet):
     def start(self, name: str) -> None:
         if FAKETIME:
             self.environment[name] = {
-                "LD_PRELOAD": str(FAKETIME[0]), "FAKETIME_TIMESTAMP_FILE": str(self._clock(name)),
-                "FAKETIME_CACHE_DURATION": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-            }  # fmt: skip
+                "LD_PRELOAD": str(FAKETIME[0]),
+                "FAKETIME_TIMESTAMP_FILE": str(self._clock(name)),
+                "FAKETIME_CACHE_DURATION": "1",
+                "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            }
         if self.chance.random() < 0.3:
             self.prefix[name] = ["sh", "-c", f'exec "$0" "$@" 2>{self.folder}/unread']
         self.disturbed[name] = time.monotonic()

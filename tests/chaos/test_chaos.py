@@ -29,10 +29,14 @@ def test_what_is_left_over_is_seen(tmp_path: Path) -> None:
     assert open_files(os.getpid()) > 2
 
 
-@pytest.mark.parametrize("store", [
-    pytest.param("sqlite", marks=pytest.mark.long), pytest.param("postgresql", marks=pytest.mark.slow),
-    pytest.param("mariadb", marks=pytest.mark.slow),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "store",
+    [
+        pytest.param("sqlite", marks=pytest.mark.long),
+        pytest.param("postgresql", marks=pytest.mark.slow),
+        pytest.param("mariadb", marks=pytest.mark.slow),
+    ],
+)
 def test_a_short_chaos_run(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(siege, "ANSWER_SECONDS", 10.0)  # beside other tests; the campaign asks for one
     try:

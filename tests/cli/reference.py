@@ -402,9 +402,13 @@ def helps(group: VerbGroup, context: click.Context) -> Iterator[str]:
         command = group.get_command(context, name)
         assert command is not None
         inner = click.Context(
-            command, info_name=name, parent=context, max_content_width=100, terminal_width=100,
+            command,
+            info_name=name,
+            parent=context,
+            max_content_width=100,
+            terminal_width=100,
             help_option_names=["-h", "--help"],
-        )  # fmt: skip
+        )
         yield f"## {inner.command_path}"
         yield ""
         yield "```text"

@@ -51,27 +51,42 @@ TIME = "2,003.0 s, 1,001.3 s of them to find the cases"
     [
         (
             {},
-            ["1,300 cases, from 1,200 (cell, crash point, mode), played by real actors: 1,300 passed, 0 failed",
-             "ends: none; invariants asked at 4,000 states", TIME],
+            [
+                "1,300 cases, from 1,200 (cell, crash point, mode), played by real actors: 1,300 passed, 0 failed",
+                "ends: none; invariants asked at 4,000 states",
+                TIME,
+            ],
         ),
         (
             {"played": 1, "interrupted": True, "ends": Counter({"same": 1_100, "ended": 2})},
-            ["1 case, from 1,200 (cell, crash point, mode), played by real actors: 1 passed, 0 failed (interrupted)",
-             "ends: 2 ended, 1,100 same; invariants asked at 4,000 states", TIME],
+            [
+                "1 case, from 1,200 (cell, crash point, mode), played by real actors: 1 passed, 0 failed (interrupted)",
+                "ends: 2 ended, 1,100 same; invariants asked at 4,000 states",
+                TIME,
+            ],
         ),
         (
-            {"ends": Counter({"same": 1, AS_IN_THE_MODEL: 3}), "failures": [FAILED],
-             "skipped": [CaseOutcome("x", skipped=why) for why in ("later [b]", "early", "later [b]")]},
-            ["1,300 cases, from 1,200 (cell, crash point, mode), played by real actors: 1,296 passed, 1 failed",
-             "ends: 1 same; invariants asked at 4,000 states",
-             "3 cases under other faults or a crash: properties broken exactly as in the model",
-             "1 not played: early", "2 not played: later [b]", TIME,
-             "case check what is wrong", "crash:a lease it is [lost]", "units two are up",
-             "to see one again: leasehold crash real two_phase_commit --only crash:a"],
+            {
+                "ends": Counter({"same": 1, AS_IN_THE_MODEL: 3}),
+                "failures": [FAILED],
+                "skipped": [CaseOutcome("x", skipped=why) for why in ("later [b]", "early", "later [b]")],
+            },
+            [
+                "1,300 cases, from 1,200 (cell, crash point, mode), played by real actors: 1,296 passed, 1 failed",
+                "ends: 1 same; invariants asked at 4,000 states",
+                "3 cases under other faults or a crash: properties broken exactly as in the model",
+                "1 not played: early",
+                "2 not played: later [b]",
+                TIME,
+                "case check what is wrong",
+                "crash:a lease it is [lost]",
+                "units two are up",
+                "to see one again: leasehold crash real two_phase_commit --only crash:a",
+            ],
         ),
     ],
     ids=["all", "interrupted", "failed"],
-)  # fmt: skip
+)
 def test_cases_are_told_with_their_ends(fields: dict[str, Any], told: list[str]) -> None:
     assert lines(campaigns._print_cases, of_cases(**fields)) == [HEAD, *told]
 

@@ -187,9 +187,16 @@ def test_nor_one_that_faults_cause(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"\xff\xfe", b"[]", b'{"proved": 3}', b"[" * 100_000, b'{"proved":{"agreement":1}}',
-     b'{"proved":{"no_property":"x"},"any_number":[],"faults":"x","made":"x"}'],
-)  # fmt: skip
+    [
+        b"",
+        b"\xff\xfe",
+        b"[]",
+        b'{"proved": 3}',
+        b"[" * 100_000,
+        b'{"proved":{"agreement":1}}',
+        b'{"proved":{"no_property":"x"},"any_number":[],"faults":"x","made":"x"}',
+    ],
+)
 def test_a_broken_file_is_no_proof(content: bytes, commit: Path) -> None:
     system = load(commit)
     vouch(system, "agreement")

@@ -57,11 +57,21 @@ ABOUT = {"now": 7, "tick_seconds": 0.5}
 @pytest.mark.parametrize(
     ("words", "at"),
     [
-        ("0", 0), ("12", 12), ("3s", 13), ("1.5s", 10), ("500ms", 8), ("1ms", 8), ("2m", 247), ("1h", 7207),
-        ("1d", 172_807), ("0s", 8), ("1970-01-01T00:01:00+00:00", 120), ("1970-01-01T00:01:00Z", 120),
+        ("0", 0),
+        ("12", 12),
+        ("3s", 13),
+        ("1.5s", 10),
+        ("500ms", 8),
+        ("1ms", 8),
+        ("2m", 247),
+        ("1h", 7207),
+        ("1d", 172_807),
+        ("0s", 8),
+        ("1970-01-01T00:01:00+00:00", 120),
+        ("1970-01-01T00:01:00Z", 120),
         ("1970-01-01T01:00:30+01:00", 60),
     ],
-)  # fmt: skip
+)
 def test_a_time_is_a_tick_a_duration_from_now_or_a_date(words: str, at: int) -> None:
     """A duration is one tick at least; a length is measured from now, and a number is itself."""
     assert moment(words, ABOUT, "--until") == at
@@ -81,8 +91,17 @@ def test_a_word_that_is_no_time_is_refused_with_its_option(words: str) -> None:
 def test_fields_are_json_or_words() -> None:
     given = ("a=1", "b=[1, {}]", "c=word", 'd="1"', "e=none", "f=", "g=x=y", "h=NaN", "i=null", "j=true")
     assert fields_given(given) == {
-        "a": 1, "b": [1, {}], "c": "word", "d": "1", "e": None, "f": "", "g": "x=y", "h": "NaN", "i": None, "j": True,
-    }  # fmt: skip
+        "a": 1,
+        "b": [1, {}],
+        "c": "word",
+        "d": "1",
+        "e": None,
+        "f": "",
+        "g": "x=y",
+        "h": "NaN",
+        "i": None,
+        "j": True,
+    }
     assert fields_given(()) == {}
     for wrong in ("a", "=1", ""):
         with pytest.raises(click.UsageError, match=f"a field is written FIELD=VALUE, not '{wrong}'"):
@@ -101,10 +120,31 @@ async def test_each_option_of_a_demand_is_sent_on(tmp_path: Path) -> None:
         assert wish is not None
         assert (wish.units, wish.until, wish.term, wish.start) == (1, 90, 60, 0), "a term is 60 s where none is given"
         said = await leasehold(
-            "demand", "--units", "2", "--until", "80", "--term", "7", "--start", "20", "--type", "unit",
-            "--property", "a=1", "--property", "b=x", "--configuration", "image=web", "--local", "team=blue",
-            "--after", "tenant:1", "--lease", "tenant:9", "--json",
-        )  # fmt: skip
+            "demand",
+            "--units",
+            "2",
+            "--until",
+            "80",
+            "--term",
+            "7",
+            "--start",
+            "20",
+            "--type",
+            "unit",
+            "--property",
+            "a=1",
+            "--property",
+            "b=x",
+            "--configuration",
+            "image=web",
+            "--local",
+            "team=blue",
+            "--after",
+            "tenant:1",
+            "--lease",
+            "tenant:9",
+            "--json",
+        )
         assert json.loads(said.output) == {"lease": "tenant:9"}
         wish = c.wish("tenant:9")
         assert wish is not None
@@ -189,8 +229,10 @@ async def test_leases_are_listed_with_their_state_at_each_actor(tmp_path: Path) 
         as_json = json.loads((await leasehold("leases", "--json")).output)
         assert (as_json["now"], as_json["tick_seconds"]) == (c.time.now, 1.0)
         assert sorted((row["lease"], row["actor"], row["state"]) for row in as_json["leases"]) == [
-            (lease, "broker", "ticketed"), (lease, "site", "active"), (lease, "tenant", "active"),
-        ]  # fmt: skip
+            (lease, "broker", "ticketed"),
+            (lease, "site", "active"),
+            (lease, "tenant", "active"),
+        ]
         everything = json.loads((await leasehold("leases", "--json", "--all")).output)["leases"]
         assert {row["lease"] for row in everything} == {lease, over}
         with socket.socket(socket.AF_UNIX) as gone:
@@ -207,8 +249,10 @@ async def test_a_lease_is_shown_at_all_actors_that_have_it(tmp_path: Path) -> No
         lease = await c.lease(2, until=50)
         shown = await leasehold("show", lease)
         for actor, role, state in (
-            ("tenant", "service_manager", "active"), ("broker", "broker", "ticketed"), ("site", "authority", "active"),
-        ):  # fmt: skip
+            ("tenant", "service_manager", "active"),
+            ("broker", "broker", "ticketed"),
+            ("site", "authority", "active"),
+        ):
             assert f"{role} at {actor}: {state}" in shown.output
         as_json = json.loads((await leasehold("show", lease, "--json")).output)
         assert (as_json["lease"], as_json["now"]) == (lease, c.time.now)
@@ -244,8 +288,9 @@ async def test_units_are_listed_by_the_actor_that_has_them(tmp_path: Path) -> No
         as_json = json.loads((await leasehold("units", "--json", at="site")).output)
         assert (as_json["now"], as_json["tick_seconds"]) == (c.time.now, 1.0)
         assert [(row["unit"], row["state"], row["lease"]) for row in as_json["units"]] == [
-            *((f"unit-{n}", "active", lease) for n in (0, 1)), *((f"unit-{n}", "idle", "") for n in (2, 3)),
-        ]  # fmt: skip
+            *((f"unit-{n}", "active", lease) for n in (0, 1)),
+            *((f"unit-{n}", "idle", "") for n in (2, 3)),
+        ]
         steps = [[(step["transition"], step["to"]) for step in row["history"]] for row in as_json["units"]]
         assert steps[0] == steps[1] == [("unit/idle#setup", "priming"), ("unit/priming#up", "active")]
         assert steps[2] == steps[3] == []
@@ -326,8 +371,10 @@ async def test_a_lease_is_explained_by_the_actors_that_have_it(tmp_path: Path) -
         told = await leasehold("explain", lease)
         assert told.exit_code == 0, told.output
         for actor, role, state in (
-            ("tenant", "service_manager", "active"), ("broker", "broker", "ticketed"), ("site", "authority", "active"),
-        ):  # fmt: skip
+            ("tenant", "service_manager", "active"),
+            ("broker", "broker", "ticketed"),
+            ("site", "authority", "active"),
+        ):
             assert f"{lease} at {actor} ({role}) is {state}, for " in told.output
         found = json.loads((await leasehold("explain", lease, "--json")).output)
         assert (found["lease"], found["told_by"], found["at"], found["notes"]) == (lease, "actors", None, [])

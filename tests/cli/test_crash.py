@@ -109,8 +109,10 @@ def test_parts_of_a_budget_that_follow_from_the_whole_are_not_explored(run: Run,
     assert lines[4:6] == ["", "under crash=2,duplicate=1:"]
     found = as_json(run("crash", "shy", "--json"))["budgets"]
     assert [(b["faults"], b["states"] is None, b["complete"]) for b in found] == [
-        ("crash=1", False, True), ("crash=1,duplicate=1", True, True), ("crash=2,duplicate=1", False, True),
-    ]  # fmt: skip
+        ("crash=1", False, True),
+        ("crash=1,duplicate=1", True, True),
+        ("crash=2,duplicate=1", False, True),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -412,16 +414,25 @@ def test_check_is_content_with_what_comes_back(run: Run, light: Path) -> None:
     assert "\nlight survives crash=1: 1 property holds, and every fair run returns to a legal state.\n" in done.stdout
 
 
-@pytest.mark.parametrize(("words", "verbs"), [
-    ("light --real", "`leasehold crash real`"), ("--real light", "`leasehold crash real`"),
-    ("light --random 20", "`leasehold crash random`"), ("light --processes", "`leasehold crash processes`"),
-    ("light --points", "`leasehold crash points`"), ("light --case dark", "`leasehold crash case`"),
-    ("light --pairs", "`leasehold crash real`"),
-    ("light --jobs 2", "`leasehold crash real`, `leasehold crash random`, `leasehold crash processes`"),
-    ("real light --engine packed", "`leasehold crash explore`, `leasehold crash deep`, `leasehold crash case`"),
-    ("processes light --out there", "`leasehold crash explore`, `leasehold crash deep`, `leasehold crash case`, "
-                                    "`leasehold crash real`, `leasehold crash random`"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "verbs"),
+    [
+        ("light --real", "`leasehold crash real`"),
+        ("--real light", "`leasehold crash real`"),
+        ("light --random 20", "`leasehold crash random`"),
+        ("light --processes", "`leasehold crash processes`"),
+        ("light --points", "`leasehold crash points`"),
+        ("light --case dark", "`leasehold crash case`"),
+        ("light --pairs", "`leasehold crash real`"),
+        ("light --jobs 2", "`leasehold crash real`, `leasehold crash random`, `leasehold crash processes`"),
+        ("real light --engine packed", "`leasehold crash explore`, `leasehold crash deep`, `leasehold crash case`"),
+        (
+            "processes light --out there",
+            "`leasehold crash explore`, `leasehold crash deep`, `leasehold crash case`, "
+            "`leasehold crash real`, `leasehold crash random`",
+        ),
+    ],
+)
 def test_an_option_of_another_verb_names_that_verb(words: str, verbs: str, run: Run, light: Path) -> None:
     done = run("crash", *words.split())
     assert (done.returncode, done.stdout) == (2, "")
@@ -429,10 +440,15 @@ def test_an_option_of_another_verb_names_that_verb(words: str, verbs: str, run: 
     assert done.stderr.endswith(f"Error: No such option {option!r} here; see {verbs}\n")
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    ("reel lease", "there is no verb 'reel'; did you mean real?"), ("light other", "unexpected extra argument (other)"),
-    ("light --nothing", "No such option '--nothing'."), ("", "Missing argument 'SYSTEM'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("reel lease", "there is no verb 'reel'; did you mean real?"),
+        ("light other", "unexpected extra argument (other)"),
+        ("light --nothing", "No such option '--nothing'."),
+        ("", "Missing argument 'SYSTEM'"),
+    ],
+)
 def test_a_word_that_is_no_verb_is_a_system(words: str, said: str, run: Run, light: Path) -> None:
     done = run("crash", *words.split())
     assert (done.returncode, done.stdout) == (2, "")

@@ -47,22 +47,50 @@ def lines(print_: Callable[..., object], *given: Any, **how: Any) -> list[str]:
     return out.getvalue().splitlines()
 
 
-@pytest.mark.parametrize(("how", "differ", "words", "style", "short"), [
-    ({}, 0, "two_phase_commit survives crash=1: {hold} properties hold, and every fair run returns to a legal state.",
-     "green", "holds"),
-    ({}, 1, "two_phase_commit survives crash=1, but not as crash.yaml says: 1 difference.", "red", "holds"),
-    ({"converges": None}, 0, "two_phase_commit survives crash=1: {hold} properties hold; whether it stabilises is not "
-                             "decided.", "yellow", UNDECIDED),
-    ({"converges": False}, 2, "two_phase_commit does not stabilise after crash=1.", "red", "does not stabilise"),
-    ({"broken": True}, 2, "two_phase_commit does not survive crash=1: it breaks {first}.", "red", "breaks {first}"),
-    ({"broken": True, "converges": False}, 0, "two_phase_commit does not survive crash=1: it breaks {first}.", "red",
-     "breaks {first}"),
-    ({"converges": False, "complete": False}, 0, "two_phase_commit does not stabilise after crash=1.", "red",
-     "cut off: "),
-    ({"complete": False}, 2, "two_phase_commit is not decided under crash=1: ", "yellow", "cut off: "),
-    ({"complete": False, "broken": True}, 0, "two_phase_commit does not survive crash=1: it breaks {first}.", "red",
-     "cut off: "),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("how", "differ", "words", "style", "short"),
+    [
+        (
+            {},
+            0,
+            "two_phase_commit survives crash=1: {hold} properties hold, and every fair run returns to a legal state.",
+            "green",
+            "holds",
+        ),
+        ({}, 1, "two_phase_commit survives crash=1, but not as crash.yaml says: 1 difference.", "red", "holds"),
+        (
+            {"converges": None},
+            0,
+            "two_phase_commit survives crash=1: {hold} properties hold; whether it stabilises is not decided.",
+            "yellow",
+            UNDECIDED,
+        ),
+        ({"converges": False}, 2, "two_phase_commit does not stabilise after crash=1.", "red", "does not stabilise"),
+        ({"broken": True}, 2, "two_phase_commit does not survive crash=1: it breaks {first}.", "red", "breaks {first}"),
+        (
+            {"broken": True, "converges": False},
+            0,
+            "two_phase_commit does not survive crash=1: it breaks {first}.",
+            "red",
+            "breaks {first}",
+        ),
+        (
+            {"converges": False, "complete": False},
+            0,
+            "two_phase_commit does not stabilise after crash=1.",
+            "red",
+            "cut off: ",
+        ),
+        ({"complete": False}, 2, "two_phase_commit is not decided under crash=1: ", "yellow", "cut off: "),
+        (
+            {"complete": False, "broken": True},
+            0,
+            "two_phase_commit does not survive crash=1: it breaks {first}.",
+            "red",
+            "cut off: ",
+        ),
+    ],
+)
 def test_the_verdict_is_that_of_the_worst(how: dict[str, Any], differ: int, words: str, style: str, short: str) -> None:
     """Broken, not stabilising, not decided, another than crash.yaml says, and holding, in this order."""
     of = otherwise(**how)
@@ -74,8 +102,11 @@ def test_the_verdict_is_that_of_the_worst(how: dict[str, Any], differ: int, word
     wanted = short.format(**names)
     assert done.verdict.startswith(wanted) if wanted.endswith(" ") else done.verdict == wanted
     assert (done.faults, done.states, done.seconds, done.complete) == (
-        "crash=1", of.faulty.distinct, of.seconds, how.get("complete", True),
-    )  # fmt: skip
+        "crash=1",
+        of.faulty.distinct,
+        of.seconds,
+        how.get("complete", True),
+    )
 
 
 def test_budgets_between_are_left_out_where_the_last_one_holds() -> None:
@@ -112,15 +143,21 @@ def test_points_that_are_not_met_are_counted_by_why() -> None:
     assert more == f"{FEW + 1} crash points not met, and not explained: p0, p1, p2, p3, p4, p5, and more"
 
 
-@pytest.mark.parametrize(("worst", "said", "cell"), [
-    (WorstCase(7, 3), "legal again at most 7 steps and 3 messages later", ["7", "3"]),
-    (WorstCase(1, 0), "legal again at most 1 step and 0 messages later", ["1", "0"]),
-    (WorstCase(0, 0), "legal again with the restart", ["0", "0"]),
-    (WorstCase(None, None), "legal again later; the longest way was not found, as there are too many to try",
-     ["not measured", "not measured"]),
-    (WorstCase(None, None, False), "once faults stop, a run never returns to a legal state", ["no return", ""]),
-    (WorstCase(None, None, None), "whether it returns was not checked", ["not checked", ""]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("worst", "said", "cell"),
+    [
+        (WorstCase(7, 3), "legal again at most 7 steps and 3 messages later", ["7", "3"]),
+        (WorstCase(1, 0), "legal again at most 1 step and 0 messages later", ["1", "0"]),
+        (WorstCase(0, 0), "legal again with the restart", ["0", "0"]),
+        (
+            WorstCase(None, None),
+            "legal again later; the longest way was not found, as there are too many to try",
+            ["not measured", "not measured"],
+        ),
+        (WorstCase(None, None, False), "once faults stop, a run never returns to a legal state", ["no return", ""]),
+        (WorstCase(None, None, None), "whether it returns was not checked", ["not checked", ""]),
+    ],
+)
 def test_a_case_is_told_by_how_it_returns(worst: WorstCase, said: str, cell: list[str]) -> None:
     of = found()
     case = Wanted(*CASE, None).of(of)
@@ -134,14 +171,22 @@ def test_a_case_is_told_by_how_it_returns(worst: WorstCase, said: str, cell: lis
     assert crash_terminal._row(bare, of.modes) == [*row.control, "legal", "0", *map(str, modes.values()), "", ""]
 
 
-@pytest.mark.parametrize(("given", "words"), [
-    (("asking", CASE[1], None), "a cell of two_phase_commit has 2 states (coordinator, participant[0]), such as idle/"),
-    (("asking/voting/voting", CASE[1], None), "has 3"), (("asking/votin", CASE[1], None), "did you mean `voting`?"),
-    (("voting/voting", CASE[1], None), "coordinator has no state 'voting'"),
-    (("asking/voting", "crash:participant/voting#after-comit", None), "there is no crash point"),
-    (("asking/voting", CASE[1], "often"), "--mode: two_phase_commit has no mode 'often'"),
-    (("asking/voting", f"{CASE[1]}@group", None), ""), (("asking/voting", CASE[1], "any"), ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            ("asking", CASE[1], None),
+            "a cell of two_phase_commit has 2 states (coordinator, participant[0]), such as idle/",
+        ),
+        (("asking/voting/voting", CASE[1], None), "has 3"),
+        (("asking/votin", CASE[1], None), "did you mean `voting`?"),
+        (("voting/voting", CASE[1], None), "coordinator has no state 'voting'"),
+        (("asking/voting", "crash:participant/voting#after-comit", None), "there is no crash point"),
+        (("asking/voting", CASE[1], "often"), "--mode: two_phase_commit has no mode 'often'"),
+        (("asking/voting", f"{CASE[1]}@group", None), ""),
+        (("asking/voting", CASE[1], "any"), ""),
+    ],
+)
 def test_a_case_is_asked_for_by_names_that_there_are(given: tuple[str, str, str | None], words: str) -> None:
     if not words:
         assert wanted_case(found().system, *given) == Wanted(tuple(given[0].split("/")), given[1], given[2])
@@ -158,12 +203,16 @@ def test_a_case_that_was_not_explored_is_no_case() -> None:
     both = replace(of, cases={(*CASE, "any"): one, (*CASE, "many"): one}, modes=("many", "any"))
     assert [Wanted(*CASE, mode).of(both)[2] for mode in (None, "any", "many")] == ["many", "any", "many"]
     otherwise_: list[tuple[dict[Any, WorstCase], bool, str]] = [
-        ({}, True, "no case was tried: nobody crashes under crash=1"), ({}, False, "no case was tried: "),
+        ({}, True, "no case was tried: nobody crashes under crash=1"),
+        ({}, False, "no case was tried: "),
         ({(("x",), CASE[1], "any"): one}, True, "no case has the cell asking/voting"),
-        ({(cell, "other", "any"): one, (("x",), CASE[1], "any"): one}, True,
-         f"nothing stops at {CASE[1]} in asking/voting"),
+        (
+            {(cell, "other", "any"): one, (("x",), CASE[1], "any"): one},
+            True,
+            f"nothing stops at {CASE[1]} in asking/voting",
+        ),
         ({(*CASE, "many"): one}, True, "--mode: no restart of this case is any; it has many"),
-    ]  # fmt: skip
+    ]
     for cases, complete, words in otherwise_:
         other = replace(of, cases=cases, modes=("many", "any"), faulty=replace(of.faulty, complete=complete))
         with pytest.raises(click.UsageError) as raised:

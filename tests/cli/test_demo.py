@@ -31,10 +31,14 @@ def demo(
 @pytest.mark.parametrize(
     "left",
     [
-        {"faults": (True, False)}, {"supervisor": SimpleNamespace(all_serve=False)}, {"asked": False}, {"over": ()},
-        {"over": LEASES[:1]}, {"over": LEASES[1:]},
+        {"faults": (True, False)},
+        {"supervisor": SimpleNamespace(all_serve=False)},
+        {"asked": False},
+        {"over": ()},
+        {"over": LEASES[:1]},
+        {"over": LEASES[1:]},
     ],
-)  # fmt: skip
+)
 def test_the_demo_is_over_when_nothing_is_left_to_happen(left: dict[str, Any]) -> None:
     assert demo().over
     assert demo(faults=(True, True)).over

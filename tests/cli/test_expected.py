@@ -43,16 +43,18 @@ def a_run(found: Exploration, name: str, settings: str = "", indent: int = 2) ->
         ("runs:\n one:\n  distinct: 2\n", "runs:\n one:\n  distinct: 2\n{default}{most_2}{both}", 1),
         (
             "runs:\n    one:\n        distinct: 2\n\n# The end.\n",
-            "runs:\n    one:\n        distinct: 2\n{default}{most_2}{both}\n# The end.\n", 4,
+            "runs:\n    one:\n        distinct: 2\n{default}{most_2}{both}\n# The end.\n",
+            4,
         ),
         ("runs:\n  one: {distinct: 2}  # so\n", "runs:\n  one: {distinct: 2}  # so\n{default}{most_2}{both}", 2),
         ("runs:\n  most_2: {depth: 1}\n", "runs:\n  most_2: {depth: 1}\n{default}{most_2_}{both}", 2),
         (
             "runs:\n  one:\n    doc: >\n      two\n      lines\n  default:\n    depth: 1\n",
-            "runs:\n  one:\n    doc: >\n      two\n      lines\n  default:\n    depth: 1\n{default_}{most_2}{both}", 2,
+            "runs:\n  one:\n    doc: >\n      two\n      lines\n  default:\n    depth: 1\n{default_}{most_2}{both}",
+            2,
         ),
     ],
-)  # fmt: skip
+)
 def test_a_setting_without_a_run_gets_one_behind_the_others(
     before: str, after: str, indent: int, runs: list[Exploration]
 ) -> None:

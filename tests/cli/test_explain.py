@@ -57,8 +57,11 @@ def test_an_earlier_moment_depends_on_no_later_event(files: list[str], tmp_path:
     cut = tmp_path / "broker.jsonl"
     cut.write_bytes(b"\n".join(write_lines("broker", broker_file.read_bytes().splitlines()[1:4], 0.0)))
     others = [file for file in files if "broker" not in file]
-    (again,) = (m for m in json.loads(said(LEASE, str(cut), *others, "--at", "broker:3", "--json").output)["machines"]
-                if m["actor"] == "broker")  # fmt: skip
+    (again,) = (
+        m
+        for m in json.loads(said(LEASE, str(cut), *others, "--at", "broker:3", "--json").output)["machines"]
+        if m["actor"] == "broker"
+    )
     assert again == broker
 
 
@@ -73,14 +76,17 @@ def test_what_is_missing_is_named(files: list[str]) -> None:
     assert "The events of broker are not here, so what it has done is not known." in notes
 
 
-@pytest.mark.parametrize(("words", "reason"), [
-    (["service_manger:1"], "no event tells of 'service_manger:1'; did you mean `service_manager:1`?"),
-    (["xyz"], "no event tells of 'xyz'; they tell of service_manager:1, "),
-    ([LEASE, "--at", "soon"], "'soon' is no moment; give a tick such as 120, a time such as 2031-01-31T12:00Z, or"),
-    ([LEASE, "--at", "site:9999"], "site has no event 9999 here: it has events 1 to "),
-    ([LEASE, "--at", "brokr:7"], "'brokr:7' is no moment; did you mean broker?; give a tick such as 120"),
-    ([LEASE, "--at", "broker:1"], f"nothing is known of {LEASE} at broker:1: it begins later, with event "),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["service_manger:1"], "no event tells of 'service_manger:1'; did you mean `service_manager:1`?"),
+        (["xyz"], "no event tells of 'xyz'; they tell of service_manager:1, "),
+        ([LEASE, "--at", "soon"], "'soon' is no moment; give a tick such as 120, a time such as 2031-01-31T12:00Z, or"),
+        ([LEASE, "--at", "site:9999"], "site has no event 9999 here: it has events 1 to "),
+        ([LEASE, "--at", "brokr:7"], "'brokr:7' is no moment; did you mean broker?; give a tick such as 120"),
+        ([LEASE, "--at", "broker:1"], f"nothing is known of {LEASE} at broker:1: it begins later, with event "),
+    ],
+)
 def test_what_is_not_known_is_2_and_says_why(files: list[str], words: list[str], reason: str) -> None:
     result = said(words[0], *files, *words[1:])
     assert result.exit_code == 2

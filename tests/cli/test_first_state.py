@@ -21,12 +21,22 @@ FILES = {
     "trust: t.yaml\n",
 }
 VERBS = {
-    "lint": "lint .", "explore": "explore .", "check": "check .", "crash": "crash . --faults crash=1",
-    "recovery": "crash real .", "prove": "prove .", "compile": "compile .", "export": "export . --to tla",
-    "report": "report .", "mutate": "mutate .", "run": "run light --config light.yaml",
-    "verify": "verify log.jsonl --system .", "conform": "conform log.jsonl --system .",
-    "explain": "explain light:1 log.jsonl --system .", "replay": "replay log.jsonl --system .",
-}  # fmt: skip
+    "lint": "lint .",
+    "explore": "explore .",
+    "check": "check .",
+    "crash": "crash . --faults crash=1",
+    "recovery": "crash real .",
+    "prove": "prove .",
+    "compile": "compile .",
+    "export": "export . --to tla",
+    "report": "report .",
+    "mutate": "mutate .",
+    "run": "run light --config light.yaml",
+    "verify": "verify log.jsonl --system .",
+    "conform": "conform log.jsonl --system .",
+    "explain": "explain light:1 log.jsonl --system .",
+    "replay": "replay log.jsonl --system .",
+}
 
 
 @pytest.mark.parametrize("verb", VERBS)

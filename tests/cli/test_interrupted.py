@@ -16,9 +16,13 @@ def press(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("where", [
-    "leasehold.checker.crash.convergence.convergence", "leasehold.cli.search.explore_with_progress@2",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "where",
+    [
+        "leasehold.checker.crash.convergence.convergence",
+        "leasehold.cli.search.explore_with_progress@2",
+    ],
+)
 def test_while_convergence_is_decided(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     place, _, second = where.partition("@")
     if second:

@@ -27,8 +27,11 @@ def test_explore_under_symmetry(run: Run) -> None:
     every = as_json(run("explore", "two_phase_commit", "--set", "participants=2", "--json"))
     assert "symmetry" not in every
     assert found["symmetry"] == {
-        "groups": [["participant"]], "orbits": found["distinct"], "states": every["distinct"], "why_not": [],
-    }  # fmt: skip
+        "groups": [["participant"]],
+        "orbits": found["distinct"],
+        "states": every["distinct"],
+        "why_not": [],
+    }
     assert found["distinct"] < every["distinct"]
     without = json.loads(run(*asked).stdout)
     assert (without["symmetry"]["orbits"], without["distinct"]) == (None, every["distinct"])
@@ -192,8 +195,11 @@ def test_a_bad_spec(verb: str, run: Run, light: Path) -> None:
     assert found["errors"] == len(found["diagnostics"]) == 1
     _same(found["diagnostics"][0], reference.DIAGNOSTIC_KEYS)
     assert {k: found["diagnostics"][0][k] for k in ("code", "file", "line", "near")} == {
-        "code": "LH404", "file": "light/roles/light.yaml", "line": 4, "near": "`bright`",
-    }  # fmt: skip
+        "code": "LH404",
+        "file": "light/roles/light.yaml",
+        "line": 4,
+        "near": "`bright`",
+    }
 
 
 def test_lint_as_sarif(run: Run, light: Path) -> None:

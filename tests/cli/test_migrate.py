@@ -26,15 +26,25 @@ from tests.systems import files_of, load, write
 AFTER = RecordSchema.of(compile_system(load("two_phase_commit", {"participants": 3})))
 BEFORE = structs.replace(AFTER, digest="ab" * 32, constants={**AFTER.constants, "participants": 2})
 SUMMARY = Summary(
-    BEFORE, AFTER, 4, False, Counter({"b": 1_200, "a": 2}), Counter({("b", "x", "y"): 3, ("a", "o", "p"): 1_000}),
-    Counter({"b": 1, "a": 2_000}), needed=True, ruled=True,
-)  # fmt: skip
+    BEFORE,
+    AFTER,
+    4,
+    False,
+    Counter({"b": 1_200, "a": 2}),
+    Counter({("b", "x", "y"): 3, ("a", "o", "p"): 1_000}),
+    Counter({"b": 1, "a": 2_000}),
+    needed=True,
+    ruled=True,
+)
 FROM = f"from   two_phase_commit {'ab' * 6} with participants=2"
 TO = f"to     two_phase_commit {AFTER.digest[:12]} with participants=3"
 COUNTS = [
-    "1,202 records: 2 of a, 1,200 of b", "1,000 of a from o to p", "3 of b from x to y", "2,000 of a given up",
+    "1,202 records: 2 of a, 1,200 of b",
+    "1,000 of a from o to p",
+    "3 of b from x to y",
+    "2,000 of a given up",
     "1 of b given up",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(

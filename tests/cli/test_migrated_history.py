@@ -115,9 +115,15 @@ def chain(actor: str, *parts: tuple[str, str, int]) -> list[AnyEvent]:
     made: list[AnyEvent] = []
     for kind, agreement, machines in parts:
         of: dict[str, Any] = {
-            "actor": actor, "spec": "s", "epoch": len(made) + 1, "position": len(made) + 1, "now": 0, "time": 0.0,
-            "commit": 0, "before": "",
-        }  # fmt: skip
+            "actor": actor,
+            "spec": "s",
+            "epoch": len(made) + 1,
+            "position": len(made) + 1,
+            "now": 0,
+            "time": 0.0,
+            "commit": 0,
+            "before": "",
+        }
         more = {"agreement": agreement, "machines": machines} if kind == "+" else {"source": "s", "records": machines}
         made.append((RecoveredEvent if kind == "+" else MigratedEvent)(**of, **more))
     return made
@@ -137,8 +143,10 @@ def test_a_history_without_a_migration_is_one_stretch() -> None:
 def test_who_has_no_records_begins_with_other_constants() -> None:
     migrated = chain("a", ("+", "s.1", 0), (">", "", 3), ("+", "s.2", 3), (">", "", 3), ("+", "s.1", 3))
     assert told({"b": chain("b", ("+", "s.1", 0), ("+", "s.2", 0), ("+", "s.1", 0)), "a": migrated}) == [
-        {"a": (1, 1), "b": (1, 1)}, {"a": (3, 3), "b": (2, 2)}, {"a": (5, 5), "b": (3, 3)},
-    ]  # fmt: skip
+        {"a": (1, 1), "b": (1, 1)},
+        {"a": (3, 3), "b": (2, 2)},
+        {"a": (5, 5), "b": (3, 3)},
+    ]
 
 
 def test_who_has_records_has_to_migrate_them() -> None:

@@ -83,20 +83,31 @@ def test_json(run: Run, lamp: Path) -> None:
     assert found["out_of_date"] == ["swap_target lamp/dark#*"]
     assert found["survivors"] == [
         {
-            "name": SURVIVOR, "rule": "ignore_event", "place": "lamp/roles/lamp.yaml:5", "what": "ignored",
-            "explanation": None, "noticed": "vacuous: goes_dark", "cut_short": False,
+            "name": SURVIVOR,
+            "rule": "ignore_event",
+            "place": "lamp/roles/lamp.yaml:5",
+            "what": "ignored",
+            "explanation": None,
+            "noticed": "vacuous: goes_dark",
+            "cut_short": False,
             "seen": {
-                "setting": {}, "faults": None, "before": ["press at lamp; lamp is bright"],
-                "system": "press at lamp; lamp is dark", "mutant": "",
+                "setting": {},
+                "faults": None,
+                "before": ["press at lamp; lamp is bright"],
+                "system": "press at lamp; lamp is dark",
+                "mutant": "",
             },
         }
-    ]  # fmt: skip
+    ]
     assert found["kills"] == [
         {
-            "name": "swap_target lamp/bright#press -> bright", "property": "goes_dark", "setting": {}, "faults": None,
+            "name": "swap_target lamp/bright#press -> bright",
+            "property": "goes_dark",
+            "setting": {},
+            "faults": None,
             "steps": 2,
         }
-    ]  # fmt: skip
+    ]
     assert found["by_rule"] == {
         "swap_target": {"mutants": 2, "killed": 1, "score": 1.0, "refused": 1, "equivalent": 0, "unseen": 0},
         "ignore_event": {"mutants": 2, "killed": 0, "score": 0.0, "refused": 1, "equivalent": 0, "unseen": 0},
@@ -194,9 +205,11 @@ def test_check_tells_what_no_property_misses(run: Run, lamp: Path) -> None:
     assert f"no property would miss 1 transition\n  lamp/bright#press: no property finds {SURVIVOR}\n" in told
     found = as_json(run("check", "lamp", "--json", **env))["not_missed"]
     assert found == {
-        "data": [], "fields": [], "transitions": [],
+        "data": [],
+        "fields": [],
+        "transitions": [],
         "mutants": {"tried": 2, "not_found": {"lamp/bright#press": [SURVIVOR]}},
-    }  # fmt: skip
+    }
     explain(lamp, f"{SURVIVOR}: nobody cares for the dark")
     assert as_json(run("check", "lamp", "--json", **env))["not_missed"]["mutants"] is None
     run("mutate", "lamp", **env)

@@ -22,25 +22,53 @@ from leasehold.impl.identity.trust import Trust, add
 
 OLD, NEW = PrivateKey.generate().public, PrivateKey.generate().public
 ABOUT = {
-    "name": "tenant", "units": 1, "takes_demands": True, "now": 1_000, "tick_seconds": 1.0, "roles": ["coordinator"],
-}  # fmt: skip
+    "name": "tenant",
+    "units": 1,
+    "takes_demands": True,
+    "now": 1_000,
+    "tick_seconds": 1.0,
+    "roles": ["coordinator"],
+}
 ROW = {
-    "lease": "tenant:1", "actor": "tenant", "state": "active", "data": {"lease_units": [4]}, "times": [], "over": False,
-}  # fmt: skip
+    "lease": "tenant:1",
+    "actor": "tenant",
+    "state": "active",
+    "data": {"lease_units": [4]},
+    "times": [],
+    "over": False,
+}
 OVER = {**ROW, "lease": "tenant:2", "over": True}
 MACHINE = {
-    **ROW, "machine": "broker", "since": None, "wish": None, "messages": [], "refused": None, "handlers": [],
-    "units": [], "peers": {}, "shown": {"lease_units": "4"}, "asks": [],
-}  # fmt: skip
+    **ROW,
+    "machine": "broker",
+    "since": None,
+    "wish": None,
+    "messages": [],
+    "refused": None,
+    "handlers": [],
+    "units": [],
+    "peers": {},
+    "shown": {"lease_units": "4"},
+    "asks": [],
+}
 UNIT = {**MACHINE, "unit": "node-a"}
 
 # By verb its arguments, and by option what is given to it, with what it needs beside it.
 VERBS: dict[str, tuple[str, dict[str, str]]] = {
     "demand": (
         "--units 1 --until 100000",
-        {"--units": "--units 2", "--until": "--until 2h", "--term": "--term 90s", "--start": "--start 1h",
-         "--lease": "--lease tenant:7", "--type": "--type gpu", "--property": "--property rack=3",
-         "--configuration": "--configuration image=web", "--local": "--local team=blue", "--after": "--after tenant:1"},
+        {
+            "--units": "--units 2",
+            "--until": "--until 2h",
+            "--term": "--term 90s",
+            "--start": "--start 1h",
+            "--lease": "--lease tenant:7",
+            "--type": "--type gpu",
+            "--property": "--property rack=3",
+            "--configuration": "--configuration image=web",
+            "--local": "--local team=blue",
+            "--after": "--after tenant:1",
+        },
     ),
     "leases": ("", {"--all": "--all"}),
     "show": ("tenant:1", {}),
@@ -53,14 +81,16 @@ VERBS: dict[str, tuple[str, dict[str, str]]] = {
     "units": ("", {}),
     "tell": ("tenant:1 close", {"--machine": "--machine broker"}),
     "recover": ("tenant:1", {}),
-    "add-actor": (f"--role broker fresh {NEW}", {
-        "--role": "--role authority", "--not-after": "--not-after 2041-01-31", "--address": "--address http://a:1"}),
+    "add-actor": (
+        f"--role broker fresh {NEW}",
+        {"--role": "--role authority", "--not-after": "--not-after 2041-01-31", "--address": "--address http://a:1"},
+    ),
     "rotate": (f"known {NEW}", {"--old-until": "--old-until 2041-01-31"}),
     "revoke": (f"known {OLD.fingerprint}", {}),
     "remove-actor": ("known", {}),
     "readdress": ("known http://b:2", {}),
     "trust": ("", {}),
-}  # fmt: skip
+}
 COMMON = {"--json": "--json", "--at": "--at elsewhere", "--trust": "--trust other.yaml"}
 
 

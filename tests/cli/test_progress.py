@@ -18,11 +18,17 @@ COMMIT = ("two_phase_commit", "--set", "participants=2")
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("words", [
-    ("explore", *COMMIT), ("crash", *COMMIT, "--faults", "crash=1"), ("check", *COMMIT),
-    ("mutate", *COMMIT, "--sample", "3", "--jobs", "1"), ("prove", *COMMIT, "--jobs", "1"),
-    ("crash", "random", "lease", "--runs", "20", "--jobs", "1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("explore", *COMMIT),
+        ("crash", *COMMIT, "--faults", "crash=1"),
+        ("check", *COMMIT),
+        ("mutate", *COMMIT, "--sample", "3", "--jobs", "1"),
+        ("prove", *COMMIT, "--jobs", "1"),
+        ("crash", "random", "lease", "--runs", "20", "--jobs", "1"),
+    ],
+)
 def test_into_a_pipe_goes_a_line_at_times(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "PIPE_SECONDS", 0.01)
     done = CliRunner().invoke(cli, [*words, "--json"])

@@ -280,8 +280,11 @@ def test_a_test_whose_actors_violate_a_property_fails_with_the_steps(
     pytester: pytest.Pytester, marker: str, words: str
 ) -> None:
     for name, text in {
-        "system.yaml": LATE, "invariants.yaml": CLAIMS, "roles/lamp.yaml": LAMP, "roles/house.yaml": HOUSE,
-    }.items():  # fmt: skip
+        "system.yaml": LATE,
+        "invariants.yaml": CLAIMS,
+        "roles/lamp.yaml": LAMP,
+        "roles/house.yaml": HOUSE,
+    }.items():
         path = pytester.path / "late" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

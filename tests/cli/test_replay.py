@@ -79,9 +79,14 @@ def test_what_is_mended_is_shown_to_be_gone(folder: Path, tmp_path: Path) -> Non
 def test_every_counterexample_of_a_report(folder: Path) -> None:
     found = json.loads(run(folder / "explored.json", "--system", folder / "wrong", "--json").output)["cases"]
     names = {
-        "a_client_is_told_what_is_so", "a_participant_ends_as_it_is_told", "a_refusal_is_heeded", "agreement",
-        "commit_needs_all", "deadlock_free", "one_decision_is_told",
-    }  # fmt: skip
+        "a_client_is_told_what_is_so",
+        "a_participant_ends_as_it_is_told",
+        "a_refusal_is_heeded",
+        "agreement",
+        "commit_needs_all",
+        "deadlock_free",
+        "one_decision_is_told",
+    }
     assert {one["property"]: one["reproduced"] for one in found} == dict.fromkeys(names, True)
     assert all(one["property"] in one["reported"] for one in found)
 
@@ -103,14 +108,17 @@ def test_a_case_in_a_test(folder: Path, tmp_path: Path, pytester: pytest.Pyteste
     result.stdout.fnmatch_lines(["*after 4 of 7 steps the actors differ from the log at participant-0:4*"])
 
 
-@pytest.mark.parametrize(("words", "reason"), [
-    (["explored.json", "--property", "agrement"], "has no counterexample to agrement; did you mean agreement?"),
-    (["explored.json", "--from", "a:1"], "--from is about a log, and "),
-    (["explored.json", "--out", "case.yaml"], "--out writes one case, and there are 7; name one with --property"),
-    (["nothing.yaml"], "there is nothing at "),
-    (["odd.yaml"], "`case` is 'odd'; it is log or counterexample"),
-    (["stepless.yaml"], "step 2 has no `kind`"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["explored.json", "--property", "agrement"], "has no counterexample to agrement; did you mean agreement?"),
+        (["explored.json", "--from", "a:1"], "--from is about a log, and "),
+        (["explored.json", "--out", "case.yaml"], "--out writes one case, and there are 7; name one with --property"),
+        (["nothing.yaml"], "there is nothing at "),
+        (["odd.yaml"], "`case` is 'odd'; it is log or counterexample"),
+        (["stepless.yaml"], "step 2 has no `kind`"),
+    ],
+)
 def test_what_cannot_be_played_is_2(folder: Path, words: list[str], reason: str) -> None:
     (folder / "odd.yaml").write_text("case: odd\n")
     (folder / "stepless.yaml").write_text(

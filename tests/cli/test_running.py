@@ -34,8 +34,11 @@ def leasehold(fleet: Fleet, *words: str, code: int = 0, at: str = "") -> str:
     """What a verb prints; on the standard error, where it fails."""
     ended = subprocess.run(
         [sys.executable, "-m", "leasehold", *words, "--at", str(fleet.folder / at)],
-        capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert ended.returncode == code, ended.stdout + ended.stderr
     assert "Traceback" not in ended.stderr
     return ended.stderr if code else ended.stdout
@@ -186,8 +189,11 @@ def test_a_second_copy_cannot_start(fleet: Fleet) -> None:
     config = fleet.folder / "site.yaml"
     ended = subprocess.run(
         [sys.executable, "-m", "leasehold", "run", "authority", "--config", str(config)],
-        capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert ended.returncode == 2
     assert "site cannot start: " in ended.stderr
     assert "stop that copy" in ended.stderr
@@ -201,8 +207,11 @@ def test_a_port_that_is_taken_is_said(fleet: Fleet, tmp_path: Path) -> None:
     (tmp_path / "twin.yaml").write_text(yaml.safe_dump(config))
     ended = subprocess.run(
         [sys.executable, "-m", "leasehold", "run", "authority", "--config", str(tmp_path / "twin.yaml")],
-        capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert ended.returncode == 2
     assert "is in use; stop what listens there" in ended.stderr
     assert not (tmp_path / "site.sock").exists()
@@ -212,8 +221,11 @@ def test_a_port_that_is_taken_is_said(fleet: Fleet, tmp_path: Path) -> None:
 def test_a_configuration_is_checked_without_starting(fleet: Fleet) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "leasehold", "run", "authority", "--config", str(fleet.folder / "site.yaml"), "--check"],
-        capture_output=True, text=True, check=True, timeout=60,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
     assert ended.stdout.startswith("site can run as authority: specification ")
 
 
@@ -241,8 +253,11 @@ def test_the_demo_survives_kill_9(tmp_path: Path) -> None:
     words = ["--json", "--crash", "--leases", "4", "--seed", "11", "--dir", str(tmp_path / "demo")]
     ended = subprocess.run(
         [sys.executable, "-m", "leasehold", "demo", *words],
-        capture_output=True, text=True, check=False, timeout=180,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+    )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     found = json.loads(ended.stdout)
     assert found.keys() == reference.DEMO_KEYS.keys() | reference.DEMO_CRASH_KEYS.keys()
@@ -262,7 +277,11 @@ def test_an_actor_that_may_open_few_files_says_so_and_ends(files: int, tmp_path:
     fleet.prepare()
     ended = subprocess.run(
         ["sh", "-c", f'ulimit -n {files}; exec "$0" -m leasehold run --config site.yaml', sys.executable],
-        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert ended.returncode == 2, ended.stderr
     assert ended.stderr == "leasehold: Too many open files: give the process more (`ulimit -a`), and try again\n"

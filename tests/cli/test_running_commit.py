@@ -41,12 +41,18 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 def start(folder: Path, name: str) -> subprocess.Popen[bytes]:
     config = {
-        "name": name, "system": "two_phase_commit", "settings": {"participants": 2}, "store": f"sqlite:{name}.db",
-        "listen": trust_file.load(folder / "trust.yaml").find(name).address, "key": f"{name}.key",
-        "trust": "trust.yaml", "policy": None, "clock": {"tick_seconds": 0.25},
+        "name": name,
+        "system": "two_phase_commit",
+        "settings": {"participants": 2},
+        "store": f"sqlite:{name}.db",
+        "listen": trust_file.load(folder / "trust.yaml").find(name).address,
+        "key": f"{name}.key",
+        "trust": "trust.yaml",
+        "policy": None,
+        "clock": {"tick_seconds": 0.25},
         "messages": {"first_pause_seconds": 0.05, "longest_pause_seconds": 0.2, "ask_again_seconds": 0.5},
         "peers": {"participant[0]": "one", "participant[1]": "two"} if name == "chief" else {},
-    }  # fmt: skip
+    }
     (folder / f"{name}.yaml").write_text(yaml.safe_dump(config))
     with (folder / f"{name}.log").open("ab") as log:
         made = subprocess.Popen(
@@ -65,8 +71,11 @@ def start(folder: Path, name: str) -> subprocess.Popen[bytes]:
 def leasehold(folder: Path, *words: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "leasehold", *words, "--at", str(folder)],
-        capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -18,8 +18,11 @@ NO_STEPS = "leasehold: site takes no steps at the moment, as its store has faile
 def leasehold(fleet: Fleet, *words: str, code: int = 0) -> tuple[str, str]:
     ended = subprocess.run(
         [sys.executable, "-m", "leasehold", *words, "--at", str(fleet.folder)],
-        capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert ended.returncode == code, ended.stdout + ended.stderr
     return ended.stdout, ended.stderr.strip()
 

@@ -30,10 +30,20 @@ NOBODY: Any = cast(Any, None)
 @pytest.mark.parametrize(
     ("words", "size"),
     [
-        ("1", 1), ("800", 800), ("800M", 800_000_000), ("16G", 16_000_000_000), ("1K", 1_000), ("2T", 2 * 10**12),
-        ("1.5k", 1_500), (" 3 MB ", 3_000_000), ("4MiB", 4_000_000), ("5gb", 5_000_000_000), ("7B", 7), ("1.9", 1),
+        ("1", 1),
+        ("800", 800),
+        ("800M", 800_000_000),
+        ("16G", 16_000_000_000),
+        ("1K", 1_000),
+        ("2T", 2 * 10**12),
+        ("1.5k", 1_500),
+        (" 3 MB ", 3_000_000),
+        ("4MiB", 4_000_000),
+        ("5gb", 5_000_000_000),
+        ("7B", 7),
+        ("1.9", 1),
     ],
-)  # fmt: skip
+)
 def test_a_size_of_memory(words: str, size: int) -> None:
     assert _bytes(NOBODY, NOBODY, words) == size
     assert _bytes(NOBODY, NOBODY, None) is None
@@ -49,10 +59,17 @@ def test_a_word_that_is_no_size_is_refused(words: str) -> None:
 @pytest.mark.parametrize(
     ("words", "seconds"),
     [
-        ("1", 1), ("90", 90), ("90s", 90), ("10m", 600), ("2h", 7200), ("1.5m", 90), (" 3 s ", 3), ("0.1", 0.1),
+        ("1", 1),
+        ("90", 90),
+        ("90s", 90),
+        ("10m", 600),
+        ("2h", 7200),
+        ("1.5m", 90),
+        (" 3 s ", 3),
+        ("0.1", 0.1),
         ("999999999", 999_999_999),
     ],
-)  # fmt: skip
+)
 def test_a_time_of_a_search(words: str, seconds: float) -> None:
     assert _seconds(NOBODY, NOBODY, words) == seconds
     assert _seconds(NOBODY, NOBODY, None) is None
@@ -137,10 +154,12 @@ def test_stretches_are_titled_by_what_differs_between_them() -> None:
     def stretch(constants: dict[str, Any], **within: range) -> PlayedStretch:
         return PlayedStretch(PlayedSystem("x", constants, model), {}, within)
 
-    assert stretch_titles([
-        stretch({"a": 1, "b": 2, "c": 3}, site=range(1, 5), broker=range(1, 9)),
-        stretch({"a": 1, "b": 5}, site=range(5, sys.maxsize), broker=range(9, 10)),
-    ]) == [
+    assert stretch_titles(
+        [
+            stretch({"a": 1, "b": 2, "c": 3}, site=range(1, 5), broker=range(1, 9)),
+            stretch({"a": 1, "b": 5}, site=range(5, sys.maxsize), broker=range(9, 10)),
+        ]
+    ) == [
         "two_phase_commit with b=2, c=3: events of broker from 1 to 8, site from 1 to 4",
         "two_phase_commit with b=5: events of broker from 9 to 9, site from 5",
-    ]  # fmt: skip
+    ]

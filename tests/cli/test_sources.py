@@ -39,12 +39,15 @@ def told(verb: str, *words: object) -> Result:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize(("name", "content", "said"), [
-    ("not_here.jsonl", None, "cannot be read: No such file or directory; did you mean nothere.jsonl?"),
-    ("not_here.yaml", None, "there is nothing at "),
-    ("site.db", SQLITE + b"\x10\x00", "is a SQLite store, which is named by its URL: sqlite:"),
-    ("folder.jsonl/", None, "there is no socket of an actor in "),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("not_here.jsonl", None, "cannot be read: No such file or directory; did you mean nothere.jsonl?"),
+        ("not_here.yaml", None, "there is nothing at "),
+        ("site.db", SQLITE + b"\x10\x00", "is a SQLite store, which is named by its URL: sqlite:"),
+        ("folder.jsonl/", None, "there is no socket of an actor in "),
+    ],
+)
 def test_what_is_no_source_is_2_and_named(
     tmp_path: Path, verb: str, name: str, content: bytes | None, said: str
 ) -> None:
@@ -60,13 +63,16 @@ def test_what_is_no_source_is_2_and_named(
 
 
 @pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize(("content", "said"), [
-    ("", "there is no line of events; `leasehold events --json` writes them"),
-    ("hello\n", "the first line is no header of events"),
-    (HEADER.replace('"version":1', '"version":9'), "the lines have version 9, and 1 is the only one"),
-    (HEADER + "\n", "the line is empty"),
-    (HEADER + "{}\n", "it is no event: "),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "there is no line of events; `leasehold events --json` writes them"),
+        ("hello\n", "the first line is no header of events"),
+        (HEADER.replace('"version":1', '"version":9'), "the lines have version 9, and 1 is the only one"),
+        (HEADER + "\n", "the line is empty"),
+        (HEADER + "{}\n", "it is no event: "),
+    ],
+)
 def test_what_is_no_log_is_named(tmp_path: Path, verb: str, content: str, said: str) -> None:
     path = tmp_path / "coordinator.jsonl"
     path.write_text(content)

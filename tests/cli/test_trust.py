@@ -110,13 +110,20 @@ def test_an_actor_is_added_once_and_again_changes_nothing(role: str, run: Run, t
     assert (again.returncode, _files(tmp_path)) == (0, before)
     assert as_json(run("trust", "--json"))["actors"] == [
         {
-            "name": "a", "role": role, "address": URL,
-            "keys": [{
-                "public_key": OLD, "fingerprint": OLD_FINGERPRINT, "not_after": end, "revoked": False,
-                "state": "counts",
-            }],
+            "name": "a",
+            "role": role,
+            "address": URL,
+            "keys": [
+                {
+                    "public_key": OLD,
+                    "fingerprint": OLD_FINGERPRINT,
+                    "not_after": end,
+                    "revoked": False,
+                    "state": "counts",
+                }
+            ],
         }
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.long

@@ -71,8 +71,10 @@ def test_each_actor_gets_a_configuration(tmp_path: Path) -> None:
         assert (config.name, config.system, config.settings) == (name, "two_phase_commit", {"participants": 2})
         assert config.peers == "peers.yaml"
     assert yaml.safe_load((tmp_path / "peers.yaml").read_text()) == {
-        "coordinator": "coordinator", "participant[0]": "participant-0", "participant[1]": "participant-1",
-    }  # fmt: skip
+        "coordinator": "coordinator",
+        "participant[0]": "participant-0",
+        "participant[1]": "participant-1",
+    }
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     SystemFleet("two_phase_commit", tmp_path, {"participants": 2}, 0.5).prepare()
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -37,13 +37,19 @@ def test_actors_are_told_with_the_events_that_begin(
     fleet = shop(tmp_path, standing)
     up._tell(fleet, as_json=True)
     assert json.loads(capsys.readouterr().out) == {
-        "system": "shop", "folder": str(fleet.folder), "run": "shop:1" if standing else None,
+        "system": "shop",
+        "folder": str(fleet.folder),
+        "run": "shop:1" if standing else None,
         "actors": [
-            {"actor": "counter", "machines": ["clerk[0]", "clerk[1]"], "pid": 70,
-             "socket": str(fleet.folder / "counter.sock")},
+            {
+                "actor": "counter",
+                "machines": ["clerk[0]", "clerk[1]"],
+                "pid": 70,
+                "socket": str(fleet.folder / "counter.sock"),
+            },
             {"actor": "boss", "machines": ["boss"], "pid": 71, "socket": str(fleet.folder / "boss.sock")},
         ],
-    }  # fmt: skip
+    }
     up._tell(fleet, as_json=False)
     out = capsys.readouterr().out
     lines = [line for line in out.splitlines() if line.startswith("leasehold ")]
@@ -60,9 +66,15 @@ def test_a_question_is_asked_once_and_again_in_a_later_state(capsys: pytest.Capt
     first = OpenQuestion("hall", "c:1", "boss", 3, "policy.judge", {"yes": ["n", "why"], "no": []})
     asked: set[tuple[Any, ...]] = set()
     changes: list[tuple[dict[str, Any], bool]] = [
-        ({}, True), ({}, False), ({"actor": "inn"}, False), ({"answers": {}}, False), ({"lease": "c:2"}, True),
-        ({"machine": "clerk"}, True), ({"since": 4}, True), ({"target": "policy.ask"}, True),
-    ]  # fmt: skip
+        ({}, True),
+        ({}, False),
+        ({"actor": "inn"}, False),
+        ({"answers": {}}, False),
+        ({"lease": "c:2"}, True),
+        ({"machine": "clerk"}, True),
+        ({"since": 4}, True),
+        ({"target": "policy.ask"}, True),
+    ]
     for change, again in changes:
         question = first._replace(**change)
         up._ask(cast(Any, SimpleNamespace(questions=lambda q=question: [q], folder=Path("/f"))), asked)
@@ -76,9 +88,16 @@ def test_a_question_is_asked_once_and_again_in_a_later_state(capsys: pytest.Capt
 
 
 RESULT = ChaosResult(
-    system="shop", seed=7, seconds=12.4, runs=1, events=2, crashes={"a": 1, "b": 2}, states=9, judged=["p", "q"],
+    system="shop",
+    seed=7,
+    seconds=12.4,
+    runs=1,
+    events=2,
+    crashes={"a": 1, "b": 2},
+    states=9,
+    judged=["p", "q"],
     at_rest=True,
-)  # fmt: skip
+)
 NOT_AT_REST = "the actors did not come to rest, so what runs that go on lead to was not judged"
 
 
@@ -88,17 +107,26 @@ NOT_AT_REST = "the actors did not come to rest, so what runs that go on lead to 
         ({}, ["shop: 2 events, 3 crashes, 9 global states judged, 0 violations in 12 s (seed 7)", "judged: p, q"]),
         (
             {"runs": 3, "events": 1, "crashes": {"a": 1}, "states": 1, "violations": ["x: y"], "judged": []},
-            ["shop: 3 runs, 1 event, 1 crash, 1 global state judged, 1 violation in 12 s (seed 7)", "judged: nothing",
-             "violated: x: y"],
+            [
+                "shop: 3 runs, 1 event, 1 crash, 1 global state judged, 1 violation in 12 s (seed 7)",
+                "judged: nothing",
+                "violated: x: y",
+            ],
         ),
         (
             {"left_out": ["r", "s"], "at_rest": False, "violations": ["x", "y"]},
-            ["shop: 2 events, 3 crashes, 9 global states judged, 2 violations in 12 s (seed 7)", "judged: p, q",
-             "not judged, as no run tells: r, s", NOT_AT_REST, "violated: x", "violated: y"],
+            [
+                "shop: 2 events, 3 crashes, 9 global states judged, 2 violations in 12 s (seed 7)",
+                "judged: p, q",
+                "not judged, as no run tells: r, s",
+                NOT_AT_REST,
+                "violated: x",
+                "violated: y",
+            ],
         ),
     ],
     ids=["nothing", "one of each", "not at rest"],
-)  # fmt: skip
+)
 def test_a_chaos_run_is_told_with_what_it_found(
     changes: dict[str, Any], lines: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

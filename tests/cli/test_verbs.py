@@ -94,13 +94,22 @@ def test_a_bad_setting_is_2(verb: str, words: tuple[str, ...], said: str, run: R
 @pytest.mark.parametrize(
     "words",
     [
-        (), ("chek",), ("check",), ("check", "lease", "--no-such"), ("lint",), ("init",),
-        ("crash", "deep", "lease", "--hours", "0"), ("crash", "lease", "--mode", "x"),
-        ("explore", "lease", "--depth", "x"), ("explore", "lease", "--max-states", "0"),
+        (),
+        ("chek",),
+        ("check",),
+        ("check", "lease", "--no-such"),
+        ("lint",),
+        ("init",),
+        ("crash", "deep", "lease", "--hours", "0"),
+        ("crash", "lease", "--mode", "x"),
+        ("explore", "lease", "--depth", "x"),
+        ("explore", "lease", "--max-states", "0"),
         ("check", "lease", "--all", "--set", "max_units=1"),
-        ("lint", "lease", "--json", "--sarif"), ("report", "lease", "--format", "pdf"), ("init", "a", "--from", "b"),
+        ("lint", "lease", "--json", "--sarif"),
+        ("report", "lease", "--format", "pdf"),
+        ("init", "a", "--from", "b"),
     ],
-)  # fmt: skip
+)
 def test_bad_usage_is_2(words: tuple[str, ...], run: Run) -> None:
     done = run(*words)
     assert (done.returncode, done.stdout) == (2, "")
@@ -322,9 +331,13 @@ def test_check_says_first_what_it_found_and_lists_properties_if_asked(run: Run, 
 
 
 @pytest.mark.parametrize(
-    ("limit", "why"), [(("--max-states", "100"), "stopped after 1"), (("--depth", "3"), "stopped at depth 3"),
-                       (("--time", "0.001s"), "stopped after 0 s")]
-)  # fmt: skip
+    ("limit", "why"),
+    [
+        (("--max-states", "100"), "stopped after 1"),
+        (("--depth", "3"), "stopped at depth 3"),
+        (("--time", "0.001s"), "stopped after 0 s"),
+    ],
+)
 def test_a_check_that_was_cut_short_says_so_and_exits_with_3(limit: tuple[str, ...], why: str, run: Run) -> None:
     done = run("check", "lease", "--no-crash", *limit)
     assert done.returncode == 3
@@ -514,9 +527,13 @@ def test_a_full_disk_is_said(words: str, tmp_path: Path) -> None:
 TWO_PHASE = Path(__file__).parents[1] / "truth" / "two_phase"
 
 
-@pytest.mark.parametrize(("size", "says"), [
-    ("60M", "complete: stopped at its limit of 60 MB of memory"), ("0.06gb", "limit of 60 MB"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("size", "says"),
+    [
+        ("60M", "complete: stopped at its limit of 60 MB of memory"),
+        ("0.06gb", "limit of 60 MB"),
+    ],
+)
 def test_a_limit_of_memory(size: str, says: str, run: Run, tmp_path: Path) -> None:
     large = (str(TWO_PHASE), "--set", "resource_managers=8")
     assert says in run("explore", *large, "--memory", size, LEASEHOLD_CACHE=str(tmp_path)).stdout

@@ -27,13 +27,22 @@ def told(files: list[str], *words: object) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-@pytest.mark.parametrize(("query", "said"), [
-    ("SELECT 'x' AS run, 1 AS cut FROM cut WHERE cut.entry > :checked", "it yields run 'x' and cut 1, and there is"),
-    ("SELECT 9999 AS run, 1 AS cut FROM cut WHERE cut.entry > :checked", "it yields run 9999 and cut 1, and"),
-    ("SELECT run FROM cut WHERE cut.entry > :checked", "it yields 1 column, and two are asked for"),
-    (SELECT.replace("FROM cut", "FROM cuts"), "(tables: run, cut, service_manager, broker, authority, unit, guest, "),
-    ("", "it is empty; a property is a query"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        (
+            "SELECT 'x' AS run, 1 AS cut FROM cut WHERE cut.entry > :checked",
+            "it yields run 'x' and cut 1, and there is",
+        ),
+        ("SELECT 9999 AS run, 1 AS cut FROM cut WHERE cut.entry > :checked", "it yields run 9999 and cut 1, and"),
+        ("SELECT run FROM cut WHERE cut.entry > :checked", "it yields 1 column, and two are asked for"),
+        (
+            SELECT.replace("FROM cut", "FROM cuts"),
+            "(tables: run, cut, service_manager, broker, authority, unit, guest, ",
+        ),
+        ("", "it is empty; a property is a query"),
+    ],
+)
 def test_a_query_that_yields_no_cuts_is_2_and_says_what_is_wrong(
     files: list[str], tmp_path: Path, query: str, said: str
 ) -> None:
@@ -57,10 +66,13 @@ def test_why_a_property_of_ones_own_is_not_asked_is_said(files: list[str], tmp_p
     assert "not asked: may_end: it says what can happen, and a run shows only what has happened" in output
 
 
-@pytest.mark.parametrize(("url", "said"), [
-    ("watch.db", "'watch.db' is no kind of database; write sqlite:FILE, postgresql://... or mariadb://..."),
-    ("sqlite:/nowhere/watch.db", "sqlite:/nowhere/watch.db: unable to open database file"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("watch.db", "'watch.db' is no kind of database; write sqlite:FILE, postgresql://... or mariadb://..."),
+        ("sqlite:/nowhere/watch.db", "sqlite:/nowhere/watch.db: unable to open database file"),
+    ],
+)
 def test_a_database_that_is_none_is_2(files: list[str], url: str, said: str) -> None:
     code, output = told(files, "--db", url)
     assert (code, said in output) == (2, True), output

@@ -72,9 +72,13 @@ def test_what_needs_a_reason_is_not_written(run: Run, light: Path) -> None:
     assert "    distinct: 2\n" in (light / "expected.yaml").read_text()
 
 
-@pytest.mark.parametrize("text", [
-    "runs: {one: {distinct: 3, violated: {can_be_bright: no, x_: no}}}\n", "runs: {}\n",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "runs: {one: {distinct: 3, violated: {can_be_bright: no, x_: no}}}\n",
+        "runs: {}\n",
+    ],
+)
 def test_a_layout_that_is_not_edited_is_left_alone(text: str, run: Run, light: Path) -> None:
     (light / "invariants.yaml").write_text(LIGHT["invariants.yaml"].replace("}}", "}, x_: {always: 1 < 2}}"))
     (light / "expected.yaml").write_text(text)

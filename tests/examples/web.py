@@ -192,8 +192,11 @@ def cluster(balancer: Balancer, units: int = 4, drain_seconds: float = 10.0, **m
     """The actors, whose units are web servers, and whose holder makes them members."""
     probing = {"every_seconds": 0.5, "patience": 2}
     return Fleet(
-        balancer.folder / "actors", units, TICK_SECONDS, more={"probing": probing, **more},
+        balancer.folder / "actors",
+        units,
+        TICK_SECONDS,
+        more={"probing": probing, **more},
         handler={"name": "command", **unit_command(balancer.folder)},
         guest={"name": "command", **member_command(balancer.folder, drain_seconds)},
         settings={"leave_limit": round((drain_seconds + 5) / TICK_SECONDS)},
-    )  # fmt: skip
+    )

@@ -135,9 +135,12 @@ def test_a_mark_differs_when_a_file_was_written_anew(tmp_path: Path) -> None:
     marks.append(files.mark(path))
     assert marks == [(), files.mark(path)]
     changes: list[Callable[[], object]] = [
-        lambda: files.replace(path, b"2", 0o600), lambda: files.overwrite(path, b"33"), lambda: path.chmod(0o640),
-        lambda: os.utime(path, ns=(5, 7)), lambda: os.utime(path, ns=(5, 8)),
-    ]  # fmt: skip
+        lambda: files.replace(path, b"2", 0o600),
+        lambda: files.overwrite(path, b"33"),
+        lambda: path.chmod(0o640),
+        lambda: os.utime(path, ns=(5, 7)),
+        lambda: os.utime(path, ns=(5, 8)),
+    ]
     for change in changes:
         change()
         marks.append(files.mark(path))

@@ -10,12 +10,21 @@ from leasehold.impl.words import choices, counted, did_you_mean, together, visib
 @pytest.mark.parametrize(
     ("count", "noun", "said"),
     [
-        (0, "step", "0 steps"), (1, "step", "1 step"), (2, "step", "2 steps"), (1_234, "step", "1,234 steps"),
-        (0, "property", "0 properties"), (1, "property", "1 property"), (1_234, "property", "1,234 properties"),
-        (0, "witness", "0 witnesses"), (1, "witness", "1 witness"), (1_234, "witness", "1,234 witnesses"),
-        (1, "crash", "1 crash"), (2, "crash", "2 crashes"), (2, "path", "2 paths"),
+        (0, "step", "0 steps"),
+        (1, "step", "1 step"),
+        (2, "step", "2 steps"),
+        (1_234, "step", "1,234 steps"),
+        (0, "property", "0 properties"),
+        (1, "property", "1 property"),
+        (1_234, "property", "1,234 properties"),
+        (0, "witness", "0 witnesses"),
+        (1, "witness", "1 witness"),
+        (1_234, "witness", "1,234 witnesses"),
+        (1, "crash", "1 crash"),
+        (2, "crash", "2 crashes"),
+        (2, "path", "2 paths"),
     ],
-)  # fmt: skip
+)
 def test_a_count_agrees_with_its_noun(count: int, noun: str, said: str) -> None:
     assert counted(count, noun) == said
 

@@ -87,9 +87,12 @@ class Campaign:
     """The mutants of a system, and what each was seen to violate."""
 
     def __init__(
-        self, name: str, best: Mapping[str, Counterexample] = MappingProxyType({}), only: Collection[str] = (),
+        self,
+        name: str,
+        best: Mapping[str, Counterexample] = MappingProxyType({}),
+        only: Collection[str] = (),
         pairs: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.loader = SystemLoader(name)
         self.system: System = self.loader()
         some = [m for m in mutations(self.system) if not only or any(fits_pattern(m.name, one) for one in only)]

@@ -70,17 +70,27 @@ class Counterexample:
 
     @classmethod
     def of(
-        cls, system: System, changes: Iterable[Mutation], trial: Trial, p: Property, result: PropertyResult,
+        cls,
+        system: System,
+        changes: Iterable[Mutation],
+        trial: Trial,
+        p: Property,
+        result: PropertyResult,
         also: Collection[str],
-    ) -> Counterexample:  # fmt: skip
+    ) -> Counterexample:
         """The path of a result that has one."""
         path = result.path
         assert path is not None
         return cls(
             tuple(map(Change.of, changes)),
-            dict(trial.settings), "" if trial.budget is None else str(trial.budget), tuple(sorted(also)),
-            result.failed, len(path), tuple(_values(p, path)), tuple(drawn(system, path)),
-        )  # fmt: skip
+            dict(trial.settings),
+            "" if trial.budget is None else str(trial.budget),
+            tuple(sorted(also)),
+            result.failed,
+            len(path),
+            tuple(_values(p, path)),
+            tuple(drawn(system, path)),
+        )
 
     @property
     def trial(self) -> Trial:

@@ -59,9 +59,15 @@ class TasksBeforeCommit(OfRoles):
             for c in among:
                 where = point + suffix(c)
                 crash = _Uncommitted(
-                    "crash", action.role, action.instance, where, point=where, done=done, fault=True,
+                    "crash",
+                    action.role,
+                    action.instance,
+                    where,
+                    point=where,
+                    done=done,
+                    fault=True,
                     cost=(*action.cost, self.at[c.budget]),
-                )  # fmt: skip
+                )
                 crash.consumed = action
                 yield crash, self._down(new, c.actors)
 
@@ -93,9 +99,15 @@ class DuplicateExecuted(OfRoles):
     """Roles that do not look at numbers: a message that comes again is consumed again."""
 
     def _deliver(
-        self, s: State, lane: Lane, receiver: GroundMachine, index: int, entry: channels.Entry, copy: bool,
+        self,
+        s: State,
+        lane: Lane,
+        receiver: GroundMachine,
+        index: int,
+        entry: channels.Entry,
+        copy: bool,
         group: tuple[Any, ...] | None,
-    ) -> tuple[Action, list[Any]] | None:  # fmt: skip
+    ) -> tuple[Action, list[Any]] | None:
         if entry[0] == 0 and receiver.role.name in self.roles:
             entry = (1, *entry[1:])
         return super()._deliver(s, lane, receiver, index, entry, copy, group)
@@ -121,14 +133,22 @@ class NewerTakenForDuplicate(Deviant):
     def __init__(self, system: System, budget: Budget, arguments: Sequence[str]) -> None:
         super().__init__(system, budget, arguments)
         self.waiting = frozenset(map(self.place, self.arguments)) or frozenset(
-            (role.name, state.name) for role in system.roles.values() for state in role.states.values()
+            (role.name, state.name)
+            for role in system.roles.values()
+            for state in role.states.values()
             if any(isinstance(c, Call) and c.answers for c in map(role.tasks.__getitem__, state.tasks))
-        )  # fmt: skip
+        )
 
     def _deliver(
-        self, s: State, lane: Lane, receiver: GroundMachine, index: int, entry: channels.Entry, copy: bool,
+        self,
+        s: State,
+        lane: Lane,
+        receiver: GroundMachine,
+        index: int,
+        entry: channels.Entry,
+        copy: bool,
         group: tuple[Any, ...] | None,
-    ) -> tuple[Action, list[Any]] | None:  # fmt: skip
+    ) -> tuple[Action, list[Any]] | None:
         if (receiver.role.name, s[receiver.cell]) in self.waiting:
             entry = (0, *entry[1:])
         return super()._deliver(s, lane, receiver, index, entry, copy, group)

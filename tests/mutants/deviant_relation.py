@@ -105,9 +105,15 @@ class DeviantRelation(TransitionRelation):
         return (role.name, state) in self.deaf
 
     def _put_in(
-        self, work: PartialStep, channel: Channel, message: Message, lane: Lane, content: Content, done: Done,
+        self,
+        work: PartialStep,
+        channel: Channel,
+        message: Message,
+        lane: Lane,
+        content: Content,
+        done: Done,
         again: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if not again and channel.kind == "mailbox" and channel.sender in self._losing_count:
             self._require_free_number(work, channel, message, lane, content, done)
         super()._put_in(work, channel, message, lane, content, done, again)
@@ -135,9 +141,17 @@ class DeviantRelation(TransitionRelation):
     # Work before the commit
 
     def _step(
-        self, s: SymbolicState, role: Role, choice: Choice, me: Term, arguments: Mapping[str, Any], sender: Term,
-        took: StepLabel, given: list[Term], base: SymbolicState | None = None,
-    ) -> Iterator[SymbolicStep]:  # fmt: skip
+        self,
+        s: SymbolicState,
+        role: Role,
+        choice: Choice,
+        me: Term,
+        arguments: Mapping[str, Any],
+        sender: Term,
+        took: StepLabel,
+        given: list[Term],
+        base: SymbolicState | None = None,
+    ) -> Iterator[SymbolicStep]:
         yield from super()._step(s, role, choice, me, arguments, sender, took, given, base)
         if not choice.work or role.name not in self.work_first or not self.scope.crash:
             return

@@ -96,9 +96,12 @@ class Coverage:
         run = [*command, "run", f"--rcfile={settings}", "-m", "pytest", "-n", "2", "--dist", "worksteal", "-q"]
         environment = {**os.environ, DURATIONS: str(folder / "durations")}
         subprocess.run(
-            [*run, "-m", expression, "-p", "tests.mutation.contexts", *tests], cwd=ROOT, env=environment, check=False,
+            [*run, "-m", expression, "-p", "tests.mutation.contexts", *tests],
+            cwd=ROOT,
+            env=environment,
+            check=False,
             stdout=sys.stderr,
-        )  # fmt: skip
+        )
         subprocess.run([*command, "combine", "-q", f"--rcfile={settings}"], cwd=ROOT, check=True, stdout=sys.stderr)
         return cls(folder)
 
@@ -191,9 +194,13 @@ class MutantCopy(Copy):
         command = [*APART, sys.executable, "-m", "pytest", *options, f"@{names}"]
         with (names.parent / "said").open("w+", encoding="utf-8", errors="replace") as said:
             running = subprocess.Popen(
-                command, cwd=self.folder, env=environment_of(self.folder), stdout=said, stderr=subprocess.STDOUT,
+                command,
+                cwd=self.folder,
+                env=environment_of(self.folder),
+                stdout=said,
+                stderr=subprocess.STDOUT,
                 start_new_session=True,
-            )  # fmt: skip
+            )
             try:
                 code = running.wait(limit)
             except subprocess.TimeoutExpired:

@@ -14,13 +14,27 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 COMPARED: dict[type[ast.cmpop], str] = {
-    ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==",
-    ast.Is: "is not", ast.IsNot: "is", ast.In: "not in", ast.NotIn: "in",
-}  # fmt: skip
+    ast.Lt: "<=",
+    ast.LtE: "<",
+    ast.Gt: ">=",
+    ast.GtE: ">",
+    ast.Eq: "!=",
+    ast.NotEq: "==",
+    ast.Is: "is not",
+    ast.IsNot: "is",
+    ast.In: "not in",
+    ast.NotIn: "in",
+}
 COMPUTED: dict[type[ast.operator], str] = {
-    ast.Add: "-", ast.Sub: "+", ast.Mult: "//", ast.FloorDiv: "*", ast.LShift: ">>", ast.RShift: "<<",
-    ast.BitOr: "&", ast.BitAnd: "|",
-}  # fmt: skip
+    ast.Add: "-",
+    ast.Sub: "+",
+    ast.Mult: "//",
+    ast.FloorDiv: "*",
+    ast.LShift: ">>",
+    ast.RShift: "<<",
+    ast.BitOr: "&",
+    ast.BitAnd: "|",
+}
 NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 LOGS = {"log", "logging", "warnings"}
 SILENT = {"__repr__", "__str__"}  # for people
@@ -112,9 +126,16 @@ class _Reader:
         return self._made(operator, node.lineno, node.end_lineno or 0, start, end, old, words, function)
 
     def _made(
-        self, operator: str, line: int, end_line: int, start: int, end: int, old: str, new: str,
+        self,
+        operator: str,
+        line: int,
+        end_line: int,
+        start: int,
+        end: int,
+        old: str,
+        new: str,
         function: tuple[str, ...],
-    ) -> Mutant:  # fmt: skip
+    ) -> Mutant:
         return Mutant(self.path, line, end_line, start, end, operator, old, new, ".".join(function))
 
     def _at(self, line: int, column: int) -> int:

@@ -18,8 +18,10 @@ def machine() -> System:
 
 def test_a_task_goes_on_in_a_state_that_remembers_it(machine: System) -> None:
     assert [t.name + " -> " + t.target for t in machine.roles["m"].transitions()] == [
-        "m/x_i#ended -> x_k", "m/x_i#sigma -> x_j__t", "m/x_j__t#ended -> x_j",
-    ]  # fmt: skip
+        "m/x_i#ended -> x_k",
+        "m/x_i#sigma -> x_j__t",
+        "m/x_j__t#ended -> x_j",
+    ]
     work = {name: state.tasks for name, state in machine.roles["m"].states.items()}
     assert work == {"x_i": ("t",), "x_j": (), "x_j__t": ("t",), "x_k": ()}
 

@@ -124,10 +124,15 @@ def test_messages_are_delivered_at_last(timeless, verdict):
     assert verdict(timeless, "closing_ends").verdict == "exhausted"
 
 
-@pytest.mark.parametrize("more", [
-    pytest.param({}, marks=pytest.mark.long), pytest.param({"lazy_close": False}, marks=pytest.mark.slow),
-    pytest.param({"reorders": 1}, marks=pytest.mark.slow),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param({}, marks=pytest.mark.long),
+        pytest.param({"lazy_close": False}, marks=pytest.mark.slow),
+        pytest.param({"reorders": 1}, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
 def test_correct_peers_never_send_what_is_refused(more, steps_of):
     """Section 3.2: a refusal is for a faulty peer; no machine of the spec can make another one refuse."""
     system = load("lease", {"last_end": 2, **more})

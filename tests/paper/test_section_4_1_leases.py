@@ -92,9 +92,15 @@ def test_the_states_of_a_lease_at_its_service_manager(walk, ways):
     w.take(*ways["extension asked"])
     moved = [s.after for s in w.steps if s.machine == SM]
     assert moved == [
-        "ticketing", "ticketed", "redeeming", "joining", "active", "extending_ticket", "active_ticketed",
+        "ticketing",
+        "ticketed",
+        "redeeming",
+        "joining",
+        "active",
+        "extending_ticket",
+        "active_ticketed",
         "extending_lease",
-    ]  # fmt: skip
+    ]
 
 
 def test_a_lease_grows_and_its_guest_joins_the_new_units(walk, ways):

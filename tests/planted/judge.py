@@ -84,9 +84,14 @@ def ended(tests: Sequence[str], folder: Path = ROOT, planted: str = "") -> list[
         options = ["-q", "-m", "", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "tests.planted.plugin"]
         with suppress(subprocess.TimeoutExpired):
             subprocess.run(
-                [sys.executable, "-m", "pytest", *options, *tests], cwd=folder, env=environment, check=False,
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LIMIT_SECONDS,
-            )  # fmt: skip
+                [sys.executable, "-m", "pytest", *options, *tests],
+                cwd=folder,
+                env=environment,
+                check=False,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=LIMIT_SECONDS,
+            )
         return [Ended(**json.loads(line)) for line in told.read_text(encoding="utf-8").splitlines()]
 
 

@@ -36,21 +36,42 @@ def every_verdict(votes: Exploration) -> tuple[Exploration, StoredProof]:
         PropertyResult("open", "leads_to", "bounded", "It is not known.", reason="the bounds are narrow"),
         PropertyResult("cut", "always", "bounded"),
         PropertyResult("unasked", "always_possible", "unasked", reason="there is | no graph"),
-        PropertyResult("all_are_heard", "always", "violated", "", "s", path, "for v=voter[0]: broken",
-                       ("len(heard) == 2", "a | b"), {"v": "voter[0]"}),
+        PropertyResult(
+            "all_are_heard",
+            "always",
+            "violated",
+            "",
+            "s",
+            path,
+            "for v=voter[0]: broken",
+            ("len(heard) == 2", "a | b"),
+            {"v": "voter[0]"},
+        ),
         PropertyResult("is_carried", "leads_to", "violated", reason="no vote"),
         PropertyResult("empty", "step", "exhausted"),
-    )  # fmt: skip
+    )
     exploration = replace(
-        votes, properties=found, vacuous=("empty", "holds"), complete=False, why_incomplete="stopped | by hand",
-        orbits=Orbits((("voter",), ("chair", "voter")), 777), why_asymmetric=("chair is alone",),
-        checkpoint="search.ckpt", engine_reason="it is small", seconds=2.0, peak_memory_bytes=5_000_000,
-    )  # fmt: skip
+        votes,
+        properties=found,
+        vacuous=("empty", "holds"),
+        complete=False,
+        why_incomplete="stopped | by hand",
+        orbits=Orbits((("voter",), ("chair", "voter")), 777),
+        why_asymmetric=("chair is alone",),
+        checkpoint="search.ckpt",
+        engine_reason="it is small",
+        seconds=2.0,
+        peak_memory_bytes=5_000_000,
+    )
     proof = StoredProof(
         proved={"holds": "induction", "open": "never", "cut": "k-induction", "all_are_heard": "wrongly"},
-        any_number=["voter"], faults="crashes", what="any voters", made="2026-01-31", vacuous={"holds": "nothing is"},
+        any_number=["voter"],
+        faults="crashes",
+        what="any voters",
+        made="2026-01-31",
+        vacuous={"holds": "nothing is"},
         assumptions=assumptions(votes.system, Setting(), searches=True),
-    )  # fmt: skip
+    )
     return exploration, proof
 
 
@@ -117,9 +138,20 @@ def history(votes: Exploration) -> HistoryResult:
     assert path is not None
     blame = Blame("policy", "it has decided <badly>", (("chair", 3),))
     first = Violation(
-        "all_are_heard, v=voter[0]", "all_are_heard", "A doc.", "section 2", "run <1>", 4, 7, ("chair", "voter"),
-        (("chair", 1), ("voter", 2), ("chair", 3)), None, (), blame, "len(heard)\n  == 2",  # type: ignore[arg-type]
-    )  # fmt: skip
+        "all_are_heard, v=voter[0]",
+        "all_are_heard",
+        "A doc.",
+        "section 2",
+        "run <1>",
+        4,
+        7,
+        ("chair", "voter"),
+        (("chair", 1), ("voter", 2), ("chair", 3)),
+        None,
+        (),
+        blame,
+        "len(heard)\n  == 2",  # type: ignore[arg-type]
+    )
     second = replace(
         first, property="all_are_heard", run="run 2", cut=0, now=None, blame=None, doc="", source="", claim=""
     )
@@ -127,10 +159,13 @@ def history(votes: Exploration) -> HistoryResult:
     for violation in (first, second, third):
         violation.__dict__["path"] = path
     return HistoryResult(
-        events=12, cuts=1, runs=2, violations=[first, second, third],
+        events=12,
+        cuts=1,
+        runs=2,
+        violations=[first, second, third],
         faults=[CutFault("chair", 5, "run 2", "it is <lost>", UNDECIDED), CutFault("voter", 0, "", "it lies")],
         not_asked={"is_decided": "it is | of fair runs"},
-    )  # fmt: skip
+    )
 
 
 # Campaigns
@@ -154,10 +189,16 @@ def random_runs(votes: Exploration) -> RandomCampaign:
     plan = RunPlan(11, 2, True, 5, ())
     found = RandomCampaign(first=7, lost=4, played=20, crashes=6, asked=900, seconds=3.14159, interrupted=False)
     found.acts.update({"demand": 3, "crash": 2})
-    found.failures.append(FailedRun(
-        "seed 11", [Finding("one", "a")], plan=plan, smallest=[Finding("two", "b")], lease="service_manager:1",
-        path=path,
-    ))  # fmt: skip
+    found.failures.append(
+        FailedRun(
+            "seed 11",
+            [Finding("one", "a")],
+            plan=plan,
+            smallest=[Finding("two", "b")],
+            lease="service_manager:1",
+            path=path,
+        )
+    )
     return found
 
 

@@ -36,10 +36,13 @@ def test_a_projection_has_the_sum_of_what_it_joins(name: str) -> None:
     rng = Random(name)
     seen = Counter({node.control: rng.randrange(5) for node in whole.nodes})
     controls = [node.control for node in whole.nodes]
-    links = Counter({
-        (controls[link.source], controls[link.target], label): rng.randrange(1, 9)
-        for link in whole.links for label in link.labels
-    })  # fmt: skip
+    links = Counter(
+        {
+            (controls[link.source], controls[link.target], label): rng.randrange(1, 9)
+            for link in whole.links
+            for label in link.labels
+        }
+    )
     joined = 0
     for graph in projections(whole).values():
         drawn = _graph(whole, graph, seen, links)

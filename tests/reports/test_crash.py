@@ -128,9 +128,13 @@ def test_the_worst_path_is_as_long_as_is_said(lease: CrashReport) -> None:
     case = longest_case(lease)
     assert case is not None
     assert found["worst_case"] == {
-        "case": list(case[0]), "point": case[1], "mode": case[2], "worst_steps": lease.cases[case].steps,
-        "worst_exchanges": lease.cases[case].exchanges, "returns": True,
-    }  # fmt: skip
+        "case": list(case[0]),
+        "point": case[1],
+        "mode": case[2],
+        "worst_steps": lease.cases[case].steps,
+        "worst_exchanges": lease.cases[case].exchanges,
+        "returns": True,
+    }
     assert found["worst_case"]["worst_steps"] == max(w.steps or 0 for w in lease.cases.values())
 
 

@@ -136,9 +136,15 @@ def faulty() -> Path:
     go = {"transition": "a/idle#go", "before": "idle", "after": "busy"}
     ask, tell = Sent("ask", "a", "b[1]", {"n": "1", "all": "{b[0], b[1]}"}), Sent("tell", "a", "u", {})
     taken(
-        "local", "a", "go", after(a="busy", u="on", on_way={"c": ("ask(n=1)",), "d": ("tell", "tell")}),
-        fields={"n": "1", "set": "{}"}, **go, sent=(ask, tell), driven=(Driven("u", "turn", "off", "on"),),
-    )  # fmt: skip
+        "local",
+        "a",
+        "go",
+        after(a="busy", u="on", on_way={"c": ("ask(n=1)",), "d": ("tell", "tell")}),
+        fields={"n": "1", "set": "{}"},
+        **go,
+        sent=(ask, tell),
+        driven=(Driven("u", "turn", "off", "on"),),
+    )
     taken("duplicate", "b[1]", "ask", after(on_way={"d": ("tell",)}), fields={"n": "1"}, sender="a")
     taken("deliver", "b[1]", "ask", after(on_way={}, b1="told"), fields={"n": "1"}, sender="a", copied=True)
     taken(

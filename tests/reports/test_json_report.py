@@ -3,10 +3,26 @@ import json
 from leasehold.reports.json_report import dumps, json_report, snapshot_json
 
 KEYS = {
-    "system", "spec_digest", "constants", "product_states", "product_reachable", "distinct", "generated", "edges",
-    "depth", "engine", "engine_reason", "seconds", "states_per_second", "peak_memory_bytes", "complete", "properties",
-    "unvisited_transitions", "vacuous", "cells",
-}  # fmt: skip
+    "system",
+    "spec_digest",
+    "constants",
+    "product_states",
+    "product_reachable",
+    "distinct",
+    "generated",
+    "edges",
+    "depth",
+    "engine",
+    "engine_reason",
+    "seconds",
+    "states_per_second",
+    "peak_memory_bytes",
+    "complete",
+    "properties",
+    "unvisited_transitions",
+    "vacuous",
+    "cells",
+}
 
 
 def test_the_keys(votes):

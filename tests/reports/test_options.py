@@ -46,9 +46,15 @@ def test_an_event_is_told_with_none() -> None:
 
 def test_a_lease_is_shown_with_none() -> None:
     machine = {
-        "machine": "one", "actor": "here", "state": "a", "data": {"c": None, "b": True, "end": 7}, "times": ["end"],
-        "shown": {"c": "none", "b": "true", "end": "7"}, "peers": {}, "units": [],
-    }  # fmt: skip
+        "machine": "one",
+        "actor": "here",
+        "state": "a",
+        "data": {"c": None, "b": True, "end": 7},
+        "times": ["end"],
+        "shown": {"c": "none", "b": "true", "end": "7"},
+        "peers": {},
+        "units": [],
+    }
     console = Console(width=80)
     with console.capture() as printed:
         console.print(one_lease([json.loads(json.dumps(machine))], [{"name": "here", "now": 5, "tick_seconds": 1.0}]))

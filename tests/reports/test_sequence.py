@@ -11,9 +11,18 @@ BUSY = Snapshot(control={"a": "busy", "b": "idle", "u": "on"}, data={"a.n": "1"}
 
 def test_a_message_is_drawn_where_it_is_received_and_a_stub_where_it_is_sent(moved):
     step = moved(
-        "deliver", "a", "go", BUSY, fields={"n": "1"}, sender="b", transition="a/idle#go", before="idle", after="busy",
-        sent=(Sent("m", "a", "b", {}),), driven=(Driven("u", "turn", "off", "on"),),
-    )  # fmt: skip
+        "deliver",
+        "a",
+        "go",
+        BUSY,
+        fields={"n": "1"},
+        sender="b",
+        transition="a/idle#go",
+        before="idle",
+        after="busy",
+        sent=(Sent("m", "a", "b", {}),),
+        driven=(Driven("u", "turn", "off", "on"),),
+    )
     drawn = sequence_step(1, step, IDLE)
     assert drawn.rows == (
         DiagramRow("receive", "go(n=1)", "a", "b"),

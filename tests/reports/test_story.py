@@ -13,15 +13,49 @@ from leasehold.reports.story import BEGINNING, END, story_lines
 from tests.reports.samples import story
 
 ENTRY = StoryEntry(
-    "site", 7, 3, 60.0, "step", "unit[1]", "idle", "busy", "go", "handler", {"a": 1}, "broker", 5, "unit/idle#go", "",
-    True, "done", ("x to y",), ("handler.join",), False,
-)  # fmt: skip
+    "site",
+    7,
+    3,
+    60.0,
+    "step",
+    "unit[1]",
+    "idle",
+    "busy",
+    "go",
+    "handler",
+    {"a": 1},
+    "broker",
+    5,
+    "unit/idle#go",
+    "",
+    True,
+    "done",
+    ("x to y",),
+    ("handler.join",),
+    False,
+)
 OTHERS: dict[str, Any] = {
-    "actor": "tenant", "position": 8, "now": 4, "time": 61.0, "kind": "found", "machine": "unit[2]", "source": "off",
-    "state": "on", "event": "stop", "cause": "client", "fields": {"a": 2}, "sender": "tenant", "number": 6,
-    "transition": "unit/idle#go.2", "reason": "why", "well": False, "words": "more", "sends": ("z to y",),
-    "starts": ("policy.p",), "driven": True,
-}  # fmt: skip
+    "actor": "tenant",
+    "position": 8,
+    "now": 4,
+    "time": 61.0,
+    "kind": "found",
+    "machine": "unit[2]",
+    "source": "off",
+    "state": "on",
+    "event": "stop",
+    "cause": "client",
+    "fields": {"a": 2},
+    "sender": "tenant",
+    "number": 6,
+    "transition": "unit/idle#go.2",
+    "reason": "why",
+    "well": False,
+    "words": "more",
+    "sends": ("z to y",),
+    "starts": ("policy.p",),
+    "driven": True,
+}
 # None of them is in the line's words: a message that is taken has a sender, so no other cause, and no reason.
 TOGETHER = {"position", "time", "transition", "well", "number", "driven", "cause", "reason"}
 

@@ -31,10 +31,16 @@ def test_the_words_of_a_path_are_fields_of_the_event() -> None:
 @pytest.mark.parametrize(
     ("shown", "given"),
     [
-        ("3", 3), ("true", True), ("red", "red"), ("none", None), ("participant[2]", "participant[2]"), ("{}", []),
-        ("{participant[0], participant[1]}", ["participant[0]", "participant[1]"]), ("{red, blue}", ["red", "blue"]),
+        ("3", 3),
+        ("true", True),
+        ("red", "red"),
+        ("none", None),
+        ("participant[2]", "participant[2]"),
+        ("{}", []),
+        ("{participant[0], participant[1]}", ["participant[0]", "participant[1]"]),
+        ("{red, blue}", ["red", "blue"]),
     ],
-)  # fmt: skip
+)
 def test_values_of_every_type_are_taken(shown: str, given: object) -> None:
     step = Step("local", "m", "go", {"value": shown}, None, None, None, None, (), (), Snapshot({}, {}, {}, None))
     _, *words = shlex.split(title_to_tell(step).partition(": ")[2])

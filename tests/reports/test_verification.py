@@ -56,13 +56,16 @@ def test_the_counts_are_those_of_the_cases(
 @pytest.mark.parametrize(
     ("part", "value", "line"),
     [
-        ("doc", "Other words.", "  Other words."), ("source", "page 9", "  (page 9)"), ("claim", "a\nb", "    a|    b"),
-        ("blame", None, None), ("now", None, "all_are_heard, v=voter[0] is violated in run <1>, cut 4"),
+        ("doc", "Other words.", "  Other words."),
+        ("source", "page 9", "  (page 9)"),
+        ("claim", "a\nb", "    a|    b"),
+        ("blame", None, None),
+        ("now", None, "all_are_heard, v=voter[0] is violated in run <1>, cut 4"),
         ("now", 0, "all_are_heard, v=voter[0] is violated in run <1>, cut 4 at tick 0"),
         ("run", "r\x07", r"all_are_heard, v=voter[0] is violated in r\x07, cut 4 at tick 7"),
         ("events", (("a", 1),), "  led to by a 1"),
     ],
-)  # fmt: skip
+)
 def test_each_part_of_a_violation_is_told(found: HistoryResult, part: str, value: Any, line: str | None) -> None:
     first = found.violations[0]
     other = replace(first, **{part: value})

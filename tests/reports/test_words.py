@@ -24,17 +24,24 @@ def test_the_worst_comes_first() -> None:
     cases += [WorstCase(4, 8), AT_ONCE]
     assert all(severity(one) < severity(other) for one, other in pairwise(cases))
     assert [worst_words(w) for w in (NOT_ASKED, NO_RETURN, WorstCase(None, None), AT_ONCE, WorstCase(1, 2))] == [
-        "not checked", "does not return", "not measured", "legal at once", "1 step, 2 messages",
-    ]  # fmt: skip
+        "not checked",
+        "does not return",
+        "not measured",
+        "legal at once",
+        "1 step, 2 messages",
+    ]
 
 
 @pytest.mark.parametrize(
     ("converges", "steps", "recovery", "words"),
     [
-        (None, None, 3, "not decided"), (False, None, 3, "does not stabilise"), (True, None, 3, "was not found"),
-        (True, 0, 0, "no fault leads to a state that is not legal"), (True, 1, 3, "in at most 1 step and 2 messages"),
+        (None, None, 3, "not decided"),
+        (False, None, 3, "does not stabilise"),
+        (True, None, 3, "was not found"),
+        (True, 0, 0, "no fault leads to a state that is not legal"),
+        (True, 1, 3, "in at most 1 step and 2 messages"),
     ],
-)  # fmt: skip
+)
 def test_each_end_of_a_convergence_has_its_words(
     converges: bool | None, steps: int | None, recovery: int, words: str
 ) -> None:

@@ -9,12 +9,26 @@ from leasehold.reports.write import FORMATS, committed_files, differences, renew
 from leasehold.spec.language.load import load
 
 WITHOUT_DOT = {
-    "index.html", "report.md", "report.json", "report.sarif", "junit.xml", "product.dot",
-    "roles/chair.dot", "roles/voter.dot", "roles/chair.mmd", "roles/voter.mmd",
-    "paths/all_are_heard.mmd", "paths/all_are_heard.svg", "paths/all_are_heard.txt",
-    "paths/somebody_votes.mmd", "paths/somebody_votes.svg", "paths/somebody_votes.txt",
-    "paths/is_carried.mmd", "paths/is_carried.svg", "paths/is_carried.txt",
-}  # fmt: skip
+    "index.html",
+    "report.md",
+    "report.json",
+    "report.sarif",
+    "junit.xml",
+    "product.dot",
+    "roles/chair.dot",
+    "roles/voter.dot",
+    "roles/chair.mmd",
+    "roles/voter.mmd",
+    "paths/all_are_heard.mmd",
+    "paths/all_are_heard.svg",
+    "paths/all_are_heard.txt",
+    "paths/somebody_votes.mmd",
+    "paths/somebody_votes.svg",
+    "paths/somebody_votes.txt",
+    "paths/is_carried.mmd",
+    "paths/is_carried.svg",
+    "paths/is_carried.txt",
+}
 WITH_DOT = WITHOUT_DOT | {"product.svg", "roles/chair.svg", "roles/voter.svg"}
 
 

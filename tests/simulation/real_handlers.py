@@ -117,9 +117,15 @@ class OnProcesses(LeaseSimulation):
     outside = True
 
     def __init__(
-        self, program: Program, seed: int = 0, units: int = 2, *, folder: Path, amid: tuple[int, str] | None = None,
+        self,
+        program: Program,
+        seed: int = 0,
+        units: int = 2,
+        *,
+        folder: Path,
+        amid: tuple[int, str] | None = None,
         handler: Callable[..., Handler] = ProcessHandler,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(program, seed, units)
         self.directory = Path(tempfile.mkdtemp(prefix="world-", dir=folder))
         self.amid = amid
@@ -151,9 +157,12 @@ class OnProcesses(LeaseSimulation):
         """Has a process do an action that dies at a point; answers how the action ended, if it did not come there."""
         job = pickle.dumps((self.directory, self._settings, point, action))
         done = subprocess.run(
-            [sys.executable, str(Path(__file__).with_name("dying.py"))], input=job, capture_output=True,
-            timeout=LONGEST, check=False,
-        )  # fmt: skip
+            [sys.executable, str(Path(__file__).with_name("dying.py"))],
+            input=job,
+            capture_output=True,
+            timeout=LONGEST,
+            check=False,
+        )
         if done.returncode == -signal.SIGKILL:
             self.died = action
             return b""

@@ -64,9 +64,12 @@ def record(program: str, folder: Path, *arguments: str) -> list[Call]:
     assert not before, "the folder is empty at first"
     command = ["strace", "-f", "-y", "-qq", "-xx", "-s", "10000000", "-e", f"trace={CALLS}", "-o", str(trace)]
     run = subprocess.run(
-        [*command, sys.executable, "-c", program, str(folder), *arguments], capture_output=True, text=True, check=False,
+        [*command, sys.executable, "-c", program, str(folder), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-    )  # fmt: skip
+    )
     assert run.returncode == 0, run.stderr
     return list(_calls(trace, str(folder)))
 

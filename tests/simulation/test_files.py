@@ -184,9 +184,12 @@ def test_a_disk_that_can_only_be_read() -> None:
     files, file = durable(OLD)
     files.read_only = True
     for do in (
-        lambda: file.write(NEW, 0), lambda: file.truncate(0), lambda: files.unlink("a"),
-        lambda: files.rename("a", "b"), lambda: files.open("b", create=True),
-    ):  # fmt: skip
+        lambda: file.write(NEW, 0),
+        lambda: file.truncate(0),
+        lambda: files.unlink("a"),
+        lambda: files.rename("a", "b"),
+        lambda: files.open("b", create=True),
+    ):
         with pytest.raises(OSError, match="Read-only") as caught:
             do()
         assert caught.value.errno == errno.EROFS
@@ -245,9 +248,12 @@ def test_what_was_open_is_gone_after_a_crash() -> None:
     files, file = durable(OLD)
     files.crash()
     for do in (
-        lambda: file.read(1, 0), lambda: file.write(NEW, 0), lambda: file.truncate(0), lambda: file.sync(),
+        lambda: file.read(1, 0),
+        lambda: file.write(NEW, 0),
+        lambda: file.truncate(0),
+        lambda: file.sync(),
         lambda: file.size,
-    ):  # fmt: skip
+    ):
         with pytest.raises(PowerLoss):
             do()
     assert content(files) == OLD
@@ -294,10 +300,12 @@ def test_a_call_that_another_interrupts_is_recorded_like_any(tmp_path: Path) -> 
     name = "".join(f"\\x{byte:02x}" for byte in f"{tmp_path}/a".encode())
     whole = [f"7 fsync(3<{name}>) = 0", f'7 rename("{name}", "{name}") = 0']
     parts = [
-        f"7 fsync(3<{name}> <unfinished ...>", "8 <... futex resumed>)           = 0",
+        f"7 fsync(3<{name}> <unfinished ...>",
+        "8 <... futex resumed>)           = 0",
         "7 <... fsync resumed>)      = 0",
-        f'7 rename("{name}", "{name}" <unfinished ...>', "7 <... rename resumed>)            = 0",
-    ]  # fmt: skip
+        f'7 rename("{name}", "{name}" <unfinished ...>',
+        "7 <... rename resumed>)            = 0",
+    ]
     found = []
     for lines in (whole, parts):
         (tmp_path / "trace").write_text("\n".join(lines) + "\n")

@@ -456,12 +456,20 @@ BOTH = (
 @pytest.mark.parametrize(
     "statement",
     [
-        "SELECT a, b, typeof(b), NULL, 'ä', 1.5 FROM t", "SELECT a FROM t WHERE a > 7", "PRAGMA page_count",
-        "SELECT * FROM nowhere", "SELEC", "INSERT INTO t VALUES (1, x'00')", "INSERT INTO t VALUES (2, NULL)",
-        "INSERT INTO t VALUES ('x', x'00')", "INSERT INTO t VALUES (3, '123456789')", "COMMIT",
-        "SELECT zeroblob(2000000000)", "PRAGMA max_page_count = 2; INSERT INTO t SELECT 1, 2",
+        "SELECT a, b, typeof(b), NULL, 'ä', 1.5 FROM t",
+        "SELECT a FROM t WHERE a > 7",
+        "PRAGMA page_count",
+        "SELECT * FROM nowhere",
+        "SELEC",
+        "INSERT INTO t VALUES (1, x'00')",
+        "INSERT INTO t VALUES (2, NULL)",
+        "INSERT INTO t VALUES ('x', x'00')",
+        "INSERT INTO t VALUES (3, '123456789')",
+        "COMMIT",
+        "SELECT zeroblob(2000000000)",
+        "PRAGMA max_page_count = 2; INSERT INTO t SELECT 1, 2",
     ],
-)  # fmt: skip
+)
 def test_it_answers_and_fails_as_the_standard_library_does(folder: Path, statement: str) -> None:
     disk = SqliteDisk(folder)
     url = f"{disk.path.as_uri()}?mode=rw"

@@ -13,10 +13,32 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "src" / "leasehold"  # which has a link to each shipped folder
 # A clause or a phrase that begins with one of these hangs on a noun that is not there.
-HEADLESS = frozenset({
-    "as", "by", "for", "from", "how", "if", "in", "of", "so", "than", "that", "this", "those", "what", "when", "where",
-    "whether", "which", "while", "who", "whose", "why",
-})  # fmt: skip
+HEADLESS = frozenset(
+    {
+        "as",
+        "by",
+        "for",
+        "from",
+        "how",
+        "if",
+        "in",
+        "of",
+        "so",
+        "than",
+        "that",
+        "this",
+        "those",
+        "what",
+        "when",
+        "where",
+        "whether",
+        "which",
+        "while",
+        "who",
+        "whose",
+        "why",
+    }
+)
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 

@@ -82,9 +82,11 @@ class Actors:
 
         units = int(constants.get("max_units", 2)) if name == "lease" else 0
         self.sim = LeaseSimulation(
-            compile_system(load(name, constants)), units=units, store=lambda name: FailingStore(self.sim.disks[name]),
+            compile_system(load(name, constants)),
+            units=units,
+            store=lambda name: FailingStore(self.sim.disks[name]),
             actor=Traced,
-        )  # fmt: skip
+        )
         self.sim.disks = {name: FailingDisk(random.Random(0)) for name in self.sim.roles}  # type: ignore[misc]
         self.sim.start_all()
         self.sim.network.holds = True

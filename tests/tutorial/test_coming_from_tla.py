@@ -30,9 +30,14 @@ def test_invariants_are_not_evaluated_outside_a_constraint(tmp_path: Path) -> No
     assert bounded.cut > 0
 
 
-@pytest.mark.parametrize(("fair", "fairness", "verdict"), [
-    ("true", Fairness.SPEC, "violated"), ("strong", Fairness.SPEC, "exhausted"), ("true", Fairness.STRONG, "exhausted"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("fair", "fairness", "verdict"),
+    [
+        ("true", Fairness.SPEC, "violated"),
+        ("strong", Fairness.SPEC, "exhausted"),
+        ("true", Fairness.STRONG, "exhausted"),
+    ],
+)
 def test_fairness_is_weak_or_strong(fair: str, fairness: Fairness, verdict: str, tmp_path: Path) -> None:
     """The way out is possible again and again."""
     made = written(tmp_path, edited(files_of("tutorial/systems/leaving"), ("fair: true", f"fair: {fair}")))

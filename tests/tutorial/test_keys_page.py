@@ -34,9 +34,13 @@ def test_every_command_says_what_the_page_says(tmp_path: Path) -> None:
         for command, told in zip(parts[::2], parts[1::2], strict=True):
             done = subprocess.run(
                 [sys.executable, "-m", "leasehold", *shlex.split(put(command, {**keys, **here}))],
-                cwd=tmp_path / machine, text=True,
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False,
-            )  # fmt: skip
+                cwd=tmp_path / machine,
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=60,
+                check=False,
+            )
             said = re.sub(r" +$", "", done.stdout, flags=re.MULTILINE)
             for mine, theirs in zip(OTHER_EACH_TIME.findall(told), OTHER_EACH_TIME.findall(said), strict=True):
                 (keys if KEY.fullmatch(mine) else here).setdefault(mine, theirs)

@@ -175,9 +175,13 @@ class Readings:
                     took = action.role, action.instance, action.event
                 old = None if before is None else StateReader(layout, up, before)
                 context = Context(
-                    StateReader(layout, up, state), constants, before=old, took=took,
-                    variables=p.binding, ignored=action is not None and action.transition is None,
-                )  # fmt: skip
+                    StateReader(layout, up, state),
+                    constants,
+                    before=old,
+                    took=took,
+                    variables=p.binding,
+                    ignored=action is not None and action.transition is None,
+                )
                 holds = (p.when is not None and not evaluate(p.when, context)) or evaluate(p.claim, context)
                 if bool(holds) == (p.kind == "sometimes"):
                     found.add((r, n))
@@ -202,9 +206,11 @@ class Agreement:
 
 
 def compared(
-    known: CutsOfSystem, histories: Iterable[tuple[dict[str, list[AnyEvent]], bool]], databases: dict[str, Database],
+    known: CutsOfSystem,
+    histories: Iterable[tuple[dict[str, list[AnyEvent]], bool]],
+    databases: dict[str, Database],
     definition: bool = True,
-) -> Agreement:  # fmt: skip
+) -> Agreement:
     """Compares all readings of all properties on the cuts of histories.
 
     Args:

@@ -300,13 +300,15 @@ class Reported:
         if self.trial is not None:
             right = self.trial.right
             found |= {
-                "system": self.trial.system, "seed": self.trial.seed,
+                "system": self.trial.system,
+                "seed": self.trial.seed,
                 "broken": sorted({name for names in self.trial.broken.values() for name in names}),
                 "reported": sorted({v.property for vs in self.trial.reported.values() for v in vs}),
                 "right": sorted({v.property for v in right}),
                 "actors": list(right[0].actors) if right else [],
-                "faults": self.trial.faults[:3], "findings": self.trial.findings,
-            }  # fmt: skip
+                "faults": self.trial.faults[:3],
+                "findings": self.trial.findings,
+            }
         return {**found, "false_alarms": self.false_alarms, "reason": self.reason}
 
 

@@ -32,13 +32,20 @@ from tests.watched.batch import timeless
 ROOT = Path(__file__).parents[2]
 LEASE = "lease"
 OTHERS: Mapping[str, str | Path] = {
-    "two_phase_commit": "two_phase_commit", "three_phase_commit": "three_phase_commit",
-    "three_phase_commit_termination": "three_phase_commit_termination", "contention": "contention",
-    "mutex": ROOT / "examples/mutex", "register": ROOT / "examples/register", "ring": ROOT / "examples/ring",
-    "fixed_ring": ROOT / "tests/impl/actor/fixed_ring", "lodge": ROOT / "tests/impl/actor/lodge",
-    "pipe": ROOT / "tests/impl/actor/pipe", "captures": ROOT / "tests/constructs/captures",
-    "circle": ROOT / "tests/constructs/circle", "maps": ROOT / "tests/constructs/maps",
-}  # fmt: skip
+    "two_phase_commit": "two_phase_commit",
+    "three_phase_commit": "three_phase_commit",
+    "three_phase_commit_termination": "three_phase_commit_termination",
+    "contention": "contention",
+    "mutex": ROOT / "examples/mutex",
+    "register": ROOT / "examples/register",
+    "ring": ROOT / "examples/ring",
+    "fixed_ring": ROOT / "tests/impl/actor/fixed_ring",
+    "lodge": ROOT / "tests/impl/actor/lodge",
+    "pipe": ROOT / "tests/impl/actor/pipe",
+    "captures": ROOT / "tests/constructs/captures",
+    "circle": ROOT / "tests/constructs/circle",
+    "maps": ROOT / "tests/constructs/maps",
+}
 SYSTEMS = (LEASE, *OTHERS)
 DEMANDS = frozenset(("demand", "flex", "prolong", "stop"))
 

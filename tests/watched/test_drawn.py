@@ -50,10 +50,15 @@ from tests.watched.drawn import Drawn, drawn, path_under
 from tests.watched.readings import compared
 
 # Seeds of systems; a part of them, and more where there is time for that.
-SOME = pytest.mark.parametrize("seeds", [
-    range(1000, 1006), pytest.param(range(1006, 1036), marks=pytest.mark.long),
-    pytest.param(range(1036, 1400), marks=pytest.mark.slow),
-], ids=["some", "more", "many"])  # fmt: skip
+SOME = pytest.mark.parametrize(
+    "seeds",
+    [
+        range(1000, 1006),
+        pytest.param(range(1006, 1036), marks=pytest.mark.long),
+        pytest.param(range(1036, 1400), marks=pytest.mark.slow),
+    ],
+    ids=["some", "more", "many"],
+)
 
 
 @SOME
@@ -139,8 +144,16 @@ def test_a_run_is_explained_by_the_records_of_its_machines(seeds: range) -> None
 
 # Why a counterexample of the model is played by no actor, or why no event shows what it breaks.
 UNPLAYED = (
-    AT_FIRST, NOT_THERE, UNHEARD, DRIVEN_AT_ONCE, IN_A_STORE, NEVER_SENT, OF_BEFORE, AWAITS_ROOM, LOST_FOR_GOOD,
-)  # fmt: skip
+    AT_FIRST,
+    NOT_THERE,
+    UNHEARD,
+    DRIVEN_AT_ONCE,
+    IN_A_STORE,
+    NEVER_SENT,
+    OF_BEFORE,
+    AWAITS_ROOM,
+    LOST_FOR_GOOD,
+)
 NOT_TOLD = (OF_NO_EVENT, DOWN, ON_THEIR_WAY, APART, UNBEGUN, AGAIN, WHAT_CAN)
 STATES = 6000  # of an exploration
 FEW_STATES = 2500  # of one with faults, of which there are many
@@ -189,9 +202,14 @@ def test_counterexamples_are_played_and_reported_or_there_is_a_reason(seeds: ran
     assert count["reported"] > count.total() / 4, count
 
 
-@pytest.mark.parametrize("seeds", [
-    pytest.param(range(2050, 2060), marks=pytest.mark.long), pytest.param(range(2060, 2400), marks=pytest.mark.slow),
-], ids=["more", "many"])  # fmt: skip
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        pytest.param(range(2050, 2060), marks=pytest.mark.long),
+        pytest.param(range(2060, 2400), marks=pytest.mark.slow),
+    ],
+    ids=["more", "many"],
+)
 @pytest.mark.parametrize("fault", KINDS_OF_FAULTS)
 def test_counterexamples_of_each_fault_are_played_or_there_is_a_reason(fault: str, seeds: range) -> None:
     count: Counter[str] = Counter()
@@ -201,10 +219,15 @@ def test_counterexamples_of_each_fault_are_played_or_there_is_a_reason(fault: st
     assert count["reported"] + count["not told"] > count["unplayed"], count
 
 
-@pytest.mark.parametrize("seeds", [
-    range(3000, 3002), pytest.param(range(3002, 3042), marks=pytest.mark.long),
-    pytest.param(range(3042, 3148), marks=pytest.mark.slow),
-], ids=["some", "more", "many"])  # fmt: skip
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        range(3000, 3002),
+        pytest.param(range(3002, 3042), marks=pytest.mark.long),
+        pytest.param(range(3042, 3148), marks=pytest.mark.slow),
+    ],
+    ids=["some", "more", "many"],
+)
 def test_actors_follow_any_path_of_the_model_under_faults_or_there_is_a_reason(seeds: range) -> None:
     count: Counter[str] = Counter()
     for one in drawn(seeds):

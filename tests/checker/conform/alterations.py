@@ -34,8 +34,16 @@ from tests.planted.table import rows
 
 Alter = Callable[[KnownSystem, list[AnyEvent], int], list[AnyEvent] | None]
 TABLE: dict[str, dict[str, Any]] = rows("logs.yaml")
-OTHER = {"message": "client", "timer": "message", "policy": "timer", "handler": "probe", "probe": "parent",
-         "client": "subsidiary", "subsidiary": "parent", "parent": "client"}  # fmt: skip
+OTHER = {
+    "message": "client",
+    "timer": "message",
+    "policy": "timer",
+    "handler": "probe",
+    "probe": "parent",
+    "client": "subsidiary",
+    "subsidiary": "parent",
+    "parent": "client",
+}
 # By what the table calls it, another value of a field of a step; None: it has none.
 CHANGES: dict[str, Callable[[KnownSystem, MachineStep, Any], Any]] = {
     "more": lambda known, step, value: value + 1,
@@ -365,10 +373,21 @@ def refused_what_is_taken_next(known: KnownSystem, events: list[AnyEvent], at: i
     if not any(_steps_of(events[:at], event)):
         return None
     refused = RefusedEvent(
-        position=0, before="", actor=event.actor, epoch=event.epoch, spec=event.spec, now=event.now, time=event.time,
-        commit=event.commit, lease=step.lease, machine=step.machine, event=step.event, cause=step.cause,
-        reason="it says no", fields=step.fields,
-    )  # fmt: skip
+        position=0,
+        before="",
+        actor=event.actor,
+        epoch=event.epoch,
+        spec=event.spec,
+        now=event.now,
+        time=event.time,
+        commit=event.commit,
+        lease=step.lease,
+        machine=step.machine,
+        event=step.event,
+        cause=step.cause,
+        reason="it says no",
+        fields=step.fields,
+    )
     return [refused, event]
 
 

@@ -59,10 +59,13 @@ def counted_of(events: list[AnyEvent]) -> dict[str, int]:
     kinds = Counter(type(event) for event in events)
     steps = [step for event in events for step in event.steps()]
     return {
-        "events": len(events), "steps": len(steps), "refusals": kinds[RefusedEvent],
-        "incarnations": kinds[RecoveredEvent], "messages": sum(step.received is not None for step in steps),
+        "events": len(events),
+        "steps": len(steps),
+        "refusals": kinds[RefusedEvent],
+        "incarnations": kinds[RecoveredEvent],
+        "messages": sum(step.received is not None for step in steps),
         "pruned": 0,
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -221,9 +221,13 @@ def test_a_machine_of_an_actor_counts_in_the_run_that_it_serves() -> None:
     """And in none where it serves none; a step that takes no transition leaves the last one that was taken."""
     of = known("lease")
     step = next(
-        step for seed in range(9) for events in walked("lease", seed).values() for event in events
-        for step in event.steps() if step.lease == "-" and step.transition
-    )  # fmt: skip
+        step
+        for seed in range(9)
+        for events in walked("lease", seed).values()
+        for event in events
+        for step in event.steps()
+        if step.lease == "-" and step.transition
+    )
     base: dict[str, Any] = {"before": "", "actor": "site", "epoch": 1, "spec": "", "now": 0, "time": 0.0, "commit": 1}
     still = structs.replace(step, transition="", driven=())
     steps = [(step, "sm:1"), (still, "sm:1"), (still, ""), (still, "sm:2")]
@@ -401,10 +405,14 @@ def test_a_system_has_as_many_machines_as_its_logs_tell_of() -> None:
     system = replace(of.system, roles={**of.system.roles, "unit": dynamic})
     count, by = dynamic.count, dynamic.instance.counted_by
     cases: list[tuple[list[list[AnyEvent]], int]] = [
-        ([[step(f"unit[{count - 1}]")]], 0), ([[step(f"unit[{count}]")]], count + 1), ([[found("unit[12]")]], 13),
-        ([[step("authority", "unit[0]", "unit[9]", "unit[3]")]], 10), ([[step("unit[9]")], [found("unit[10]")]], 11),
-        ([[step("unit[10]"), step("unit[9]")], []], 11), ([[step("guest[77]"), step("unit"), found("unit[x]")]], 0),
-    ]  # fmt: skip
+        ([[step(f"unit[{count - 1}]")]], 0),
+        ([[step(f"unit[{count}]")]], count + 1),
+        ([[found("unit[12]")]], 13),
+        ([[step("authority", "unit[0]", "unit[9]", "unit[3]")]], 10),
+        ([[step("unit[9]")], [found("unit[10]")]], 11),
+        ([[step("unit[10]"), step("unit[9]")], []], 11),
+        ([[step("guest[77]"), step("unit"), found("unit[x]")]], 0),
+    ]
     for chains, wanted in cases:
         logs = [WholeLog("site", chain) for chain in chains]
         assert more_machines(system, logs) == ({by: wanted} if wanted else {}), chains
@@ -418,13 +426,20 @@ def test_findings_and_logs_tell_all_that_they_have() -> None:
     assert told == {f.name: getattr(log, f.name) for f in fields(log) if f.name != "unknown"}
     finding = Nonconformity("clock", "a", 7, "l:1", "m", "it is late", True)
     assert finding.as_json() == {
-        "what": "clock", "actor": "a", "position": 7, "lease": "l:1", "machine": "m", "reason": "it is late",
+        "what": "clock",
+        "actor": "a",
+        "position": 7,
+        "lease": "l:1",
+        "machine": "m",
+        "reason": "it is late",
         "compiled_core_differs": True,
-    }  # fmt: skip
+    }
     texts = {
-        ("a", 7, "l:1", "m"): "event 7 of a (m of l:1): it is late", ("a", 0, "", ""): "a: it is late",
-        ("a", 7, "", "m"): "event 7 of a: it is late", ("a", 7, "l:1", ""): "event 7 of a: it is late",
-    }  # fmt: skip
+        ("a", 7, "l:1", "m"): "event 7 of a (m of l:1): it is late",
+        ("a", 0, "", ""): "a: it is late",
+        ("a", 7, "", "m"): "event 7 of a: it is late",
+        ("a", 7, "l:1", ""): "event 7 of a: it is late",
+    }
     for place, words in texts.items():
         assert str(Nonconformity("log", *place, "it is late")) == words
     whole = ConformanceResult([log], [finding])

@@ -16,9 +16,18 @@ def forgetting(log: Log, actor: str, lease: str, machine: str, state: str) -> Lo
     """A log at whose end an actor forgets a machine."""
     last = log[actor][-1]
     event = ForgottenEvent(
-        position=last.position + 1, before="", actor=actor, epoch=last.epoch, spec=last.spec, now=last.now,
-        time=last.time, commit=last.commit + 1, lease=lease, machine=machine, state=state,
-    )  # fmt: skip
+        position=last.position + 1,
+        before="",
+        actor=actor,
+        epoch=last.epoch,
+        spec=last.spec,
+        now=last.now,
+        time=last.time,
+        commit=last.commit + 1,
+        lease=lease,
+        machine=machine,
+        state=state,
+    )
     return {**log, actor: rewritten([*log[actor], event], log[actor][0].position)}
 
 

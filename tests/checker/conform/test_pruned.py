@@ -69,9 +69,17 @@ def test_the_event_that_says_so_has_to_fit(until: int, root: str, words: str) ->
     events = lease(SEED)["site"]
     last = events[-1]
     pruned = PrunedEvent(
-        position=last.position + 1, before=digest(write(last)), actor="site", epoch=last.epoch, spec=last.spec,
-        now=last.now, time=last.time, commit=last.commit, until=until, root=root or digest(write(events[2])),
-    )  # fmt: skip
+        position=last.position + 1,
+        before=digest(write(last)),
+        actor="site",
+        epoch=last.epoch,
+        spec=last.spec,
+        now=last.now,
+        time=last.time,
+        commit=last.commit,
+        until=until,
+        root=root or digest(write(events[2])),
+    )
     lines = [*write_lines("site", map(write, [*events[3:], pruned]), 0.0)]
     if not words:
         log = read_log(lines, None)

@@ -17,8 +17,13 @@ from tests.checker.conform.alterations import ALTERATIONS, TABLE, altered
 from tests.checker.conform.walks import Log, judged, known, walked
 
 # Of small systems, which together have messages of every kind, policies, handlers and both kinds of subsidiaries.
-NAMES = ("two_phase_commit", "tests/impl/actor/lodge", "tests/checker/conform/depot", "examples/mutex",
-         "tests/constructs/maps")  # fmt: skip
+NAMES = (
+    "two_phase_commit",
+    "tests/impl/actor/lodge",
+    "tests/checker/conform/depot",
+    "examples/mutex",
+    "tests/constructs/maps",
+)
 PLACES = 3  # at which each log is altered in one way
 
 FOUND = {name: row for name, row in TABLE.items() if "words" in row}

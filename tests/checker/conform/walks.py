@@ -26,10 +26,21 @@ from tests.systems import load
 
 ROOT = Path(__file__).parents[3]
 SYSTEMS = (
-    "two_phase_commit", "three_phase_commit", "three_phase_commit_termination", "contention", "examples/mutex",
-    "examples/register", "examples/ring", "lease", "tests/impl/actor/lodge", "tests/impl/actor/pipe",
-    "tests/constructs/maps", "tests/constructs/captures", "tests/constructs/circle", "tests/checker/conform/depot",
-)  # fmt: skip
+    "two_phase_commit",
+    "three_phase_commit",
+    "three_phase_commit_termination",
+    "contention",
+    "examples/mutex",
+    "examples/register",
+    "examples/ring",
+    "lease",
+    "tests/impl/actor/lodge",
+    "tests/impl/actor/pipe",
+    "tests/constructs/maps",
+    "tests/constructs/captures",
+    "tests/constructs/circle",
+    "tests/checker/conform/depot",
+)
 Log = dict[str, list[AnyEvent]]
 
 

@@ -89,11 +89,14 @@ def test_where_nobody_crashes_there_is_no_case(conversation: Path) -> None:
     assert (report.convergence.recovery_states, report.convergence.worst_steps) == (3, 2)
 
 
-@pytest.mark.parametrize(("name", "settings", "budget"), [
-    ("two_phase_commit", {"participants": 1}, "crash=2,duplicate=1,lose=1"),
-    ("two_phase_commit", {"participants": 2}, "crash=1"),
-    ("lease", {"expiry": False, "max_units": 1, "last_end": 1}, "crash=1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "settings", "budget"),
+    [
+        ("two_phase_commit", {"participants": 1}, "crash=2,duplicate=1,lose=1"),
+        ("two_phase_commit", {"participants": 2}, "crash=1"),
+        ("lease", {"expiry": False, "max_units": 1, "last_end": 1}, "crash=1"),
+    ],
+)
 def test_every_point_that_is_explored_is_in_the_catalogue(name: str, settings: dict[str, int], budget: str) -> None:
     report = crash(load(name, settings), Budget.parse(budget))
     assert report.holds
@@ -108,8 +111,14 @@ def test_every_point_that_is_explored_is_in_the_catalogue(name: str, settings: d
         assert set(cell.points) == {point for _, point, _ in mine}
 
 
-ENDS = [("service_manager", "requested_end"), ("service_manager", "ticket_end"), ("service_manager", "lease_end"),
-        ("broker", "requested_end"), ("broker", "term_end"), ("authority", "end")]  # fmt: skip
+ENDS = [
+    ("service_manager", "requested_end"),
+    ("service_manager", "ticket_end"),
+    ("service_manager", "lease_end"),
+    ("broker", "requested_end"),
+    ("broker", "term_end"),
+    ("authority", "end"),
+]
 
 
 def test_the_lease_without_time() -> None:
@@ -141,9 +150,15 @@ def test_an_actor_restarts_while_the_term_lasts_and_after_it() -> None:
 
 
 WORST = [
-    WorstCase(0, 0), WorstCase(2, 5), WorstCase(4, 1), WorstCase(None, 3), WorstCase(3, None), WorstCase(None, None),
-    NO_RETURN, NOT_ASKED,
-]  # fmt: skip
+    WorstCase(0, 0),
+    WorstCase(2, 5),
+    WorstCase(4, 1),
+    WorstCase(None, 3),
+    WorstCase(3, None),
+    WorstCase(None, None),
+    NO_RETURN,
+    NOT_ASKED,
+]
 
 
 @pytest.mark.parametrize("one", WORST)
@@ -270,8 +285,10 @@ def lease() -> CrashReport:
 
 
 BEFORE_A_CALL_AND_AFTER = {
-    "service_manager/joining": "schedule_join", "authority/priming": "place", "authority/modifying": "place_extension",
-}  # fmt: skip
+    "service_manager/joining": "schedule_join",
+    "authority/priming": "place",
+    "authority/modifying": "place_extension",
+}
 
 
 def test_a_crash_in_recovery_after_a_call_is_the_one_before_it(lease: CrashReport) -> None:
@@ -306,10 +323,13 @@ def test_every_point_of_the_others_is_met_or_explained(name: str) -> None:
     assert list(differences(unmet(report, known), known)) == []
 
 
-@pytest.mark.parametrize(("settings", "because", "explained"), [
-    ({"close_early": False}, "one unit", 11),
-    pytest.param({"max_units": 1, "losses": True}, "no unit is lost", 8, marks=pytest.mark.long),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("settings", "because", "explained"),
+    [
+        ({"close_early": False}, "one unit", 11),
+        pytest.param({"max_units": 1, "losses": True}, "no unit is lost", 8, marks=pytest.mark.long),
+    ],
+)
 def test_what_another_setting_is_said_to_meet_is_met_there(
     settings: dict[str, int], because: str, explained: int
 ) -> None:
@@ -386,12 +406,17 @@ def rows_of_the_lease() -> dict[tuple[str, str], list[str]]:
 SLOW = pytest.mark.slow
 
 
-@pytest.mark.parametrize(("settings", "faults"), [
-    ("", "crash=1"), ("expiry=false", "crash=1,partition=1"), ("expiry=false", "crash=1,power_cut=1,reorder=1"),
-    pytest.param("expiry=false", "crash=2,duplicate=1,lose=1", marks=SLOW),
-    pytest.param("", "crash=2,lose=1", marks=SLOW),
-    pytest.param("", "crash=2,duplicate=1,lose=1", marks=SLOW),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("settings", "faults"),
+    [
+        ("", "crash=1"),
+        ("expiry=false", "crash=1,partition=1"),
+        ("expiry=false", "crash=1,power_cut=1,reorder=1"),
+        pytest.param("expiry=false", "crash=2,duplicate=1,lose=1", marks=SLOW),
+        pytest.param("", "crash=2,lose=1", marks=SLOW),
+        pytest.param("", "crash=2,duplicate=1,lose=1", marks=SLOW),
+    ],
+)
 def test_the_numbers_of_the_lease(settings: str, faults: str, request: pytest.FixtureRequest) -> None:
     """docs/lease.md has a row for each of these."""
     if (settings, faults) == ("", "crash=1"):
@@ -437,16 +462,30 @@ def test_what_skewed_clocks_break() -> None:
     report = crash(load("lease", load("lease").faults.settings), Budget(skew=1))
     assert report.convergence is None
     assert set(report.broken) == {
-        "an_extension_may_be_short", "ticket_lasts_while_it_is_used", "extension_request_is_taken_up",
+        "an_extension_may_be_short",
+        "ticket_lasts_while_it_is_used",
+        "extension_request_is_taken_up",
         "never_terminated_early",
-        "valid_extension_is_accepted", "deadlines_are_the_limit", "the_ticket_is_given_back_last", "patient_to_the_end",
-        "reclaimed_when_over", "handlers_have_their_time", "a_ticket_that_lasts_is_accepted",
-        "a_ticket_is_kept_to_its_end", "a_lease_is_kept_to_its_end", "failed_means_broken_off",
-        "policies_choose_the_properties", "a_unit_is_not_torn_down_under_a_guest", "guests_have_their_time",
-        "a_broker_counts_what_the_site_holds", "policies_say_why", "handlers_are_waited_for_in_bounded_time",
-        "a_longer_ticket_brings_a_lease_back", "a_holder_is_done_when_nothing_can_come",
+        "valid_extension_is_accepted",
+        "deadlines_are_the_limit",
+        "the_ticket_is_given_back_last",
+        "patient_to_the_end",
+        "reclaimed_when_over",
+        "handlers_have_their_time",
+        "a_ticket_that_lasts_is_accepted",
+        "a_ticket_is_kept_to_its_end",
+        "a_lease_is_kept_to_its_end",
+        "failed_means_broken_off",
+        "policies_choose_the_properties",
+        "a_unit_is_not_torn_down_under_a_guest",
+        "guests_have_their_time",
+        "a_broker_counts_what_the_site_holds",
+        "policies_say_why",
+        "handlers_are_waited_for_in_bounded_time",
+        "a_longer_ticket_brings_a_lease_back",
+        "a_holder_is_done_when_nothing_can_come",
         "a_ticket_that_lasts_is_not_given_up_without_a_reason",
-    }  # fmt: skip
+    }
     assert "one tick ahead, twenty-three properties fail" in (DOCS / "findings.md").read_text()
     paths = {name: report.under_weakest[name].path for name in report.broken}
     lengths = {"never_terminated_early": 10, "ticket_lasts_while_it_is_used": 10, "handlers_have_their_time": 8}
@@ -603,8 +642,11 @@ def test_of_each_case_it_is_known_whether_it_returns(conversation: Path) -> None
     assert report.cases[("asking", "idle"), "crash:teller/idle#before-commit", ANY].returns is True
     assert report.cases[("idle", "idle"), "crash:asker/idle#before-commit", ANY] == WorstCase(0, 0)
     assert {cell.control: cell.worst.returns for cell in report.cells} == {
-        ("idle", "idle"): True, ("asking", "idle"): False, ("asking", "telling"): False, ("done", "telling"): False,
-    }  # fmt: skip
+        ("idle", "idle"): True,
+        ("asking", "idle"): False,
+        ("asking", "telling"): False,
+        ("done", "telling"): False,
+    }
     for case, worst in report.cases.items():
         path = report.path(case)
         assert (path.loop is not None) == (worst == NO_RETURN)
@@ -628,12 +670,16 @@ def test_ever_larger_budgets(conversation: Path) -> None:
 @pytest.mark.parametrize(
     ("budget", "parts"),
     [
-        ("crash=1", ["crash=1"]), ("none", ["none"]), ("skew=1", ["skew=1"]),
-        ("crash=2,duplicate=1,lose=any", ["crash=1", "crash=1,duplicate=1", "crash=1,duplicate=1,lose=any",
-                                          "crash=2,duplicate=1,lose=any"]),
+        ("crash=1", ["crash=1"]),
+        ("none", ["none"]),
+        ("skew=1", ["skew=1"]),
+        (
+            "crash=2,duplicate=1,lose=any",
+            ["crash=1", "crash=1,duplicate=1", "crash=1,duplicate=1,lose=any", "crash=2,duplicate=1,lose=any"],
+        ),
         ("halt=1,byzantine=broker", ["halt=1,byzantine=broker"]),
     ],
-)  # fmt: skip
+)
 def test_the_parts_of_a_budget_end_with_the_whole(budget: str, parts: list[str]) -> None:
     assert [str(b) for b in Budget.parse(budget).parts()] == parts
 
@@ -651,9 +697,13 @@ def in_turn(system: System, budget: str, seconds: float | None = None) -> list[s
 
 @pytest.mark.parametrize(
     ("most", "found"),
-    [(4, ["crash=1", "crash=3"]), (3, ["crash=1", "crash=3!", "crash=2"]), (2, ["crash=1", "crash=3!", "crash=2!"]),
-     (1, ["crash=1!", "crash=2!", "crash=3!"])],
-)  # fmt: skip
+    [
+        (4, ["crash=1", "crash=3"]),
+        (3, ["crash=1", "crash=3!", "crash=2"]),
+        (2, ["crash=1", "crash=3!", "crash=2!"]),
+        (1, ["crash=1!", "crash=2!", "crash=3!"]),
+    ],
+)
 def test_what_follows_from_the_largest_budget_is_left_out(conversation: Path, most: int, found: list[str]) -> None:
     """Over a plain queue each crash may let the teller be asked once more."""
     plain_queues(conversation)
@@ -669,8 +719,10 @@ def test_retries_that_come_with_a_fault_may_be_what_brings_a_system_back(convers
     system, budgets = load(conversation), list(Budget.parse("crash=2,duplicate=1,lose=1").parts())
     assert [str(b) for b in follow(system, budgets)] == ["crash=1,duplicate=1,lose=1"]
     assert in_turn(system, "crash=2,duplicate=1,lose=1") == [
-        "crash=1", "crash=1,duplicate=1", "crash=2,duplicate=1,lose=1",
-    ]  # fmt: skip
+        "crash=1",
+        "crash=1,duplicate=1",
+        "crash=2,duplicate=1,lose=1",
+    ]
     assert [follow(system, budgets[:n]) for n in range(3)] == [[]] * 3
     assert [str(b) for b in follow(system, budgets[:3])] == []
     assert [str(b) for b in follow(system, list(Budget.parse("crash=2,duplicate=2").parts()))] == [

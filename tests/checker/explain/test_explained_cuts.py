@@ -128,8 +128,11 @@ def compare(seed: int, share: float) -> int:
                     (True, moments.before(cut)),
                     (False, moments.before(moments.of_event(actor, cut[actor]))),
                 ):
-                    told = {m["machine"]: m for m in explainer.explain_cut(events, lease, now).machines
-                            if m["actor"] == actor}  # fmt: skip
+                    told = {
+                        m["machine"]: m
+                        for m in explainer.explain_cut(events, lease, now).machines
+                        if m["actor"] == actor
+                    }
                     for machine in live:
                         compared += 1
                         found = list(differences(machine, told[machine["machine"]], whole))

@@ -50,11 +50,26 @@ class Told:
 
     def said(self, now: int) -> list[str]:
         machine = {
-            "lease": "tenant:1", "actor": "broker", "machine": "broker", "state": "ticketing", "since": 3,
-            "forgotten": None, "doc": "", "wish": None, "over": False, "data": {}, "messages": [], "refused": None,
-            "handlers": [], "asks": [{"task": "allocate", "call": "policy.allocate"}], "restarts": 0, "units": [],
-            "leaves": [], "undecided": None, "history": self.machine.history,
-        }  # fmt: skip
+            "lease": "tenant:1",
+            "actor": "broker",
+            "machine": "broker",
+            "state": "ticketing",
+            "since": 3,
+            "forgotten": None,
+            "doc": "",
+            "wish": None,
+            "over": False,
+            "data": {},
+            "messages": [],
+            "refused": None,
+            "handlers": [],
+            "asks": [{"task": "allocate", "call": "policy.allocate"}],
+            "restarts": 0,
+            "units": [],
+            "leaves": [],
+            "undecided": None,
+            "history": self.machine.history,
+        }
         return [*explained(machine, [{"name": "broker", "now": now, "tick_seconds": 1.0}])]
 
 
@@ -84,9 +99,16 @@ def test_a_refusal_that_comes_again_is_counted_with_its_last_tick() -> None:
     told.refused(7, "y", "early")
     steps = [(step["at"], step.get("refused", step.get("failure")), step.get("times")) for step in told.machine.history]
     assert steps == [
-        (0, None, None), (2, "x", 2), (3, "y", 1), (4, "y", 1), (5, "ticket", None), (5, None, None),
-        (6, "ticket", None), (6, None, None), (7, "y", 1),
-    ]  # fmt: skip
+        (0, None, None),
+        (2, "x", 2),
+        (3, "y", 1),
+        (4, "y", 1),
+        (5, "ticket", None),
+        (5, None, None),
+        (6, "ticket", None),
+        (6, None, None),
+        (7, "y", 1),
+    ]
 
 
 def test_what_a_machine_says_is_noted_once_at_its_last_move() -> None:

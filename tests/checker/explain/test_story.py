@@ -30,29 +30,67 @@ from leasehold.impl.events.event import (
 )
 
 BASE: dict[str, Any] = {
-    "position": 4, "before": "", "actor": "site", "epoch": 2, "spec": "b" * 64, "now": 7, "time": 8.5, "commit": 3,
-}  # fmt: skip
+    "position": 4,
+    "before": "",
+    "actor": "site",
+    "epoch": 2,
+    "spec": "b" * 64,
+    "now": 7,
+    "time": 8.5,
+    "commit": 3,
+}
 RECORD = MachineRecord("up", {"n": 1}, 5)
 UNIT = MachineStep(
-    "-", "unit[1]", "set_up", MachineRecord("priming", {}, 1), "idle", cause="subsidiary",
+    "-",
+    "unit[1]",
+    "set_up",
+    MachineRecord("priming", {}, 1),
+    "idle",
+    cause="subsidiary",
     transition="unit/idle#set_up",
-    serves="l:1", starts=(StartedCall("join", "handler.join"), StartedCall("probe", "handler.probe")),
-)  # fmt: skip
+    serves="l:1",
+    starts=(StartedCall("join", "handler.join"), StartedCall("probe", "handler.probe")),
+)
 STEP = MachineStep(
-    "l:1", "authority", "ticket", RECORD, "down", cause="message", transition="authority/down#ticket",
-    fields={"units": 2}, received=ReceivedMessage("broker", "b", 9), reason="why", driven=(UNIT,),
+    "l:1",
+    "authority",
+    "ticket",
+    RECORD,
+    "down",
+    cause="message",
+    transition="authority/down#ticket",
+    fields={"units": 2},
+    received=ReceivedMessage("broker", "b", 9),
+    reason="why",
+    driven=(UNIT,),
     sends=(SentMessage("broker", 3, "lease", {}, "b"), SentMessage("guest[0]", 1, "go")),
-)  # fmt: skip
+)
 ENTRY = StoryEntry("site", 4, 7, 8.5, "step")
 OF_STEP = replace(
-    ENTRY, machine="authority", source="down", state="up", event="ticket", cause="message", fields={"units": 2},
-    sender="broker", number=9, transition="authority/down#ticket", reason="why",
+    ENTRY,
+    machine="authority",
+    source="down",
+    state="up",
+    event="ticket",
+    cause="message",
+    fields={"units": 2},
+    sender="broker",
+    number=9,
+    transition="authority/down#ticket",
+    reason="why",
     sends=("lease to broker", "go to guest[0]"),
-)  # fmt: skip
+)
 OF_UNIT = replace(
-    ENTRY, machine="unit[1]", source="idle", state="priming", event="set_up", cause="subsidiary",
-    transition="unit/idle#set_up", starts=("handler.join", "handler.probe"), driven=True,
-)  # fmt: skip
+    ENTRY,
+    machine="unit[1]",
+    source="idle",
+    state="priming",
+    event="set_up",
+    cause="subsidiary",
+    transition="unit/idle#set_up",
+    starts=("handler.join", "handler.probe"),
+    driven=True,
+)
 
 
 def ended(well: bool) -> MachineStep:
@@ -65,23 +103,48 @@ FOUND_UNIT = FoundEvent(lease="-", machine="unit[1]", record=RECORD, serves="l:1
 TOLD: list[tuple[AnyEvent, str, list[StoryEntry]]] = [  # an event, what concerns the lease, and what it says
     (StepEvent(step=STEP, **BASE), "lease", [OF_STEP, OF_UNIT]),
     (StepEvent(step=UNIT, **BASE), "lease", [replace(OF_UNIT, driven=False)]),
-    (StepEvent(step=ended(True), **BASE), "lease", [
-        replace(ENTRY, machine="m", source="up", state="up", event="done", cause="handler", words="it says so")]),
-    (StepEvent(step=ended(False), **BASE), "lease", [
-        replace(ENTRY, machine="m", source="up", state="up", event="done", cause="handler", words="it says so",
-                well=False)]),
-    (REFUSED, "lease", [replace(ENTRY, kind="refused", machine="m", event="close", cause="client", fields={"a": 1},
-                                reason="no")]),
+    (
+        StepEvent(step=ended(True), **BASE),
+        "lease",
+        [replace(ENTRY, machine="m", source="up", state="up", event="done", cause="handler", words="it says so")],
+    ),
+    (
+        StepEvent(step=ended(False), **BASE),
+        "lease",
+        [
+            replace(
+                ENTRY,
+                machine="m",
+                source="up",
+                state="up",
+                event="done",
+                cause="handler",
+                words="it says so",
+                well=False,
+            )
+        ],
+    ),
+    (
+        REFUSED,
+        "lease",
+        [replace(ENTRY, kind="refused", machine="m", event="close", cause="client", fields={"a": 1}, reason="no")],
+    ),
     (FOUND, "lease", [replace(ENTRY, kind="found", machine="m", state="up")]),
     (FOUND_UNIT, "lease", [replace(ENTRY, kind="found", machine="unit[1]", state="up")]),
-    (ForgottenEvent(lease="l:1", machine="m", state="end", **BASE), "lease", [
-        replace(ENTRY, kind="forgotten", machine="m", state="end")]),
+    (
+        ForgottenEvent(lease="l:1", machine="m", state="end", **BASE),
+        "lease",
+        [replace(ENTRY, kind="forgotten", machine="m", state="end")],
+    ),
     (RecoveredEvent(agreement="", machines=3, **BASE), "actor", [replace(ENTRY, kind="recovered", number=2)]),
-    (MigratedEvent(source="a" * 64, records=3, **BASE), "actor", [
-        replace(ENTRY, kind="migrated", words=f"from specification {'a' * 12} to {'b' * 12}")]),
+    (
+        MigratedEvent(source="a" * 64, records=3, **BASE),
+        "actor",
+        [replace(ENTRY, kind="migrated", words=f"from specification {'a' * 12} to {'b' * 12}")],
+    ),
     (PrunedEvent(until=1, root="", **BASE), "nobody", []),
     (SealEvent(why="many", key="", **BASE), "nobody", []),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("event", "concerns", "told"), TOLD, ids=[type(one[0]).__name__ for one in TOLD])
@@ -98,10 +161,27 @@ def test_an_event_tells_those_whom_it_concerns_all_that_it_says(
 def test_a_machine_of_the_actor_is_in_the_story_of_the_lease_that_it_serves() -> None:
     """Each of several within one step in that of its own."""
     other = StepEvent(
-        step=MachineStep("l:2", "authority", "x", RECORD, "up", driven=(UNIT, MachineStep(
-            "-", "unit[2]", "y", RECORD, "up", serves="l:2", driven=(MachineStep("l:1", "m", "z", RECORD, "up"),)))),
+        step=MachineStep(
+            "l:2",
+            "authority",
+            "x",
+            RECORD,
+            "up",
+            driven=(
+                UNIT,
+                MachineStep(
+                    "-",
+                    "unit[2]",
+                    "y",
+                    RECORD,
+                    "up",
+                    serves="l:2",
+                    driven=(MachineStep("l:1", "m", "z", RECORD, "up"),),
+                ),
+            ),
+        ),
         **BASE,
-    )  # fmt: skip
+    )
     assert [(one.machine, one.driven) for one in entries(other, "l:1", False)] == [("unit[1]", True), ("m", True)]
     assert [(one.machine, one.driven) for one in entries(other, "l:2", False)] == [
         ("authority", False),
@@ -109,12 +189,23 @@ def test_a_machine_of_the_actor_is_in_the_story_of_the_lease_that_it_serves() ->
     ]
 
 
-@pytest.mark.parametrize(("changes", "matters"), [
-    ({}, False), ({"transition": "t"}, True), ({"well": False}, True), ({"kind": "refused"}, True),
-    ({"kind": "recovered"}, True), ({"cause": "handler"}, False), ({"reason": "no"}, False), ({"words": "x"}, False),
-    *(({"cause": cause}, cause in ("policy", "client", "probe"))
-      for cause in ("policy", "client", "probe", "message", "timer", "subsidiary", "parent", "handler")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changes", "matters"),
+    [
+        ({}, False),
+        ({"transition": "t"}, True),
+        ({"well": False}, True),
+        ({"kind": "refused"}, True),
+        ({"kind": "recovered"}, True),
+        ({"cause": "handler"}, False),
+        ({"reason": "no"}, False),
+        ({"words": "x"}, False),
+        *(
+            ({"cause": cause}, cause in ("policy", "client", "probe"))
+            for cause in ("policy", "client", "probe", "message", "timer", "subsidiary", "parent", "handler")
+        ),
+    ],
+)
 def test_a_short_story_has_what_has_changed_was_decided_or_has_failed(changes: dict[str, Any], matters: bool) -> None:
     entry = replace(ENTRY, machine="m", **changes)
     assert entry.matters is matters
@@ -137,21 +228,43 @@ def chain(actor: str, first: int, *nows: int, begins: int | None = None) -> list
 BEHIND = {"a": chain("a", 5, 10, 11, 12, begins=1), "b:c": chain("b:c", 3, 20, 21)}
 
 
-@pytest.mark.parametrize(("words", "begun"), [
-    (None, True), ("a:4", False), ("a:5", True), ("a:6", True), ("a:9", True), ("b:c:2", False), ("b:c:3", True),
-    ("10", False), ("11", True), ("30", True), ("0", False), ("d:9", False), ("soon", False),
-    ("1970-01-01T00:10:30+00:00", False), ("1970-01-01T00:11:00+00:00", True), ("1970-01-01T00:25+00:00", True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "begun"),
+    [
+        (None, True),
+        ("a:4", False),
+        ("a:5", True),
+        ("a:6", True),
+        ("a:9", True),
+        ("b:c:2", False),
+        ("b:c:3", True),
+        ("10", False),
+        ("11", True),
+        ("30", True),
+        ("0", False),
+        ("d:9", False),
+        ("soon", False),
+        ("1970-01-01T00:10:30+00:00", False),
+        ("1970-01-01T00:11:00+00:00", True),
+        ("1970-01-01T00:25+00:00", True),
+    ],
+)
 def test_a_moment_is_in_a_stretch_that_has_begun(words: str | None, begun: bool) -> None:
     """A position from the first one of its actor on; else once an actor has recovered in it."""
     assert has_begun(BEHIND, words) is begun
 
 
-@pytest.mark.parametrize(("words", "cut", "tick"), [
-    (None, {"a": 7, "b:c": 4}, None), ("11", {"a": 6, "b:c": 2}, 11), ("b:c:3", {"a": 4, "b:c": 3}, None),
-    ("a:7", {"a": 7, "b:c": 2}, None), ("1970-01-01T00:20:00Z", {"a": 7, "b:c": 3}, None),
-    ("1970-01-01T01:10:00+01:00", {"a": 5, "b:c": 2}, None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "cut", "tick"),
+    [
+        (None, {"a": 7, "b:c": 4}, None),
+        ("11", {"a": 6, "b:c": 2}, 11),
+        ("b:c:3", {"a": 4, "b:c": 3}, None),
+        ("a:7", {"a": 7, "b:c": 2}, None),
+        ("1970-01-01T00:20:00Z", {"a": 7, "b:c": 3}, None),
+        ("1970-01-01T01:10:00+01:00", {"a": 5, "b:c": 2}, None),
+    ],
+)
 def test_a_moment_is_named_by_tick_time_or_event(words: str | None, cut: dict[str, int], tick: int | None) -> None:
     assert frontier_of(Moments(BEHIND), words) == (cut, tick)
 

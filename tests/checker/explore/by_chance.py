@@ -106,10 +106,13 @@ def by_chance(folder: Path, rng: random.Random, share: bool = False) -> System |
             lines.pop()
         files[f"roles/{n}.yaml"] = "\n".join(lines) + "\n"
     files["system.yaml"] = (
-        "system: by_chance\nroles: {" + ", ".join(f"{n}: {{}}" for n in names) + "}\nchannels:\n"
+        "system: by_chance\nroles: {"
+        + ", ".join(f"{n}: {{}}" for n in names)
+        + "}\nchannels:\n"
         + "".join(f"  {r}: {{from: {x}, to: {y}, kind: {k}}}\n" for r, (x, y, k) in routes.items())
-        + "environment:\n" + "".join(f"  go_{n}: {{to: {n}, event: go, fair: {str(fair[n]).lower()}}}\n" for n in names)
-    )  # fmt: skip
+        + "environment:\n"
+        + "".join(f"  go_{n}: {{to: {n}, event: go, fair: {str(fair[n]).lower()}}}\n" for n in names)
+    )
     last = states["b"][-1]
     files["invariants.yaml"] = f"""properties:
   comes: {{when: a.state == s1, leads_to: b.state == {last}}}

@@ -37,9 +37,14 @@ def role_by_chance(rng: random.Random, states: int, values: int) -> str:
 
 
 def clients_by_chance(
-    folder: Path, rng: random.Random, claims: str, machines: int = 2, states: int = 2, values: int = 2,
+    folder: Path,
+    rng: random.Random,
+    claims: str,
+    machines: int = 2,
+    states: int = 2,
+    values: int = 2,
     fair: tuple[str, ...] = FAIRNESS,
-) -> System:  # fmt: skip
+) -> System:
     """A system of some clients, with claims about them."""
     apart = rng.random() < 0.3  # something tells the clients apart
     when = {"ask": rng.choice(("", ', when: "it != client[0] or event.v == 0"')) if apart else "", "get": ""}
@@ -48,8 +53,11 @@ def clients_by_chance(
         word = rng.choice(fair)
         each = ", fair_for_each: [v]" if word != "false" and rng.random() < 0.5 else ""
         actions += f"  {event}: {{to: client, fair: {word}{each}{when[event]}}}\n"
-    return written(folder, {
-        "system.yaml": f"system: clients\nroles: {{client: {{instances: {machines}}}}}\nenvironment:\n{actions}",
-        "roles/client.yaml": role_by_chance(rng, states, values),
-        "invariants.yaml": f"properties:\n{claims}",
-    })  # fmt: skip
+    return written(
+        folder,
+        {
+            "system.yaml": f"system: clients\nroles: {{client: {{instances: {machines}}}}}\nenvironment:\n{actions}",
+            "roles/client.yaml": role_by_chance(rng, states, values),
+            "invariants.yaml": f"properties:\n{claims}",
+        },
+    )

@@ -36,28 +36,34 @@ class Drawing:
         fair = [rng.choice(("true", "true", "strong", "false")) for _ in range(3)]
         when = ', when: "now <= 1"' if self.timed and rng.random() < 0.5 else ""
         try:
-            written(folder / "abstract", {
-                "system.yaml": "system: abstract\nroles: {x: {}}\nenvironment: {go: {to: x}}\n",
-                "roles/x.yaml": self.abstract(),
-                "invariants.yaml": "properties: {}\n",
-            })  # fmt: skip
-            return written(folder / "system", {
-                "system.yaml": (
-                    f"system: by_chance\nroles: {{a: {{}}, b: {{}}}}\n{clock}channels:\n"
-                    f"  there: {{from: a, to: b, kind: {kinds[0]}}}\n"
-                    f"  back: {{from: b, to: a, kind: {kinds[1]}}}\n"
-                    f"environment:\n  go_a: {{to: a, event: go, fair: {fair[0]}{when}}}\n"
-                    f"  go_b: {{to: b, event: go, fair: {fair[1]}{when}}}\n"
-                    "refines:\n  system: ../abstract\n  map: {x.state: s1 if a.state == s1 else s0}\n"
-                ),
-                "messages.yaml": (
-                    "messages:\n  tell: {from: b, to: a, answer: true}\n"
-                    "  ask: {from: a, to: b, fields: {v: {type: int, max: 1, explore: [0, 1]}}}\n"
-                ),
-                "roles/a.yaml": self.role("a", "tell", "ask, to: b, with: {v: n}"),
-                "roles/b.yaml": self.role("b", "ask", "tell, to: a"),
-                "invariants.yaml": self.claims(),
-            })  # fmt: skip
+            written(
+                folder / "abstract",
+                {
+                    "system.yaml": "system: abstract\nroles: {x: {}}\nenvironment: {go: {to: x}}\n",
+                    "roles/x.yaml": self.abstract(),
+                    "invariants.yaml": "properties: {}\n",
+                },
+            )
+            return written(
+                folder / "system",
+                {
+                    "system.yaml": (
+                        f"system: by_chance\nroles: {{a: {{}}, b: {{}}}}\n{clock}channels:\n"
+                        f"  there: {{from: a, to: b, kind: {kinds[0]}}}\n"
+                        f"  back: {{from: b, to: a, kind: {kinds[1]}}}\n"
+                        f"environment:\n  go_a: {{to: a, event: go, fair: {fair[0]}{when}}}\n"
+                        f"  go_b: {{to: b, event: go, fair: {fair[1]}{when}}}\n"
+                        "refines:\n  system: ../abstract\n  map: {x.state: s1 if a.state == s1 else s0}\n"
+                    ),
+                    "messages.yaml": (
+                        "messages:\n  tell: {from: b, to: a, answer: true}\n"
+                        "  ask: {from: a, to: b, fields: {v: {type: int, max: 1, explore: [0, 1]}}}\n"
+                    ),
+                    "roles/a.yaml": self.role("a", "tell", "ask, to: b, with: {v: n}"),
+                    "roles/b.yaml": self.role("b", "ask", "tell, to: a"),
+                    "invariants.yaml": self.claims(),
+                },
+            )
         except SpecError:
             return None
 

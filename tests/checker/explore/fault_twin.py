@@ -63,9 +63,19 @@ class World:
     def copy(self) -> World:
         lanes = {k: list(v) for k, v in self.way.items()}
         return World(
-            self.twin, dict(self.state_of), dict(self.data_of), dict(self.sent), dict(self.received), lanes, self.now,
-            dict(self.up), self.cut, dict(self.lead), dict(self.left), dict(self.own),
-        )  # fmt: skip
+            self.twin,
+            dict(self.state_of),
+            dict(self.data_of),
+            dict(self.sent),
+            dict(self.received),
+            lanes,
+            self.now,
+            dict(self.up),
+            self.cut,
+            dict(self.lead),
+            dict(self.left),
+            dict(self.own),
+        )
 
     def shape(self) -> Any:
         """The state in the form in which it is compared; what numbers mean is their order."""
@@ -81,9 +91,15 @@ class World:
             rank = {last: 0} | {n: i + 1 for i, n in enumerate(sorted(used))}
             lanes.append((rank[self.sent[lane]], tuple((rank[n], k, f) for n, k, f in queue if n >= last)))
         return (
-            tuple(self.state_of.values()), tuple(self.data_of.values()), tuple(lanes), self.now,
-            tuple(self.up.values()), self.twin.side(self.cut), tuple(self.lead.values()), tuple(self.own.values()),
-        )  # fmt: skip
+            tuple(self.state_of.values()),
+            tuple(self.data_of.values()),
+            tuple(lanes),
+            self.now,
+            tuple(self.up.values()),
+            self.twin.side(self.cut),
+            tuple(self.lead.values()),
+            tuple(self.own.values()),
+        )
 
     def key(self) -> Any:
         return self.shape(), tuple(self.left.values())
@@ -211,14 +227,24 @@ class Twin:
         worlds = []
         for values in product(*choices):
             world = World(
-                self, {(r.name, i): r.first(i).name for r, i in machines},
+                self,
+                {(r.name, i): r.first(i).name for r, i in machines},
                 {(r, i, d.name): v for (r, i, d), v in zip(names, values, strict=True)},
-                dict.fromkeys(lanes, 0), dict.fromkeys(lanes, 0), {lane: [] for lane in lanes}, 0,
-                dict.fromkeys(self.actors, UP), frozenset(),
-                dict.fromkeys(self.actors, 0) if self.budget.skew and system.clock else {}, left,
-                {(c.name, f): n for c in system.channels.values() for f in CHANNEL_FAULTS
-                 if isinstance(n := getattr(c, f), int) and n},
-            )  # fmt: skip
+                dict.fromkeys(lanes, 0),
+                dict.fromkeys(lanes, 0),
+                {lane: [] for lane in lanes},
+                0,
+                dict.fromkeys(self.actors, UP),
+                frozenset(),
+                dict.fromkeys(self.actors, 0) if self.budget.skew and system.clock else {},
+                left,
+                {
+                    (c.name, f): n
+                    for c in system.channels.values()
+                    for f in CHANNEL_FAULTS
+                    if isinstance(n := getattr(c, f), int) and n
+                },
+            )
             if system.initially is None or self.say(world, system.initially):
                 worlds.append(world)
         return worlds
@@ -227,10 +253,18 @@ class Twin:
 
     def steps(self, world: World) -> Iterator[Step]:
         for step in chain(
-            self.local(world), self.ticks(world), self.deliveries(world), self.time(world), self.losses(world),
-            self.stops(world), self.recoveries(world), self.retries(world), self.partitions(world),
-            self.amnesias(world), self.forgeries(world),
-        ):  # fmt: skip
+            self.local(world),
+            self.ticks(world),
+            self.deliveries(world),
+            self.time(world),
+            self.losses(world),
+            self.stops(world),
+            self.recoveries(world),
+            self.retries(world),
+            self.partitions(world),
+            self.amnesias(world),
+            self.forgeries(world),
+        ):
             after = step.after.copy() if step.cost else step.after
             for fault, cost in step.cost.items():
                 after.left[fault] -= cost
@@ -291,16 +325,32 @@ class Twin:
                 yield from self.consume(world, role, i, "tick", {}, 0, ("tick", role.name, i))
 
     def consume(
-        self, world: World, role: Role, i: int, event: str, arguments: Any, sender: int, group: Any,
-    ) -> Iterator[Step]:  # fmt: skip
+        self,
+        world: World,
+        role: Role,
+        i: int,
+        event: str,
+        arguments: Any,
+        sender: int,
+        group: Any,
+    ) -> Iterator[Step]:
         transition = self.taken(world, role, i, event, arguments, sender)
         if transition is not None:
             yield from self.carried_out(world, world, role, i, transition, arguments, sender, NOTHING, group)
 
     def carried_out(
-        self, world: World, acknowledged: World, role: Role, i: int, transition: Transition | None, arguments: Any,
-        sender: int, cost: Mapping[str, float], group: Any, work: list[Any] | None = None,
-    ) -> Iterator[Step]:  # fmt: skip
+        self,
+        world: World,
+        acknowledged: World,
+        role: Role,
+        i: int,
+        transition: Transition | None,
+        arguments: Any,
+        sender: int,
+        cost: Mapping[str, float],
+        group: Any,
+        work: list[Any] | None = None,
+    ) -> Iterator[Step]:
         """A step from its commit on: what it does, and every stop on the way.
 
         `world` has the received number in it, and the message still on its way; in `acknowledged` that is gone. `work`
@@ -366,11 +416,13 @@ class Twin:
     def commit(self, world: World, role: Role, i: int, transition: Transition, arguments: Any, sender: int) -> None:
         seen = self.by_own_clock(world, (role.name, i))
         updates = [
-            (("shared", 0, u.name) if u.shared else (role.name, i, u.name),
-             u.key and (u.key.type, self.say(seen, u.key, i, arguments, sender)),
-             self.say(seen, u.value, i, arguments, sender))
+            (
+                ("shared", 0, u.name) if u.shared else (role.name, i, u.name),
+                u.key and (u.key.type, self.say(seen, u.key, i, arguments, sender)),
+                self.say(seen, u.value, i, arguments, sender),
+            )
             for u in transition.updates
-        ]  # fmt: skip
+        ]
         passed = {u.name: self.say(seen, u.value, i, arguments, sender) for u in transition.passes}
         for place, key, value in updates:
             if key:
@@ -609,10 +661,12 @@ class Twin:
         if world.received[lane] != world.sent[lane] or any(m[0] >= world.received[lane] for m in world.way[lane]):
             return False
         return world.running(role.name, lane[2]) and any(
-            back is not None and self.system.channels[back[0]].kind == "mailbox" and self.is_lost(world, back)
+            back is not None
+            and self.system.channels[back[0]].kind == "mailbox"
+            and self.is_lost(world, back)
             and (self.system.channels[back[0]].receiver, back[2]) == (channel.sender, lane[1])
             for back in (self.lane_of(role, lane[2], *piece) for piece in self.work(world, role, lane[2], None))
-        )  # fmt: skip
+        )
 
     # Actors, the network and time
 
@@ -635,9 +689,11 @@ class Twin:
             if world.up[actor] != DOWN:
                 continue
             pieces = [
-                (role, i, piece) for role, i in self.system.machines()
-                if self.actor[role.name, i] == actor for piece in self.work(world, role, i, None)
-            ]  # fmt: skip
+                (role, i, piece)
+                for role, i in self.system.machines()
+                if self.actor[role.name, i] == actor
+                for piece in self.work(world, role, i, None)
+            ]
             for part in subsets(pieces) if self.may_stop(world) else [pieces]:
                 after = world.copy()
                 try:

@@ -21,8 +21,10 @@ COUNTS = files_of("checker/explore/systems/counts")
 
 
 def files(fair: str, limit: str, guard: str) -> dict[str, str]:
-    return {name: text.replace("FAIR", fair).replace("LIMIT", limit).replace("GUARD", guard)
-            for name, text in COUNTS.items()}  # fmt: skip
+    return {
+        name: text.replace("FAIR", fair).replace("LIMIT", limit).replace("GUARD", guard)
+        for name, text in COUNTS.items()
+    }
 
 
 @pytest.mark.parametrize(

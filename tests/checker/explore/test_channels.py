@@ -146,10 +146,16 @@ def entries_of(kind: ChannelKind, content: channels.Content) -> Plain:
 
 
 @pytest.mark.parametrize("kind", ["fifo", "bag", "multiset", "set"])
-@given(steps=st.lists(
-    st.tuples(st.sampled_from(["put", "again", "number", "take", "copy", "lose", "forget", "forget"]),
-              st.sampled_from("ab"), st.integers(0, 4)), max_size=15,
-))  # fmt: skip
+@given(
+    steps=st.lists(
+        st.tuples(
+            st.sampled_from(["put", "again", "number", "take", "copy", "lose", "forget", "forget"]),
+            st.sampled_from("ab"),
+            st.integers(0, 4),
+        ),
+        max_size=15,
+    )
+)
 def test_other_channels_are_what_their_names_say(kind: ChannelKind, steps: list[tuple[str, str, int]]) -> None:
     """Held against a list: a `fifo` keeps its order and is durable, others are in order of their text."""
     content, twin = channels.empty(kind), Plain()

@@ -38,13 +38,17 @@ pytestmark = pytest.mark.skipif(not library.FILE.exists(), reason="the C engine 
 LARGE = [str(TRUTH / "two_phase"), "--set", "resource_managers=9"]
 
 
-@pytest.mark.parametrize(("system", "settings", "budget"), [
-    ("lease", TINY, None),
-    ("lease", TINY, Budget(crash=1, duplicate=1)),
-    ("three_phase_commit_termination", {"participants": 2}, Budget(halt=1)),
-    (TRUTH / "two_phase", {"resource_managers": 4}, None),
-    (TRUTH / "alternating_bit", {}, None),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("system", "settings", "budget"),
+    [
+        ("lease", TINY, None),
+        ("lease", TINY, Budget(crash=1, duplicate=1)),
+        ("three_phase_commit_termination", {"participants": 2}, Budget(halt=1)),
+        (TRUTH / "two_phase", {"resource_managers": 4}, None),
+        (TRUTH / "alternating_bit", {}, None),
+    ],
+    ids=str,
+)
 def test_going_on(system: str | Path, settings: Mapping[str, Any], budget: Budget | None, tmp_path: Path) -> None:
     model, place = load(system, settings), tmp_path / "left"
     whole = explore(model, budget=budget, engine="packed")
@@ -188,9 +192,15 @@ def test_nobody_waits_in_vain_for_a_checkpoint(tmp_path: Path, monkeypatch: pyte
         explore(model, Limits(keeping=Checkpointing(tmp_path / "left")))
 
 
-@pytest.mark.parametrize("other", [
-    {"settings": {"participants": 2}}, {"budget": Budget(crash=1)}, {"name": "three_phase_commit"},
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"settings": {"participants": 2}},
+        {"budget": Budget(crash=1)},
+        {"name": "three_phase_commit"},
+    ],
+    ids=str,
+)
 def test_a_checkpoint_of_another_search(other: dict[str, Any], tmp_path: Path) -> None:
     place = tmp_path / "left"
     explore(load("two_phase_commit"), Limits(depth=2, keeping=Checkpointing(place)))
@@ -221,9 +231,11 @@ def test_what_is_no_checkpoint(damage: str, tmp_path: Path) -> None:
     if damage == "nothing":
         place.unlink()
     else:
-        place.write_bytes({"empty": b"", "noise": b"\x93NUMPY" + bytes(90), "half": whole[: len(whole) // 2]}.get(
-            damage, b"no archive"
-        ))  # fmt: skip
+        place.write_bytes(
+            {"empty": b"", "noise": b"\x93NUMPY" + bytes(90), "half": whole[: len(whole) // 2]}.get(
+                damage, b"no archive"
+            )
+        )
     with pytest.raises(CheckpointError, match=r"there is no checkpoint|cannot be read as a checkpoint"):
         explore(load("two_phase_commit"), Limits(keeping=Checkpointing(place, resume=True)))
 
@@ -314,10 +326,20 @@ def test_each_part_of_a_search_is_in_its_key(tmp_path: Path) -> None:
 
 
 BUDGETS = [
-    "none", *(f"{name}={count}" for name in ("crash", "lose", "skew", "halt", "partition") for count in (1, 2)),
-    "power_cut=1", "duplicate=1", "reorder=1", "amnesia=1", "lose=any", "duplicate=any", "reorder=any",
-    "byzantine=one", "byzantine=other", "crash=1,lose=1", "crash=1,power_cut=1",
-]  # fmt: skip
+    "none",
+    *(f"{name}={count}" for name in ("crash", "lose", "skew", "halt", "partition") for count in (1, 2)),
+    "power_cut=1",
+    "duplicate=1",
+    "reorder=1",
+    "amnesia=1",
+    "lose=any",
+    "duplicate=any",
+    "reorder=any",
+    "byzantine=one",
+    "byzantine=other",
+    "crash=1,lose=1",
+    "crash=1,power_cut=1",
+]
 
 
 def test_each_part_of_a_budget_is_in_the_key_of_a_search(tmp_path: Path) -> None:
@@ -380,10 +402,23 @@ def test_every_part_of_an_action_comes_back_from_a_checkpoint() -> None:
     assert met >= {"crash", "recover", "deliver", "duplicate", "lose", "local"}
     transition = next(iter(system.roles["broker"].transitions()))
     unusual = Action(
-        "deliver", "broker", 1, "extend", (True, 1, None, ("a", frozenset({0})), frozenset({(1, "b")})), 1, transition,
-        layout.lanes[-1], 2, copy=True, group=("deliver", ("x", 3)), point="crash:x/y#z", done=(True, False),
-        passes=True, fault=True, cost=(0, 2, 2),
-    )  # fmt: skip
+        "deliver",
+        "broker",
+        1,
+        "extend",
+        (True, 1, None, ("a", frozenset({0})), frozenset({(1, "b")})),
+        1,
+        transition,
+        layout.lanes[-1],
+        2,
+        copy=True,
+        group=("deliver", ("x", 3)),
+        point="crash:x/y#z",
+        done=(True, False),
+        passes=True,
+        fault=True,
+        cost=(0, 2, 2),
+    )
     usual = Action("", None, 0, "")
     assert all(getattr(unusual, name) != getattr(usual, name) for name in Action._fields)
     found = reads.decoded(json.loads(json.dumps(checkpoint.coded_action(unusual, layout))))
@@ -397,9 +432,16 @@ def kept_seconds(place: Path) -> float:
         return float(json.loads(archive.read("about.npy").partition(b"\n")[2])["seconds"])
 
 
-@pytest.mark.parametrize(("files", "budget", "symmetry"), [
-    (VALVE, None, False), (GROWING, None, False), (GROWING, "crash=1", False), ("two_phase", None, True),
-], ids=["bounds", "at fault", "at fault under faults", "orbits"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("files", "budget", "symmetry"),
+    [
+        (VALVE, None, False),
+        (GROWING, None, False),
+        (GROWING, "crash=1", False),
+        ("two_phase", None, True),
+    ],
+    ids=["bounds", "at fault", "at fault under faults", "orbits"],
+)
 def test_going_on_from_every_depth(files: Any, budget: str | None, symmetry: bool, tmp_path: Path) -> None:
     """Whatever was found before a search left off is found after it, and counted once."""
     if isinstance(files, str):

@@ -52,9 +52,12 @@ def test_two_phase_commit_blocks_when_its_coordinator_is_gone_for_good() -> None
     halted = found(TWO, "halt=1")
     witness = path(halted, "prepared_ends")
     assert titles(witness) == [
-        "coordinator: begin", "participant[0]: ask from coordinator", "participant[0]: able",
-        "coordinator: halt:coordinator", "participant[1]: ask from coordinator (lost)",
-    ]  # fmt: skip
+        "coordinator: begin",
+        "participant[0]: ask from coordinator",
+        "participant[0]: able",
+        "coordinator: halt:coordinator",
+        "participant[1]: ask from coordinator (lost)",
+    ]
     assert witness.loop == len(witness.steps), "nothing more happens"
     assert witness.steps[-1].state.control["participant[0]"] == "prepared"
     assert not violated(halted) & DECISIONS
@@ -110,8 +113,10 @@ def test_the_participants_finish_without_their_coordinator() -> None:
             ends.add(tuple(state[cell] for cell in at))
     assert ends >= {("preparing", "committed", "committed"), ("preparing", "aborted", "aborted")}
     assert {(one, two) for _, one, two in ends} <= {
-        ("working", "working"), ("committed", "committed"), ("aborted", "aborted"),
-    }  # fmt: skip
+        ("working", "working"),
+        ("committed", "committed"),
+        ("aborted", "aborted"),
+    }
 
 
 def test_a_restarted_coordinator_learns_what_was_decided_without_it() -> None:
@@ -168,33 +173,59 @@ def name(of: Reference, action: Action) -> str:
 
 
 VOTED = [
-    "coordinator begin", "participant0 ask<0", "participant0 able", "participant1 ask<0", "participant1 able",
-    "coordinator agree<0", "coordinator agree<1",
-]  # fmt: skip
+    "coordinator begin",
+    "participant0 ask<0",
+    "participant0 able",
+    "participant1 ask<0",
+    "participant1 able",
+    "coordinator agree<0",
+    "coordinator agree<1",
+]
 
 
 def test_no_rule_saves_a_site_that_comes_back_when_all_who_know_are_down() -> None:
     """Three faults: one that could commit stops for a while; the other aborts without it, and stops; it comes back."""
     world = reference_of(load(TERMINATION, {"participants": 2}), Budget.parse("crash=1,halt=2"))
-    assert walk(world, [
-        *VOTED, "participant0 prepare<0", "participant0 crash", "coordinator halt",
-        "participant1 lost", "participant1 away", "participant1 halt",
-        "participant0 recover", "participant0 lost", "participant0 away",
-    ]) == {"coordinator": "preparing", "participant0": "committed", "participant1": "aborted"}  # fmt: skip
+    assert walk(
+        world,
+        [
+            *VOTED,
+            "participant0 prepare<0",
+            "participant0 crash",
+            "coordinator halt",
+            "participant1 lost",
+            "participant1 away",
+            "participant1 halt",
+            "participant0 recover",
+            "participant0 lost",
+            "participant0 away",
+        ],
+    ) == {"coordinator": "preparing", "participant0": "committed", "participant1": "aborted"}
 
 
 LEFT_OUT = [
-    *VOTED, "participant1 prepare<0", "coordinator ready<1", "participant0 crash", "coordinator missed",
-    "participant1 prepare<0", "coordinator ready<1", "coordinator halt", "participant0 recover",
-]  # fmt: skip
+    *VOTED,
+    "participant1 prepare<0",
+    "coordinator ready<1",
+    "participant0 crash",
+    "coordinator missed",
+    "participant1 prepare<0",
+    "coordinator ready<1",
+    "coordinator halt",
+    "participant0 recover",
+]
 
 
 def test_a_participant_that_was_left_out_must_not_lead() -> None:
     """The coordinator has gone on without it and has decided; what it knows is old. Two faults, 19 steps."""
     naive = reference_of(load(TERMINATION, {"participants": 2, "returned_may_lead": True}), Budget(crash=1, halt=1))
     taken = [
-        *LEFT_OUT, "participant0 lost", "participant1 align<0", "participant1 commit<0", "participant0 aligned<1",
-    ]  # fmt: skip
+        *LEFT_OUT,
+        "participant0 lost",
+        "participant1 align<0",
+        "participant1 commit<0",
+        "participant0 aligned<1",
+    ]
     assert len(taken) == 19
     assert walk(naive, taken) == {"coordinator": "committing", "participant0": "aborted", "participant1": "committed"}
 
@@ -202,5 +233,7 @@ def test_a_participant_that_was_left_out_must_not_lead() -> None:
     with pytest.raises(AssertionError, match="participant0 lost is not possible"):
         walk(right, taken)
     assert walk(right, [*LEFT_OUT, "participant1 lost", "participant0 decided<1"]) == {
-        "coordinator": "committing", "participant0": "committed", "participant1": "committed",
-    }  # fmt: skip
+        "coordinator": "committing",
+        "participant0": "committed",
+        "participant1": "committed",
+    }

@@ -31,13 +31,17 @@ def test_without_faults_a_deviation_does_not_show(deviation: Deviation) -> None:
     assert same == (deviation.name not in SEEN_WITHOUT_FAULTS)
 
 
-@pytest.mark.parametrize(("deviation", "says"), [
-    (Deviation("duplicate_drop"), "did you mean `duplicate_dropped`"),
-    (Deviation("no_recovery", ("authority/closin",)), "did you mean `authority/closing`"),
-    (Deviation("recover_to", ("authority/priming -> close",)), "no `close`"),
-    (Deviation("field_not_saved", ("authority.asigned",)), "did you mean `authority.assigned`"),
-    (Deviation("duplicate_executed", ("agent",)), "no `agent`"),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("deviation", "says"),
+    [
+        (Deviation("duplicate_drop"), "did you mean `duplicate_dropped`"),
+        (Deviation("no_recovery", ("authority/closin",)), "did you mean `authority/closing`"),
+        (Deviation("recover_to", ("authority/priming -> close",)), "no `close`"),
+        (Deviation("field_not_saved", ("authority.asigned",)), "did you mean `authority.assigned`"),
+        (Deviation("duplicate_executed", ("agent",)), "no `agent`"),
+    ],
+    ids=str,
+)
 def test_a_deviation_that_does_not_fit_is_refused(deviation: Deviation, says: str) -> None:
     with pytest.raises(DeviationError, match=says):
         deviant(load("lease", SMALL), Budget(crash=1), deviation)

@@ -38,9 +38,20 @@ from tests.systems import TESTS, TRUTH, files_of, load, written
 SMALL = {"max_units": 1, "last_end": 2}
 TINY = {"max_units": 1, "last_end": 1, "expiry": False}
 FIGURES = (
-    "complete", "why_incomplete", "distinct", "generated", "edges", "depth", "initial", "cut", "product_machines",
-    "product_states", "taken", "vacuous", "properties",
-)  # fmt: skip
+    "complete",
+    "why_incomplete",
+    "distinct",
+    "generated",
+    "edges",
+    "depth",
+    "initial",
+    "cut",
+    "product_machines",
+    "product_states",
+    "taken",
+    "vacuous",
+    "properties",
+)
 
 # Where CI=true the engine must be there: the package is installed without it where it cannot be compiled.
 pytestmark = pytest.mark.skipif(
@@ -83,11 +94,18 @@ def _rows(found: Exploration) -> list[object]:
     return [kinds[n] for n in found.graph.rows]
 
 
-@pytest.mark.parametrize(("name", "settings"), [
-    ("lease", SMALL), ("contention", {"last_end": 1}), ("two_phase_commit", {}),
-    pytest.param("two_phase_commit", {"participants": 4}, marks=pytest.mark.long), ("three_phase_commit", {}),
-    ("three_phase_commit_termination", {"participants": 2}),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("lease", SMALL),
+        ("contention", {"last_end": 1}),
+        ("two_phase_commit", {}),
+        pytest.param("two_phase_commit", {"participants": 4}, marks=pytest.mark.long),
+        ("three_phase_commit", {}),
+        ("three_phase_commit_termination", {"participants": 2}),
+    ],
+    ids=str,
+)
 def test_shipped_systems(name: str, settings: Mapping[str, Any]) -> None:
     assert_alike(load(name, settings))
 
@@ -99,15 +117,19 @@ def test_systems_of_known_counts(folder: Path) -> None:
     assert_alike(load(folder, next(run.get("set", {}) for run in runs if not run.get("slow"))))
 
 
-@pytest.mark.parametrize(("name", "settings", "budget"), [
-    ("lease", TINY, "crash=1,duplicate=1"),
-    ("lease", TINY, "lose=any"),
-    ("lease", TINY, "halt=1,reorder=1"),
-    pytest.param("lease", TINY, "partition=1,skew=1", marks=pytest.mark.long),
-    ("lease", TINY, "power_cut=1,byzantine=service_manager"),
-    ("two_phase_commit", {"participants": 1}, "crash=1,halt=1,power_cut=1,lose=1"),
-    ("three_phase_commit_termination", {"participants": 2}, "halt=1"),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "settings", "budget"),
+    [
+        ("lease", TINY, "crash=1,duplicate=1"),
+        ("lease", TINY, "lose=any"),
+        ("lease", TINY, "halt=1,reorder=1"),
+        pytest.param("lease", TINY, "partition=1,skew=1", marks=pytest.mark.long),
+        ("lease", TINY, "power_cut=1,byzantine=service_manager"),
+        ("two_phase_commit", {"participants": 1}, "crash=1,halt=1,power_cut=1,lose=1"),
+        ("three_phase_commit_termination", {"participants": 2}, "halt=1"),
+    ],
+    ids=str,
+)
 def test_faults(name: str, settings: Mapping[str, Any], budget: str) -> None:
     assert_alike(load(name, settings), Budget.parse(budget))
 
@@ -115,18 +137,31 @@ def test_faults(name: str, settings: Mapping[str, Any], budget: str) -> None:
 MISTAKEN = [m for m in mutants() if m.deviation is not None]
 
 
-@pytest.mark.parametrize("mutant", [
-    pytest.param(mutant, id=mutant.name, marks=() if at % 9 == 0 else pytest.mark.slow if at % 3 else pytest.mark.long)
-    for at, mutant in enumerate(MISTAKEN)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        pytest.param(
+            mutant, id=mutant.name, marks=() if at % 9 == 0 else pytest.mark.slow if at % 3 else pytest.mark.long
+        )
+        for at, mutant in enumerate(MISTAKEN)
+    ],
+)
 def test_machines_that_make_a_mistake(mutant: Any) -> None:
     system = load("lease", TINY)
     assert_alike(system, Budget(crash=1, duplicate=1), reference=deviating(mutant.deviation))
 
 
-@pytest.mark.parametrize("limits", [
-    Limits(states=1), Limits(states=1000), Limits(depth=0), Limits(depth=9), Limits(stop_at_violation=True),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "limits",
+    [
+        Limits(states=1),
+        Limits(states=1000),
+        Limits(depth=0),
+        Limits(depth=9),
+        Limits(stop_at_violation=True),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("budget", [None, pytest.param(Budget(crash=1), marks=pytest.mark.long)], ids=str)
 def test_limits(limits: Limits, budget: Budget | None) -> None:
     for system in (
@@ -226,12 +261,16 @@ def test_a_specification_at_fault_under_faults(limits: Limits) -> None:
     assert "types_hold" in [p.name for p in found.properties if p.verdict == "violated"]
 
 
-@pytest.mark.parametrize(("system", "settings", "budget"), [
-    (TRUTH / "two_phase", {"resource_managers": 6}, None),
-    ("two_phase_commit", {"participants": 4}, None),
-    ("lease", TINY, Budget(crash=1)),
-    (TRUTH / "two_phase", {"resource_managers": 4}, Budget(crash=1)),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("system", "settings", "budget"),
+    [
+        (TRUTH / "two_phase", {"resource_managers": 6}, None),
+        ("two_phase_commit", {"participants": 4}, None),
+        ("lease", TINY, Budget(crash=1)),
+        (TRUTH / "two_phase", {"resource_managers": 4}, Budget(crash=1)),
+    ],
+    ids=str,
+)
 def test_helpers_change_nothing(
     system: str | Path, settings: Mapping[str, Any], budget: Budget | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -353,10 +392,14 @@ def test_the_engine_is_that_of_its_text(monkeypatch: pytest.MonkeyPatch, tmp_pat
         assert explore(load("two_phase_commit"), engine="packed").engine == "packed"
 
 
-@pytest.mark.parametrize(("damage", "why"), [
-    ("gone", "the C engine was not built"), ("noise", "the C engine cannot be loaded: "),
-    ("old", "the C engine was built from another text than checker/explore/packed/engine has: build it again"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        ("gone", "the C engine was not built"),
+        ("noise", "the C engine cannot be loaded: "),
+        ("old", "the C engine was built from another text than checker/explore/packed/engine has: build it again"),
+    ],
+)
 def test_without_the_compiled_engine_the_reference_searches_and_says_so(
     damage: str, why: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -55,10 +55,12 @@ def test_what_is_expected_is_no_difference(one: tuple[Exploration, Expectation])
 
 CHANGES: dict[str, tuple[Change, list[Difference]]] = {
     "violated": (
-        lambda f, e: (with_verdict(f, PROPERTY, "violated"), e), [Difference(PROPERTY, "to hold", "violated")],
+        lambda f, e: (with_verdict(f, PROPERTY, "violated"), e),
+        [Difference(PROPERTY, "to hold", "violated")],
     ),
     "violated as expected": (
-        lambda f, e: (with_verdict(f, PROPERTY, "violated"), replace(e, violated={PROPERTY: "why"})), [],
+        lambda f, e: (with_verdict(f, PROPERTY, "violated"), replace(e, violated={PROPERTY: "why"})),
+        [],
     ),
     "holds": (lambda f, e: (f, replace(e, violated={PROPERTY: "why"})), [Difference(PROPERTY, "violated", "holds")]),
     "cut short": (
@@ -70,48 +72,60 @@ CHANGES: dict[str, tuple[Change, list[Difference]]] = {
         [Difference(TAKEN, "an explanation in expected.yaml", "never taken", "unvisited")],
     ),
     "never taken as explained": (
-        lambda f, e: (replace(f, taken={**f.taken, TAKEN: 0}),
-                      replace(e, unvisited={**e.unvisited, TAKEN: "why"})), [],
+        lambda f, e: (replace(f, taken={**f.taken, TAKEN: 0}), replace(e, unvisited={**e.unvisited, TAKEN: "why"})),
+        [],
     ),
     "taken": (
         lambda f, e: (f, replace(e, unvisited={**e.unvisited, TAKEN: "why"})),
         [Difference(TAKEN, "never taken", "taken")],
     ),
     "taken, as some settings do": (
-        lambda f, e: (f, replace(e, shared_unvisited={**e.shared_unvisited, TAKEN: "where it applies"})), [],
+        lambda f, e: (f, replace(e, shared_unvisited={**e.shared_unvisited, TAKEN: "where it applies"})),
+        [],
     ),
     "vacuous": (
         lambda f, e: (replace(f, vacuous=(PROPERTY,)), e),
         [Difference(PROPERTY, "an explanation in expected.yaml", "vacuous", "vacuous")],
     ),
     "vacuous as explained": (
-        lambda f, e: (replace(f, vacuous=(PROPERTY,)), replace(e, vacuous={PROPERTY: "why"})), [],
+        lambda f, e: (replace(f, vacuous=(PROPERTY,)), replace(e, vacuous={PROPERTY: "why"})),
+        [],
     ),
     "vacuous as everywhere": (
-        lambda f, e: (replace(f, vacuous=(PROPERTY,)), replace(e, shared_vacuous={PROPERTY: "why"})), [],
+        lambda f, e: (replace(f, vacuous=(PROPERTY,)), replace(e, shared_vacuous={PROPERTY: "why"})),
+        [],
     ),
     "not vacuous": (
-        lambda f, e: (f, replace(e, vacuous={PROPERTY: "why"})), [Difference(PROPERTY, "vacuous", "not vacuous")],
+        lambda f, e: (f, replace(e, vacuous={PROPERTY: "why"})),
+        [Difference(PROPERTY, "vacuous", "not vacuous")],
     ),
     "explained as something else": (
         lambda f, e: (replace(f, vacuous=(PROPERTY,)), replace(e, unvisited={**e.unvisited, PROPERTY: "why"})),
-        [Difference(PROPERTY, "never taken", "taken"),
-         Difference(PROPERTY, "an explanation in expected.yaml", "vacuous", "vacuous")],
+        [
+            Difference(PROPERTY, "never taken", "taken"),
+            Difference(PROPERTY, "an explanation in expected.yaml", "vacuous", "vacuous"),
+        ],
     ),
     "several": (
         lambda f, e: (f, replace(e, violated={"z": "w", "a": "w"}, numbers={"depth": 1200, "distinct": f.distinct})),
-        [Difference("a", "violated", "holds"), Difference("z", "violated", "holds"),
-         Difference("depth", "1,200", "6")],
+        [Difference("a", "violated", "holds"), Difference("z", "violated", "holds"), Difference("depth", "1,200", "6")],
     ),
     # Without an expectation nothing is expected to fail, and what is explained for every setting is explained.
     "a setting that is not listed": (
         lambda f, e: (with_verdict(f, PROPERTY, "violated"), None),
-        [Difference(PROPERTY, "to hold", "violated"),
-         *(Difference(name, "an explanation in expected.yaml", "never taken", "unvisited") for name in (
-             "coordinator/aborting#acknowledge.2", "coordinator/asking#agree.2", "coordinator/committing#acknowledge.2",
-         ))],
+        [
+            Difference(PROPERTY, "to hold", "violated"),
+            *(
+                Difference(name, "an explanation in expected.yaml", "never taken", "unvisited")
+                for name in (
+                    "coordinator/aborting#acknowledge.2",
+                    "coordinator/asking#agree.2",
+                    "coordinator/committing#acknowledge.2",
+                )
+            ),
+        ],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", CHANGES)

@@ -167,9 +167,14 @@ def test_always_possible(made: Make) -> None:
 TIMER = files_of("checker/explore/systems/timer")["roles/m.yaml"]
 
 
-@pytest.mark.parametrize(("timers", "within", "verdict"), [
-    ("prompt", 2, "exhausted"), ("prompt", 1, "violated"), ("late", 2, "violated"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("timers", "within", "verdict"),
+    [
+        ("prompt", 2, "exhausted"),
+        ("prompt", 1, "violated"),
+        ("late", 2, "violated"),
+    ],
+)
 def test_time(made: Make, timers: str, within: int, verdict: str) -> None:
     """Prompt timers hold the clock until they are served; late ones do not."""
     claims = f"properties: {{rings: {{when: m.state == set_, leads_to: m.state == over, within: {within}}}}}"

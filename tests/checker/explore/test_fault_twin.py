@@ -40,14 +40,17 @@ def shape(world: Reference, state: Any) -> Any:
     cut = list(cuts(names))[parted - 1] if parted else None
     return (
         tuple(state[layout.at(r.name, i, None)] for r, i in layout.system.machines()),
-        (*(state[layout.at(r.name, i, d)] for r, i in layout.system.machines() for d in r.data),
-         *(state[layout.at("shared", 0, d)] for d in layout.system.shared)),
-        tuple(lanes), state[layout.clock] if layout.clock is not None else 0,
+        (
+            *(state[layout.at(r.name, i, d)] for r, i in layout.system.machines() for d in r.data),
+            *(state[layout.at("shared", 0, d)] for d in layout.system.shared),
+        ),
+        tuple(lanes),
+        state[layout.clock] if layout.clock is not None else 0,
         tuple({True: UP, False: DOWN, None: GONE}[state[world.up[n]]] for n in names),
         frozenset([cut, frozenset(names) - cut]) if cut else None,
         tuple(state[layout.lead[n]] for n in names if n in layout.lead),
         tuple(state[at] for at in layout.budgets.values()),
-    )  # fmt: skip
+    )
 
 
 def compare(system: System, budget: Budget) -> tuple[Exploration, Whole]:
@@ -99,9 +102,11 @@ def feasible(explored: Exploration, found: Whole, steps: Any) -> bool:
     for step in steps:
         kind = "step" if step.kind in ("deliver", "duplicate", "local", "tick") else step.kind
         here = {
-            m for n in here for its, m in found.edges[n]
+            m
+            for n in here
+            for its, m in found.edges[n]
             if its.kind == kind and snapshots[found.worlds[m].shape()] == step.state
-        }  # fmt: skip
+        }
     return bool(here)
 
 
@@ -163,19 +168,22 @@ def conversation(
     folder: Path, there: str = "mailbox", back: str = "mailbox", ask: str = "fair: true", once: bool = True
 ) -> System:
     """Returns where a question may come twice, and that has no numbers to tell, its teller does not count."""
-    return written(folder, {
-        "system.yaml": f"""system: conversation
+    return written(
+        folder,
+        {
+            "system.yaml": f"""system: conversation
 roles: {{asker: {{}}, teller: {{}}}}
 channels:
   there: {{from: asker, to: teller, kind: {there}}}
   back: {{from: teller, to: asker, kind: {back}}}
 environment: {{begin: {{to: asker, {ask}}}}}
 """,
-        "messages.yaml": MESSAGES,
-        "invariants.yaml": PROPERTIES,
-        "roles/asker.yaml": ASKER,
-        "roles/teller.yaml": TELLER if once and there == "mailbox" else TELLER.replace(" + 1", ""),
-    })  # fmt: skip
+            "messages.yaml": MESSAGES,
+            "invariants.yaml": PROPERTIES,
+            "roles/asker.yaml": ASKER,
+            "roles/teller.yaml": TELLER if once and there == "mailbox" else TELLER.replace(" + 1", ""),
+        },
+    )
 
 
 # Comparisons
@@ -214,15 +222,36 @@ def judge_convergence(system: System, explored: Exploration, found: Whole) -> No
 
 
 BUDGETS = (
-    "crash=1", "crash=1,duplicate=1", "lose=1", "reorder=1", "partition=1", "power_cut=1", "crash=2", "halt=1",
-    "duplicate=1,lose=1", "crash=1,power_cut=1", "crash=1,reorder=1", "lose=any,duplicate=1", "amnesia=1",
-    "amnesia=1,crash=1", "amnesia=2",
-)  # fmt: skip
+    "crash=1",
+    "crash=1,duplicate=1",
+    "lose=1",
+    "reorder=1",
+    "partition=1",
+    "power_cut=1",
+    "crash=2",
+    "halt=1",
+    "duplicate=1,lose=1",
+    "crash=1,power_cut=1",
+    "crash=1,reorder=1",
+    "lose=any,duplicate=1",
+    "amnesia=1",
+    "amnesia=1,crash=1",
+    "amnesia=2",
+)
 
 
-@pytest.mark.parametrize("budget", [
-    *BUDGETS, "none", "crash=3", "crash=2,duplicate=2", "crash=1,halt=1", "crash=1,lose=1,duplicate=1", "power_cut=2",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "budget",
+    [
+        *BUDGETS,
+        "none",
+        "crash=3",
+        "crash=2,duplicate=2",
+        "crash=1,halt=1",
+        "crash=1,lose=1,duplicate=1",
+        "power_cut=2",
+    ],
+)
 def test_a_conversation(tmp_path: Path, budget: str) -> None:
     system = conversation(tmp_path, once="amnesia" not in budget)
     explored, found = compare(system, Budget.parse(budget))
@@ -231,9 +260,18 @@ def test_a_conversation(tmp_path: Path, budget: str) -> None:
         judge_convergence(system, explored, found)
 
 
-@pytest.mark.parametrize(("there", "back"), [("fifo(2)", "mailbox"), ("mailbox", "fifo(1)"), ("bag(2)", "bag(1)"),
-                                            ("mailbox", "bag(2)"), ("set", "set"), ("multiset(2)", "mailbox"),
-                                            ("multiset", "set")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("there", "back"),
+    [
+        ("fifo(2)", "mailbox"),
+        ("mailbox", "fifo(1)"),
+        ("bag(2)", "bag(1)"),
+        ("mailbox", "bag(2)"),
+        ("set", "set"),
+        ("multiset(2)", "mailbox"),
+        ("multiset", "set"),
+    ],
+)
 @pytest.mark.parametrize("budget", ["crash=1", "duplicate=1,lose=1", "reorder=1,crash=1", "power_cut=1", "amnesia=1"])
 def test_a_conversation_over_other_channels(tmp_path: Path, there: str, back: str, budget: str) -> None:
     """Also where a recovery finds no room for what it sends again, and waits for it."""
@@ -260,41 +298,47 @@ def test_an_answer_over_one_of_two_mailboxes(tmp_path: Path, budget: str, order:
     """Whoever asked asks again where the answer was lost, whichever mailbox brings it."""
     of = {"back": "", "news": ", messages: [news]"}
     channels = "".join(f"  {name}: {{from: teller, to: asker, kind: mailbox{of[name]}}}\n" for name in order)
-    system = written(tmp_path, {
-        "system.yaml": f"""system: conversation
+    system = written(
+        tmp_path,
+        {
+            "system.yaml": f"""system: conversation
 roles: {{asker: {{}}, teller: {{}}}}
 channels:
   there: {{from: asker, to: teller, kind: mailbox}}
 {channels}
 environment: {{begin: {{to: asker, fair: true}}, add: {{to: teller}}}}
 """,
-        "messages.yaml": MESSAGES.replace("}}", "}, news: {from: teller, to: asker, answer: true}}"),
-        "invariants.yaml": PROPERTIES,
-        "roles/asker.yaml": ASKER.replace("ignore: {", "ignore: {news: it counts for nothing, "),
-        "roles/teller.yaml": TELLER_WITH_NEWS,
-    })  # fmt: skip
+            "messages.yaml": MESSAGES.replace("}}", "}, news: {from: teller, to: asker, answer: true}}"),
+            "invariants.yaml": PROPERTIES,
+            "roles/asker.yaml": ASKER.replace("ignore: {", "ignore: {news: it counts for nothing, "),
+            "roles/teller.yaml": TELLER_WITH_NEWS,
+        },
+    )
     explored, found = compare(system, Budget.parse(budget))
     judge(explored, found)
 
 
-@pytest.mark.parametrize(("name", "settings", "budget"), [
-    ("two_phase_commit", {"participants": 1}, "crash=2,duplicate=1"),
-    ("two_phase_commit", {"participants": 1}, "crash=1,power_cut=1"),
-    ("two_phase_commit", {"participants": 1}, "lose=1,reorder=1"),
-    ("two_phase_commit", {"participants": 2}, "partition=1"),
-    ("two_phase_commit", {"participants": 2}, "reorder=1"),
-    pytest.param("two_phase_commit", {"participants": 2}, "crash=1", marks=pytest.mark.slow),
-    pytest.param("two_phase_commit", {"participants": 2}, "duplicate=1,lose=1", marks=pytest.mark.slow),
-    pytest.param("two_phase_commit", {"participants": 2}, "power_cut=1", marks=pytest.mark.slow),
-    ("lease", {"expiry": "false", "max_units": 1}, "partition=1"),
-    pytest.param("lease", {"expiry": "false", "max_units": 1}, "crash=1", marks=pytest.mark.slow),
-    pytest.param("lease", {"expiry": "false", "max_units": 1}, "crash=2", marks=pytest.mark.slow),
-    pytest.param("lease", {"expiry": "false", "max_units": 1}, "crash=1,duplicate=1", marks=pytest.mark.slow),
-    pytest.param("lease", {"expiry": "false", "max_units": 1}, "crash=1,lose=1", marks=pytest.mark.slow),
-    pytest.param("lease", {"expiry": "false", "max_units": 1}, "power_cut=1", marks=pytest.mark.slow),
-    pytest.param("lease", {"last_end": 1, "max_units": 1}, "crash=1", marks=pytest.mark.slow),
-    pytest.param("lease", {"last_end": 1, "max_units": 1}, "skew=1", marks=pytest.mark.slow),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "settings", "budget"),
+    [
+        ("two_phase_commit", {"participants": 1}, "crash=2,duplicate=1"),
+        ("two_phase_commit", {"participants": 1}, "crash=1,power_cut=1"),
+        ("two_phase_commit", {"participants": 1}, "lose=1,reorder=1"),
+        ("two_phase_commit", {"participants": 2}, "partition=1"),
+        ("two_phase_commit", {"participants": 2}, "reorder=1"),
+        pytest.param("two_phase_commit", {"participants": 2}, "crash=1", marks=pytest.mark.slow),
+        pytest.param("two_phase_commit", {"participants": 2}, "duplicate=1,lose=1", marks=pytest.mark.slow),
+        pytest.param("two_phase_commit", {"participants": 2}, "power_cut=1", marks=pytest.mark.slow),
+        ("lease", {"expiry": "false", "max_units": 1}, "partition=1"),
+        pytest.param("lease", {"expiry": "false", "max_units": 1}, "crash=1", marks=pytest.mark.slow),
+        pytest.param("lease", {"expiry": "false", "max_units": 1}, "crash=2", marks=pytest.mark.slow),
+        pytest.param("lease", {"expiry": "false", "max_units": 1}, "crash=1,duplicate=1", marks=pytest.mark.slow),
+        pytest.param("lease", {"expiry": "false", "max_units": 1}, "crash=1,lose=1", marks=pytest.mark.slow),
+        pytest.param("lease", {"expiry": "false", "max_units": 1}, "power_cut=1", marks=pytest.mark.slow),
+        pytest.param("lease", {"last_end": 1, "max_units": 1}, "crash=1", marks=pytest.mark.slow),
+        pytest.param("lease", {"last_end": 1, "max_units": 1}, "skew=1", marks=pytest.mark.slow),
+    ],
+)
 def test_shipped_systems(name: str, settings: dict[str, Any], budget: str) -> None:
     compare(load(shipped_folder(name), settings), Budget.parse(budget))
 
@@ -318,9 +362,14 @@ def test_systems_by_chance(tmp_path: Path, part: int) -> None:
     assert judged > 5
 
 
-@pytest.mark.parametrize(("kind", "fault"), [
-    ("mailbox", "reorder: 1"), ("fifo(2)", "reorder: 1"), ("bag(2)", "lose: 1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "fault"),
+    [
+        ("mailbox", "reorder: 1"),
+        ("fifo(2)", "reorder: 1"),
+        ("bag(2)", "lose: 1"),
+    ],
+)
 @pytest.mark.parametrize("budget", ["crash=1", "power_cut=1", "lose=1"])
 def test_what_a_channel_has_spent_is_spent_also_in_a_crash(tmp_path: Path, kind: str, fault: str, budget: str) -> None:
     """Also where the message that came before its turn was not acknowledged."""
@@ -370,9 +419,11 @@ def test_who_ignores_a_message_may_stop_before_it_acknowledges(tmp_path: Path) -
     """Its number is committed, so the message comes again as a duplicate."""
     explored, _ = compare(load(shipped_folder("two_phase_commit"), {"participants": 1}), Budget(crash=1))
     ignored = [
-        action for s in explored.paths.states for action, _ in explored.paths.world.successors(s)
+        action
+        for s in explored.paths.states
+        for action, _ in explored.paths.world.successors(s)
         if action.kind == "crash" and action.event == "agree" and action.transition is None
-    ]  # fmt: skip
+    ]
     assert {a.point for a in ignored} == {"crash:coordinator/aborting#before-acknowledge"}
 
 
@@ -385,9 +436,18 @@ def test_where_a_fault_alone_leads_a_run_may_end(tmp_path: Path) -> None:
         assert explored.properties[0].verdict == verdict
 
 
-@pytest.mark.parametrize("budget", [
-    "crash=1", "crash=2", "crash=1,duplicate=1", "duplicate=1", "duplicate=2", "crash=2,duplicate=1", "power_cut=1",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "budget",
+    [
+        "crash=1",
+        "crash=2",
+        "crash=1,duplicate=1",
+        "duplicate=1",
+        "duplicate=2",
+        "crash=2,duplicate=1",
+        "power_cut=1",
+    ],
+)
 def test_paths_to_a_seeded_defect_are_shortest_and_within_the_budget(tmp_path: Path, budget: str) -> None:
     """The teller counts questions that have no numbers, and is asked once; then twice, and then three times."""
     conversation(tmp_path, "bag(2)", "mailbox")

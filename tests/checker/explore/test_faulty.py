@@ -76,10 +76,13 @@ def test_a_partition_delays_and_heals(conversation: Path) -> None:
     assert convergence(plain, found).converges
 
 
-@pytest.mark.parametrize(("budget", "query", "words"), [
-    (Budget(partition=1), "reachable(asker, teller)", "the end of a partition"),
-    (Budget(crash=1), "running(teller)", "the restart of teller"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("budget", "query", "words"),
+    [
+        (Budget(partition=1), "reachable(asker, teller)", "the end of a partition"),
+        (Budget(crash=1), "running(teller)", "the restart of teller"),
+    ],
+)
 def test_without_fairness_a_fault_need_not_end(conversation: Path, budget: Budget, query: str, words: str) -> None:
     """And the reason names what does not come."""
     claim = f'properties: {{returns: {{when: "not {query}", leads_to: "{query}"}}}}\n'
@@ -143,11 +146,16 @@ def test_without_numbers_a_crash_makes_a_request_be_executed_twice(conversation:
 def test_crash_points_have_names(conversation: Path) -> None:
     found = explore(load(conversation), budget=Budget(crash=1))
     assert crashes(found) == {
-        "crash:asker/idle#before-commit", "crash:asker/asking#before-commit", "crash:asker/done#before-commit",
-        "crash:teller/idle#before-commit", "crash:teller/telling#before-commit",
-        "crash:asker/asking#after-commit", "crash:asker/done#before-acknowledge",
-        "crash:teller/telling#after-commit", "crash:teller/telling#before-acknowledge",
-    }  # fmt: skip
+        "crash:asker/idle#before-commit",
+        "crash:asker/asking#before-commit",
+        "crash:asker/done#before-commit",
+        "crash:teller/idle#before-commit",
+        "crash:teller/telling#before-commit",
+        "crash:asker/asking#after-commit",
+        "crash:asker/done#before-acknowledge",
+        "crash:teller/telling#after-commit",
+        "crash:teller/telling#before-acknowledge",
+    }
 
 
 def crashes(found: Exploration) -> set[str]:
@@ -155,15 +163,18 @@ def crashes(found: Exploration) -> set[str]:
     return {name for name, _, _ in found.graph.points}
 
 
-@pytest.mark.parametrize(("name", "settings", "budget"), [
-    ("two_phase_commit", {"participants": 2}, "crash=2"),
-    ("three_phase_commit", {"participants": 2}, "crash=1,power_cut=1"),
-    ("lease", {"expiry": False, "last_end": 2, "max_units": 1}, "crash=2"),
-    ("lease", {"expiry": False, "last_end": 2}, "crash=1"),
-    ("lease", {"last_end": 2, "max_units": 1}, "crash=1"),
-    pytest.param("lease", {"expiry": False, "last_end": 2}, "crash=2", marks=pytest.mark.slow),
-    pytest.param("lease", {"last_end": 2, "max_units": 1}, "crash=1,duplicate=1", marks=pytest.mark.slow),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "settings", "budget"),
+    [
+        ("two_phase_commit", {"participants": 2}, "crash=2"),
+        ("three_phase_commit", {"participants": 2}, "crash=1,power_cut=1"),
+        ("lease", {"expiry": False, "last_end": 2, "max_units": 1}, "crash=2"),
+        ("lease", {"expiry": False, "last_end": 2}, "crash=1"),
+        ("lease", {"last_end": 2, "max_units": 1}, "crash=1"),
+        pytest.param("lease", {"expiry": False, "last_end": 2}, "crash=2", marks=pytest.mark.slow),
+        pytest.param("lease", {"last_end": 2, "max_units": 1}, "crash=1,duplicate=1", marks=pytest.mark.slow),
+    ],
+)
 def test_shipped_systems_keep_their_promises_and_stabilise(name: str, settings: dict[str, int], budget: str) -> None:
     """Section 3: no claim fails under crashes, but for witnesses that need more; and all runs come back."""
     system = load(name, settings)
@@ -174,14 +185,18 @@ def test_shipped_systems_keep_their_promises_and_stabilise(name: str, settings: 
     assert convergence(plain, found).converges
 
 
-LIES = {"service_manager": {"ticket_lasts_while_it_is_used", "the_ticket_is_given_back_last"},
-        "broker": {"requests_are_answered", "extensions_are_answered"},
-        "authority": {"extensions_are_answered", "redeeming_ends", "a_new_lease_is_as_ticketed"}}  # fmt: skip
+LIES = {
+    "service_manager": {"ticket_lasts_while_it_is_used", "the_ticket_is_given_back_last"},
+    "broker": {"requests_are_answered", "extensions_are_answered"},
+    "authority": {"extensions_are_answered", "redeeming_ends", "a_new_lease_is_as_ticketed"},
+}
 
 
-PROMISES = {"service_manager": ["broker_gives_no_more_than_it_has", "site_gives_what_a_ticket_grants"],
-            "broker": ["site_wants_what_the_ticket_says"],
-            "authority": ["broker_gives_no_more_than_it_has"]}  # fmt: skip
+PROMISES = {
+    "service_manager": ["broker_gives_no_more_than_it_has", "site_gives_what_a_ticket_grants"],
+    "broker": ["site_wants_what_the_ticket_says"],
+    "authority": ["broker_gives_no_more_than_it_has"],
+}
 
 
 @pytest.mark.parametrize(
@@ -211,11 +226,19 @@ def test_no_faults_are_no_faults(conversation: Path) -> None:
     assert convergence(plain, faulty).recovery_states == 0
 
 
-@pytest.mark.parametrize(("words", "says"), [
-    ("crush=1", "did you mean crash"), ("byzantin=broker", "did you mean byzantine"),
-    ("crash", "a number"), ("crash=-1", "a number"), ("crash=any", "a number"),
-    ("crash=1,crash=2", "twice"), ("lose=1000", "a number"), ("", "there is no fault"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("crush=1", "did you mean crash"),
+        ("byzantin=broker", "did you mean byzantine"),
+        ("crash", "a number"),
+        ("crash=-1", "a number"),
+        ("crash=any", "a number"),
+        ("crash=1,crash=2", "twice"),
+        ("lose=1000", "a number"),
+        ("", "there is no fault"),
+    ],
+)
 def test_bad_budgets(words: str, says: str) -> None:
     with pytest.raises(BudgetError, match=says):
         Budget.parse(words)

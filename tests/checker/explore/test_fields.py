@@ -14,10 +14,19 @@ from leasehold.spec.language import types as t
 from tests.systems import written
 
 TYPES = {
-    "flag": "bool", "hue": "colour", "who": "hand", "some": "option[colour]", "few": "{type: int, min: -3, max: 9}",
-    "many": "int", "held": '"set[hand]"', "hues": '"set[colour]"', "by": '"map[hand, int]"',
-    "told": '"map[colour, set[hand]]"', "deep": '"map[hand, map[colour, bool]]"', "at": "{type: time}",
-}  # fmt: skip
+    "flag": "bool",
+    "hue": "colour",
+    "who": "hand",
+    "some": "option[colour]",
+    "few": "{type: int, min: -3, max: 9}",
+    "many": "int",
+    "held": '"set[hand]"',
+    "hues": '"set[colour]"',
+    "by": '"map[hand, int]"',
+    "told": '"map[colour, set[hand]]"',
+    "deep": '"map[hand, map[colour, bool]]"',
+    "at": "{type: time}",
+}
 FILES = {
     "system.yaml": "system: many\ntypes: {colour: {members: [red, green, blue]}}\n"
     "roles: {box: {}, hand: {instances: 5}}\nclock: {horizon: 2}\nchannels:\n"
@@ -128,7 +137,13 @@ def test_the_values_of_a_cell_are_known_ahead_where_they_are_few(layout: Any) ->
         name: fields.domain(layout.at("box", 0, name)) for name in TYPES if name not in ("hues", "told", "deep", "at")
     }
     assert known == {
-        "flag": [False, True], "hue": ["red", "green", "blue"], "who": [0, 1, 2, 3, 4],
-        "some": [None, "red", "green", "blue"], "few": list(range(-3, 10)), "many": None, "held": None, "by": None,
-    }  # fmt: skip
+        "flag": [False, True],
+        "hue": ["red", "green", "blue"],
+        "who": [0, 1, 2, 3, 4],
+        "some": [None, "red", "green", "blue"],
+        "few": list(range(-3, 10)),
+        "many": None,
+        "held": None,
+        "by": None,
+    }
     assert fields.domain(layout.at("box", 0, None)) == ["there", "here"]

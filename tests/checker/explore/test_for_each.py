@@ -31,8 +31,11 @@ CLAIMS = """
 def unrolled(system: System) -> System:
     """The system with a property of its own for each binding, as nobody would write it."""
     several = {p.name: each(p) for p in system.properties.values()}
-    found = {f"{name}__{n}": replace(p, name=f"{name}__{n}", binding={})
-             for name, some in several.items() for n, p in enumerate(some)}  # fmt: skip
+    found = {
+        f"{name}__{n}": replace(p, name=f"{name}__{n}", binding={})
+        for name, some in several.items()
+        for n, p in enumerate(some)
+    }
     return replace(system, properties=found)
 
 
@@ -70,11 +73,14 @@ ROLE = files_of("checker/explore/systems/asking_clients")["roles/client.yaml"]
 def clients(
     folder: Path, claims: str, environment: str = "{ask: {to: client}, get: {to: client, fair: true}}"
 ) -> System:
-    return written(folder, {
-        "system.yaml": f"system: clients\nroles: {{client: {{instances: 3}}}}\nenvironment: {environment}\n",
-        "roles/client.yaml": ROLE,
-        "invariants.yaml": f"properties:\n{claims}",
-    })  # fmt: skip
+    return written(
+        folder,
+        {
+            "system.yaml": f"system: clients\nroles: {{client: {{instances: 3}}}}\nenvironment: {environment}\n",
+            "roles/client.yaml": ROLE,
+            "invariants.yaml": f"properties:\n{claims}",
+        },
+    )
 
 
 SERVED = "  served: {for: {c: client, v: [0, 2]}, when: c.state == s1 and c.n == v, leads_to: c.state == s0}\n"

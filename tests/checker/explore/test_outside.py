@@ -14,12 +14,17 @@ from leasehold.spec import load, shipped_folder
 from leasehold.spec.language.model import System
 
 LEASE = (
-    "a_guest_is_gone_before_the_end", "a_unit_is_not_torn_down_under_a_guest", "a_guest_uses_a_unit_of_its_lease",
-    "a_guest_has_time_to_leave", "what_a_holder_may_use_is_its_own",
-)  # fmt: skip
+    "a_guest_is_gone_before_the_end",
+    "a_unit_is_not_torn_down_under_a_guest",
+    "a_guest_uses_a_unit_of_its_lease",
+    "a_guest_has_time_to_leave",
+    "what_a_holder_may_use_is_its_own",
+)
 CONTENTION = (
-    "a_unit_has_guests_of_one_lease", "a_guest_uses_a_unit_of_its_lease", "a_unit_is_not_torn_down_under_a_guest",
-)  # fmt: skip
+    "a_unit_has_guests_of_one_lease",
+    "a_guest_uses_a_unit_of_its_lease",
+    "a_unit_is_not_torn_down_under_a_guest",
+)
 
 
 def _violated(system: System, faults: str = "") -> dict[str, int]:
@@ -109,9 +114,12 @@ STAY = [
     ("    tasks: [schedule_extension, withdraw]", "    tasks: [schedule_extension]"),
     ("    tasks: [leave_victims, withdraw, leave_others,", "    tasks: [leave_victims, leave_others,"),
     ("          also: withdraw\n", ""),
-    ("  withdraw:\n    drive: guest\n    event: leave\n    when: withdrawn\n"
-     "    doc: The end that the site has confirmed is near, or the site has ended the lease.\n", ""),
-]  # fmt: skip
+    (
+        "  withdraw:\n    drive: guest\n    event: leave\n    when: withdrawn\n"
+        "    doc: The end that the site has confirmed is near, or the site has ended the lease.\n",
+        "",
+    ),
+]
 
 # Without a word of machines: what another may have, nobody uses.
 PLAIN = """

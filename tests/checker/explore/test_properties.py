@@ -58,10 +58,13 @@ def test_a_claim_among_others_is_as_if_it_were_alone(limits: Limits, budget: Bud
 
 
 LEFT = [
-    ([], [], False, False), (["always_0"], ["always_0"], False, False), ([REFINES], [], True, False),
-    ([DEADLOCK], [], False, True), (["step_1", DEADLOCK, "nobody", REFINES], ["step_1"], True, True),
+    ([], [], False, False),
+    (["always_0"], ["always_0"], False, False),
+    ([REFINES], [], True, False),
+    ([DEADLOCK], [], False, True),
+    (["step_1", DEADLOCK, "nobody", REFINES], ["step_1"], True, True),
     (["step_1", "always_0"], ["always_0", "step_1"], False, False),
-]  # fmt: skip
+]
 
 
 def test_what_is_left_when_only_some_are_asked(tmp_path: Path) -> None:
@@ -148,8 +151,11 @@ def test_what_is_said_of_two_that_fail() -> None:
         found = explore(load(FAILING), engine=engine)  # type: ignore[arg-type]
         verdicts = {p.name: p.verdict for p in found.properties}
         assert [n for n, verdict in verdicts.items() if verdict == "violated"] == [
-            "late", "stays", "leads", DEADLOCK,
-        ]  # fmt: skip
+            "late",
+            "stays",
+            "leads",
+            DEADLOCK,
+        ]
         assert found.vacuous == ("never", "unmet")
         (deadlock,) = [p for p in found.properties if p.name == DEADLOCK]
         assert deadlock.path is not None

@@ -138,9 +138,11 @@ def test_an_oracle_finds_the_same(seed: int, tmp_path: Path) -> None:
 
 def turned(role: str) -> str:
     """A role in which the event's number is the other one, wherever it is read."""
-    return role.replace("n: event.v", "n: 1 - event.v").replace("event.v == n", "1 - event.v == n").replace(
-        "event.v != n", "1 - event.v != n"
-    )  # fmt: skip
+    return (
+        role.replace("n: event.v", "n: 1 - event.v")
+        .replace("event.v == n", "1 - event.v == n")
+        .replace("event.v != n", "1 - event.v != n")
+    )
 
 
 def test_other_readings_say_that_they_leave_it_out() -> None:
@@ -150,18 +152,32 @@ def test_other_readings_say_that_they_leave_it_out() -> None:
     assert prove(system).others == ["refines"]
 
 
-@pytest.mark.parametrize(("text", "words"), [
-    ("{system: ../tcommit, map: {resource_manager.stat: it.state}}", ("has no variable `resource_manager.stat`",
-     "did you mean `resource_manager.state`?", "leaves out resource_manager.state")),
-    ("{system: ../tcommit, map: {}}", ("leaves out resource_manager.state",)),
-    ("{system: ../tcommit, machines: {resource_manager: transaction_manager}, map: {resource_manager.state: it.state}}",
-     ("nothing here has the 3 machines of `resource_manager` of `tcommit`", "as many of: resource_manager")),
-    ("{system: ../tcommit, map: {resource_manager.state: transaction_manager.state}}",
-     ("`resource_manager.state` is a state of resource_manager", "with other values")),
-    ("{system: ../two_phase, map: {resource_manager.state: it.state}}", ("has messages",)),
-    ("{system: ../no_such, map: {resource_manager.state: it.state}}", ("LH703",)),
-    ("{system: ., map: {resource_manager.state: it.state}}", ("a system refines itself",)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "{system: ../tcommit, map: {resource_manager.stat: it.state}}",
+            (
+                "has no variable `resource_manager.stat`",
+                "did you mean `resource_manager.state`?",
+                "leaves out resource_manager.state",
+            ),
+        ),
+        ("{system: ../tcommit, map: {}}", ("leaves out resource_manager.state",)),
+        (
+            "{system: ../tcommit, machines: {resource_manager: transaction_manager}, "
+            "map: {resource_manager.state: it.state}}",
+            ("nothing here has the 3 machines of `resource_manager` of `tcommit`", "as many of: resource_manager"),
+        ),
+        (
+            "{system: ../tcommit, map: {resource_manager.state: transaction_manager.state}}",
+            ("`resource_manager.state` is a state of resource_manager", "with other values"),
+        ),
+        ("{system: ../two_phase, map: {resource_manager.state: it.state}}", ("has messages",)),
+        ("{system: ../no_such, map: {resource_manager.state: it.state}}", ("LH703",)),
+        ("{system: ., map: {resource_manager.state: it.state}}", ("a system refines itself",)),
+    ],
+)
 def test_what_is_wrong_is_named(text: str, words: tuple[str, ...], tmp_path: Path) -> None:
     shutil.copytree(TRUTH, tmp_path / "truth")
     file = tmp_path / "truth/two_phase_refines/system.yaml"

@@ -27,25 +27,35 @@ AT = Snapshot({"a": "idle", "b": "busy"}, {}, {})
 STEP = Step("deliver", "b[1]", "ask", {}, None, "b/idle#ask.2", "idle", "busy", (), (), AT)
 
 
-@pytest.mark.parametrize(("parts", "title"), [
-    ({}, "b[1]: ask"),
-    ({"fields": {"n": "2", "who": "a"}}, "b[1]: ask(n=2, who=a)"),
-    ({"sender": "a"}, "b[1]: ask from a"),
-    ({"sender": "a", "fields": {"n": "2"}, "copied": True}, "b[1]: ask(n=2) from a, which comes again"),
-    ({"kind": "duplicate", "sender": "a", "transition": None}, "b[1]: ask from a (received again)"),
-    ({"kind": "lose", "sender": "a", "fields": {"n": "2"}}, "b[1]: ask(n=2) from a (lost)"),
-    ({"kind": "lose", "sender": "a", "copied": True}, "b[1]: ask from a (lost), which comes again"),
-    ({"kind": "local", "event": "go"}, "b[1]: go"),
-    ({"kind": "tick", "event": "tick"}, "b[1]: tick"),
-    ({"kind": "clock", "machine": None, "event": "now 3", "transition": None}, "now 3"),
-    ({"kind": "partition", "machine": None, "event": "partition: a | b", "fields": {"n": "1"}}, "partition: a | b"),
-    ({"kind": "crash", "event": "crash:b/idle#before-commit", "transition": None}, "b[1]: crash:b/idle#before-commit"),
-    ({"kind": "crash", "event": "crash:b/busy#after-commit", "sender": "a", "fields": {"n": "2"}},
-     "b[1]: crash:b/busy#after-commit, on ask(n=2) from a"),
-    ({"kind": "crash", "event": "crash:b/busy#after-tell", "transition": "b/idle#go"},
-     "b[1]: crash:b/busy#after-tell, on go"),
-    ({"kind": "recover", "event": "recover:b", "transition": None}, "b[1]: recover:b"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("parts", "title"),
+    [
+        ({}, "b[1]: ask"),
+        ({"fields": {"n": "2", "who": "a"}}, "b[1]: ask(n=2, who=a)"),
+        ({"sender": "a"}, "b[1]: ask from a"),
+        ({"sender": "a", "fields": {"n": "2"}, "copied": True}, "b[1]: ask(n=2) from a, which comes again"),
+        ({"kind": "duplicate", "sender": "a", "transition": None}, "b[1]: ask from a (received again)"),
+        ({"kind": "lose", "sender": "a", "fields": {"n": "2"}}, "b[1]: ask(n=2) from a (lost)"),
+        ({"kind": "lose", "sender": "a", "copied": True}, "b[1]: ask from a (lost), which comes again"),
+        ({"kind": "local", "event": "go"}, "b[1]: go"),
+        ({"kind": "tick", "event": "tick"}, "b[1]: tick"),
+        ({"kind": "clock", "machine": None, "event": "now 3", "transition": None}, "now 3"),
+        ({"kind": "partition", "machine": None, "event": "partition: a | b", "fields": {"n": "1"}}, "partition: a | b"),
+        (
+            {"kind": "crash", "event": "crash:b/idle#before-commit", "transition": None},
+            "b[1]: crash:b/idle#before-commit",
+        ),
+        (
+            {"kind": "crash", "event": "crash:b/busy#after-commit", "sender": "a", "fields": {"n": "2"}},
+            "b[1]: crash:b/busy#after-commit, on ask(n=2) from a",
+        ),
+        (
+            {"kind": "crash", "event": "crash:b/busy#after-tell", "transition": "b/idle#go"},
+            "b[1]: crash:b/busy#after-tell, on go",
+        ),
+        ({"kind": "recover", "event": "recover:b", "transition": None}, "b[1]: recover:b"),
+    ],
+)
 def test_the_words_of_a_step(parts: dict[str, Any], title: str) -> None:
     assert replace(STEP, **parts).title == title
 
@@ -82,8 +92,11 @@ results = st.builds(
     lambda name, verdict, steps, reason: PropertyResult(
         name, "always", verdict, path=None if steps is None else Path(AT, (STEP,) * steps), reason=reason
     ),
-    st.sampled_from("pqr"), st.sampled_from(VERDICTS), st.none() | st.integers(0, 4), st.sampled_from("xyz"),
-)  # fmt: skip
+    st.sampled_from("pqr"),
+    st.sampled_from(VERDICTS),
+    st.none() | st.integers(0, 4),
+    st.sampled_from("xyz"),
+)
 
 
 @given(st.lists(results, max_size=8))

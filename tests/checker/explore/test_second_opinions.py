@@ -159,9 +159,13 @@ def test_verdicts(fault: str, tmp_path: Path) -> None:
 
 def test_within_while_a_clock_stands_still(tmp_path: Path) -> None:
     """Few systems by chance have a timer that is late because its clock stands still; this one has."""
-    system = written(tmp_path, {
-        "system.yaml": "system: s\nroles: {a: {}}\nclock: {horizon: 4}\nenvironment: {go: {to: a, when: now == 0}}\n",
-        "roles/a.yaml": """role: a
+    system = written(
+        tmp_path,
+        {
+            "system.yaml": (
+                "system: s\nroles: {a: {}}\nclock: {horizon: 4}\nenvironment: {go: {to: a, when: now == 0}}\n"
+            ),
+            "roles/a.yaml": """role: a
 data: {due: time}
 events: {go: it begins}
 states:
@@ -169,10 +173,10 @@ states:
   t: {on: {tick: {to: u, when: now >= due}}, ignore: {go: it has begun}}
   u: {ignore: {go: it is over}}
 """,
-        "invariants.yaml": "properties:\n" + "".join(
-            f"  within_{n}: {{when: a.state == t, leads_to: a.state != t, within: {n}}}\n" for n in range(4)
-        ),
-    })  # fmt: skip
+            "invariants.yaml": "properties:\n"
+            + "".join(f"  within_{n}: {{when: a.state == t, leads_to: a.state != t, within: {n}}}\n" for n in range(4)),
+        },
+    )
     for budget, held in ((None, 3), (Budget(skew=1), 2), (Budget(skew=2), 1)):
         assert judged(system, budget) >= {("within", True), ("within", False)}
         verdicts = [r.verdict for r in explore(system, budget=budget).properties if r.kind == "leads_to"]

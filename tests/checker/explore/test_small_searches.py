@@ -15,9 +15,17 @@ from tests.checker.explore.test_engines import assert_found_alike
 from tests.systems import TRUTH, load
 
 
-@pytest.mark.parametrize("limits", [
-    Limits(), Limits(states=9), Limits(depth=0), Limits(depth=3), Limits(stop_at_violation=True),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "limits",
+    [
+        Limits(),
+        Limits(states=9),
+        Limits(depth=0),
+        Limits(depth=3),
+        Limits(stop_at_violation=True),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("name", ["token_ring", "dining_philosophers", "chandy_misra"])
 def test_it_finds_what_the_reference_finds(name: str, limits: Limits) -> None:
     """One has fewer states than the first look takes, the others more; one has a deadlock."""

@@ -28,8 +28,18 @@ from tests.systems import TRUTH, files_of, load, written
 
 SPEC = Path(__file__).parents[3] / "spec/systems"
 FIGURES = (
-    "complete", "distinct", "generated", "edges", "depth", "initial", "cut", "taken", "vacuous", "properties", "orbits",
-)  # fmt: skip
+    "complete",
+    "distinct",
+    "generated",
+    "edges",
+    "depth",
+    "initial",
+    "cut",
+    "taken",
+    "vacuous",
+    "properties",
+    "orbits",
+)
 
 compiled = pytest.mark.skipif(not library.FILE.exists(), reason="the C engine was not built")
 
@@ -101,9 +111,15 @@ def test_orbits_of_larger_ones_stand_for_all_states(number: int, orbits: int, st
     assert found.seconds < 5
 
 
-@pytest.mark.parametrize(("name", "settings"), [
-    ("two_phase_commit", {"participants": 2}), ("three_phase_commit", {"participants": 2}), (SPEC / "starter", {}),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("two_phase_commit", {"participants": 2}),
+        ("three_phase_commit", {"participants": 2}),
+        (SPEC / "starter", {}),
+    ],
+    ids=str,
+)
 def test_shipped_systems(name: str, settings: Mapping[str, Any]) -> None:
     assert held_against_all_states(without_leads_to(load(name, settings))).orbits is not None
 
@@ -177,9 +193,16 @@ def test_roles_whose_numbers_are_paired_change_places_together(tmp_path: Path) -
     assert [(p.name, p.verdict) for p in found.properties] == [(p.name, p.verdict) for p in full.properties]
 
 
-@pytest.mark.parametrize(("name", "settings"), [
-    ("acp_sb", {"participants": 2}), ("acp_nb_wrong", {"participants": 2}), ("simple_allocator", {}), ("tcommit", {}),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("acp_sb", {"participants": 2}),
+        ("acp_nb_wrong", {"participants": 2}),
+        ("simple_allocator", {}),
+        ("tcommit", {}),
+    ],
+    ids=str,
+)
 def test_systems_of_known_counts(name: str, settings: Mapping[str, Any]) -> None:
     assert held_against_all_states(load(TRUTH / name, settings)).orbits is not None
 
@@ -231,21 +254,31 @@ def small(folder: Path, instances: int = 3, sliced: bool = False, up: str = "mai
     if sliced:
         del data["last"]
     hub = HUB.format(
-        data="\n".join(f"  {name}: {kind}" for name, kind in data.items()), guard=parts.get("guard", "seen != {}"),
-        set=parts.get("set", '"seen": "{}"'), only=parts.get("only", "it not in seen"),
-        heard="" if sliced else ", last: msg.sender", said="" if sliced else ", with: {who: last}",
-    )  # fmt: skip
+        data="\n".join(f"  {name}: {kind}" for name, kind in data.items()),
+        guard=parts.get("guard", "seen != {}"),
+        set=parts.get("set", '"seen": "{}"'),
+        only=parts.get("only", "it not in seen"),
+        heard="" if sliced else ", last: msg.sender",
+        said="" if sliced else ", with: {who: last}",
+    )
     fields = "" if sliced else ', fields: {who: "option[worker]"}'
-    return written(folder, {
-        "system.yaml": "system: small\nroles: {hub: {}, worker: {instances: " + str(instances) + "}}\nchannels:\n"
-        "  up: {from: worker, to: hub, kind: " + up + "}\n  down: {from: hub, to: worker, kind: fifo(1)}\n"
-        "environment: {go: {to: hub}, work: {to: worker}}\n" + parts.get("system", ""),
-        "messages.yaml": "messages:\n  hello: {from: worker, to: hub}\n  word: {from: hub, to: worker" + fields + "}\n",
-        "roles/hub.yaml": hub,
-        "roles/worker.yaml": WORKER.replace("@told", "true" if sliced else "msg.who == self"),
-        "invariants.yaml": "properties:\n  claimed: {" + parts.get("claim", 'always: "hub.seen <= worker"') + "}\n"
-        + parts.get("ends", ""),
-    })  # fmt: skip
+    return written(
+        folder,
+        {
+            "system.yaml": "system: small\nroles: {hub: {}, worker: {instances: " + str(instances) + "}}\nchannels:\n"
+            "  up: {from: worker, to: hub, kind: " + up + "}\n  down: {from: hub, to: worker, kind: fifo(1)}\n"
+            "environment: {go: {to: hub}, work: {to: worker}}\n" + parts.get("system", ""),
+            "messages.yaml": "messages:\n  hello: {from: worker, to: hub}\n  word: {from: hub, to: worker"
+            + fields
+            + "}\n",
+            "roles/hub.yaml": hub,
+            "roles/worker.yaml": WORKER.replace("@told", "true" if sliced else "msg.who == self"),
+            "invariants.yaml": "properties:\n  claimed: {"
+            + parts.get("claim", 'always: "hub.seen <= worker"')
+            + "}\n"
+            + parts.get("ends", ""),
+        },
+    )
 
 
 def test_the_small_system_is_symmetric(tmp_path: Path) -> None:
@@ -254,24 +287,31 @@ def test_the_small_system_is_symmetric(tmp_path: Path) -> None:
     assert found.orbits.groups == (("worker",),)
 
 
-@pytest.mark.parametrize(("parts", "words"), [
-    ({"guard": "worker[0] in seen"}, "hub/off#go names `worker[0]`"),
-    ({"guard": "any(index(w) == 1 for w in seen)"}, "hub/off#go takes the number of: `index(w)`"),
-    ({"guard": "all(index(v) < index(w) for v in seen for w in worker)"}, "takes the number of: `index(v)`"),
-    ({"guard": "sum(index(w) for w in seen) > 1"}, "takes the number of: `index(w)`"),
-    ({"set": '"last": "get(last, worker[1])"'}, "hub/off#go names `worker[1]`"),
-    ({"set": '"seen": "{worker[0], worker[1]}"'}, "names `worker[0]`"),
-    ({"only": "it == worker[2]"}, "task hub.tell names `worker[2]`"),
-    ({"only": "index(it) > 0"}, "task hub.tell takes the number of: `index(it)`"),
-    ({"who": "worker"}, "hub.who is at first `worker[0]`"),
-    ({"claim": 'always: "worker[0].state == idle"'}, "property claimed is not symmetric in worker: it names"),
-    ({"claim": 'step: "took(worker[1]) or true"'}, "property claimed is not symmetric in worker: it names"),
-    ({"claim": 'sometimes: "all(index(w) == 0 for w in hub.seen)"'}, "property claimed is not symmetric in worker"),
-    ({"ends": "ends: {all: 'worker[0].state == busy'}\n"}, "end all is not symmetric in worker: it names `worker[0]`"),
-    ({"system": "constraint: worker[0].bit\n"}, "constraint names `worker[0]`"),
-    ({"system": "initially: not worker[0].bit\n"}, "initially names `worker[0]`"),
-    ({"claim": "when: hub.state == on, leads_to: hub.state == off"}, "claimed ({place}) is a leads_to"),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ({"guard": "worker[0] in seen"}, "hub/off#go names `worker[0]`"),
+        ({"guard": "any(index(w) == 1 for w in seen)"}, "hub/off#go takes the number of: `index(w)`"),
+        ({"guard": "all(index(v) < index(w) for v in seen for w in worker)"}, "takes the number of: `index(v)`"),
+        ({"guard": "sum(index(w) for w in seen) > 1"}, "takes the number of: `index(w)`"),
+        ({"set": '"last": "get(last, worker[1])"'}, "hub/off#go names `worker[1]`"),
+        ({"set": '"seen": "{worker[0], worker[1]}"'}, "names `worker[0]`"),
+        ({"only": "it == worker[2]"}, "task hub.tell names `worker[2]`"),
+        ({"only": "index(it) > 0"}, "task hub.tell takes the number of: `index(it)`"),
+        ({"who": "worker"}, "hub.who is at first `worker[0]`"),
+        ({"claim": 'always: "worker[0].state == idle"'}, "property claimed is not symmetric in worker: it names"),
+        ({"claim": 'step: "took(worker[1]) or true"'}, "property claimed is not symmetric in worker: it names"),
+        ({"claim": 'sometimes: "all(index(w) == 0 for w in hub.seen)"'}, "property claimed is not symmetric in worker"),
+        (
+            {"ends": "ends: {all: 'worker[0].state == busy'}\n"},
+            "end all is not symmetric in worker: it names `worker[0]`",
+        ),
+        ({"system": "constraint: worker[0].bit\n"}, "constraint names `worker[0]`"),
+        ({"system": "initially: not worker[0].bit\n"}, "initially names `worker[0]`"),
+        ({"claim": "when: hub.state == on, leads_to: hub.state == off"}, "claimed ({place}) is a leads_to"),
+    ],
+    ids=str,
+)
 def test_what_tells_instances_apart_is_said(parts: dict[str, str], words: str, tmp_path: Path) -> None:
     system = small(tmp_path, **parts)
     found = symmetry_of(system)
@@ -284,23 +324,26 @@ def test_what_tells_instances_apart_is_said(parts: dict[str, str], words: str, t
 # By what is written in other places of the small system: the file, the text, and the text in its place.
 ELSEWHERE = {
     "a guard": (
-        "roles/worker.yaml", "on: {word: {to: idle}}\n    ignore: {",
-        "on: {word: {to: idle, when: \"bit and (W)\"}}\n    ignore: {word: no, ",
+        "roles/worker.yaml",
+        "on: {word: {to: idle}}\n    ignore: {",
+        'on: {word: {to: idle, when: "bit and (W)"}}\n    ignore: {word: no, ',
     ),
-    "a value": ("roles/worker.yaml", "set: {bit: not bit}", "set: {bit: \"W\"}"),
-    "the place of a cell": ("roles/hub.yaml", "tally[msg.sender]\":", "tally[worker[0] if W else msg.sender]\":"),
-    "a value of a cell": ("roles/hub.yaml", "\"1 - tally[msg.sender]\"", "\"1 if W else 0\""),
-    "what a message says": ("roles/hub.yaml", "with: {who: last}", "with: {who: \"last if W else none\"}"),
-    "when a message is sent": ("roles/hub.yaml", "to: worker, only", "to: worker, when: \"W\", only"),
-    "when a worker greets": ("roles/worker.yaml", "to: hub}", "to: hub, when: \"W\"}"),
-    "a contract": ("system.yaml", "work: {to: worker}", "work: {to: worker, when: \"it.state == idle and W\"}"),
-    "an antecedent": ("invariants.yaml", "{always", "{when: \"W\", always"),
-    "a second property": ("invariants.yaml", "properties:\n", "properties:\n  other: {sometimes: \"W\"}\n"),
-    "a second end": ("invariants.yaml", "properties:\n", "ends: {one: hub.state == on, two: \"W\"}\nproperties:\n"),
+    "a value": ("roles/worker.yaml", "set: {bit: not bit}", 'set: {bit: "W"}'),
+    "the place of a cell": ("roles/hub.yaml", 'tally[msg.sender]":', 'tally[worker[0] if W else msg.sender]":'),
+    "a value of a cell": ("roles/hub.yaml", '"1 - tally[msg.sender]"', '"1 if W else 0"'),
+    "what a message says": ("roles/hub.yaml", "with: {who: last}", 'with: {who: "last if W else none"}'),
+    "when a message is sent": ("roles/hub.yaml", "to: worker, only", 'to: worker, when: "W", only'),
+    "when a worker greets": ("roles/worker.yaml", "to: hub}", 'to: hub, when: "W"}'),
+    "a contract": ("system.yaml", "work: {to: worker}", 'work: {to: worker, when: "it.state == idle and W"}'),
+    "an antecedent": ("invariants.yaml", "{always", '{when: "W", always'),
+    "a second property": ("invariants.yaml", "properties:\n", 'properties:\n  other: {sometimes: "W"}\n'),
+    "a second end": ("invariants.yaml", "properties:\n", 'ends: {one: hub.state == on, two: "W"}\nproperties:\n'),
     "an order": (
-        "roles/hub.yaml", "seen != {}", "seen != {} and max((index(w) for w in seen), default=0) > 0",
+        "roles/hub.yaml",
+        "seen != {}",
+        "seen != {} and max((index(w) for w in seen), default=0) > 0",
     ),
-}  # fmt: skip
+}
 ONE = {"roles/worker.yaml": "self == worker[0]", "system.yaml": "it == worker[0]"}  # of machines that have themselves
 
 
@@ -423,22 +466,27 @@ FRIENDS = files_of("checker/explore/systems/friends")["roles/person.yaml"]
 
 def wide(folder: Path, instances: int) -> System:
     """Persons that know one another: nothing of it lies in slices."""
-    return written(folder, {
-        "system.yaml": "system: friends\nroles: {person: {instances: " + str(instances) + "}}\n"
-        "environment: {meet: {to: person}, forget: {to: person}}\n",
-        "roles/person.yaml": FRIENDS,
-        "invariants.yaml": 'properties:\n  alone: {always: "any(p.friend == none for p in person)"}\n'
-        '  lost: {always_possible: "all(p.friend == none for p in person)"}\n'
-        '  mutual: {sometimes: "any(p.friend == q and q.friend == p for p in person for q in person)"}\n',
-    })  # fmt: skip
+    return written(
+        folder,
+        {
+            "system.yaml": "system: friends\nroles: {person: {instances: " + str(instances) + "}}\n"
+            "environment: {meet: {to: person}, forget: {to: person}}\n",
+            "roles/person.yaml": FRIENDS,
+            "invariants.yaml": 'properties:\n  alone: {always: "any(p.friend == none for p in person)"}\n'
+            '  lost: {always_possible: "all(p.friend == none for p in person)"}\n'
+            '  mutual: {sometimes: "any(p.friend == q and q.friend == p for p in person for q in person)"}\n',
+        },
+    )
 
 
 def test_values_that_hold_instances(tmp_path: Path) -> None:
     found = held_against_all_states(wide(tmp_path, 3))
     assert found.orbits is not None
     assert {p.name: p.verdict for p in found.properties} == {
-        "alone": "violated", "lost": "exhausted", "mutual": "witnessed",
-    }  # fmt: skip
+        "alone": "violated",
+        "lost": "exhausted",
+        "mutual": "witnessed",
+    }
 
 
 @pytest.mark.parametrize("kind", ["sliced", "wide", "messages"])
@@ -477,35 +525,53 @@ def test_a_wrong_analysis_would_be_seen(tmp_path: Path) -> None:
 # By chance
 
 GUARDS = (
-    "seen != {}", "len(seen) > 1", "all(tally[w] == 0 for w in worker)", "seen == worker", "len(seen) == 1",
-    "any(w in seen and tally[w] > 0 for w in worker)", "count(tally[w] > 0 for w in worker) == 1",
-    "any(index(v) != index(w) for v in seen for w in seen)", "worker[1] in seen", "any(index(w) > 0 for w in seen)",
-)  # fmt: skip
+    "seen != {}",
+    "len(seen) > 1",
+    "all(tally[w] == 0 for w in worker)",
+    "seen == worker",
+    "len(seen) == 1",
+    "any(w in seen and tally[w] > 0 for w in worker)",
+    "count(tally[w] > 0 for w in worker) == 1",
+    "any(index(v) != index(w) for v in seen for w in seen)",
+    "worker[1] in seen",
+    "any(index(w) > 0 for w in seen)",
+)
 SETS = (
-    '"seen": "{}"', '"seen": "worker - seen"', '"seen": "{w for w in worker if tally[w] == 0}"',
-    '"seen": "union({w} for w in worker if w not in seen)"', '"seen": "seen - {worker[0]}"',
-)  # fmt: skip
+    '"seen": "{}"',
+    '"seen": "worker - seen"',
+    '"seen": "{w for w in worker if tally[w] == 0}"',
+    '"seen": "union({w} for w in worker if w not in seen)"',
+    '"seen": "seen - {worker[0]}"',
+)
 ONLY = ("it not in seen", "it in seen or tally[it] == 1", "tally[it] == 0", "len(seen - {it}) == 1", "index(it) == 0")
 CLAIMS = (
-    'always: "len(hub.seen) < 2"', 'step: "old(hub.seen) <= hub.seen"', 'always_possible: "hub.seen == {}"',
+    'always: "len(hub.seen) < 2"',
+    'step: "old(hub.seen) <= hub.seen"',
+    'always_possible: "hub.seen == {}"',
     'step: "hub.seen == old(hub.seen) or took(hub.hello) or took(hub.go)"',
     'sometimes: "hub.seen == worker and all(w.bit for w in worker)"',
     'always: "all(hub.tally[w] == 0 or w.bit for w in worker)"',
     'always: "count(m.number > 0 for m in pending(hello)) < 2"',
     'when: "took(hub.hello)", step: "any(w.state == busy and old(w.bit) == w.bit for w in worker)"',
-    'step: "all(not took(w.work) or w.bit for w in worker)"', 'always: "worker[0].bit or not worker[1].bit"',
+    'step: "all(not took(w.work) or w.bit for w in worker)"',
+    'always: "worker[0].bit or not worker[1].bit"',
     'always_possible: "all(w.state == busy for w in worker) and heard(up)"',
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("seed", range(32))
 def test_systems_by_chance(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
     system = small(
-        tmp_path, rng.choice((2, 2, 3)), rng.random() < 0.6,
+        tmp_path,
+        rng.choice((2, 2, 3)),
+        rng.random() < 0.6,
         rng.choice(("mailbox", "bag(2)", "multiset(2)", "fifo(1)", "set")),
-        guard=rng.choice(GUARDS), set=rng.choice(SETS), only=rng.choice(ONLY), claim=rng.choice(CLAIMS),
-    )  # fmt: skip
+        guard=rng.choice(GUARDS),
+        set=rng.choice(SETS),
+        only=rng.choice(ONLY),
+        claim=rng.choice(CLAIMS),
+    )
     held_against_all_states(system, Limits(states=1_500))
 
 
@@ -526,9 +592,15 @@ def test_systems_with_shared_variables_by_chance(seed: int, tmp_path: Path) -> N
     """Their orbits are those of the same system whose hub has the variables in its record."""
     rng = random.Random(seed)
     own = small(
-        tmp_path, 2, rng.random() < 0.6, rng.choice(("mailbox", "bag(2)", "fifo(1)", "set")), guard=rng.choice(GUARDS),
-        set=rng.choice(SETS), only=rng.choice(ONLY), claim=rng.choice(CLAIMS),
-    )  # fmt: skip
+        tmp_path,
+        2,
+        rng.random() < 0.6,
+        rng.choice(("mailbox", "bag(2)", "fifo(1)", "set")),
+        guard=rng.choice(GUARDS),
+        set=rng.choice(SETS),
+        only=rng.choice(ONLY),
+        claim=rng.choice(CLAIMS),
+    )
     before = held_against_all_states(own, Limits(states=1_500))
     found = held_against_all_states(with_shared_variables(tmp_path), Limits(states=1_500))
     assert found.complete == before.complete

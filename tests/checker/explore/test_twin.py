@@ -122,10 +122,14 @@ class Twin:
         worlds = []
         for values in product(*choices):
             world = World(
-                self.system, {(r.name, i): r.first(i).name for r, i in machines},
+                self.system,
+                {(r.name, i): r.first(i).name for r, i in machines},
                 {(r, i, d.name): v for (r, i, d), v in zip(names, values, strict=True)},
-                dict.fromkeys(lanes, 0), dict.fromkeys(lanes, 0), {lane: [] for lane in lanes}, 0,
-            )  # fmt: skip
+                dict.fromkeys(lanes, 0),
+                dict.fromkeys(lanes, 0),
+                {lane: [] for lane in lanes},
+                0,
+            )
             if self.system.initially is None or self.say(world, self.system.initially):
                 worlds.append(world)
         return worlds
@@ -194,11 +198,13 @@ class Twin:
 
     def take(self, world: World, role: Role, i: int, transition: Transition, arguments: Any, sender: int) -> bool:
         updates = [
-            (("shared", 0, u.name) if u.shared else (role.name, i, u.name),
-             u.key and (u.key.type, self.say(world, u.key, i, arguments, sender)),
-             self.say(world, u.value, i, arguments, sender))
+            (
+                ("shared", 0, u.name) if u.shared else (role.name, i, u.name),
+                u.key and (u.key.type, self.say(world, u.key, i, arguments, sender)),
+                self.say(world, u.value, i, arguments, sender),
+            )
             for u in transition.updates
-        ]  # fmt: skip
+        ]
         passed = {u.name: self.say(world, u.value, i, arguments, sender) for u in transition.passes}
         for place, key, value in updates:
             if key:
@@ -298,30 +304,35 @@ class Twin:
         return len(seen), generated
 
 
-@pytest.mark.parametrize(("folder", "settings"), [
-    (shipped_folder("lease"), {"last_end": 1, "max_units": 1}),
-    (shipped_folder("lease"), {"last_end": 2, "max_units": 2, "expiry": "false", "close_early": "false"}),
-    pytest.param(
-        shipped_folder("lease"), {"last_end": 2, "max_units": 1, "lazy_close": "false"}, marks=pytest.mark.long
-    ),
-    pytest.param(
-        shipped_folder("contention"), {"last_end": 1, "handler_limit": 2, "max_units": 1, "lazy_close": "false"},
-        marks=pytest.mark.slow,
-    ),
-    (shipped_folder("two_phase_commit"), {"participants": 2}),
-    (shipped_folder("three_phase_commit"), {"participants": 2}),
-    (shipped_folder("starter"), {"clients": 3}),
-    (TRUTH / "two_phase", {}),
-    (TRUTH / "tcommit", {}),
-    (TRUTH / "simple_allocator", {}),
-    (TRUTH / "alternating_bit", {}),
-    (TRUTH / "acp_sb", {"participants": 1}),
-    (TRUTH / "acp_nb_wrong", {"participants": 1}),
-    (TRUTH / "peterson", {}),
-    (TRUTH / "dining_philosophers", {"manner": "one_left_first"}),
-    (TRUTH / "chandy_misra", {}),
-    *((CONSTRUCTS / name, {}) for name in ("pool", "begins", "places")),
-], ids=lambda v: getattr(v, "name", None) or "-".join(f"{k}={x}" for k, x in v.items()) or "default")  # fmt: skip
+@pytest.mark.parametrize(
+    ("folder", "settings"),
+    [
+        (shipped_folder("lease"), {"last_end": 1, "max_units": 1}),
+        (shipped_folder("lease"), {"last_end": 2, "max_units": 2, "expiry": "false", "close_early": "false"}),
+        pytest.param(
+            shipped_folder("lease"), {"last_end": 2, "max_units": 1, "lazy_close": "false"}, marks=pytest.mark.long
+        ),
+        pytest.param(
+            shipped_folder("contention"),
+            {"last_end": 1, "handler_limit": 2, "max_units": 1, "lazy_close": "false"},
+            marks=pytest.mark.slow,
+        ),
+        (shipped_folder("two_phase_commit"), {"participants": 2}),
+        (shipped_folder("three_phase_commit"), {"participants": 2}),
+        (shipped_folder("starter"), {"clients": 3}),
+        (TRUTH / "two_phase", {}),
+        (TRUTH / "tcommit", {}),
+        (TRUTH / "simple_allocator", {}),
+        (TRUTH / "alternating_bit", {}),
+        (TRUTH / "acp_sb", {"participants": 1}),
+        (TRUTH / "acp_nb_wrong", {"participants": 1}),
+        (TRUTH / "peterson", {}),
+        (TRUTH / "dining_philosophers", {"manner": "one_left_first"}),
+        (TRUTH / "chandy_misra", {}),
+        *((CONSTRUCTS / name, {}) for name in ("pool", "begins", "places")),
+    ],
+    ids=lambda v: getattr(v, "name", None) or "-".join(f"{k}={x}" for k, x in v.items()) or "default",
+)
 def test_the_explorer_counts_as_its_twin_does(folder: Path, settings: dict[str, Any]) -> None:
     system = load(folder, settings)
     found = explore(system)

@@ -30,8 +30,10 @@ def letters(folder: Path, properties: str = "", more: str = "") -> Path:
 def test_what_is_carried_to_where_nobody_looks_is_unread(tmp_path: Path) -> None:
     found = unread(load(letters(tmp_path)))
     assert found.data == (
-        UnreadDatum("clerk.red", ("letter.red",)), UnreadDatum("clerk.wet"), UnreadDatum("reader.colour"),
-    )  # fmt: skip
+        UnreadDatum("clerk.red", ("letter.red",)),
+        UnreadDatum("clerk.wet"),
+        UnreadDatum("reader.colour"),
+    )
     assert found.fields == (UnreadDatum("letter.red"),)
     assert found.transitions == ("clerk/idle#rain", "clerk/writing#rain")
 
@@ -114,12 +116,28 @@ def test_every_system_is_analysed() -> None:
 
 PLACES = files_of("checker/explore/systems/places")
 NEUTRAL = {
-    "orders": "fifo(1)", "come": "true", "constraint": "true", "initially": "true", "secret": "",
-    "guard": "event.much > 0", "aim": "0", "cell": "true", "note": "aim: 0", "timer": "true", "halt": "true",
-    "send_when": "true", "send_only": "true",
-    "size": "0", "call_when": "true", "drive_when": "true", "drive_only": "true", "load": "0", "answer": "true",
-    "claims": 'told: {always: "true"}', "more": "",
-}  # fmt: skip
+    "orders": "fifo(1)",
+    "come": "true",
+    "constraint": "true",
+    "initially": "true",
+    "secret": "",
+    "guard": "event.much > 0",
+    "aim": "0",
+    "cell": "true",
+    "note": "aim: 0",
+    "timer": "true",
+    "halt": "true",
+    "send_when": "true",
+    "send_only": "true",
+    "size": "0",
+    "call_when": "true",
+    "drive_when": "true",
+    "drive_only": "true",
+    "load": "0",
+    "answer": "true",
+    "claims": 'told: {always: "true"}',
+    "more": "",
+}
 BOSS, HAND = 'told: {always: "boss.state != over"}', 'told: {always: "all(h.state == fresh for h in hand)"}'
 PEER = 'told: {always: "all(p.state == free for p in peer)"}'
 

@@ -27,15 +27,28 @@ def first(folder: Path, type_: str, claim: str = "") -> System:
     return written(folder, files)
 
 
-@pytest.mark.parametrize(("type_", "values"), [
-    ("int, min: 0, max: 3", "0 1 2 3"), ("int, min: -1, max: most - 2", "-1 0 1"), ("int, explore: [1, 2]", "1 2"),
-    ("int, min: 1, max: 9, explore: [0, most]", "1 2 3"), ("opaque, explore: [0, 1]", "0 1"), ("bool", "false true"),
-    ("colour", "red green"), ("slot", "slot[0] slot[1] slot[2]"), ("peer", "peer[0] peer[1]"),
-    ("'option[colour]'", "none red green"), ("'option[int]', explore: [0, 1]", "none 0 1"),
-    ("'option[bool]'", "none false true"), ("'set[colour]'", "{} {red} {green} {red,green}"),
-    ("'map[colour, bool]'", "{red:false,green:false} {red:false,green:true} {red:true,green:false} "
-     "{red:true,green:true}"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("type_", "values"),
+    [
+        ("int, min: 0, max: 3", "0 1 2 3"),
+        ("int, min: -1, max: most - 2", "-1 0 1"),
+        ("int, explore: [1, 2]", "1 2"),
+        ("int, min: 1, max: 9, explore: [0, most]", "1 2 3"),
+        ("opaque, explore: [0, 1]", "0 1"),
+        ("bool", "false true"),
+        ("colour", "red green"),
+        ("slot", "slot[0] slot[1] slot[2]"),
+        ("peer", "peer[0] peer[1]"),
+        ("'option[colour]'", "none red green"),
+        ("'option[int]', explore: [0, 1]", "none 0 1"),
+        ("'option[bool]'", "none false true"),
+        ("'set[colour]'", "{} {red} {green} {red,green}"),
+        (
+            "'map[colour, bool]'",
+            "{red:false,green:false} {red:false,green:true} {red:true,green:false} {red:true,green:true}",
+        ),
+    ],
+)
 @pytest.mark.parametrize("engine", ["reference", "auto"])
 def test_any_first_value_is_every_value(tmp_path: Path, type_: str, values: str, engine: str) -> None:
     wanted = values.split()

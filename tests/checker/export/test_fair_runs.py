@@ -48,7 +48,7 @@ def test_spin_agrees(seed: int, tmp_path: Path) -> None:
 
 
 def test_the_module_has_them_as_temporal_formulas(tmp_path: Path) -> None:
-    system = written(tmp_path, files_of("checker/export/systems/flipped"))  # fmt: skip
+    system = written(tmp_path, files_of("checker/export/systems/flipped"))
     assert [p.verdict for p in explore(system).properties] == ["exhausted", "exhausted", "violated", "violated"]
     exported = export_system(system, "tla")
     for formula in (
@@ -65,20 +65,28 @@ EACH = files_of("checker/export/systems/lock")["roles/lock.yaml"]
 
 
 def lock(folder: Path, fair: str) -> System:
-    return written(folder, {
-        "system.yaml": "system: lock\nroles: {lock: {}, client: {instances: 2}}\n"
-        f"environment: {{grant: {{to: lock, {fair}}}}}\n",
-        "roles/lock.yaml": EACH,
-        "roles/client.yaml": "role: client\nstates: {there: {initial: true}}\n",
-        "invariants.yaml": "properties: {served: {for: {c: client}, always_eventually: lock.last == c}}\n",
-    })  # fmt: skip
+    return written(
+        folder,
+        {
+            "system.yaml": "system: lock\nroles: {lock: {}, client: {instances: 2}}\n"
+            f"environment: {{grant: {{to: lock, {fair}}}}}\n",
+            "roles/lock.yaml": EACH,
+            "roles/client.yaml": "role: client\nstates: {there: {initial: true}}\n",
+            "invariants.yaml": "properties: {served: {for: {c: client}, always_eventually: lock.last == c}}\n",
+        },
+    )
 
 
 @pytest.mark.usefixtures("spin")
-@pytest.mark.parametrize(("fair", "verdict"), [
-    ("fair: true", "violated"), ("fair: true, fair_for_each: [who]", "exhausted"),
-    ("fair: true, fair_for_each: [urgent]", "violated"), ("fair: true, fair_for_each: [who, urgent]", "exhausted"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("fair", "verdict"),
+    [
+        ("fair: true", "violated"),
+        ("fair: true, fair_for_each: [who]", "exhausted"),
+        ("fair: true, fair_for_each: [urgent]", "violated"),
+        ("fair: true, fair_for_each: [who, urgent]", "exhausted"),
+    ],
+)
 def test_an_action_is_fair_for_each_value(fair: str, verdict: str, tmp_path: Path) -> None:
     system = lock(tmp_path / "lock", fair)
     for engine in ("reference", "packed"):

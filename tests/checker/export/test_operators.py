@@ -95,11 +95,15 @@ def system(tmp_path: Path) -> System:
     data = ["data:"]
     for (kind, value), name in FIELDS.items():
         data.append(f'  {name}: {{type: "{kind}", initial: "{literal(kind, value)}"}}')
-    return written(tmp_path, {
-        "system.yaml": SYSTEM, "roles/unit.yaml": UNIT,
-        "roles/hub.yaml": "\n".join([HUB, *data]),
-        "invariants.yaml": "\n".join(properties),
-    })  # fmt: skip
+    return written(
+        tmp_path,
+        {
+            "system.yaml": SYSTEM,
+            "roles/unit.yaml": UNIT,
+            "roles/hub.yaml": "\n".join([HUB, *data]),
+            "invariants.yaml": "\n".join(properties),
+        },
+    )
 
 
 def test_the_claims_are_true_and_about_every_operator(system: System) -> None:

@@ -48,8 +48,11 @@ def test_the_later_of_two_updates_stays(updates: str, holds: str, fails: str, st
 def test_exports_keep_the_order_of_updates(tmp_path: Path) -> None:
     for n, (updates, holds, fails, _) in enumerate(CASES):
         text = export_system(updating(tmp_path / str(n), updates, holds, fails), "tla").text
-        wanted = ["!.f[Arg_i] = \"green\", !.f[Arg_j] = \"blue\"", "!.f[Arg_i] = \"green\", !.f = m.g",
-                  "!.f = m.g, !.f[Arg_i] = \"green\""][n]  # fmt: skip
+        wanted = [
+            '!.f[Arg_i] = "green", !.f[Arg_j] = "blue"',
+            '!.f[Arg_i] = "green", !.f = m.g',
+            '!.f = m.g, !.f[Arg_i] = "green"',
+        ][n]
         assert wanted in text
 
 
@@ -65,10 +68,13 @@ def offering(folder: Path, environment: str) -> System:
 OFFERS = [
     ("one: {to: m, event: go, fair: true}", 5, "exhausted"),
     ("one: {to: m, event: go, fair: true}, two: {to: m, event: go}", 7, "exhausted"),
-    ("one: {to: m, event: go, when: m.n == 0, fair: true}, two: {to: m, event: go, when: m.n == 1, fair: true}", 5,
-     "violated"),  # one of them is always possible, neither is by itself
+    (
+        "one: {to: m, event: go, when: m.n == 0, fair: true}, two: {to: m, event: go, when: m.n == 1, fair: true}",
+        5,
+        "violated",
+    ),  # one of them is always possible, neither is by itself
     ("one: {to: m, event: go, when: m.n == 0}, two: {to: m, event: go, fair: true}", 6, "exhausted"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("environment", "generated", "verdict"), OFFERS)

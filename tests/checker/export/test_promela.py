@@ -50,20 +50,27 @@ def errors(printed: str) -> int:
     return int(found[1])
 
 
-@pytest.mark.parametrize(("folder", "settings", "more"), [
-    (shipped_folder("two_phase_commit"), {}, 0),
-    (shipped_folder("three_phase_commit"), {}, 0),
-    (shipped_folder("lease"), {"max_units": 1, "last_end": 1}, 0),
-    pytest.param(shipped_folder("lease"), {"max_units": 1, "last_end": 2}, 0, marks=pytest.mark.long),
-    pytest.param(
-        shipped_folder("lease"), {"max_units": 1, "last_end": 2, "duplicates": 1, "reorders": 1}, 0,
-        marks=pytest.mark.slow, id="lease-duplicates-reorders",
-    ),
-    (TRUTH / "two_phase", {}, 0),
-    (TRUTH / "alternating_bit", {}, 1),  # several initial states; bounds
-    (TRUTH / "simple_allocator", {}, 0),
-    (TRUTH / "acp_sb", {"participants": 2}, 1),  # maps
-], ids=lambda v: getattr(v, "name", None))  # fmt: skip
+@pytest.mark.parametrize(
+    ("folder", "settings", "more"),
+    [
+        (shipped_folder("two_phase_commit"), {}, 0),
+        (shipped_folder("three_phase_commit"), {}, 0),
+        (shipped_folder("lease"), {"max_units": 1, "last_end": 1}, 0),
+        pytest.param(shipped_folder("lease"), {"max_units": 1, "last_end": 2}, 0, marks=pytest.mark.long),
+        pytest.param(
+            shipped_folder("lease"),
+            {"max_units": 1, "last_end": 2, "duplicates": 1, "reorders": 1},
+            0,
+            marks=pytest.mark.slow,
+            id="lease-duplicates-reorders",
+        ),
+        (TRUTH / "two_phase", {}, 0),
+        (TRUTH / "alternating_bit", {}, 1),  # several initial states; bounds
+        (TRUTH / "simple_allocator", {}, 0),
+        (TRUTH / "acp_sb", {"participants": 2}, 1),  # maps
+    ],
+    ids=lambda v: getattr(v, "name", None),
+)
 def test_spin_stores_what_the_explorer_counts(
     folder: Path, settings: dict[str, Any], more: int, tmp_path: Path
 ) -> None:
@@ -80,10 +87,19 @@ def chance(folder: Path, seed: int, faults: str, unordered: str = "bag", share: 
     return written(folder, {"system.yaml": re.sub(r"(kind: [a-z]+(\(\d\))?)\}", rf"\1{faults}}}", words)})
 
 
-@pytest.mark.parametrize(("seed", "faults"), [
-    (4, ""), (7, ""), (14, ""), (28, ""), (36, ", reorder: 1, lose: 1"), (9, ", lose: any, duplicate: 1"),
-    (15, ", reorder: any, duplicate: 1"), (12, ", duplicate: any"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("seed", "faults"),
+    [
+        (4, ""),
+        (7, ""),
+        (14, ""),
+        (28, ""),
+        (36, ", reorder: 1, lose: 1"),
+        (9, ", lose: any, duplicate: 1"),
+        (15, ", reorder: any, duplicate: 1"),
+        (12, ", duplicate: any"),
+    ],
+)
 @pytest.mark.parametrize("unordered", ["bag", pytest.param("multiset", marks=pytest.mark.long)])
 def test_systems_by_chance(seed: int, faults: str, unordered: str, tmp_path: Path) -> None:
     system = chance(tmp_path / "system", seed, faults, unordered)
@@ -109,9 +125,15 @@ def test_systems_by_chance_that_share_variables(seed: int, tmp_path: Path) -> No
     assert bool(errors(printed)) == bool(broken)
 
 
-@pytest.mark.parametrize(("seed", "name", "broken"), [
-    (4, "comes", False), (7, "comes", True), (7, "bit_falls", False), (9, "bit_falls", True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("seed", "name", "broken"),
+    [
+        (4, "comes", False),
+        (7, "comes", True),
+        (7, "bit_falls", False),
+        (9, "bit_falls", True),
+    ],
+)
 def test_what_never_comes_is_found_as_a_fair_run(seed: int, name: str, broken: bool, tmp_path: Path) -> None:
     system = chance(tmp_path / "system", seed, "")
     assert [p.verdict == "violated" for p in explore(system).properties if p.name == name] == [broken]
@@ -130,11 +152,14 @@ def test_a_broken_always_is_no_way_to_stay(tmp_path: Path) -> None:
     assert ("acceptance cycle" in printed, errors(printed)) == (False, 0)
 
 
-@pytest.mark.parametrize(("initially", "more"), [
-    ("lamp[0].n == 1 and lamp[1].n == 1", 0),  # one initial state
-    ("lamp[0].n == 1 and lamp[1].n == 2", 1),  # one, in which machines differ
-    ("lamp[0].n == lamp[1].n", 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("initially", "more"),
+    [
+        ("lamp[0].n == 1 and lamp[1].n == 1", 0),  # one initial state
+        ("lamp[0].n == 1 and lamp[1].n == 2", 1),  # one, in which machines differ
+        ("lamp[0].n == lamp[1].n", 1),
+    ],
+)
 def test_initial_states_that_are_set_are_one_state_more(initially: str, more: int, tmp_path: Path) -> None:
     files = edited(TURNED, ("{lamp: {}}", "{lamp: {instances: 2}}"), ("1 <= lamp.n and lamp.n <= 2", initially))
     del files["invariants.yaml"]
@@ -164,9 +189,13 @@ ends: {never: now == 0}
 """
 
 
-@pytest.mark.parametrize(("flags", "found"), [
-    ([], {"Holds_dark", "Holds_stays"}), (["-DSEEK_can_be_bright"], {"Not_yet_can_be_bright"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("flags", "found"),
+    [
+        ([], {"Holds_dark", "Holds_stays"}),
+        (["-DSEEK_can_be_bright"], {"Not_yet_can_be_bright"}),
+    ],
+)
 def test_a_broken_property_is_found_by_name(flags: list[str], found: set[str], tmp_path: Path) -> None:
     system = written(tmp_path, {**LAMP, "invariants.yaml": CLAIMS})
     verdicts = {p.name: p.verdict for p in explore(system).properties}

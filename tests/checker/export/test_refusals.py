@@ -41,7 +41,8 @@ CASES = {
         {"tla": r"system.yaml:\d+:\d+: channel c has faults that ask for the numbers of messages"},
     ),
     "losses without a limit": (
-        {"system.yaml": ("to: hub, kind: bag", "to: hub, kind: bag, lose: any")}, {},
+        {"system.yaml": ("to: hub, kind: bag", "to: hub, kind: bag, lose: any")},
+        {},
     ),
     "a limited number of losses": (
         {"system.yaml": ("to: hub, kind: bag", "to: hub, kind: bag, lose: 1")},
@@ -74,16 +75,23 @@ CASES = {
         {"promela": "depends on what other tasks do; let it read its own record alone"},
     ),
     "room for a message that depends on its sender": (
-        {"system.yaml": BESIDE, "messages.yaml": HANDED, "roles/a.yaml": ("", HANDS.format("self == a[0]"))}, {},
+        {"system.yaml": BESIDE, "messages.yaml": HANDED, "roles/a.yaml": ("", HANDS.format("self == a[0]"))},
+        {},
     ),
     "a driven machine that sends over a channel with a capacity": (
-        {"system.yaml": ("kind: bag}", "kind: bag}, e: {from: lock, to: a, kind: bag(2)}"),
-         "messages.yaml": ("to: hub}", "to: hub}, told: {from: lock, to: a}"),
-         "roles/lock.yaml": (SHUT, "  shut: {tasks: [tell], on: {turn: {to: open}}}\n"
-                             "tasks: {tell: {send: told, to: a}}"),
-         "roles/a.yaml": ("", HEARS)},
-        {"promela": "subsidiary lock sends told over a channel with a capacity; let its parent send it, or make",
-         "tla": "lock/open#turn is driven, and sends or drives in its turn"},
+        {
+            "system.yaml": ("kind: bag}", "kind: bag}, e: {from: lock, to: a, kind: bag(2)}"),
+            "messages.yaml": ("to: hub}", "to: hub}, told: {from: lock, to: a}"),
+            "roles/lock.yaml": (
+                SHUT,
+                "  shut: {tasks: [tell], on: {turn: {to: open}}}\ntasks: {tell: {send: told, to: a}}",
+            ),
+            "roles/a.yaml": ("", HEARS),
+        },
+        {
+            "promela": "subsidiary lock sends told over a channel with a capacity; let its parent send it, or make",
+            "tla": "lock/open#turn is driven, and sends or drives in its turn",
+        },
     ),
     "a driven machine that changes shared variables": (
         {"roles/lock.yaml": (SHUT, "  shut: {on: {turn: {to: open, set: {shared.seen: true}}}}")},
@@ -94,12 +102,17 @@ CASES = {
         {"tla": "lock/shut#turn is driven, and reads more than its record; let it read its own"},
     ),
     "a driven machine that sends": (
-        {"roles/lock.yaml": (SHUT, "  shut: {tasks: [tell], on: {turn: {to: open}}}\n"
-                             "tasks: {tell: {drive: bolt, event: turn}}"),
-         "system.yaml": ("lock: {}", "lock: {}, bolt: {}"), "roles/bolt.yaml": ("", BOLT)},
+        {
+            "roles/lock.yaml": (
+                SHUT,
+                "  shut: {tasks: [tell], on: {turn: {to: open}}}\ntasks: {tell: {drive: bolt, event: turn}}",
+            ),
+            "system.yaml": ("lock: {}", "lock: {}, bolt: {}"),
+            "roles/bolt.yaml": ("", BOLT),
+        },
         {"tla": "lock/open#turn is driven, and sends or drives in its turn; let the parent do it"},
     ),
-}  # fmt: skip
+}
 
 
 def changed(folder: Path, changes: dict[str, tuple[str, str]]) -> System:
@@ -124,12 +137,21 @@ def test_a_format_refuses_what_it_cannot_express(case: str, tmp_path: Path) -> N
             assert export_system(system, to).text
 
 
-@pytest.mark.parametrize(("file", "words"), [
-    ("lamp.tla", ""), ("A_1.tla", ""), ("a1.tla", ""), ("1a.tla", ""), ("a-b.tla", "'a-b' is no name of a TLA"),
-    ("12.tla", "'12' is no name of a TLA"), ("ä.tla", "is no name of a TLA"), ("a b.tla", "use letters, digits"),
-    ("lamp.txt", "TLC reads modules from files that end in .tla, not 'lamp.txt'; rename the file"),
-    ("lamp", "files that end in .tla, not 'lamp'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ("lamp.tla", ""),
+        ("A_1.tla", ""),
+        ("a1.tla", ""),
+        ("1a.tla", ""),
+        ("a-b.tla", "'a-b' is no name of a TLA"),
+        ("12.tla", "'12' is no name of a TLA"),
+        ("ä.tla", "is no name of a TLA"),
+        ("a b.tla", "use letters, digits"),
+        ("lamp.txt", "TLC reads modules from files that end in .tla, not 'lamp.txt'; rename the file"),
+        ("lamp", "files that end in .tla, not 'lamp'"),
+    ],
+)
 def test_a_module_is_called_as_its_file(file: str, words: str, tmp_path: Path) -> None:
     system = written(tmp_path, LAMP)
     if words:
@@ -148,11 +170,16 @@ def with_fields(folder: Path, *sizes: int) -> System:
     return written(folder, {**LAMP, "roles/lamp.yaml": role})
 
 
-@pytest.mark.parametrize(("sizes", "most", "words"), [
-    ((5,), 5, ""), ((5,), 4, "`f0` has more than 4 values to try; give it a smaller `explore`"), ((2, 3), 6, ""),
-    ((2, 3), 5, "an event with the field `f0` has 6 combinations of values; give its fields a smaller `explore`"),
-    ((3, 2), 2, "`f0` has more than 2 values to try"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("sizes", "most", "words"),
+    [
+        ((5,), 5, ""),
+        ((5,), 4, "`f0` has more than 4 values to try; give it a smaller `explore`"),
+        ((2, 3), 6, ""),
+        ((2, 3), 5, "an event with the field `f0` has 6 combinations of values; give its fields a smaller `explore`"),
+        ((3, 2), 2, "`f0` has more than 2 values to try"),
+    ],
+)
 def test_combinations_of_fields_have_a_limit(
     sizes: tuple[int, ...], most: int, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,11 +193,18 @@ def test_combinations_of_fields_have_a_limit(
         assert export_system(system, "promela").text
 
 
-@pytest.mark.parametrize(("low", "high"), [
-    ("now - 1", "now + 1"), ("now - 4 if now == 3 else now", "now"), ("now - 3 if now == 3 else now", "now"),
-    ("now", "now"), ("0 - 1", "1"),
-    ("0", "1"), ("now - 3", "now"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        ("now - 1", "now + 1"),
+        ("now - 4 if now == 3 else now", "now"),
+        ("now - 3 if now == 3 else now", "now"),
+        ("now", "now"),
+        ("0 - 1", "1"),
+        ("0", "1"),
+        ("now - 3", "now"),
+    ],
+)
 def test_values_that_the_clock_moves_are_those_of_each_time(low: str, high: str, tmp_path: Path) -> None:
     """Times go from 0 to the horizon, which is 3, both ends evaluated by hand; no time is below 0."""
     role = LAMP["roles/lamp.yaml"].replace(

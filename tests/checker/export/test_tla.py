@@ -29,26 +29,33 @@ def assert_same(found: Exploration, told: Verdicts) -> None:
 
 
 @pytest.mark.usefixtures("tlc")
-@pytest.mark.parametrize(("folder", "settings"), [
-    (TRUTH / "tcommit", {}),
-    (TRUTH / "simple_allocator", {}),
-    *(pytest.param(*each, marks=pytest.mark.long) for each in [
-        (TRUTH / "two_phase", {}),
-        (TRUTH / "two_phase_live", {}),
-        (TRUTH / "alternating_bit", {}),
-        (TRUTH / "acp_nb_wrong", {}),
-        (TRUTH / "lock_server", {}),
-        (TRUTH / "lock", {}),
-        (TRUTH / "peterson", {}),
-        (TRUTH / "dining_philosophers", {}),
-        (TRUTH / "dining_philosophers", {"manner": "one_left_first"}),
-        (TRUTH / "chandy_misra", {}),
-        (TRUTH / "quorum_election", {}),
-        (shipped_folder("two_phase_commit"), {"participants": 2}),
-        (EXAMPLES / "ring", {}),
-    ]),
-    pytest.param(shipped_folder("three_phase_commit_termination"), {}, marks=pytest.mark.slow),
-], ids=lambda v: getattr(v, "name", None))  # fmt: skip
+@pytest.mark.parametrize(
+    ("folder", "settings"),
+    [
+        (TRUTH / "tcommit", {}),
+        (TRUTH / "simple_allocator", {}),
+        *(
+            pytest.param(*each, marks=pytest.mark.long)
+            for each in [
+                (TRUTH / "two_phase", {}),
+                (TRUTH / "two_phase_live", {}),
+                (TRUTH / "alternating_bit", {}),
+                (TRUTH / "acp_nb_wrong", {}),
+                (TRUTH / "lock_server", {}),
+                (TRUTH / "lock", {}),
+                (TRUTH / "peterson", {}),
+                (TRUTH / "dining_philosophers", {}),
+                (TRUTH / "dining_philosophers", {"manner": "one_left_first"}),
+                (TRUTH / "chandy_misra", {}),
+                (TRUTH / "quorum_election", {}),
+                (shipped_folder("two_phase_commit"), {"participants": 2}),
+                (EXAMPLES / "ring", {}),
+            ]
+        ),
+        pytest.param(shipped_folder("three_phase_commit_termination"), {}, marks=pytest.mark.slow),
+    ],
+    ids=lambda v: getattr(v, "name", None),
+)
 def test_tlc_finds_what_the_explorer_finds(folder: Path, settings: dict[str, Any]) -> None:
     system = load(folder, settings)
     assert_same(explore(system), verdicts(system))

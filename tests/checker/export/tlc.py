@@ -85,10 +85,19 @@ def run(text: str, settings: list[str], *flags: str) -> str:
         Path(folder, f"{MODULE}.tla").write_text(text)
         Path(folder, f"{MODULE}.cfg").write_text("\n".join(settings))
         command = [
-            "java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Djava.io.tmpdir={folder}",
-            "-cp", str(Path(origin).with_name("tla2tools.jar")),
-            "tlc2.TLC", "-deadlock", "-workers", "1", *flags, MODULE,
-        ]  # fmt: skip
+            "java",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            f"-Djava.io.tmpdir={folder}",
+            "-cp",
+            str(Path(origin).with_name("tla2tools.jar")),
+            "tlc2.TLC",
+            "-deadlock",
+            "-workers",
+            "1",
+            *flags,
+            MODULE,
+        ]
         ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         return ran.stdout + ran.stderr
 

@@ -22,10 +22,14 @@ LANE = {"ask": 1}
 def event(actor: str, position: int, machine: str, time: float, sends: int = 0, receives: int = 0) -> StepEvent:
     received = ReceivedMessage("a", "left", receives) if receives else None
     step = MachineStep(
-        lease="left:1", machine=machine, event="ask" if receives else "go", source="x",
+        lease="left:1",
+        machine=machine,
+        event="ask" if receives else "go",
+        source="x",
         record=MachineRecord("x", {}, position, {"b": sends} if sends else {}, {"a": receives} if receives else {}, {}),
-        received=received, sends=(SentMessage("b", sends, "ask", {}, "right"),) if sends else (),
-    )  # fmt: skip
+        received=received,
+        sends=(SentMessage("b", sends, "ask", {}, "right"),) if sends else (),
+    )
     return StepEvent(
         position=position, before="", actor=actor, epoch=1, spec="", now=0, time=time, commit=position, step=step
     )
@@ -51,10 +55,14 @@ def merged(capacities: dict[str, int]) -> CausalMerge:
     return merge
 
 
-@pytest.mark.parametrize(("capacity", "expected"), [
-    (1, TURNS), (2, [TURNS[0], TURNS[2], TURNS[1], TURNS[4], TURNS[3], TURNS[5]]),
-    (3, [("left", n) for n in (1, 2, 3)] + [("right", n) for n in (1, 2, 3)]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("capacity", "expected"),
+    [
+        (1, TURNS),
+        (2, [TURNS[0], TURNS[2], TURNS[1], TURNS[4], TURNS[3], TURNS[5]]),
+        (3, [("left", n) for n in (1, 2, 3)] + [("right", n) for n in (1, 2, 3)]),
+    ],
+)
 def test_as_many_are_on_their_way_as_have_room(capacity: int, expected: list[tuple[str, int]]) -> None:
     assert order(merged({"ask": capacity})) == expected
 
@@ -76,9 +84,15 @@ def test_nobody_waits_for_what_is_dropped() -> None:
     assert order(merge) == [("left", 1), ("left", 2), ("left", 3), ("other", 1)]
 
 
-@pytest.mark.parametrize(("since", "known", "kind"), [
-    (1, 0, CONTRADICTION), (1, 1, CONTRADICTION), (2, 1, CONTRADICTION), (3, 0, UNDECIDED),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("since", "known", "kind"),
+    [
+        (1, 0, CONTRADICTION),
+        (1, 1, CONTRADICTION),
+        (2, 1, CONTRADICTION),
+        (3, 0, UNDECIDED),
+    ],
+)
 def test_a_number_beyond_what_a_sender_is_known_to_have_sent_is_a_contradiction(
     since: int, known: int, kind: str
 ) -> None:
@@ -152,16 +166,29 @@ def tokens(rng: Random, actors: int, runs: int, hops: int, skew: float, untold: 
         sent[run, actor, to] = after = sent.get((run, actor, to), 0) + 1
         told = {to: after} if rng.random() >= untold else {}
         step = MachineStep(
-            lease=f"r{run}", machine=actor, event="ask" if sender else "go", source="x",
-            record=MachineRecord("x", {}, 1, told, {}, {}), transition="",
+            lease=f"r{run}",
+            machine=actor,
+            event="ask" if sender else "go",
+            source="x",
+            record=MachineRecord("x", {}, 1, told, {}, {}),
+            transition="",
             received=ReceivedMessage(sender, sender, number) if sender else None,
             sends=tuple(SentMessage(to, after, "ask", {}, to) for to, after in told.items()),
-        )  # fmt: skip
+        )
         time, position = at + late[actor] + 5, len(chains[actor]) + 1
-        chains[actor].append(StepEvent(
-            position=position, before="", actor=actor, epoch=1, spec="", now=int(time / 2), time=time, commit=position,
-            step=step,
-        ))  # fmt: skip
+        chains[actor].append(
+            StepEvent(
+                position=position,
+                before="",
+                actor=actor,
+                epoch=1,
+                spec="",
+                now=int(time / 2),
+                time=time,
+                commit=position,
+                step=step,
+            )
+        )
         left[run] -= 1
         if left[run]:
             heappush(waiting, (at + rng.expovariate(1.0), run, to, actor, after))

@@ -37,12 +37,14 @@ def files(folder: Path) -> list[Path]:
         ({f"drop_transition {DARK}": "killed"}, Missed(1, {})),
         (RESULTS, Missed(1, {DARK: (f"swap_target {DARK} -> dark",)})),
         (
-            {**{f"{word} {DARK}": word for word in ("killed", "refused", "equivalent", "unseen", "survives")},
-             f"drop_transition {BRIGHT}": "explained"},
+            {
+                **{f"{word} {DARK}": word for word in ("killed", "refused", "equivalent", "unseen", "survives")},
+                f"drop_transition {BRIGHT}": "explained",
+            },
             Missed(2, {DARK: (f"unseen {DARK}", f"survives {DARK}"), BRIGHT: (f"drop_transition {BRIGHT}",)}),
         ),
     ],
-)  # fmt: skip
+)
 def test_what_no_property_finds_is_told_by_transition(
     results: Mapping[str, str], missed: Missed | None, light: Path
 ) -> None:
@@ -77,11 +79,16 @@ def test_results_are_of_one_system_and_its_battery(light: Path, changed: Callabl
 @pytest.mark.parametrize(
     "content",
     [
-        b"", b"{}", b"[1]", b'{"results": {"a": 1}}', b'{"results": ' * 5000, b"\xff",
+        b"",
+        b"{}",
+        b"[1]",
+        b'{"results": {"a": 1}}',
+        b'{"results": ' * 5000,
+        b"\xff",
         json.dumps({"results": RESULTS, "more": 1}).encode(),
         json.dumps({"results": RESULTS}).encode().ljust(MOST_BYTES + 1),
     ],
-)  # fmt: skip
+)
 def test_a_file_that_is_not_ours_is_as_none(content: bytes, light: Path) -> None:
     """Also one that is too long to be read, though it says nothing wrong; the cache is optional."""
     system = load(light)

@@ -26,8 +26,12 @@ def made(system: System, *rules: str) -> dict[str, Mutation]:
 def test_a_task_s_conditions_are_dropped(kitchen: System) -> None:
     found = made(kitchen, "drop_condition")
     assert list(found) == [
-        "cook/taste when", "cook/wash when", "cook/wash only", "cook/wash answers.washed", "cook/wash answers.broken",
-    ]  # fmt: skip
+        "cook/taste when",
+        "cook/wash when",
+        "cook/wash only",
+        "cook/wash answers.washed",
+        "cook/wash answers.broken",
+    ]
     tasks = {name: m.applied(kitchen).roles["cook"].tasks["wash"] for name, m in found.items()}
     was = kitchen.roles["cook"].tasks["wash"]
     assert isinstance(was, Drive)
@@ -44,9 +48,11 @@ def test_a_task_s_conditions_are_dropped(kitchen: System) -> None:
 
 def test_parts_of_a_task_s_conditions_are_changed(kitchen: System) -> None:
     assert list(made(kitchen, "drop_condition_operand")) == [
-        "cook/wash when: courses >= 1 (and)", "cook/wash when: not hurry (and)",
-        "cook/wash answers.broken: any(d.state == shards for d in dish) (and)", "cook/wash answers.broken: hurry (and)",
-    ]  # fmt: skip
+        "cook/wash when: courses >= 1 (and)",
+        "cook/wash when: not hurry (and)",
+        "cook/wash answers.broken: any(d.state == shards for d in dish) (and)",
+        "cook/wash answers.broken: hurry (and)",
+    ]
     assert list(made(kitchen, "shift_condition")) == [
         "cook/wash when: courses >= 1 -> courses > 1",
         "cook/wash when: courses >= 1 -> courses >= 0",

@@ -204,17 +204,32 @@ def outcome(number: int, rule: str, **parts: Any) -> MutantOutcome:
 def test_a_report_counts_each_outcome_once() -> None:
     killed = [Kill(by, Trial(), 3) for by in ("one", "two", "two", "three")]
     outcomes = [
-        outcome(0, "drop_guard", kill=killed[0]), outcome(1, "drop_guard", refused="LH412: b"),
-        outcome(2, "drop_guard"), outcome(3, "drop_task", kill=killed[1]), outcome(4, "drop_task", equivalent=True),
-        outcome(5, "drop_task", unseen=True), outcome(6, "drop_task", explanation="why"),
-        outcome(7, "swap_target", kill=killed[2]), outcome(8, "swap_target", refused="LH402: a"),
-        outcome(9, "swap_target", refused="LH412: c"), outcome(10, "swap_target", kill=killed[3]),
-    ]  # fmt: skip
+        outcome(0, "drop_guard", kill=killed[0]),
+        outcome(1, "drop_guard", refused="LH412: b"),
+        outcome(2, "drop_guard"),
+        outcome(3, "drop_task", kill=killed[1]),
+        outcome(4, "drop_task", equivalent=True),
+        outcome(5, "drop_task", unseen=True),
+        outcome(6, "drop_task", explanation="why"),
+        outcome(7, "swap_target", kill=killed[2]),
+        outcome(8, "swap_target", refused="LH402: a"),
+        outcome(9, "swap_target", refused="LH412: c"),
+        outcome(10, "swap_target", kill=killed[3]),
+    ]
     report = MutationReport(tuple(outcomes), 1.0)
     assert [o.word for o in outcomes] == [
-        "killed", "refused", "survives", "killed", "equivalent", "unseen", "explained", "killed", "refused", "refused",
         "killed",
-    ]  # fmt: skip
+        "refused",
+        "survives",
+        "killed",
+        "equivalent",
+        "unseen",
+        "explained",
+        "killed",
+        "refused",
+        "refused",
+        "killed",
+    ]
     assert [o.mutation.subject for o in report.survivors] == ["a/2", "a/6"]
     assert [o.mutation.subject for o in report.unexplained] == ["a/2"]
     assert [m.subject for m in report.equivalent] == ["a/4"]
@@ -235,9 +250,14 @@ def test_a_report_counts_each_outcome_once() -> None:
 
 
 VERDICTS = [
-    Verdict(), Verdict("safe", 3), Verdict("convergence"), Verdict(refused="guards_disjoint: both"),
-    Verdict(noticed="seen"), Verdict(cut_short=True, noticed="other"), Verdict(states=True, seconds=2.0),
-]  # fmt: skip
+    Verdict(),
+    Verdict("safe", 3),
+    Verdict("convergence"),
+    Verdict(refused="guards_disjoint: both"),
+    Verdict(noticed="seen"),
+    Verdict(cut_short=True, noticed="other"),
+    Verdict(states=True, seconds=2.0),
+]
 
 
 @pytest.mark.parametrize("verdict", VERDICTS)
@@ -281,9 +301,12 @@ def test_the_last_of_several_guards_that_leave_no_case_out_is_not_tried(
 ) -> None:
     """A guard that stands alone is, though it leaves no case out either; and so is each of a timer's."""
     clock = "clock: {horizon: 2}\n" if "tick" in choices else ""
-    system = written(tmp_path, {
-        "system.yaml": f"system: lamp\nroles: {{lamp: {{}}}}\nenvironment: {{press: {{to: lamp}}}}\n{clock}",
-        "roles/lamp.yaml": "role: lamp\ndata: {n: {type: int, min: 0, max: 1}}\n"
-        f"events: {{press: Somebody presses it.}}\nstates:\n  dark: {{initial: true, on: {{{choices}}}}}\n",
-    })  # fmt: skip
+    system = written(
+        tmp_path,
+        {
+            "system.yaml": f"system: lamp\nroles: {{lamp: {{}}}}\nenvironment: {{press: {{to: lamp}}}}\n{clock}",
+            "roles/lamp.yaml": "role: lamp\ndata: {n: {type: int, min: 0, max: 1}}\n"
+            f"events: {{press: Somebody presses it.}}\nstates:\n  dark: {{initial: true, on: {{{choices}}}}}\n",
+        },
+    )
     assert tuple(m.item for m in of_rule(system, "shift_comparison")) == wanted

@@ -217,19 +217,22 @@ def hands(folder: Path, **guards: str) -> Path:
     return write(folder, texts)
 
 
-@pytest.mark.parametrize(("event", "guard", "same"), [
-    ("press", "event.hard <= 1", True),
-    ("press", "event.hard < 1", False),
-    ("press", "event.hard > 0", False),
-    ("press", "index(self) < 1", False),
-    ("press", "event.hard > 1", False),
-    ("pull", "index(self) > 0", False),
-    ("pull", "index(self) > 1", False),
-    ("step", "index(self) > 0", False),
-    ("go", "msg.far < 1", False),
-    ("go", "msg.sender == head[1]", False),
-    ("go", "msg.far == index(msg.sender)", True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("event", "guard", "same"),
+    [
+        ("press", "event.hard <= 1", True),
+        ("press", "event.hard < 1", False),
+        ("press", "event.hard > 0", False),
+        ("press", "index(self) < 1", False),
+        ("press", "event.hard > 1", False),
+        ("pull", "index(self) > 0", False),
+        ("pull", "index(self) > 1", False),
+        ("step", "index(self) > 0", False),
+        ("go", "msg.far < 1", False),
+        ("go", "msg.sender == head[1]", False),
+        ("go", "msg.far == index(msg.sender)", True),
+    ],
+)
 def test_a_step_is_the_same_in_all_its_parts_or_another(event: str, guard: str, same: bool, tmp_path: Path) -> None:
     """The machine that takes an event, its values and its sender count, though the same state follows."""
     of, other = (load(hands(tmp_path / name, **guards)) for name, guards in (("a", {}), ("b", {event: guard})))
@@ -238,9 +241,12 @@ def test_a_step_is_the_same_in_all_its_parts_or_another(event: str, guard: str, 
 
 
 def test_only_what_the_system_itself_satisfies_counts(tap: Path) -> None:
-    text = TAP["invariants.yaml"].replace("tap.level == 2}", "tap.level == 3}").replace("unread", "red").replace(
-        "tap.red or not tap.red", "not tap.red"
-    )  # fmt: skip
+    text = (
+        TAP["invariants.yaml"]
+        .replace("tap.level == 2}", "tap.level == 3}")
+        .replace("unread", "red")
+        .replace("tap.red or not tap.red", "not tap.red")
+    )
     (tap / "invariants.yaml").write_text(text)
     found = tried(tap)
     assert {k.by for _, k in found.kills}.isdisjoint({"full", "red"})
@@ -289,13 +295,18 @@ def test_two_phase_commit() -> None:
     found = tried("two_phase_commit")
     assert (found.total, found.out_of_date) == (RuleScore(made=159, refused=36, equivalent=57, killed=44, unseen=9), ())
     assert found.by_rule() == {
-        "drop_guard": RuleScore(6, 6, 0, 0), "swap_target": RuleScore(31, 16, 0, 15),
-        "add_transition": RuleScore(72, 0, 53, 7), "ignore_event": RuleScore(17, 8, 0, 8),
-        "drop_task": RuleScore(8, 6, 0, 2), "drop_update": RuleScore(6, 0, 0, 3, 3),
-        "change_update": RuleScore(12, 0, 1, 5, 6), "exchange_guards": RuleScore(3, 0, 0, 3),
-        "exchange_answers": RuleScore(1, 0, 0, 1), "drop_contract": RuleScore(1, 0, 1, 0),
+        "drop_guard": RuleScore(6, 6, 0, 0),
+        "swap_target": RuleScore(31, 16, 0, 15),
+        "add_transition": RuleScore(72, 0, 53, 7),
+        "ignore_event": RuleScore(17, 8, 0, 8),
+        "drop_task": RuleScore(8, 6, 0, 2),
+        "drop_update": RuleScore(6, 0, 0, 3, 3),
+        "change_update": RuleScore(12, 0, 1, 5, 6),
+        "exchange_guards": RuleScore(3, 0, 0, 3),
+        "exchange_answers": RuleScore(1, 0, 0, 1),
+        "drop_contract": RuleScore(1, 0, 1, 0),
         "drop_contract_operand": RuleScore(2, 0, 2, 0),
-    }  # fmt: skip
+    }
     assert found.refusals() == {"LH402": 6, "LH403": 24, "LH408": 5, "LH412": 1}
     assert sum(found.by_property().values()) == 44
 
@@ -438,8 +449,10 @@ def test_the_explorer_stops_at_a_violation(tap: Path) -> None:
 def test_without_a_file_the_battery_is_the_default(tap: Path) -> None:
     assert battery_of(SystemLoader(tap)) == DEFAULT
     assert [str(t) for t in DEFAULT.trials] == [
-        "the declared constants", "the declared constants faults crash=1", f"the declared constants faults {MANY}",
-    ]  # fmt: skip
+        "the declared constants",
+        "the declared constants faults crash=1",
+        f"the declared constants faults {MANY}",
+    ]
 
 
 def test_constants_of_the_call_go_into_every_trial() -> None:

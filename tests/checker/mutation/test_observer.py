@@ -180,10 +180,12 @@ SEEN = [
     (Label(calls=(("participant[1]", "policy.vote"),)), "participant[1] calls policy.vote"),
     (Label(sent=(ASK,)), "ask is sent (coordinator to participant[1])"),
     (Label(changed=(("a", "idle"), ("b", "busy"))), "a is idle; b is busy"),
-    (Label(("clock", "now 3"), (("a", "x"),), (ASK,), (("b", "c"),)),
-     "now 3; a calls x; ask is sent (coordinator to participant[1]); b is c"),
+    (
+        Label(("clock", "now 3"), (("a", "x"),), (ASK,), (("b", "c"),)),
+        "now 3; a calls x; ask is sent (coordinator to participant[1]); b is c",
+    ),
     (HIDDEN, ""),
-]  # fmt: skip
+]
 
 
 def test_labels_in_words() -> None:

@@ -138,9 +138,11 @@ def _header(folder: Path, index: Mapping[str, Any], text: str) -> list[str]:
         ]:
             lacks.append(f"it is not for any number of {name} machines")
     titles = {
-        "establishes": "establishes, of the state", "establishes_of_step": "establishes, of the step",
-        "unchanged": "unchanged by the step", "uses": "uses, of the state before",
-    }  # fmt: skip
+        "establishes": "establishes, of the state",
+        "establishes_of_step": "establishes, of the step",
+        "unchanged": "unchanged by the step",
+        "uses": "uses, of the state before",
+    }
     for condition in index["conditions"]:
         said_of = [f"; {title}: {', '.join(condition[key])}\n" for key, title in titles.items() if condition[key]]
         heading = f"; Condition {condition['number']}, {condition['kind']}: {condition['name']}\n"

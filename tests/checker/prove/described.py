@@ -72,8 +72,10 @@ class Describer:
         self.world, self.system, self.without = world, world.system, without
         self.layout = world.layout
         self.scope = claims_scope(self.system)
-        self.lanes = {c.name: [lane for lane in self.layout.lanes if lane.channel.name == c.name]
-                      for c in self.system.channels.values()}  # fmt: skip
+        self.lanes = {
+            c.name: [lane for lane in self.layout.lanes if lane.channel.name == c.name]
+            for c in self.system.channels.values()
+        }
         self._heard = {c: self._compiled(f"heard({c})") for c in self.system.channels}
         self._accepts: dict[str, Function] = {}
         self._frame = Frame(self.layout, self.system.values(), before="o")
@@ -131,8 +133,12 @@ class Describer:
 
     def opaque(self, s: State) -> list[str]:
         """Returns which opaque data are equal, as nothing else is known of them."""
-        every = [(f"{machine_name(role, i)}.{d.name}", s[self.layout.at(role.name, i, d.name)])
-                 for role, i in self.system.machines() for d in role.data.values() if d.type == t.OPAQUE]  # fmt: skip
+        every = [
+            (f"{machine_name(role, i)}.{d.name}", s[self.layout.at(role.name, i, d.name)])
+            for role, i in self.system.machines()
+            for d in role.data.values()
+            if d.type == t.OPAQUE
+        ]
         return [f"{a} {'==' if v == w else '!='} {b}" for (a, v), (b, w) in pairwise(every)]
 
     def pending(self, s: State, message: Message) -> list[str]:
@@ -245,12 +251,21 @@ class Describer:
 
     def first(self, s: State, kept: set[tuple[str, str]]) -> AimedClaim | None:
         """A claim about data that no step changes, which an initial state violates."""
-        facts = [fact for role, i in self.system.machines() for datum in role.data.values()
-                 if (role.name, datum.name) in kept
-                 for fact in _equal(f"{machine_name(role, i)}.{datum.name}", datum.type,
-                                    s[self.layout.at(role.name, i, datum.name)])]  # fmt: skip
-        facts += [fact for datum in self.system.shared.values() if ("shared", datum.name) in kept
-                  for fact in self.shared(s, datum)]  # fmt: skip
+        facts = [
+            fact
+            for role, i in self.system.machines()
+            for datum in role.data.values()
+            if (role.name, datum.name) in kept
+            for fact in _equal(
+                f"{machine_name(role, i)}.{datum.name}", datum.type, s[self.layout.at(role.name, i, datum.name)]
+            )
+        ]
+        facts += [
+            fact
+            for datum in self.system.shared.values()
+            if ("shared", datum.name) in kept
+            for fact in self.shared(s, datum)
+        ]
         return self.about(s, [*self.constants(), *facts], "initial state") if facts else None
 
     def ladder(self, first: State, states: list[State]) -> Iterator[AimedClaim]:

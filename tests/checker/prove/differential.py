@@ -52,9 +52,15 @@ WHOLE, SEARCHED = 0.04, 0.01  # shares of the systems of which the whole prover 
 THOROUGH = 0.1  # share of the systems all of whose claims are asked of all steps, and those about states together
 SEARCHING = 10.0  # seconds for all strategies
 LIMIT, CONFIRMING = 1.0, 20.0  # seconds for a question to the solver: to find what may be proved, and to prove it
-BUDGETS = ("crash=2,duplicate=1,lose=1,reorder=1", "crash=1,duplicate=2,reorder=1", "crash=3,lose=1",
-           "crash=2,power_cut=1", "crash=1,partition=1,halt=1,lose=1", "duplicate=2,lose=2,reorder=2",
-           "crash=3")  # fmt: skip
+BUDGETS = (
+    "crash=2,duplicate=1,lose=1,reorder=1",
+    "crash=1,duplicate=2,reorder=1",
+    "crash=3,lose=1",
+    "crash=2,power_cut=1",
+    "crash=1,partition=1,halt=1,lose=1",
+    "duplicate=2,lose=2,reorder=2",
+    "crash=3",
+)
 OTHERS: tuple[dict[str, str], ...] = ({"n": "1"}, {"n": "3"}, {"cap": "2"}, {"n": "3", "cap": "2"})
 USUAL = (
     "event",
@@ -205,8 +211,10 @@ def compared(drawn: Drawn, rng: Random, *, every: bool = True) -> Judged:
         _ask_about_steps(drawn, setting, rng, found)
         if rng.random() < WHOLE:
             small = every and rng.random() < SEARCHED / WHOLE
-            names = [*_some(rng, ASKED, [n for n in drawn.system.properties if n not in drawn.violated]),
-                     *_some(rng, ASKED, [n for n in drawn.violated if n not in drawn.aimed])]  # fmt: skip
+            names = [
+                *_some(rng, ASKED, [n for n in drawn.system.properties if n not in drawn.violated]),
+                *_some(rng, ASKED, [n for n in drawn.violated if n not in drawn.aimed]),
+            ]
             # Steps from states that the prover's own invariants exclude are no counterexamples here.
             aimed = _some(rng, WITH_INVARIANTS, list(drawn.aimed))
             asked = {n: drawn.system.properties[n] for n in names}

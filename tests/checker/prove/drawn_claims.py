@@ -86,8 +86,18 @@ class ClaimWriter:
 
     def facts(self, many: int) -> list[str]:
         """Things that a step may show, about states before and after it."""
-        return [self.pick(self.sent(), self.fact(step=True), self.fact(step=True), f"old({self.fact()})", self.apart(),
-                          self.change_of(), self.fact_of_events(step=True)) for _ in range(many)]  # fmt: skip
+        return [
+            self.pick(
+                self.sent(),
+                self.fact(step=True),
+                self.fact(step=True),
+                f"old({self.fact()})",
+                self.apart(),
+                self.change_of(),
+                self.fact_of_events(step=True),
+            )
+            for _ in range(many)
+        ]
 
     def fact(self, it: str = "", step: bool = False) -> str:
         """Something about one machine or channel, in a state; `step`: or about a step."""
@@ -98,16 +108,21 @@ class ClaimWriter:
     def fact_about(self, role: str, x: str, it: str = "", step: bool = False) -> str:
         """Something about a machine that goes by a name; `it`: and nothing that only a property may read."""
         data = self.data[role]
-        atoms: list[Callable[[], str]] = [lambda: f"{x}.state == {self.pick(*self.states[role])}",
-                                          lambda: f"is_in({x}, {self.pick(*self.states[role])})"]  # fmt: skip
+        atoms: list[Callable[[], str]] = [
+            lambda: f"{x}.state == {self.pick(*self.states[role])}",
+            lambda: f"is_in({x}, {self.pick(*self.states[role])})",
+        ]
         texts = {
-            "flag": [f"{x}.flag", f"not {x}.flag"], "k": [f"{x}.k == 0", f"{x}.k == 1", f"{x}.k == cap", f"{x}.k > 1"],
-            "tone": [f"{x}.tone == green"], "last": [f"{x}.last == none", f"{x}.last == red"],
+            "flag": [f"{x}.flag", f"not {x}.flag"],
+            "k": [f"{x}.k == 0", f"{x}.k == 1", f"{x}.k == cap", f"{x}.k > 1"],
+            "tone": [f"{x}.tone == green"],
+            "last": [f"{x}.last == none", f"{x}.last == red"],
             "prior": [f"{x}.prior == none", f"{x}.prior == green"],
             "seen": [f"{x}.seen == {{}}", f"len({x}.seen) > 1"],
             "slots": [f"{x}.slots == slot", f"len({x}.slots) == 1"],
-            "at": [f"{x}.at == slot[0]", f"{x}.at != slot[0]"], "due": [f"{x}.due > now"],
-        }  # fmt: skip
+            "at": [f"{x}.at == slot[0]", f"{x}.at != slot[0]"],
+            "due": [f"{x}.due > now"],
+        }
         for name in data:
             if texts.get(name):
                 atoms.append(lambda name=name: self.pick(*texts[name]))  # type: ignore[misc]
@@ -123,13 +138,23 @@ class ClaimWriter:
         lane = "back" if m == "tell" else "there"
         latest = ("m.latest", "not m.latest") if self.kinds[lane] == "mailbox" else ()
         rank = self.pick("m.number > 0", "0 < m.number", "1 <= m.number", "1 > m.number", *latest)
-        value = {"": rank, "v": "m.v", "n": "m.n == 1", "tone": "m.tone == green", "at": "m.at == slot[0]",
-                 "o": "m.number == 0"}[field]  # fmt: skip
+        value = {
+            "": rank,
+            "v": "m.v",
+            "n": "m.n == 1",
+            "tone": "m.tone == green",
+            "at": "m.at == slot[0]",
+            "o": "m.number == 0",
+        }[field]
         few = f"{self.pick('==', '<=', '>')} {self.pick('0', '1', '1')}"
-        return self.pick(f"any({value} for m in pending({m}))", f"has_sent({m})",
-                         f"len(pending({m})) == 0", f"len(pending({m})) > 1",
-                         f"count({value} for m in pending({m})) {few}",
-                         f"heard({lane})")  # fmt: skip
+        return self.pick(
+            f"any({value} for m in pending({m}))",
+            f"has_sent({m})",
+            f"len(pending({m})) == 0",
+            f"len(pending({m})) > 1",
+            f"count({value} for m in pending({m})) {few}",
+            f"heard({lane})",
+        )
 
     def claim(self, *, step: bool, it: str = "") -> str:
         facts = [self.sent() if not it and self.maybe(0.3) else self.fact(it) for _ in range(self.pick(1, 2, 2, 3))]

@@ -12,19 +12,31 @@ from leasehold.spec.language.parts import expressions
 def features(system: System) -> Iterator[str]:
     """Yields what a system has, of what the prover treats in a way of its own."""
     yield from sorted({channel.kind for channel in system.channels.values()})
-    yield from sorted({f"channels that {fault}" for channel in system.channels.values()
-                       for fault in ("lose", "duplicate", "reorder") if getattr(channel, fault)})  # fmt: skip
+    yield from sorted(
+        {
+            f"channels that {fault}"
+            for channel in system.channels.values()
+            for fault in ("lose", "duplicate", "reorder")
+            if getattr(channel, fault)
+        }
+    )
     data = [datum for role in system.holders.values() for datum in role.data.values()]
     all_of = list(expressions(system.roles))
     yield from sorted({str(datum.type).split("[")[0] for datum in data})
     roles = {role for names in system.actors.values() for role in names if system.roles[role].indexed}
     found = {
-        "any number of machines": any(type_.counted_by and type_.counted_by not in system.bounding
-                                      for type_ in system.counted()),
-        "nodes": system.faults.nodes, "actors with several machines": roles, "actors": system.actors,
+        "any number of machines": any(
+            type_.counted_by and type_.counted_by not in system.bounding for type_ in system.counted()
+        ),
+        "nodes": system.faults.nodes,
+        "actors with several machines": roles,
+        "actors": system.actors,
         "subsidiary machines": any(role.parent for role in system.roles.values()),
-        "clock": system.clock, "late timers": system.clock and system.clock.late, "bounding constants": system.bounding,
-        "initial: any": any(datum.any_initial for datum in data), "shared variables": system.shared,
+        "clock": system.clock,
+        "late timers": system.clock and system.clock.late,
+        "bounding constants": system.bounding,
+        "initial: any": any(datum.any_initial for datum in data),
+        "shared variables": system.shared,
         "first states of machines": any(role.begin for role in system.roles.values()),
         "tasks that read their step": any(datum.captured for datum in data),
         "tasks to which their step is passed": any(t.passes for r in system.roles.values() for t in r.transitions()),
@@ -33,7 +45,7 @@ def features(system: System) -> Iterator[str]:
         "maps as a whole": any(x.mentions(e, lambda node: getattr(node, "kind", "") == "map") for e in all_of),
         "definitions of guards": any(role.definitions for role in system.roles.values()),
         "dynamic roles": any(role.instance.dynamic for role in system.roles.values()),
-    }  # fmt: skip
+    }
     yield from (name for name, held in found.items() if held)
 
 

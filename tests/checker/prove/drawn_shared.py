@@ -12,15 +12,17 @@ from tests.checker.prove.drawn_terms import Terms
 
 DATA: dict[str, tuple[str, tuple[str, ...]]] = {  # name: its type, as `Terms` has it, and how it may be declared
     "mark": ("bool", ("bool", "{type: bool, initial: true}", "{type: bool, initial: any}")),
-    "level": ("int", ("{type: int, min: 0, max: cap}", "{type: int, explore: [0, 2]}",
-                      "{type: int, min: 0, max: 2, initial: any}")),
+    "level": (
+        "int",
+        ("{type: int, min: 0, max: cap}", "{type: int, explore: [0, 2]}", "{type: int, min: 0, max: 2, initial: any}"),
+    ),
     "tint": ("colour", ("colour", "{type: colour, initial: green}", "{type: colour, initial: any}")),
     "hint": ("option", ('"option[colour]"', '{type: "option[colour]", initial: any}')),
     "pool": ("set slot", ('"set[slot]"', '{type: "set[slot]", initial: slot}')),
     "spot": ("slot", ("slot", "{type: slot, initial: any}")),
     "cells": ("", ('"map[slot, bool]"', '{type: "map[slot, bool]", initial: true}')),
     "held": ("", ('"map[b, bool]"',)),
-}  # fmt: skip
+}
 SHARE = 0.25  # of the systems
 
 

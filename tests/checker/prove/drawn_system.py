@@ -23,20 +23,40 @@ from tests.systems import written
 
 DATA: dict[str, tuple[str, ...]] = {  # name: how it may be declared
     "flag": ("bool", "{type: bool, initial: any}"),
-    "k": ("{type: int, min: 0, max: cap}", "{type: int, min: 0, max: 2, initial: any}", "{type: int, min: -1, max: 1}",
-          "{type: int, initial: cap, explore: [0, 3]}", "{type: int, explore: [0, 2]}",
-          "{type: int, initial: len(slot), explore: [0, 3]}"),
+    "k": (
+        "{type: int, min: 0, max: cap}",
+        "{type: int, min: 0, max: 2, initial: any}",
+        "{type: int, min: -1, max: 1}",
+        "{type: int, initial: cap, explore: [0, 3]}",
+        "{type: int, explore: [0, 2]}",
+        "{type: int, initial: len(slot), explore: [0, 3]}",
+    ),
     "tone": ("colour", "{type: colour, initial: green}", "{type: colour, initial: any}"),
-    "last": ('"option[colour]"', '{type: "option[colour]", initial: any}'), "prior": ('"option[colour]"',),
-    "who": ("PEER",), "seen": ('"set[PEER]"', '{type: "set[PEER]", initial: any}'),
+    "last": ('"option[colour]"', '{type: "option[colour]", initial: any}'),
+    "prior": ('"option[colour]"',),
+    "who": ("PEER",),
+    "seen": ('"set[PEER]"', '{type: "set[PEER]", initial: any}'),
     "tally": ('"map[PEER, bool]"', '"map[PEER, colour]"', '{type: "map[PEER, int]", min: 0, max: cap}'),
     "slots": ('"set[slot]"', '{type: "set[slot]", initial: slot}'),
     "at": ("slot", "{type: slot, initial: any}", '{type: slot, initial: "slot[cap + 1]"}'),
-    "due": ("time",), "o": ("opaque",),
-}  # fmt: skip
+    "due": ("time",),
+    "o": ("opaque",),
+}
 FIELDS = {"v": "bool", "n": "{type: int, min: 0, max: 2}", "tone": "colour", "at": "slot", "o": "opaque"}
-TYPES = {"flag": "bool", "v": "bool", "k": "int", "n": "int", "turn": "int", "tone": "colour", "last": "option",
-         "prior": "option", "who": "PEER", "seen": "set PEER", "slots": "set slot", "at": "slot"}  # fmt: skip
+TYPES = {
+    "flag": "bool",
+    "v": "bool",
+    "k": "int",
+    "n": "int",
+    "turn": "int",
+    "tone": "colour",
+    "last": "option",
+    "prior": "option",
+    "who": "PEER",
+    "seen": "set PEER",
+    "slots": "set slot",
+    "at": "slot",
+}
 
 
 class Writer(ClaimWriter):
@@ -85,8 +105,12 @@ class Writer(ClaimWriter):
         self.defined: dict[str, list[str]] = {r: [] for r in self.roles}  # definitions of guards
         self.started: dict[str, set[str]] = {}  # by task, the events whose transitions start it
         # Data that no transition changes, so that what holds of them at first is inductive.
-        self.kept = {(r, n) for r, data in self.data.items() for n, declared in data.items()
-                     if "any" in declared and self.maybe(0.4)}  # fmt: skip
+        self.kept = {
+            (r, n)
+            for r, data in self.data.items()
+            for n, declared in data.items()
+            if "any" in declared and self.maybe(0.4)
+        }
         own = Random(str([self.counts, self.fields, self.states, self.data, self.kinds]))
         self.variables = SharedWriter(own, bool(self.counts["b"]), share)
         self.kept |= self.variables.kept
@@ -175,14 +199,22 @@ class Writer(ClaimWriter):
         if self.maybe(0.15):
             return Terms(self.rng, self.read(role, event), divides=False).of("bool", 1), False
         data, said = self.data[role], self.said(event)
-        atoms = {"flag": ["flag"], "k": ["k == cap", "k <= 0", "k < 2"], "tone": ["tone == red"],
-                 "last": ["last == none", "last == red"],
-                 "seen": ["seen == {}", "len(seen) <= 1", "len(seen) < cap", "len(seen) == n"],
-                 "slots": ["slot[0] in slots", "slots == slot"], "at": ["at == slot[0]"],
-                 "due": ["now >= due"]}  # fmt: skip
+        atoms = {
+            "flag": ["flag"],
+            "k": ["k == cap", "k <= 0", "k < 2"],
+            "tone": ["tone == red"],
+            "last": ["last == none", "last == red"],
+            "seen": ["seen == {}", "len(seen) <= 1", "len(seen) < cap", "len(seen) == n"],
+            "slots": ["slot[0] in slots", "slots == slot"],
+            "at": ["at == slot[0]"],
+            "due": ["now >= due"],
+        }
         found = [atom for name in data for atom in atoms.get(name, [])]
-        found += [{"v": "msg.v", "n": "msg.n == 1", "tone": "msg.tone == red", "at": "msg.at == slot[0]"}[f]
-                  for f in said if f != "o"]  # fmt: skip
+        found += [
+            {"v": "msg.v", "n": "msg.n == 1", "tone": "msg.tone == red", "at": "msg.at == slot[0]"}[f]
+            for f in said
+            if f != "o"
+        ]
         one = self.pick(*found) if found else "true"
         if found and self.maybe(0.25):
             one = f"{one} {self.pick('and', 'or')} {self.pick(*found)}"
@@ -230,8 +262,11 @@ class Writer(ClaimWriter):
             return f"max(0, min(cap, {words}))" if of == "int" else words
 
         if self.maybe(0.35):
-            whole = self.pick(f"{{v: {value('v')} for v in {peer}}}", f"tally | {{{peer}[0]: {value()}}}",
-                              f"tally | {{v: {value('v')} for v in {peer} if index(v) < cap}}")  # fmt: skip
+            whole = self.pick(
+                f"{{v: {value('v')} for v in {peer}}}",
+                f"tally | {{{peer}[0]: {value()}}}",
+                f"tally | {{v: {value('v')} for v in {peer} if index(v) < cap}}",
+            )
             yield f'tally: "{whole}"'
             return
         two = peer == "slot" or self.counts[peer] == "2"
@@ -323,9 +358,14 @@ class Writer(ClaimWriter):
         if common:
             to = self.pick(*states)
             guard, other = self.guard(name, common)[0], starts(self.pick(*states), common)
-            lines += ["shared:", f"  - in: [{', '.join(states)}]", "    on:", f"      {common}:",
-                      f'        - {{to: {starts(to, common)}, when: "{guard}"{self.change(name, common)}}}',
-                      f'        - {{to: {other}, when: "not ({guard})"}}']  # fmt: skip
+            lines += [
+                "shared:",
+                f"  - in: [{', '.join(states)}]",
+                "    on:",
+                f"      {common}:",
+                f'        - {{to: {starts(to, common)}, when: "{guard}"{self.change(name, common)}}}',
+                f'        - {{to: {other}, when: "not ({guard})"}}',
+            ]
         if used:
             lines.append("tasks:")
         for m in mine:
@@ -379,8 +419,11 @@ class Writer(ClaimWriter):
         events = self.started.get(f"do_{message}", set())
         if self.counts[peer] and self.maybe(0.2):
             answers = events and all(e in self.messages and self.messages[e][0] == peer for e in events)
-            one = [f"{peer}[{number} + 1]" for number in ("index(self)", "k", "turn")
-                   if number in self.data[role] or (number == "index(self)" and self.counts[role])]  # fmt: skip
+            one = [
+                f"{peer}[{number} + 1]"
+                for number in ("index(self)", "k", "turn")
+                if number in self.data[role] or (number == "index(self)" and self.counts[role])
+            ]
             one += ["msg.sender"] * 2 if answers else []
             one += ["who"] if "who" in self.data[role] and self.peers[role] == peer else []
             return f'"{self.pick(f"{peer}[cap + 1]", *one)}"', ""
@@ -389,8 +432,11 @@ class Writer(ClaimWriter):
     def only(self, role: str, message: str) -> str:
         peer = self.messages[message][1]
         if self.counts[peer] and self.maybe(0.3):
-            own = [f"it in {n}" if n == "seen" else f"it == {n}" for n in ("seen", "who")
-                   if n in self.data[role] and self.peers[role] == peer]  # fmt: skip
+            own = [
+                f"it in {n}" if n == "seen" else f"it == {n}"
+                for n in ("seen", "who")
+                if n in self.data[role] and self.peers[role] == peer
+            ]
             own += [f"it != old({n})" for n in ("who",) if n in self.data[role] and self.peers[role] == peer]
             return f', only: "{self.pick("index(it) == 0", *own, *own)}"'
         if self.maybe(0.15) and (words := self.guard(role, "")[0]) and "now" not in words:
@@ -405,15 +451,21 @@ class Writer(ClaimWriter):
             for m, (x, y) in self.messages.items()
         )
         dynamic = self.maybe(0.05)
-        lines = ["system: by_chance", *(["standing: true"] if dynamic else []), "constants:",
-                 "  n: {type: int, value: 2, min: 1, max: 3}",
-                 "  cap: {type: int, value: 1, min: 1, max: 2}",
-                 f"types: {{colour: {{members: [red, green]}}, slot: {{count: {self.pick('2', '2', 'cap + 1')}}}}}",
-                 "roles:"]  # fmt: skip
+        lines = [
+            "system: by_chance",
+            *(["standing: true"] if dynamic else []),
+            "constants:",
+            "  n: {type: int, value: 2, min: 1, max: 3}",
+            "  cap: {type: int, value: 1, min: 1, max: 2}",
+            f"types: {{colour: {{members: [red, green]}}, slot: {{count: {self.pick('2', '2', 'cap + 1')}}}}}",
+            "roles:",
+        ]
         counts = {**self.counts, **({"c": self.counts["a"]} if self.part else {})}
         many = {r: f"instances: {count}" for r, count in counts.items() if count}
-        many = {r: f"{one}, dynamic: true" if dynamic and one == "instances: n" and r != "c" else one
-                for r, one in many.items()}  # fmt: skip
+        many = {
+            r: f"{one}, dynamic: true" if dynamic and one == "instances: n" and r != "c" else one
+            for r, one in many.items()
+        }
         lines += [f"  {r}: {{{many.get(r, '')}}}" for r in self.roles]
         lines += ["definitions:", "  is_in(w, s): w.state == s", "  has_sent(m): len(pending(m)) > 0"]
         lines += self.variables.lines

@@ -43,8 +43,12 @@ class Terms:
         if type_.startswith("set "):
             small = type_.removeprefix("set ")
             return self._pick(small, f"{{{small}[0]}}")
-        first = {"bool": ("true", "false"), "int": ("0", "1", "2", "cap"), "colour": ("red", "green"),
-                 "option": ("none", "red")}  # fmt: skip
+        first = {
+            "bool": ("true", "false"),
+            "int": ("0", "1", "2", "cap"),
+            "colour": ("red", "green"),
+            "option": ("none", "red"),
+        }
         return self._pick(*first.get(type_, (f"{type_}[0]",)))
 
     def _made(self, type_: str, depth: int) -> str:
@@ -137,8 +141,12 @@ class Terms:
 
         return [
             lambda: f"({self.of(type_, depth)} {self._pick('|', '&', '-')} {self.of(type_, depth)})",
-            lambda: f"{{{self.of(small, 0)}}}", chosen, chosen, joined, self._chosen(type_, depth),
-        ]  # fmt: skip
+            lambda: f"{{{self.of(small, 0)}}}",
+            chosen,
+            chosen,
+            joined,
+            self._chosen(type_, depth),
+        ]
 
 
 def partial_set(terms: Terms, small: str, depth: int) -> Callable[[], str]:
@@ -148,12 +156,14 @@ def partial_set(terms: Terms, small: str, depth: int) -> Callable[[], str]:
         mine = terms.rng.choice(terms.atoms[f"set {small}"])
         other = terms.of(f"set {small}", depth)
         variable, words = terms._over(small, "bool", depth)
-        return terms.rng.choice((
-            f"({mine} {terms.rng.choice(('==', '!=', '<=', '>='))} {other})",
-            f"({terms.of(small, 0)} {terms.rng.choice(('in', 'not in'))} {mine})",
-            f"(len({mine}) {terms.rng.choice(('==', '<=', '>'))} {terms.rng.choice(('0', '1', '1'))})",
-            f"{terms.rng.choice(('all', 'any'))}({words} for {variable} in {mine})",
-        ))  # fmt: skip
+        return terms.rng.choice(
+            (
+                f"({mine} {terms.rng.choice(('==', '!=', '<=', '>='))} {other})",
+                f"({terms.of(small, 0)} {terms.rng.choice(('in', 'not in'))} {mine})",
+                f"(len({mine}) {terms.rng.choice(('==', '<=', '>'))} {terms.rng.choice(('0', '1', '1'))})",
+                f"{terms.rng.choice(('all', 'any'))}({words} for {variable} in {mine})",
+            )
+        )
 
     return made
 

@@ -21,9 +21,12 @@ def of(system: System, setting: Setting, searches: bool = True) -> Assumptions:
 def test_the_lease_is_proved_for_any_number() -> None:
     found = of(load("lease"), Setting())
     assert found.machines == {
-        "service_manager": "1", "broker": "1", "authority": "1", "unit": "any number from 1 on",
+        "service_manager": "1",
+        "broker": "1",
+        "authority": "1",
+        "unit": "any number from 1 on",
         "guest": "any number from 1 on",
-    }  # fmt: skip
+    }
     assert found.constants["last_end"].startswith("any")
     assert found.faults_left_out == ""
     assert found.assumed == (
@@ -44,13 +47,18 @@ def test_numbers_that_are_asked_for_are_named() -> None:
     assert (found.most_steps, found.lines[-1]) == (0, "methods: queries of at most 7 s, induction alone")
 
 
-@pytest.mark.parametrize(("scope", "words"), [
-    (FaultScope(), ""),
-    (FaultScope(crash=False), "crashes, as --no-faults asks"),
-    (FaultScope(network=False), "faults of the network but those that channels declare, as --no-faults asks"),
-    (FaultScope(crash=False, network=False),
-     "crashes and faults of the network but those that channels declare, as --no-faults asks"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("scope", "words"),
+    [
+        (FaultScope(), ""),
+        (FaultScope(crash=False), "crashes, as --no-faults asks"),
+        (FaultScope(network=False), "faults of the network but those that channels declare, as --no-faults asks"),
+        (
+            FaultScope(crash=False, network=False),
+            "crashes and faults of the network but those that channels declare, as --no-faults asks",
+        ),
+    ],
+)
 def test_faults_that_no_step_has_are_named(scope: FaultScope, words: str) -> None:
     found = of(load("two_phase_commit"), Setting(scope=scope))
     assert found.faults_left_out == words
@@ -78,6 +86,10 @@ def test_faults_that_no_proof_knows_contradict_none() -> None:
     assert (verdict.verdict, verdict.path) == ("undecided", None)
     proof = StoredProof(proved={"known": "induction"}, any_number=[], faults=FaultScope().words, what="", made="")
     for budget, found in {
-        "amnesia=1": [], "byzantine=a": [], "crash=1,amnesia=1": [], "crash=1": ["known"], "halt=1": ["known"],
-    }.items():  # fmt: skip
+        "amnesia=1": [],
+        "byzantine=a": [],
+        "crash=1,amnesia=1": [],
+        "crash=1": ["known"],
+        "halt=1": ["known"],
+    }.items():
         assert proof.contradicted(lost.properties, Budget.parse(budget)) == found

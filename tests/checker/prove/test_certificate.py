@@ -87,8 +87,11 @@ def _not_established(w: Written) -> None:
     """A lemma is used that no condition establishes."""
     w.index["conditions"][w.at(AGREE)]["uses"].insert(0, "all_is_well")
     w.edit(AGREE, "(?<=uses, of the state before: )", "all_is_well, ")
-    w.edit(AGREE, r"\(assert \|constants 1\|\)", "(define-fun |before all_is_well| () Bool false)\n"
-           "(assert |constants 1|)\n(assert |before all_is_well|)")  # fmt: skip
+    w.edit(
+        AGREE,
+        r"\(assert \|constants 1\|\)",
+        "(define-fun |before all_is_well| () Bool false)\n(assert |constants 1|)\n(assert |before all_is_well|)",
+    )
 
 
 def _circular(w: Written) -> None:
@@ -175,24 +178,28 @@ ATTACKS: dict[str, Callable[[Written], None]] = {
         AGREE, f"(?<=define-fun t.state.coordinator .. {STATES} )committing!{MARK}", "s.state.coordinator"
     ),
     "the step sets nothing": lambda w: w.edit(
-        AGREE, r"\(define-fun t\.data\.coordinator\.agreed.*?(?=\n\(define-fun)",
+        AGREE,
+        r"\(define-fun t\.data\.coordinator\.agreed.*?(?=\n\(define-fun)",
         "(define-fun t.data.coordinator.agreed ((at.0 Int)) Bool (s.data.coordinator.agreed at.0))",
     ),
     "the step begins elsewhere": lambda w: w.edit(AGREE, f"asking!{MARK}(?=[)]+\n)", f"committed!{MARK}"),
     "two states are one": lambda w: w.edit(AGREE, rf" \(committed!{MARK}\) \(aborting!{MARK}\)", f" (aborting!{MARK})"),
     "a variable of the state before is defined": lambda w: w.edit(
-        AGREE, rf"\(declare-fun (?=s.state.coordinator \(\) {STATES}\))",
+        AGREE,
+        rf"\(declare-fun (?=s.state.coordinator \(\) {STATES}\))",
         f"(define-fun s.state.coordinator () {STATES} idle!{MARK})\n(declare-fun ",
     ),
     "a variable of the state after is arbitrary": lambda w: w.edit(
-        AGREE, rf"\(define-fun t.state.coordinator \(\) {STATES} committing!{MARK}\)",
+        AGREE,
+        rf"\(define-fun t.state.coordinator \(\) {STATES} committing!{MARK}\)",
         f"(declare-fun t.state.coordinator () {STATES})",
     ),
     "a constant is smaller": lambda w: w.edit(
         AGREE, VALUE.format("constants 2"), "(define-fun |constants 2| () Bool (= participants!0 1))"
     ),
     "an axiom that is none": lambda w: w.edit(
-        AGREE, r"\(assert \|constants 1\|\)",
+        AGREE,
+        r"\(assert \|constants 1\|\)",
         "(define-fun |axiom 1| () Bool (= s.now 7))\n(assert |axiom 1|)\n(assert |constants 1|)",
     ),
     "another logic": lambda w: w.edit(AGREE, r"\(set-logic ALL\)", "(set-logic QF_UF)"),
@@ -205,7 +212,7 @@ ATTACKS: dict[str, Callable[[Written], None]] = {
     "no faults": _no_faults,
     "a fixed number of machines": _three_machines,
     "comments that say more": lambda w: w.edit(AGREE, "(?<=establishes, of the state: )", "freedom from deadlock, "),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("attack", ATTACKS)

@@ -139,8 +139,12 @@ def test_a_state_is_like_another_at_the_same_time_alone(tmp_path: Path) -> None:
     lamp = load(tmp_path)
     lit = ModelState({("lamp", 0): "lit"}, {("lamp", 0, "bright"): True}, now=0)
     for now, bright, alike, placed in (
-        (0, True, 0, 0), (1, True, 1, 0), (3, True, None, 0), (0, False, None, 0), (None, True, 0, 0),
-    ):  # fmt: skip
+        (0, True, 0, 0),
+        (1, True, 1, 0),
+        (3, True, None, 0),
+        (0, False, None, 0),
+        (None, True, 0, 0),
+    ):
         wanted = replace(lit, data={("lamp", 0, "bright"): bright}, now=now)
         found = _looked(lamp, "dim", wanted, "", 30.0)
         steps = tuple(None if path is None else len(path) for path in (found.alike, found.placed))

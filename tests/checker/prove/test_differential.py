@@ -20,10 +20,14 @@ MISSED = pytest.mark.xfail(strict=True, reason="no system of these seeds shows i
 
 @pytest.mark.parametrize(
     "seeds",
-    [range(1000, 1002), pytest.param(range(1002, 1004), marks=pytest.mark.long, id="2 more"),
-     pytest.param(range(2000, 2015), marks=pytest.mark.long),
-     pytest.param(range(3000, 6000), marks=pytest.mark.slow)], ids=len,
-)  # fmt: skip
+    [
+        range(1000, 1002),
+        pytest.param(range(1002, 1004), marks=pytest.mark.long, id="2 more"),
+        pytest.param(range(2000, 2015), marks=pytest.mark.long),
+        pytest.param(range(3000, 6000), marks=pytest.mark.slow),
+    ],
+    ids=len,
+)
 def test_nothing_proved_is_violated(seeds: range) -> None:
     """`python -m tests.campaigns.prover` compares as many systems as there is time for."""
     claims = undecided = 0
@@ -36,9 +40,14 @@ def test_nothing_proved_is_violated(seeds: range) -> None:
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(2), pytest.param(range(100, 115), marks=pytest.mark.long),
-              pytest.param(range(1000, 2000), marks=pytest.mark.slow)], ids=len,
-)  # fmt: skip
+    "seeds",
+    [
+        range(2),
+        pytest.param(range(100, 115), marks=pytest.mark.long),
+        pytest.param(range(1000, 2000), marks=pytest.mark.slow),
+    ],
+    ids=len,
+)
 def test_nothing_proved_of_systems_with_shared_variables_is_violated(seeds: range) -> None:
     judged = [judge(Random(seed), share=1.0) for seed in seeds]
     assert not [seed for seed, found in zip(seeds, judged, strict=True) if found.contradicted]

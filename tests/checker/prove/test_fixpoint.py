@@ -41,10 +41,14 @@ class Solver:
         for q in queries:
             told = {c: self.answer(q.step, c, {c, *q.known} if q.alone else {*q.asked, *q.known}) for c in q.asked}
             yield _StepResult(
-                q.step, f"step {q.step}", tuple(c for c in told if told[c] == "broken"),
+                q.step,
+                f"step {q.step}",
+                tuple(c for c in told if told[c] == "broken"),
                 {c: "it gave up" for c in told if told[c] == "unknown"},
-                frozenset({need for c in told if told[c] == "kept" for need in self.steps[q.step][c][0]}), 1, {},
-            )  # fmt: skip
+                frozenset({need for c in told if told[c] == "kept" for need in self.steps[q.step][c][0]}),
+                1,
+                {},
+            )
 
     def largest(self, asked: set[str], *, alone: bool) -> set[str]:
         """Returns the largest set, by trying again until nothing changes."""

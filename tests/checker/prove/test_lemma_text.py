@@ -9,9 +9,18 @@ from leasehold.checker.prove.encode.lemma import WIDTH, CandidateLemma, lemmas_y
 
 LONG = " and ".join(f"coordinator.state in {{deciding, committing}} or {n} < len(coordinator.votes)" for n in range(4))
 TEXTS = [
-    "true", "a.n > 0", "all(q.k == a.k for q in pending(m))", "s == {a, b}", "m[x] == 1", "a if b else c", LONG,
-    LONG.replace("{deciding, committing}", "deciding"), f"{'x' * 200} == 1", "x" * (WIDTH - 11), "y" * (WIDTH - 12),
-]  # fmt: skip
+    "true",
+    "a.n > 0",
+    "all(q.k == a.k for q in pending(m))",
+    "s == {a, b}",
+    "m[x] == 1",
+    "a if b else c",
+    LONG,
+    LONG.replace("{deciding, committing}", "deciding"),
+    f"{'x' * 200} == 1",
+    "x" * (WIDTH - 11),
+    "y" * (WIDTH - 12),
+]
 
 
 @pytest.mark.parametrize("when", ["", *TEXTS])

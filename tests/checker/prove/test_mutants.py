@@ -122,10 +122,12 @@ def along(path: Path, steps: Sequence[SymbolicStep]) -> list[SymbolicStep]:
         *([" loses a message"] if "lose" in kinds else []),
     )
     return [
-        step for step in steps
+        step
+        for step in steps
         if (step.transition is not None and step.transition.name in taken)
-        or step.name in ignored or (ends and step.name.endswith(tuple(ends)))
-    ]  # fmt: skip
+        or step.name in ignored
+        or (ends and step.name.endswith(tuple(ends)))
+    ]
 
 
 @cache

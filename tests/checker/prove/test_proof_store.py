@@ -40,11 +40,16 @@ def all_proved(system: System, method: str = "induction", **more: Any) -> Proof:
     verdicts += [ClaimVerdict(name, "lemma", "proved", f"{method} of a lemma") for name in system.lemmas]
     others = [p.name for p in system.properties.values() if p not in asked]
     values: dict[str, Any] = {
-        "others": others, "helpers": 3, "any_number": ["participant"], "steps": 41, "questions": 17,
-        "scope": FaultScope(), "guards": [GuardFinding("overlap", "a and b", "words", {"n": "1"})],
+        "others": others,
+        "helpers": 3,
+        "any_number": ["participant"],
+        "steps": 41,
+        "questions": 17,
+        "scope": FaultScope(),
+        "guards": [GuardFinding("overlap", "a and b", "words", {"n": "1"})],
         "lemmas": [CandidateLemma("found", "a.n > 1", "a.n > 0"), CandidateLemma("other", "", "true")],
         "assumptions": assumptions(system, Setting(), searches=True),
-    }  # fmt: skip
+    }
     return Proof(system, verdicts, **(values | more))
 
 
@@ -107,8 +112,15 @@ def changed(value: Any, seen: set[tuple[type, str]]) -> Iterator[tuple[str, Any]
                 yield name, (*value[:n], part, *value[n + 1 :])
 
 
-ABOUT_OTHERS = {"System.expectations", "System.warnings", "System.migrations", "Faults.budget", "Faults.settings",
-                "Faults.modes", "Faults.check"}  # fmt: skip
+ABOUT_OTHERS = {
+    "System.expectations",
+    "System.warnings",
+    "System.migrations",
+    "Faults.budget",
+    "Faults.settings",
+    "Faults.modes",
+    "Faults.check",
+}
 
 
 @pytest.mark.parametrize("name", ["constructs/begins", "constructs/captures", "constructs/pool", "truth/peterson"])
@@ -194,9 +206,14 @@ def test_a_stored_proof_has_all_of_the_proof(system: System) -> None:
 
 
 @pytest.mark.parametrize(
-    "setting", [Setting(sizes={"participant": 2}), Setting(values={"participants": 2}), Setting(scope=FaultScope()),
-                Setting(relation=type("Other", (TransitionRelation,), {}))],
-)  # fmt: skip
+    "setting",
+    [
+        Setting(sizes={"participant": 2}),
+        Setting(values={"participants": 2}),
+        Setting(scope=FaultScope()),
+        Setting(relation=type("Other", (TransitionRelation,), {})),
+    ],
+)
 def test_what_was_asked_in_part_is_not_stored(setting: Setting, system: System) -> None:
     assert store(all_proved(system), setting) is None
     assert stored(system) is None
@@ -255,14 +272,21 @@ def test_a_file_that_is_not_as_it_was_written_is_none(system: System) -> None:
     good = file.read_bytes()
     lemma = next(iter(system.lemmas))
     wrong = [
-        good[:-9], b"", b"[]", b"{}", good + b" " * proof_store.MOST_BYTES,
-        *map(msgspec.json.encode, (
-            msgspec.structs.replace(kept, proved={}),
-            msgspec.structs.replace(kept, proved={**kept.proved, "no_such_property": "induction"}),
-            msgspec.structs.replace(kept, proved={**kept.proved, lemma: "induction"}),
-            msgspec.structs.replace(kept, lemmas={n: m for n, m in kept.lemmas.items() if n != lemma}),
-        )),
-    ]  # fmt: skip
+        good[:-9],
+        b"",
+        b"[]",
+        b"{}",
+        good + b" " * proof_store.MOST_BYTES,
+        *map(
+            msgspec.json.encode,
+            (
+                msgspec.structs.replace(kept, proved={}),
+                msgspec.structs.replace(kept, proved={**kept.proved, "no_such_property": "induction"}),
+                msgspec.structs.replace(kept, proved={**kept.proved, lemma: "induction"}),
+                msgspec.structs.replace(kept, lemmas={n: m for n, m in kept.lemmas.items() if n != lemma}),
+            ),
+        ),
+    ]
     for content in wrong:
         file.write_bytes(content)
         assert stored(system) is None, content[:80]

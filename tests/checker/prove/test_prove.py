@@ -63,11 +63,13 @@ def test_several_leases() -> None:
 
 # A lease of one unit neither grows nor shrinks; that of two units has cases of each.
 ABOUT_TWO_UNITS = {
-    "a_smaller_ticket_is_told_to_the_broker", "the_site_is_not_asked_before_the_victims_are_left",
+    "a_smaller_ticket_is_told_to_the_broker",
+    "the_site_is_not_asked_before_the_victims_are_left",
     "victims_are_named_in_the_latest_request",
-    "units_are_added_where_nothing_is_lost", "a_smaller_lease_is_told_once_where_nothing_is_lost",
+    "units_are_added_where_nothing_is_lost",
+    "a_smaller_lease_is_told_once_where_nothing_is_lost",
     "more_units_are_asked_for_in_turn_where_nothing_is_lost",
-}  # fmt: skip
+}
 ABOUT_LOSSES = {"no_guests_wait_for_units_of_an_ended_lease"}  # that its site has ended before its term
 
 

@@ -131,17 +131,24 @@ def relations(steps: list[SymbolicStep], action: Action) -> list[SymbolicStep]:
         (TRUTH / "peterson", {}, {"process": 2}, 3, {"local", "crash", "recover"}),
         (BEGINS, {"clients": 2}, {"client": 2}, 3, {"local", "deliver", "crash", "recover"}),
         pytest.param(
-            "lease", {"max_units": 1, "last_end": 2}, {"unit": 1}, 61, {"local", "deliver", "crash", "recover"},
+            "lease",
+            {"max_units": 1, "last_end": 2},
+            {"unit": 1},
+            61,
+            {"local", "deliver", "crash", "recover"},
             marks=pytest.mark.slow,
         ),
         pytest.param(  # several machines of one actor, and channels in pairs
-            "contention", {"last_end": 1},
+            "contention",
+            {"last_end": 1},
             dict.fromkeys(("service_manager", "broker", "authority", "guest"), 2) | {"unit": 1},
-            61, {"local", "deliver", "crash", "recover"}, marks=pytest.mark.long,
+            61,
+            {"local", "deliver", "crash", "recover"},
+            marks=pytest.mark.long,
         ),
     ],
     ids=lambda v: getattr(v, "name", None),
-)  # fmt: skip
+)
 def test_what_the_explorer_does_is_allowed(
     name: str | Path, settings: dict[str, int], sizes: dict[str, int], every: int, kinds: set[str]
 ) -> None:

@@ -102,11 +102,17 @@ def test_what_is_known_of_sizes_is_true_of_all_small_sets(machines: int) -> None
 
 
 AGGREGATES = [
-    "len(a.s)", "len(a.t)", "len(w - a.s)", "len(a.s & a.t)", "len(a.s | a.t)",
-    "count(v.x > 0 for v in w)", "count(v.y > 0 for v in w)", "count(v in a.s and v.x > 0 for v in w)",
+    "len(a.s)",
+    "len(a.t)",
+    "len(w - a.s)",
+    "len(a.s & a.t)",
+    "len(a.s | a.t)",
+    "count(v.x > 0 for v in w)",
+    "count(v.y > 0 for v in w)",
+    "count(v in a.s and v.x > 0 for v in w)",
     *(f"{of}(v.{data} for v in w)" for of in ("sum", "min", "max") for data in "xy"),
     *(f"sum(v.{data} for v in w if v in {of})" for data in "xy" for of in ("a.s", "a.t")),
-]  # fmt: skip
+]
 
 
 def test_no_two_counts_share_their_number(tmp_path: Path) -> None:

@@ -67,8 +67,11 @@ def kind_of(world: Reference, before: State, action: Action, after: State) -> st
         return "loss of a message" if rank > 0 else "loss of a duplicate"
     if kind in ("local", "tick"):
         assert action.role is not None
-        answers = {e for task in world.by_name[action.role, action.instance].role.tasks.values()
-                   for e in getattr(task, "answers", ())}  # fmt: skip
+        answers = {
+            e
+            for task in world.by_name[action.role, action.instance].role.tasks.values()
+            for e in getattr(task, "answers", ())
+        }
         words = "tick" if kind == "tick" else "answer" if action.event in answers else "event"
         drives = any(len(effect) == 5 for effect in world.effects(before, action))
         sends = _sends(world, before, after)

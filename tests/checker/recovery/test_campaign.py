@@ -728,11 +728,15 @@ def test_one_case_is_one_run_to_the_byte(scripts: list[Script], tmp_path: Path) 
     some.write_bytes(pickle.dumps(scripts[50::300]))
     runs = [
         subprocess.run(
-            [sys.executable, "-c", RUN, str(some)], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True,
-            text=True, check=True, timeout=120,
+            [sys.executable, "-c", RUN, str(some)],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
         ).stdout
         for seed in ("1", "2")
-    ]  # fmt: skip
+    ]
     assert runs[0] == runs[1]
     assert runs[0].count("\n") >= 7
 

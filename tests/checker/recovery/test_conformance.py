@@ -59,9 +59,17 @@ def unnumbered(monkeypatch: pytest.MonkeyPatch) -> None:
 QUIET = RunPlan(1, 2, True, 12, (PlannedEvent(0, "demand", "1", (1, 9, 3)), PlannedEvent(1, "demand", "2", (2, 12, 4))))
 
 # Terms in which the lease grows and shrinks: a broker hears of it and stays in its state.
-FLEXED = RunPlan(1, 2, True, 20, (
-    PlannedEvent(0, "demand", "1", (1, 9, 3)), PlannedEvent(1, "flex", "1", (2,)), PlannedEvent(4, "flex", "1", (1,)),
-))  # fmt: skip
+FLEXED = RunPlan(
+    1,
+    2,
+    True,
+    20,
+    (
+        PlannedEvent(0, "demand", "1", (1, 9, 3)),
+        PlannedEvent(1, "flex", "1", (2,)),
+        PlannedEvent(4, "flex", "1", (1,)),
+    ),
+)
 
 
 @pytest.mark.parametrize(

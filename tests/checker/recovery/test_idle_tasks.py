@@ -16,10 +16,21 @@ from leasehold.impl.store.store import RecordKey
 from tests.systems import TESTS, load
 
 
-@pytest.mark.parametrize(("more", "at_work", "idle"), [
-    (0, "", "af"), (0, "a", "f"), (0, "f", "a"), (0, "af", ""), (0, "cde", "af"),
-    (1, "", "abf"), (1, "b", "af"), (1, "af", "b"), (1, "abf", ""), (1, "acde", "bf"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("more", "at_work", "idle"),
+    [
+        (0, "", "af"),
+        (0, "a", "f"),
+        (0, "f", "a"),
+        (0, "af", ""),
+        (0, "cde", "af"),
+        (1, "", "abf"),
+        (1, "b", "af"),
+        (1, "af", "b"),
+        (1, "abf", ""),
+        (1, "acde", "bf"),
+    ],
+)
 def test_each_task_that_would_end_its_state_is_owed_by_itself(more: int, at_work: Sequence[str], idle: str) -> None:
     """Nobody waits for a policy here, nor for a handler whose answer may leave the machine where it is."""
     system = load(TESTS / "checker/recovery/systems/work")

@@ -27,20 +27,34 @@ LEASE, OTHER = "service_manager:1", "service_manager:2"
 SYSTEM = load("lease", {"max_units": 2, "last_end": 1, "expiry": False})
 PROPERTIES = RunProperties(SYSTEM)
 WAY = [
-    ("local", "service_manager", "demand"), ("deliver", "broker", "ticket"), ("local", "broker", "granted"),
-    ("deliver", "service_manager", "update_ticket"), ("local", "service_manager", "redeem_now"),
-    ("deliver", "authority", "redeem"), ("local", "authority", "placed"), ("local", "unit", "up"),
-    ("local", "authority", "primed"), ("deliver", "service_manager", "update_lease"), ("local", "guest", "joined"),
+    ("local", "service_manager", "demand"),
+    ("deliver", "broker", "ticket"),
+    ("local", "broker", "granted"),
+    ("deliver", "service_manager", "update_ticket"),
+    ("local", "service_manager", "redeem_now"),
+    ("deliver", "authority", "redeem"),
+    ("local", "authority", "placed"),
+    ("local", "unit", "up"),
+    ("local", "authority", "primed"),
+    ("deliver", "service_manager", "update_lease"),
+    ("local", "guest", "joined"),
     ("local", "service_manager", "joined"),
-]  # fmt: skip
+]
 NO_GUEST = ("idle", "idle")
 EXTENSION = [
-    ("clock", None, ""), ("local", "service_manager", "extend"), ("deliver", "broker", "extend_ticket"),
-    ("local", "broker", "granted"), ("deliver", "service_manager", "update_ticket"),
-    ("local", "service_manager", "extend_now"), ("deliver", "authority", "extend_lease"), ("local", "unit", "changed"),
-    ("local", "authority", "modified"), ("deliver", "service_manager", "update_lease"), ("local", "guest", "changed"),
+    ("clock", None, ""),
+    ("local", "service_manager", "extend"),
+    ("deliver", "broker", "extend_ticket"),
+    ("local", "broker", "granted"),
+    ("deliver", "service_manager", "update_ticket"),
+    ("local", "service_manager", "extend_now"),
+    ("deliver", "authority", "extend_lease"),
+    ("local", "unit", "changed"),
+    ("local", "authority", "modified"),
+    ("deliver", "service_manager", "update_lease"),
+    ("local", "guest", "changed"),
     ("local", "service_manager", "joined"),
-]  # fmt: skip
+]
 
 
 class Told(PropertyMonitor):
@@ -111,7 +125,7 @@ def test_each_step_of_a_lease_is_a_cut_after_the_one_before(sim: LeaseSimulation
         ("joining", "ticketed", "active", "active", "idle", "joining", "idle"),
         ("joining", "ticketed", "active", "active", "idle", "active", "idle"),
         ("active", "ticketed", "active", "active", "idle", "active", "idle"),
-    ]  # fmt: skip
+    ]
     names = [
         action.transition.name
         for action in (cut.action for cut in monitor.cuts)
@@ -251,9 +265,11 @@ def test_what_does_not_hold_is_said_once_with_its_tick_and_step(sim: LeaseSimula
         sim.tick(1.0)
         monitor.tick()
     assert monitor.broken == {
-        "begins": "in the first state", "state": "at tick 0, after service_manager joined",
-        "step": "at tick 0, after broker ticket", "time": "at tick 1, after time",
-    }  # fmt: skip
+        "begins": "in the first state",
+        "state": "at tick 0, after service_manager joined",
+        "step": "at tick 0, after broker ticket",
+        "time": "at tick 1, after time",
+    }
 
 
 # What an actor finds when it restarts

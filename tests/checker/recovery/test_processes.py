@@ -158,9 +158,12 @@ def test_events_show_what_nobody_sees_from_outside(
         with log.open("ab") as output:
             return subprocess.Popen(
                 [sys.executable, "-c", RUN, mistake, *arguments],
-                env={**os.environ, **environment}, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
                 start_new_session=True,
-            )  # fmt: skip
+            )
 
     monkeypatch.setattr(cases, "ForkedProcess", start)
     named = ProcessCase.named("all/grow")
@@ -180,8 +183,17 @@ def test_what_cannot_be_had_is_named(tmp_path: Path) -> None:
     done = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=True, env=env)
     found = json.loads(done.stdout)
     assert found.keys() == {
-        "system", "spec_digest", "cases", "passed", "failed", "skipped", "ends", "failures", "interrupted", "seconds"
-    }  # fmt: skip
+        "system",
+        "spec_digest",
+        "cases",
+        "passed",
+        "failed",
+        "skipped",
+        "ends",
+        "failures",
+        "interrupted",
+        "seconds",
+    }
     names = ["clock/site/ahead", "clock/site/ahead/grow", "clock/site/behind", "clock/site/behind/grow"]
     assert [skip["name"] for skip in found["skipped"]] == names
     assert {skip["reason"] for skip in found["skipped"]} == {"faketime is not installed"}
@@ -223,9 +235,11 @@ def test_names() -> None:
     for name in (*QUICK, *fixed_names()):
         assert ProcessCase.named(name) is not None, name
     for no in (
-        "kill/nobody/before-commit/1", "kill/site/before-commit/0", "kill/site/before-commit/1@oracle",
+        "kill/nobody/before-commit/1",
+        "kill/site/before-commit/0",
+        "kill/site/before-commit/1@oracle",
         "call/site/read/1",
-    ):  # fmt: skip
+    ):
         assert ProcessCase.named(no) is None
     with pytest.raises(UnknownCase, match="did you mean kill/site/after-commit/13"):
         campaign(quick=True, only="kill/site/after-comit/13")
@@ -235,9 +249,13 @@ def test_names() -> None:
     names = known.names()
     assert len(names) == len(set(names))
     assert {
-        "kill/site/before-commit/1", "kill/site/before-commit/2", "kill/site/before-send/update_lease/1",
-        "kill/site/before-send/update_lease/1@nats", "call/site/fsync/1", "call/site/fsync/2",
-    } < set(names)  # fmt: skip
+        "kill/site/before-commit/1",
+        "kill/site/before-commit/2",
+        "kill/site/before-send/update_lease/1",
+        "kill/site/before-send/update_lease/1@nats",
+        "call/site/fsync/1",
+        "call/site/fsync/2",
+    } < set(names)
 
 
 TELL = """
@@ -254,9 +272,13 @@ for kind, name in ((Kind.COMMIT, ""), (Kind.SEND, "redeem"), (Kind.STOPPED, ""),
 
 def _tell(asked: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", TELL], env={**os.environ, subscribers.VARIABLE: asked}, capture_output=True, text=True,
-        timeout=60, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", TELL],
+        env={**os.environ, subscribers.VARIABLE: asked},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 @pytest.mark.long

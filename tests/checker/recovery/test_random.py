@@ -77,11 +77,15 @@ for seed in range(0, 60, 5):
 def test_one_seed_is_one_run_to_the_byte() -> None:
     runs = [
         subprocess.run(
-            [sys.executable, "-c", RUN], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True,
-            check=True, timeout=120,
+            [sys.executable, "-c", RUN],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
         ).stdout
         for seed in ("1", "2")
-    ]  # fmt: skip
+    ]
     assert runs[0] == runs[1]
     assert runs[0].count("\n") == 12
 
@@ -242,8 +246,10 @@ def test_a_link_is_cut_between_any_two_actors_one_way_or_both() -> None:
 def test_a_plan_is_shown_with_all_that_it_says() -> None:
     acts = (PlannedEvent(1, "demand", "2", (1, 9, 3)), PlannedEvent(2, "disk", "site", (1,), "FULL"))
     assert str(RunPlan(5, 2, False, 7, acts)).splitlines() == [
-        "seed 5, 2 units, eager site, 7 ticks", "  tick 1: demand 2 1 9 3", "  tick 2: disk site 1 FULL"
-    ]  # fmt: skip
+        "seed 5, 2 units, eager site, 7 ticks",
+        "  tick 1: demand 2 1 9 3",
+        "  tick 2: disk site 1 FULL",
+    ]
     assert "lazy site" in str(RunPlan(5, 2, True, 7, ()))
 
 

@@ -16,9 +16,18 @@ from tests.planted.table import Mistake, UnknownMistake, bugs, named
 from tests.systems import lease_cases, load
 
 CLASSES = (  # as in section 5.1 of the paper; then the order of recovery itself, and what other systems have
-    "serialization", "checkpointing", "communication", "idempotency", "resource handlers", "policies", "recovery",
-    "sessions", "standing systems", "memberships", "contracts",
-)  # fmt: skip
+    "serialization",
+    "checkpointing",
+    "communication",
+    "idempotency",
+    "resource handlers",
+    "policies",
+    "recovery",
+    "sessions",
+    "standing systems",
+    "memberships",
+    "contracts",
+)
 
 
 @pytest.fixture(scope="module")
@@ -119,9 +128,16 @@ def test_a_test_fails_where_no_campaign_has_the_like() -> None:
 
 # A bug or two for each check, which the first cases of a small system catch: what each check is there for.
 AT_ONCE = (
-    "assigned_units_not_saved", "granted_units_not_saved", "ticket_end_not_saved", "promised_units_not_saved",
-    "sent_numbers_not_saved", "neighbours_not_saved", "commit_not_durable", "updates_without_numbers", "wish_lost",
-)  # fmt: skip
+    "assigned_units_not_saved",
+    "granted_units_not_saved",
+    "ticket_end_not_saved",
+    "promised_units_not_saved",
+    "sent_numbers_not_saved",
+    "neighbours_not_saved",
+    "commit_not_durable",
+    "updates_without_numbers",
+    "wish_lost",
+)
 
 
 @pytest.fixture(scope="module")

@@ -29,13 +29,19 @@ class Run(LeaseRun):
         actor = SimpleNamespace(tell=lambda *what: self.told.append(what))
         units = [SimpleNamespace(name=f"u{n}") for n in range(3)]
         sim = SimpleNamespace(
-            held=self._held, time=SimpleNamespace(now=5), actors={"site": actor},
+            held=self._held,
+            time=SimpleNamespace(now=5),
+            actors={"site": actor},
             players={"authority": "site", "unit[2]": "site"},
-            loop=SimpleNamespace(call=lambda what: what(), errors=[]), units=SimpleNamespace(overlaps=[]),
+            loop=SimpleNamespace(call=lambda what: what(), errors=[]),
+            units=SimpleNamespace(overlaps=[]),
             program=SimpleNamespace(constants={} if lazy is None else {"lazy_close": lazy}),
             inventory=type("Units", (), {"__len__": lambda self: 3, "units": units})(),
-            repair=lambda name: self.told.append(("repair", name)), turns=[], subscribers=[], ends=[],
-        )  # fmt: skip
+            repair=lambda name: self.told.append(("repair", name)),
+            turns=[],
+            subscribers=[],
+            ends=[],
+        )
         super().__init__(CommittedEvents(sim), PROPERTIES, "run")  # type: ignore[arg-type]
 
     def _held(self, lease: str, machine: str) -> Any:
@@ -69,9 +75,17 @@ def test_a_lease_is_over_when_service_manager_and_broker_are_done_with_it(state:
         assert run.over(LEASE) == (state in OVER)
 
 
-@pytest.mark.parametrize(("lazy", "end", "over"), [
-    (True, 5, True), (True, 4, True), (True, 6, False), (False, 4, False), (None, 4, True), (True, None, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("lazy", "end", "over"),
+    [
+        (True, 5, True),
+        (True, 4, True),
+        (True, 6, False),
+        (False, 4, False),
+        (None, 4, True),
+        (True, None, False),
+    ],
+)
 def test_a_lazy_site_may_keep_a_lease_whose_term_is_over(lazy: bool | None, end: int | None, over: bool) -> None:
     run = Run(lazy)
     run.machines["authority"] = "active", {} if end is None else {"end": end}
@@ -123,9 +137,14 @@ def test_what_is_owed_is_said_with_its_tick(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def idle(
-    *, target: str = "handler.setup", answers: tuple[str, ...] = ("up", "broken"), when: Any = None,
-    ways: dict[str, str] | None = None, at_work: tuple[str, ...] = (), tasks: tuple[str, ...] = ("setup",),
-) -> list[str]:  # fmt: skip
+    *,
+    target: str = "handler.setup",
+    answers: tuple[str, ...] = ("up", "broken"),
+    when: Any = None,
+    ways: dict[str, str] | None = None,
+    at_work: tuple[str, ...] = (),
+    tasks: tuple[str, ...] = ("setup",),
+) -> list[str]:
     """The idle tasks of a machine in `priming`, of which each answer leads to the state in `ways`."""
     given = {"up": "active", "broken": "failed"} if ways is None else ways
     on = {answer: [SimpleNamespace(target=state)] for answer, state in given.items()}
@@ -150,10 +169,16 @@ def test_a_call_of_a_handler_that_every_answer_would_end_is_owed() -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        {"at_work": ("setup",)}, {"at_work": ("action",)}, {"target": "policy.place"}, {"answers": ()},
-        {"when": False}, {"ways": {"up": "active", "broken": "priming"}}, {"tasks": ("tell",)}, {"tasks": ()},
+        {"at_work": ("setup",)},
+        {"at_work": ("action",)},
+        {"target": "policy.place"},
+        {"answers": ()},
+        {"when": False},
+        {"ways": {"up": "active", "broken": "priming"}},
+        {"tasks": ("tell",)},
+        {"tasks": ()},
     ],
-)  # fmt: skip
+)
 def test_other_tasks_are_not_owed(given: dict[str, Any]) -> None:
     """One that is under way, is another's, has no answer, is not wanted, or may have been answered already."""
     assert idle(**given) == []

@@ -22,14 +22,25 @@ SLOT = t.Instance("slot", 3)
 @pytest.mark.parametrize(
     ("kind", "plain", "words"),
     [
-        (t.BOOL, True, "true"), (t.INT, -2, "-2"), (COLOUR, "red", "red"), (SLOT, 1, "slot[1]"),
-        (t.Option(SLOT), None, "none"), (t.Option(SLOT), 0, "slot[0]"), (t.Option(t.BOOL), False, "false"),
-        (t.Set(SLOT), [0, 2], "{slot[0], slot[2]}"), (t.Set(COLOUR), [], "{}"), (t.OPAQUE, None, "none"),
+        (t.BOOL, True, "true"),
+        (t.INT, -2, "-2"),
+        (COLOUR, "red", "red"),
+        (SLOT, 1, "slot[1]"),
+        (t.Option(SLOT), None, "none"),
+        (t.Option(SLOT), 0, "slot[0]"),
+        (t.Option(t.BOOL), False, "false"),
+        (t.Set(SLOT), [0, 2], "{slot[0], slot[2]}"),
+        (t.Set(COLOUR), [], "{}"),
+        (t.OPAQUE, None, "none"),
         (t.OPAQUE, {"a": [1, True]}, "{a: {1, true}}"),
         # values of another type
-        (t.INT, None, "none"), (t.INT, True, "true"), (SLOT, 9, "9"), (t.Set(SLOT), [7], "{7}"), (t.BOOL, "x", "x"),
+        (t.INT, None, "none"),
+        (t.INT, True, "true"),
+        (SLOT, 9, "9"),
+        (t.Set(SLOT), [7], "{7}"),
+        (t.BOOL, "x", "x"),
     ],
-)  # fmt: skip
+)
 def test_a_value_is_written_as_the_language_writes_it(kind: t.Type, plain: Any, words: str) -> None:
     assert show_said(kind, plain) == words
 

@@ -75,9 +75,14 @@ def test_what_was_kept_is_found_by_whoever_comes_later(name: str, seed: int) -> 
 
 
 def check(
-    database: VerifyDatabase, log: dict[str, list[AnyEvent]], order: list[AnyEvent], came: dict[str, int], judged: int,
-    faults: list[CutFault], machines: dict[tuple[str, str], tuple[str, str]],
-) -> None:  # fmt: skip
+    database: VerifyDatabase,
+    log: dict[str, list[AnyEvent]],
+    order: list[AnyEvent],
+    came: dict[str, int],
+    judged: int,
+    faults: list[CutFault],
+    machines: dict[tuple[str, str], tuple[str, str]],
+) -> None:
     """Asks somebody who has just come."""
     later, cursor = KeptEvents(database.tables), database.cursor
     progress, found, owned = later.load(cursor)
@@ -133,7 +138,9 @@ def test_an_event_is_of_the_run_that_it_is_about() -> None:
         assert run_of(ForgottenEvent(lease=lease, machine="m", state="s", **base)) == none
         assert run_of(RefusedEvent(lease=lease, machine="m", event="e", cause="c", reason="r", **base)) == none
     for other in (
-        RecoveredEvent(agreement="", machines=1, **base), SealEvent(why="many", key="", **base),
-        PrunedEvent(until=1, root="", **base), MigratedEvent(source="", records=1, **base),
-    ):  # fmt: skip
+        RecoveredEvent(agreement="", machines=1, **base),
+        SealEvent(why="many", key="", **base),
+        PrunedEvent(until=1, root="", **base),
+        MigratedEvent(source="", records=1, **base),
+    ):
         assert run_of(other) == ""

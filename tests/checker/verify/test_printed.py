@@ -15,12 +15,16 @@ from tests.systems import load
 FILE = Path(__file__).with_name("printed.sql")
 SHOWN = {
     "sqlite": [
-        "never_terminated_early", "assigned_equals_ticketed", "broker_decides_once", "victims_are_given_back",
-        "the_site_is_heard", "handlers_are_waited_for_in_bounded_time",
+        "never_terminated_early",
+        "assigned_equals_ticketed",
+        "broker_decides_once",
+        "victims_are_given_back",
+        "the_site_is_heard",
+        "handlers_are_waited_for_in_bounded_time",
     ],
     "postgresql": ["site_wants_what_the_ticket_says"],
     "mariadb": ["units_come_free"],
-}  # fmt: skip
+}
 
 
 def printed() -> str:

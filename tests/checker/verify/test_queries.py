@@ -38,11 +38,20 @@ def recorded(db: Database, runs: list[Run]) -> None:
 
 
 OTHERS = {  # shared variables, the other kinds of channel, maps of sets
-    "truth/peterson": "", "truth/dining_philosophers": "", "truth/lock": "", "truth/quorum_election": "",
-    "truth/token_ring": "", "truth/alternating_bit": "", "truth/server_allocator": "", "truth/two_phase": "",
-    "constructs/begins": "crash=1,lose=1", "constructs/places": "",
-    "../examples/mutex": "crash=1,partition=1", "../examples/register": "crash=1", "../examples/ring": "crash=1",
-}  # fmt: skip
+    "truth/peterson": "",
+    "truth/dining_philosophers": "",
+    "truth/lock": "",
+    "truth/quorum_election": "",
+    "truth/token_ring": "",
+    "truth/alternating_bit": "",
+    "truth/server_allocator": "",
+    "truth/two_phase": "",
+    "constructs/begins": "crash=1,lose=1",
+    "constructs/places": "",
+    "../examples/mutex": "crash=1,partition=1",
+    "../examples/register": "crash=1",
+    "../examples/ring": "crash=1",
+}
 
 
 def is_long(name: str, kind: str) -> bool:

@@ -103,8 +103,10 @@ def test_the_rows_at_each_cut_are_its_state(name: str) -> None:
                     of = layout.of[role.name, i]
                     stopped = any(state[at] in variable.stops for at, variable in layout.stopping(of))
                     assert (actor, bool(running), control) == (
-                        of.name, not stopped, state[layout.at(role.name, i, None)],
-                    )  # fmt: skip
+                        of.name,
+                        not stopped,
+                        state[layout.at(role.name, i, None)],
+                    )
                     ((*data,),) = (
                         row[7:] for row in db.ask(f"SELECT * FROM {table.name} WHERE {lasts} AND instance = {i}")
                     )

@@ -38,9 +38,18 @@ FAULTS = [
 
 def violation(property_: str, of: str = "", **fields: Any) -> Violation:
     given_ = {
-        "property": property_, "of": of or property_, "doc": "Its doc.", "source": "x.yaml:3", "run": "r:1", "cut": 4,
-        "now": 7, "actors": ("b", "a"), "events": (("a", 1), ("b", 2)), "layout": None, "cuts": (),
-    }  # fmt: skip
+        "property": property_,
+        "of": of or property_,
+        "doc": "Its doc.",
+        "source": "x.yaml:3",
+        "run": "r:1",
+        "cut": 4,
+        "now": 7,
+        "actors": ("b", "a"),
+        "events": (("a", 1), ("b", 2)),
+        "layout": None,
+        "cuts": (),
+    }
     return Violation(**{**given_, **fields})
 
 
@@ -60,20 +69,38 @@ def test_a_result_tells_all_that_it_has() -> None:
     blame = Blame("policy", "it has decided so", (("b", 2), ("a", 1)))
     found = violation("p n=1", "p", blame=blame, claim="always: true")
     told = {
-        "property": "p n=1", "doc": "Its doc.", "claim": "always: true", "source": "x.yaml:3", "run": "r:1", "cut": 4,
-        "now": 7, "actors": ["b", "a"], "events": [{"actor": "a", "position": 1}, {"actor": "b", "position": 2}],
-    }  # fmt: skip
-    blamed = {"culprit": "policy", "reason": "it has decided so",
-              "events": [{"actor": "b", "position": 2}, {"actor": "a", "position": 1}]}  # fmt: skip
+        "property": "p n=1",
+        "doc": "Its doc.",
+        "claim": "always: true",
+        "source": "x.yaml:3",
+        "run": "r:1",
+        "cut": 4,
+        "now": 7,
+        "actors": ["b", "a"],
+        "events": [{"actor": "a", "position": 1}, {"actor": "b", "position": 2}],
+    }
+    blamed = {
+        "culprit": "policy",
+        "reason": "it has decided so",
+        "events": [{"actor": "b", "position": 2}, {"actor": "a", "position": 1}],
+    }
     assert found.as_json() == {**told, "blame": blamed}
     assert replace(found, blame=None).as_json() == told
     assert str(blame) == "policy: it has decided so"
     result = HistoryResult(1, 2, 3, 4, 5, [found], FAULTS, {"w": 6}, {"q": "no"})
     assert result.as_json() == {
-        "verdict": "violated", "holds": False, "events": 1, "cuts": 2, "runs": 3, "runs_over": 4, "properties": 5,
-        "violations": [found.as_json()], "faults": [fault.as_json() for fault in FAULTS], "covered": {"w": 6},
+        "verdict": "violated",
+        "holds": False,
+        "events": 1,
+        "cuts": 2,
+        "runs": 3,
+        "runs_over": 4,
+        "properties": 5,
+        "violations": [found.as_json()],
+        "faults": [fault.as_json() for fault in FAULTS],
+        "covered": {"w": 6},
         "not_asked": {"q": "no"},
-    }  # fmt: skip
+    }
     assert [fault.as_json() for fault in FAULTS[::2]] == [
         {"actor": "a", "position": 3, "run": "r:1", "kind": CONTRADICTION, "reason": "it is wrong"},
         {"actor": "c", "position": 5, "run": "", "kind": "gap", "reason": "it is gone"},
@@ -243,13 +270,22 @@ def test_a_record_that_is_found_never_takes_a_number_back(kind: Any) -> None:
 # Queries of a user
 
 
-@pytest.mark.parametrize(("text", "words"), [
-    ("SELECT cut.run, cut.number FROM cut WHERE cut.entry > :checked", ""),
-    ("SELECT cut.run FROM cut WHERE cut.entry > :checked", "it yields 1 column, and two are asked for: run and cut"),
-    ("SELECT cut.run, 1, 2 FROM cut WHERE cut.entry > :checked", "it yields 3 columns, and two are asked for"),
-    ("SELECT run, number FROM no_such WHERE entry > :checked", "the database does not take it: no such table: no_such"),
-    ("SELECT FROM cut WHERE entry > :checked", "the database does not take it: "),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("SELECT cut.run, cut.number FROM cut WHERE cut.entry > :checked", ""),
+        (
+            "SELECT cut.run FROM cut WHERE cut.entry > :checked",
+            "it yields 1 column, and two are asked for: run and cut",
+        ),
+        ("SELECT cut.run, 1, 2 FROM cut WHERE cut.entry > :checked", "it yields 3 columns, and two are asked for"),
+        (
+            "SELECT run, number FROM no_such WHERE entry > :checked",
+            "the database does not take it: no such table: no_such",
+        ),
+        ("SELECT FROM cut WHERE entry > :checked", "the database does not take it: "),
+    ],
+)
 def test_a_query_is_tried_before_there_are_events(text: str, words: str) -> None:
     database = VerifyDatabase(load("two_phase_commit"))
     query = PropertyQuery("mine", "violations", text, "mine")
@@ -283,19 +319,24 @@ def test_a_query_has_to_yield_cuts_that_are_there() -> None:
     verified.close()
 
 
-@pytest.mark.parametrize(("text", "doc", "query"), [
-    ("-- One.\n--Two.\nSELECT :checked -- no\n;\n", "One. Two.", "-- One.\n--Two.\nSELECT :checked -- no"),
-    ("  -- One.\n\nSELECT :checked\n-- last", "One.", "-- One.\n\nSELECT :checked\n-- last"),
-    ("with x as (select :checked) select 1, 2;;", "", "with x as (select :checked) select 1, 2"),
-    ("SELECT ';', 'it''s -- ;' , :checked", "", "SELECT ';', 'it''s -- ;' , :checked"),
-    ("/* ; */ SELECT /* :checked */ :checked", "", "/* ; */ SELECT /* :checked */ :checked"),
-    ("SELECT 1 -- :checked", None, "does not read :checked"), ("SELECT ':checked'", None, "does not read :checked"),
-    ("SELECT /* :checked */ 1", None, "does not read :checked"), ("", None, "it is empty; a property is a query"),
-    ("-- nothing", None, "it is empty; a property is a query"),
-    ("UPDATE cut SET entry = :checked", None, "it begins with 'UPDATE cut SET entry'"),
-    ("SELECTED :checked", None, "it begins with 'SELECTED :checked'"),
-    ("SELECT :checked; -- a\nSELECT 2", None, "it has several statements"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "doc", "query"),
+    [
+        ("-- One.\n--Two.\nSELECT :checked -- no\n;\n", "One. Two.", "-- One.\n--Two.\nSELECT :checked -- no"),
+        ("  -- One.\n\nSELECT :checked\n-- last", "One.", "-- One.\n\nSELECT :checked\n-- last"),
+        ("with x as (select :checked) select 1, 2;;", "", "with x as (select :checked) select 1, 2"),
+        ("SELECT ';', 'it''s -- ;' , :checked", "", "SELECT ';', 'it''s -- ;' , :checked"),
+        ("/* ; */ SELECT /* :checked */ :checked", "", "/* ; */ SELECT /* :checked */ :checked"),
+        ("SELECT 1 -- :checked", None, "does not read :checked"),
+        ("SELECT ':checked'", None, "does not read :checked"),
+        ("SELECT /* :checked */ 1", None, "does not read :checked"),
+        ("", None, "it is empty; a property is a query"),
+        ("-- nothing", None, "it is empty; a property is a query"),
+        ("UPDATE cut SET entry = :checked", None, "it begins with 'UPDATE cut SET entry'"),
+        ("SELECTED :checked", None, "it begins with 'SELECTED :checked'"),
+        ("SELECT :checked; -- a\nSELECT 2", None, "it has several statements"),
+    ],
+)
 def test_a_file_is_one_query_and_its_comment_the_doc(text: str, doc: str | None, query: str, tmp_path: Path) -> None:
     """Strings and comments hide semicolons, and a parameter that is in them alone is not read."""
     file = tmp_path / "my_name.sql"

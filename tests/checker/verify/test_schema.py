@@ -81,10 +81,15 @@ def test_names_that_collide_are_the_same_as_ever(tmp_path: Path) -> None:
     system = written(tmp_path, {name: text.replace("check:", "message_grant:") for name, text in NAMES.items()})
     tables = Tables(system, DIALECTS["sqlite"])
     names = {
-        ("role", "user"): "user", ("role", "cut"): "cut_", ("channel", "message_grant"): "message_grant",
-        ("channel", "run"): "run_", ("message", "grant"): "message_grant_", ("message", "revoke"): "message_revoke",
-        ("type", "order"): "order", ("type", "group"): "group",
-    }  # fmt: skip
+        ("role", "user"): "user",
+        ("role", "cut"): "cut_",
+        ("channel", "message_grant"): "message_grant",
+        ("channel", "run"): "run_",
+        ("message", "grant"): "message_grant_",
+        ("message", "revoke"): "message_revoke",
+        ("type", "order"): "order",
+        ("type", "group"): "group",
+    }
     assert {at: tables.name(*at).strip('"') for at in names} == names  # type: ignore[arg-type]
 
 

@@ -147,8 +147,21 @@ def mutants(system: System, rng: Random, each: int) -> Iterator[Property]:
             yield replace(p, name=f"{p.name}, always", claim=p.claim, when=None)
 
 
-_OTHER = {"==": "!=", "!=": "==", "<": "<=", "<=": "<", ">": ">=", ">=": ">", "and": "or", "or": "and", "in": "not in",
-          "not in": "in", "+": "-", "|": "&", "&": "|"}  # fmt: skip
+_OTHER = {
+    "==": "!=",
+    "!=": "==",
+    "<": "<=",
+    "<=": "<",
+    ">": ">=",
+    ">=": ">",
+    "and": "or",
+    "or": "and",
+    "in": "not in",
+    "not in": "in",
+    "+": "-",
+    "|": "&",
+    "&": "|",
+}
 
 
 def _changes(e: x.Expression) -> Iterator[tuple[x.Expression, str]]:

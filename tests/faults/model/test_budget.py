@@ -141,8 +141,10 @@ def test_weaker_budgets_are_all_with_fewer_faults_the_weakest_first(text: str) -
         return [*range(value + 1)] if isinstance(value, int) else ["", value]
 
     names = list(budget.given)
-    every = [Budget(**dict(zip(names, chosen, strict=True)))
-             for chosen in product(*(values(*item) for item in budget.given.items()))]  # fmt: skip
+    every = [
+        Budget(**dict(zip(names, chosen, strict=True)))
+        for chosen in product(*(values(*item) for item in budget.given.items()))
+    ]
     found = list(budget.weaker())
     assert set(found) == set(every) - {budget, Budget()}
     assert len(found) == len(set(found))
@@ -180,11 +182,14 @@ def test_parts_of_a_budget(text: str, parts: list[str]) -> None:
 def test_deepening_has_one_fault_more_each_time_until_there_are_as_many_as_can_be_said() -> None:
     first = [str(b) for b in islice(deepening(), 7)]
     assert first == [
-        "crash=2,duplicate=1,lose=1", "crash=2,power_cut=1,duplicate=1,lose=1",
-        "crash=2,power_cut=1,duplicate=1,lose=1,reorder=1", "crash=3,power_cut=1,duplicate=1,lose=1,reorder=1",
-        "crash=3,power_cut=1,duplicate=1,lose=2,reorder=1", "crash=3,power_cut=1,duplicate=2,lose=2,reorder=1",
+        "crash=2,duplicate=1,lose=1",
+        "crash=2,power_cut=1,duplicate=1,lose=1",
+        "crash=2,power_cut=1,duplicate=1,lose=1,reorder=1",
+        "crash=3,power_cut=1,duplicate=1,lose=1,reorder=1",
+        "crash=3,power_cut=1,duplicate=1,lose=2,reorder=1",
+        "crash=3,power_cut=1,duplicate=2,lose=2,reorder=1",
         "crash=3,power_cut=2,duplicate=2,lose=2,reorder=1",
-    ]  # fmt: skip
+    ]
     every = list(deepening())
     totals = [sum(b.limits.values()) for b in every]
     assert totals == list(range(totals[0], totals[0] + len(every)))

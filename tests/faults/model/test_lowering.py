@@ -94,8 +94,11 @@ def test_a_partition_separates_the_two_sides_until_it_heals() -> None:
     assert (partition.keys, partition.initial, partition.shows) == (("",), 0, True)
     heal, *parts = relation.changes
     assert (heal.needs, heal.writes, heal.budget, heal.recovers) == (
-        {cell: (1, 2, 3)}, {cell: 0}, "", "the end of a partition"
-    )  # fmt: skip
+        {cell: (1, 2, 3)},
+        {cell: 0},
+        "",
+        "the end of a partition",
+    )
     assert [(c.name, c.needs, c.writes, c.budget, c.recovers) for c in parts] == [
         ("partition: service_manager | broker, site", {cell: (0,)}, {cell: 1}, "partition", ""),
         ("partition: broker | service_manager, site", {cell: (0,)}, {cell: 2}, "partition", ""),
@@ -165,8 +168,11 @@ def test_who_lies_neither_crashes_nor_halts_and_knows_what_it_carries() -> None:
     known = variables(relation)["known"]
     assert (known.keys, known.initial) == (("update_ticket",), frozenset())
     assert [(c.name, [a.name for a in c.actors]) for c in relation.crashes] == [
-        ("broker", ["broker"]), ("site", ["site"]), ("provider", ["broker", "site"]), (EVERYTHING, ["broker", "site"])
-    ]  # fmt: skip
+        ("broker", ["broker"]),
+        ("site", ["site"]),
+        ("provider", ["broker", "site"]),
+        (EVERYTHING, ["broker", "site"]),
+    ]
     assert [c.actor for c in relation.changes] == ["broker", "site"]
 
 
@@ -208,10 +214,20 @@ def test_who_forgets_is_down_and_as_at_first(tmp_path: Path) -> None:
         (c.kind, c.name, c.needs, c.writes, c.actor, c.budget, c.recovers, c.resets, c.on_channels, c.waits_for)
         for c in relation.changes
     ] == [
-        ("amnesia", f"amnesia:{n}", {FaultCell("up", n): (UP, DOWN)}, {FaultCell("up", n): DOWN}, n, "amnesia", "",
-         True, "forget", "")
+        (
+            "amnesia",
+            f"amnesia:{n}",
+            {FaultCell("up", n): (UP, DOWN)},
+            {FaultCell("up", n): DOWN},
+            n,
+            "amnesia",
+            "",
+            True,
+            "forget",
+            "",
+        )
         for n in ACTORS
-    ]  # fmt: skip
+    ]
     for change in lowered("halt=1,partition=1,skew=1").changes:
         assert (change.resets, change.on_channels) == (False, "")
     files = files_of("faults/systems/amnesia")
@@ -242,8 +258,10 @@ def test_a_node_crashes_with_those_of_its_actors_that_there_are() -> None:
     )
     relation = KINDS["crash"](replace(bare, system=system), 1)
     assert [(c.name, [a.name for a in c.actors]) for c in relation.crashes] == [
-        *((name, [name]) for name in ACTORS), ("n", ["site", "broker"]), ("m", []),
-    ]  # fmt: skip
+        *((name, [name]) for name in ACTORS),
+        ("n", ["site", "broker"]),
+        ("m", []),
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -256,8 +274,18 @@ def test_a_kind_of_fault_adds_something_or_is_a_matter_of_channels(kind: str) ->
         for name in ("variables", "crashes", "changes", "retries", "byzantine", "limits", "unlimited")
         if getattr(made, name) != getattr(bare, name)
     }
-    assert parts == {
-        "crash": {"crashes"}, "power_cut": {"crashes"}, "halt": {"changes"}, "amnesia": {"changes", "retries"},
-        "duplicate": set(), "reorder": set(), "lose": {"retries"}, "partition": {"variables", "changes"},
-        "skew": {"variables", "changes"}, "byzantine": {"variables", "byzantine"},
-    }[kind]  # fmt: skip
+    assert (
+        parts
+        == {
+            "crash": {"crashes"},
+            "power_cut": {"crashes"},
+            "halt": {"changes"},
+            "amnesia": {"changes", "retries"},
+            "duplicate": set(),
+            "reorder": set(),
+            "lose": {"retries"},
+            "partition": {"variables", "changes"},
+            "skew": {"variables", "changes"},
+            "byzantine": {"variables", "byzantine"},
+        }[kind]
+    )

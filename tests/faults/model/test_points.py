@@ -62,9 +62,11 @@ def test_a_message_that_is_only_ignored_or_refused_is_acknowledged_too() -> None
 def test_points_of_a_state_that_sends() -> None:
     """What was sent to one is sent; when all work is done only the acknowledgement is left."""
     assert described("authority", "closed", max_units=2) == {
-        "before-commit": ("before-commit",), "after-commit": ("after-commit",),
-        "before-acknowledge": ("before-acknowledge",), "recovering": ("recovering",),
-    }  # fmt: skip
+        "before-commit": ("before-commit",),
+        "after-commit": ("after-commit",),
+        "before-acknowledge": ("before-acknowledge",),
+        "recovering": ("recovering",),
+    }
 
 
 def test_points_of_several_tasks_are_all_parts_of_the_work() -> None:
@@ -75,9 +77,12 @@ def test_points_of_several_tasks_are_all_parts_of_the_work() -> None:
     whole = "+".join((call, *driven))
     within = {"+".join(filter(None, chosen)) for chosen in product(*levels)} - {"", whole}
     assert {*found} == {
-        "before-commit", "before-acknowledge", "after-commit", "recovering",
+        "before-commit",
+        "before-acknowledge",
+        "after-commit",
+        "recovering",
         *(f"{head}-{part}" for part in within for head in ("after", "recovering-after")),
-    }  # fmt: skip
+    }
     all_seen = "+".join(driven)
     for part in within - {call, all_seen}:
         for head in ("after", "recovering-after"):

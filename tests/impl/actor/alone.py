@@ -40,9 +40,16 @@ def program_of(folder: Path, files: Mapping[str, str] | None = None) -> Program:
 
 
 def alone(
-    program: Program, role: str, store: Store, handlers: Mapping[str, Any], clock: SimulatedClock, *more: str,
-    options: ActorOptions | None = None, probes: tuple[Probe, ...] = (), policies: Mapping[str, Any] | None = None,
-) -> Actor:  # fmt: skip
+    program: Program,
+    role: str,
+    store: Store,
+    handlers: Mapping[str, Any],
+    clock: SimulatedClock,
+    *more: str,
+    options: ActorOptions | None = None,
+    probes: tuple[Probe, ...] = (),
+    policies: Mapping[str, Any] | None = None,
+) -> Actor:
     """The actor `own`, which is not started yet; it may play more roles than one, and all its actions go on at once."""
     options = options or ActorOptions(seed=0, retry=RetryPolicy(at_once=10**9))
     identity = Identity("own", KEY, add(Trust(), "own", role, KEY.public, "memory:own"))

@@ -68,9 +68,15 @@ class Estate:
             identity, peers = Identity(name, KEYS[name], trust()), {"keeper": "clerk"}
             options = ActorOptions(seed=0, backoff=Backoff(first=0.01, longest=0.1))
             self.actors[name] = Actor(
-                identity, self.program, (ROLES[name],), MemoryStore(self.disks[name]),
-                SimulatedTransport(self.network, name), self.clock, Environment(peers=peers), options,
-            )  # fmt: skip
+                identity,
+                self.program,
+                (ROLES[name],),
+                MemoryStore(self.disks[name]),
+                SimulatedTransport(self.network, name),
+                self.clock,
+                Environment(peers=peers),
+                options,
+            )
             await self.actors[name].start()
 
     async def restart(self, name: str) -> None:

@@ -21,9 +21,16 @@ from leasehold.spec import System
 
 # What is shared with the process, and what belongs to Python; nothing in it is an actor's own.
 _SHARED: tuple[type, ...] = (
-    types.ModuleType, type, types.CodeType, types.BuiltinFunctionType, types.FrameType, asyncio.AbstractEventLoop,
-    logging.Logger, Program, System,
-)  # fmt: skip
+    types.ModuleType,
+    type,
+    types.CodeType,
+    types.BuiltinFunctionType,
+    types.FrameType,
+    asyncio.AbstractEventLoop,
+    logging.Logger,
+    Program,
+    System,
+)
 
 
 def mentions(root: object, name: str, beside: tuple[object, ...] = ()) -> list[str]:

@@ -569,11 +569,22 @@ async def test_a_refused_message_tells_nothing_of_its_sender() -> None:
         await c.lease(1, until=50)
         before = dict(c.broker.table.metadata)
         envelope = Envelope(
-            version=1, system="lease", digest=c.tenant.codec.agreement, sender=TENANT, receiver=BROKER,
-            lease="tenant:9", sending_machine="service_manager", receiving_machine="nobody", message="ticket",
-            number=1, epoch=2**60, store=c.tenant.codec.store, began=2**60,
-            fields={"units": 1, "end": 9}, reply_to="memory:evil",
-        )  # fmt: skip
+            version=1,
+            system="lease",
+            digest=c.tenant.codec.agreement,
+            sender=TENANT,
+            receiver=BROKER,
+            lease="tenant:9",
+            sending_machine="service_manager",
+            receiving_machine="nobody",
+            message="ticket",
+            number=1,
+            epoch=2**60,
+            store=c.tenant.codec.store,
+            began=2**60,
+            fields={"units": 1, "end": 9},
+            reply_to="memory:evil",
+        )
         body = seal(envelope, c.tenant.identity.key)
         assert (await c.broker.receive(body)).answer is Delivery.REFUSED
         assert c.broker.table.metadata == before

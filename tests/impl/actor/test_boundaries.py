@@ -261,13 +261,18 @@ async def test_the_largest_time_and_number_of_a_lease(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "given", "words"),
     [
-        (Backoff, {"first_pause_seconds": 0}, "> 0"), (Backoff, {"longest_pause_seconds": -1}, "> 0"),
-        (Backoff, {"ask_again_seconds": 1e9 + 1}, "<= 1000000000"), (Backoff, {"first": 1}, "unknown field `first`"),
-        (RetryPolicy, {"tries": 0}, ">= 1"), (RetryPolicy, {"tries": 10**9 + 1}, "<= 1000000000"),
-        (RetryPolicy, {"pause_seconds": 0}, "> 0"), (RetryPolicy, {"longest_seconds": 0}, "> 0"),
-        (RetryPolicy, {"tries": 1.5}, "int"), (RetryPolicy, {"longest": 1}, "unknown field `longest`"),
+        (Backoff, {"first_pause_seconds": 0}, "> 0"),
+        (Backoff, {"longest_pause_seconds": -1}, "> 0"),
+        (Backoff, {"ask_again_seconds": 1e9 + 1}, "<= 1000000000"),
+        (Backoff, {"first": 1}, "unknown field `first`"),
+        (RetryPolicy, {"tries": 0}, ">= 1"),
+        (RetryPolicy, {"tries": 10**9 + 1}, "<= 1000000000"),
+        (RetryPolicy, {"pause_seconds": 0}, "> 0"),
+        (RetryPolicy, {"longest_seconds": 0}, "> 0"),
+        (RetryPolicy, {"tries": 1.5}, "int"),
+        (RetryPolicy, {"longest": 1}, "unknown field `longest`"),
     ],
-)  # fmt: skip
+)
 def test_a_pause_or_count_that_a_configuration_cannot_give(kind: Any, given: dict[str, Any], words: str) -> None:
     with pytest.raises(msgspec.ValidationError, match=words):
         msgspec.convert(given, kind)
@@ -296,12 +301,16 @@ def test_the_defaults_of_every_setting() -> None:
     """Defaults are part of the reference: a configuration that leaves a setting out gets these."""
     assert msgspec.to_builtins([ProbeSettings(), DecisionLimits(), EventSettings()]) == [
         {
-            "every_seconds": 10.0, "patience": 2, "at_once": 16, "longest_seconds": 5.0, "hung_is_missed": False,
+            "every_seconds": 10.0,
+            "patience": 2,
+            "at_once": 16,
+            "longest_seconds": 5.0,
+            "hung_is_missed": False,
             "failed_is_missed": False,
         },
         {"longest_seconds": 5.0, "pause_seconds": 1.0},
         {"keep": 100_000, "most": 1_000_000, "seal_events": 1000, "seal_seconds": 5.0},
-    ]  # fmt: skip
+    ]
     options = ActorOptions()
     assert (options.backoff, options.retry, options.deciding) == (Backoff(), RetryPolicy(), DecisionLimits())
     assert options.events == EventSettings()
@@ -312,7 +321,12 @@ def test_which_handler_serves_a_call() -> None:
     own, general = GatedHandler(), GatedHandler()
     world = Environment(handlers={"guest.modify": own, "modify": general, "guest.only": own})
     asked = [
-        ("guest", "handler.modify"), ("unit", "handler.modify"), ("guest", "handler.only"), ("unit", "handler.only"),
-        ("guest", "policy.modify"), ("guest", "modify"), ("guest", "handler."),
-    ]  # fmt: skip
+        ("guest", "handler.modify"),
+        ("unit", "handler.modify"),
+        ("guest", "handler.only"),
+        ("unit", "handler.only"),
+        ("guest", "policy.modify"),
+        ("guest", "modify"),
+        ("guest", "handler."),
+    ]
     assert [world.handler(*one) for one in asked] == [own, general, own, None, None, None, None]

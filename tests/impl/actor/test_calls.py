@@ -316,10 +316,17 @@ async def test_an_action_that_hangs_holds_up_the_others_no_longer_than_its_limit
     assert site.events == ["up", "up", "broken"]
 
 
-@pytest.mark.parametrize("error", [
-    OSError(errno.EMFILE, "no descriptors"), OSError(errno.EAGAIN, "no processes"), OSError(errno.ENOMEM, "no memory"),
-    MemoryError(), NotBegun("there is no room"),
-], ids=repr)  # fmt: skip
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.EMFILE, "no descriptors"),
+        OSError(errno.EAGAIN, "no processes"),
+        OSError(errno.ENOMEM, "no memory"),
+        MemoryError(),
+        NotBegun("there is no room"),
+    ],
+    ids=repr,
+)
 async def test_an_action_that_could_not_be_begun_has_not_failed(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -394,11 +401,14 @@ async def test_who_is_given_up_while_it_waits_for_its_handler_leaves_the_line() 
 @pytest.mark.parametrize(
     ("end", "unsure"),
     [
-        (Done(True), False), (Done(False, "no"), True), (HandlerError("no"), True), (Done(True, answer="other"), True),
+        (Done(True), False),
+        (Done(False, "no"), True),
+        (HandlerError("no"), True),
+        (Done(True, answer="other"), True),
         (Done(False, answer="broken"), True),
     ],
     ids=repr,
-)  # fmt: skip
+)
 @pytest.mark.parametrize("answers", [SETUP.answers, ()])
 async def test_a_machine_is_unsure_from_the_beginning_of_an_action_until_one_ends_well(
     end: Done | Exception, unsure: bool, answers: tuple[str, ...], caplog: pytest.LogCaptureFixture

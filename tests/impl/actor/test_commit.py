@@ -58,10 +58,15 @@ class Group:
         role, _, index = MACHINES[name].partition("[")
         votes = {} if name == "chief" else {role: Voter(int(index[:-1]) not in self.unable)}
         self.actors[name] = Actor(
-            Identity(name, self.keys[name], self.trust), self.program, (role,), MemoryStore(self.disks[name]),
-            SimulatedTransport(self.network, name), self.clock, Environment(votes),
+            Identity(name, self.keys[name], self.trust),
+            self.program,
+            (role,),
+            MemoryStore(self.disks[name]),
+            SimulatedTransport(self.network, name),
+            self.clock,
+            Environment(votes),
             ActorOptions(seed=0, backoff=Backoff(first=0.001, longest=0.002, ask_again=0.02)),
-        )  # fmt: skip
+        )
         await self.actors[name].start()
 
     async def kill(self, name: str) -> None:

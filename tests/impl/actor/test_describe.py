@@ -37,9 +37,26 @@ def by_hand(value: Any) -> Any:
 
 
 VALUES = [
-    None, False, True, 0, 1, 2.5, "", "a", [], {}, [0], {"b": 1, "a": [2]}, "é" * 510, "é" * 511, "é" * 512,
-    *("x" * size for size in (1021, 1022, 1023, 5000)), ["y" * 1020], ["y" * 1021], {"z": "y" * 2000, "a": 1},
-]  # fmt: skip
+    None,
+    False,
+    True,
+    0,
+    1,
+    2.5,
+    "",
+    "a",
+    [],
+    {},
+    [0],
+    {"b": 1, "a": [2]},
+    "é" * 510,
+    "é" * 511,
+    "é" * 512,
+    *("x" * size for size in (1021, 1022, 1023, 5000)),
+    ["y" * 1020],
+    ["y" * 1021],
+    {"z": "y" * 2000, "a": 1},
+]
 
 
 def test_opaque_values_of_every_size_are_shown_alike_in_a_field_and_in_a_map(program: Program) -> None:
@@ -88,16 +105,22 @@ def direct(program: Program, held: MachineInstance) -> dict[str, Any]:
                 if record[position][at]:
                     numbers[name] = record[position][at]
     return {
-        "state": held.state, "epoch": held.state_epoch, "sent": sent, "received": received,
+        "state": held.state,
+        "epoch": held.state_epoch,
+        "sent": sent,
+        "received": received,
         "data": {field.name: to_plain(field.type, value) for field, value in fields},
-    }  # fmt: skip
+    }
 
 
 def told(record: Any) -> dict[str, Any]:
     return {
-        "state": record.state, "epoch": record.epoch, "sent": record.sent, "received": record.received,
+        "state": record.state,
+        "epoch": record.epoch,
+        "sent": record.sent,
+        "received": record.received,
         "data": record.data,
-    }  # fmt: skip
+    }
 
 
 def each_step(events: list[AnyEvent]) -> Iterator[tuple[MachineStep, MachineStep | None]]:

@@ -124,10 +124,15 @@ async def test_a_transition_is_whole_before_the_next_event_and_then_its_tasks_be
     await actor.stop()
     whole = [(Kind.COMMIT, ""), (Kind.COMMITTED, "")]
     assert told == [
-        *whole, (Kind.TRANSITION, "ringer/still#ring"), (Kind.CALL, "handler.swing"), (Kind.CALL, "handler.pull"),
-        *whole, (Kind.TRANSITION, "ringer/ringing#hush"), (Kind.CALL, "handler.tie"),
+        *whole,
+        (Kind.TRANSITION, "ringer/still#ring"),
+        (Kind.CALL, "handler.swing"),
+        (Kind.CALL, "handler.pull"),
+        *whole,
+        (Kind.TRANSITION, "ringer/ringing#hush"),
+        (Kind.CALL, "handler.tie"),
         *whole,  # the seal of its events, at the stop
-    ]  # fmt: skip
+    ]
 
 
 async def test_a_state_that_is_left_gives_up_its_handler_and_its_message(tmp_path: Path) -> None:

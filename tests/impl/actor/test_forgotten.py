@@ -27,9 +27,13 @@ from tests.waiting import until
 
 RETIRE = 3
 OPTIONS = ActorOptions(
-    retire_after=RETIRE, reopen_pause=0.01, seed=0, backoff=Backoff(0.1, 1.0, 1.0), retry=RetryPolicy(1, 0.1, 5.0),
+    retire_after=RETIRE,
+    reopen_pause=0.01,
+    seed=0,
+    backoff=Backoff(0.1, 1.0, 1.0),
+    retry=RetryPolicy(1, 0.1, 5.0),
     deciding=DecisionLimits(0.5, 0.1),
-)  # fmt: skip
+)
 Life = Callable[..., Awaitable[None]]  # of a cluster, and a lease's name
 
 

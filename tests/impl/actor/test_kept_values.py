@@ -156,10 +156,20 @@ async def test_many_messages_to_one_peer_have_room_there(program: Program) -> No
 
 def an_envelope(owner: str = "alice", **values: bytes) -> Envelope:
     return Envelope(
-        version=1, system="estate", digest="d", sender=owner, receiver="clerk", lease="alice:1", sending_machine=OWNER,
-        receiving_machine=KEEPER, message="tell", number=1, epoch=1, fields={},
+        version=1,
+        system="estate",
+        digest="d",
+        sender=owner,
+        receiver="clerk",
+        lease="alice:1",
+        sending_machine=OWNER,
+        receiving_machine=KEEPER,
+        message="tell",
+        number=1,
+        epoch=1,
+        fields={},
         values={name: names_of((first,)) for name, first in values.items()},
-    )  # fmt: skip
+    )
 
 
 def teach(kept: KeptPages, owner: str, value: Any) -> bytes:

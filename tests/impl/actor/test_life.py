@@ -94,9 +94,13 @@ async def tasks_but_mine() -> set[asyncio.Task[Any]]:
 # Beginning
 
 ENDS = [
-    ("open", StoreError("no store")), ("words", StoreError("no words")), ("records", Transient("no records")),
-    ("records", RuntimeError("odd")), ("words", asyncio.CancelledError()), ("commit", StoreError("no commit")),
-]  # fmt: skip
+    ("open", StoreError("no store")),
+    ("words", StoreError("no words")),
+    ("records", Transient("no records")),
+    ("records", RuntimeError("odd")),
+    ("words", asyncio.CancelledError()),
+    ("commit", StoreError("no commit")),
+]
 
 
 @pytest.mark.parametrize(("step", "error"), ENDS, ids=[f"{step} {error!r}" for step, error in ENDS])
@@ -146,10 +150,13 @@ async def test_records_that_are_spoilt_are_refused_and_stay(program: Program) ->
     whole = dict(disk.records)
     torn, other = "own:1 owner: the row is not whole", RecordKey("own:1", "guest")
     for key, row, words in (
-        (OWN, whole[OWN][:-1], torn), (OWN, b"", torn), (OWN, b"\x91\x01", torn), (OWN, b"\x01", torn),
+        (OWN, whole[OWN][:-1], torn),
+        (OWN, b"", torn),
+        (OWN, b"\x91\x01", torn),
+        (OWN, b"\x01", torn),
         (OWN, b"\x93\xc4\x00\x01\x80", "own:1 owner: the bytes are no record"),
         (other, whole[OWN], "own:1 guest: keeper has no such machine"),
-    ):  # fmt: skip
+    ):
         disk.records, disk.order = {key: row}, None
         with pytest.raises(RecordError, match=words):
             await owner(program, MemoryStore(disk)).start()
@@ -267,9 +274,12 @@ async def test_an_actor_that_has_stopped_taking_steps_can_be_stopped(program: Pr
 
 
 FINAL: list[tuple[str, Exception]] = [
-    ("open", Fenced("taken over")), ("open", Older("an older copy")), ("records", RecordError("spoilt")),
-    ("words", CoreError("at fault")), ("words", EnvironmentMismatch("another unit")),
-]  # fmt: skip
+    ("open", Fenced("taken over")),
+    ("open", Older("an older copy")),
+    ("records", RecordError("spoilt")),
+    ("words", CoreError("at fault")),
+    ("words", EnvironmentMismatch("another unit")),
+]
 
 
 @pytest.mark.parametrize(("step", "error"), FINAL, ids=[type(error).__name__ for _, error in FINAL])
@@ -434,11 +444,16 @@ async def test_one_request_that_cannot_be_harms_no_other_of_its_turn(program: Pr
     actor = owner(program, store)
     await actor.start()
     asked: list[Awaitable[Any]] = [
-        actor.begin("own:1", "owner", "leave", {}, {}), actor.begin("own:1", "owner", "leave", {}, {}),
-        actor.tell("own:7", "owner", "leave"), actor.begin("own:2", "owner", "back", {}, {}),
-        actor.recover("own:8", "owner"), actor.command("owner", "demand"), actor.tell("own:1", "owner", "nonsense"),
-        actor.begin("own:3", "owner", "leave", {}, {}), actor.read(lambda: sorted(actor.table.instances)),
-    ]  # fmt: skip
+        actor.begin("own:1", "owner", "leave", {}, {}),
+        actor.begin("own:1", "owner", "leave", {}, {}),
+        actor.tell("own:7", "owner", "leave"),
+        actor.begin("own:2", "owner", "back", {}, {}),
+        actor.recover("own:8", "owner"),
+        actor.command("owner", "demand"),
+        actor.tell("own:1", "owner", "nonsense"),
+        actor.begin("own:3", "owner", "leave", {}, {}),
+        actor.read(lambda: sorted(actor.table.instances)),
+    ]
     answers = await asyncio.gather(*asked, return_exceptions=True)
     assert [isinstance(answer, ActorError) for answer in answers] == [False, *[True] * 6, False, False]
     assert answers[-1] == [OWN, RecordKey("own:3", "owner")] == sorted(store.disk.records)

@@ -57,8 +57,11 @@ def test_only_systems_whose_machines_meet_through_others_have_a_membership() -> 
         for name in ("lease", "two_phase_commit", "three_phase_commit", "three_phase_commit_termination")
     }
     assert meet == {
-        "lease": False, "two_phase_commit": False, "three_phase_commit": False, "three_phase_commit_termination": True,
-    }  # fmt: skip
+        "lease": False,
+        "two_phase_commit": False,
+        "three_phase_commit": False,
+        "three_phase_commit_termination": True,
+    }
     assert not program_of("examples/ring").has_membership  # the settings name its actors
 
 
@@ -220,9 +223,11 @@ async def test_a_membership_goes_along_until_the_neighbour_has_spoken() -> None:
         assert states(cluster, RUN) == ["committed"] * 3
         first = dict(reversed(said))
         assert first == {
-            "coordinator participant-0": True, "coordinator participant-1": True,
-            "participant-0 coordinator": False, "participant-1 coordinator": False,
-        }  # fmt: skip
+            "coordinator participant-0": True,
+            "coordinator participant-1": True,
+            "participant-0 coordinator": False,
+            "participant-1 coordinator": False,
+        }
         assert said[-1][1] is False
         assert not any(known for line, known in said if line.startswith("participant"))
         assert sum(known for line, known in said if line.startswith("coordinator")) < len(said) / 2
@@ -268,10 +273,16 @@ async def test_only_roles_that_the_specification_names_begin_runs() -> None:
         said = open_frame(frames[0], liar.trust, "participant-0")
         word = membership.issue(liar.key, liar.name, "participant-0:1", MEMBERS)
         wrong = with_fields(
-            said, sender=liar.name, receiver="participant-1", lease="participant-0:1", message="align",
-            sending_machine="participant[0]", receiving_machine="participant[1]", membership=word,
+            said,
+            sender=liar.name,
+            receiver="participant-1",
+            lease="participant-0:1",
+            message="align",
+            sending_machine="participant[0]",
+            receiving_machine="participant[1]",
+            membership=word,
             fields={"commit": False, "without": []},
-        )  # fmt: skip
+        )
         reply = await cluster.actors["participant-1"].receive(seal(wrong, liar.key))
         assert reply.answer is Delivery.REFUSED
         assert reply.reason == "participant-0 plays none of the roles that begin runs: coordinator"

@@ -151,8 +151,10 @@ def test_who_does_not_agree_with_the_sender_says_in_what(twins: Program) -> None
     opened = codec(twins, "bob").open(seal(a_message(twins), KEYS["ann"]))
     assert opened == (a_message(twins), KEYS["ann"].public.fingerprint)
     assert [codec(twins, "bob", ticks).agreement for ticks in (0, 2.0, 0.5)] == [
-        twins.agreement, f"{twins.agreement}.2", f"{twins.agreement}.0.5",
-    ]  # fmt: skip
+        twins.agreement,
+        f"{twins.agreement}.2",
+        f"{twins.agreement}.0.5",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -181,10 +183,14 @@ def test_nobody_begins_a_lease_in_the_name_of_one_of_its_kind(
 
 def test_who_was_refused_hears_whether_to_say_it_again() -> None:
     answers = {
-        OtherSpecification: Delivery.BUSY, UnknownSender: Delivery.UNTRUSTED, Forged: Delivery.UNTRUSTED,
-        OlderStore: Delivery.UNTRUSTED, Malformed: Delivery.REFUSED, Unauthorised: Delivery.REFUSED,
+        OtherSpecification: Delivery.BUSY,
+        UnknownSender: Delivery.UNTRUSTED,
+        Forged: Delivery.UNTRUSTED,
+        OlderStore: Delivery.UNTRUSTED,
+        Malformed: Delivery.REFUSED,
+        Unauthorised: Delivery.REFUSED,
         Refusal: Delivery.REFUSED,
-    }  # fmt: skip
+    }
     assert {kind: answer_to(kind("no")) for kind in answers} == answers
 
 
@@ -296,10 +302,22 @@ async def test_what_is_refused_or_consumed_has_changed_nothing(consumed: bool) -
         words, commits = dict(c.broker.table.metadata), c.broker.counts["commits"]
         fields = {"units": 1, "start": 0, "end": 9, "type": "", "properties": {}}
         envelope = Envelope(
-            version=1, system="lease", digest=c.tenant.codec.agreement, sender=TENANT, receiver=BROKER,
-            lease=lease, sending_machine="service_manager", receiving_machine="broker", message="ticket",
-            number=50, epoch=9, fields=fields, reply_to="memory:evil", store=c.tenant.codec.store, began=99,
-        )  # fmt: skip
+            version=1,
+            system="lease",
+            digest=c.tenant.codec.agreement,
+            sender=TENANT,
+            receiver=BROKER,
+            lease=lease,
+            sending_machine="service_manager",
+            receiving_machine="broker",
+            message="ticket",
+            number=50,
+            epoch=9,
+            fields=fields,
+            reply_to="memory:evil",
+            store=c.tenant.codec.store,
+            began=99,
+        )
         extended = {"units": 1, "end": 9, "properties": {}}
         unheard = {
             "lease": "tenant:7",
@@ -326,10 +344,21 @@ async def test_a_message_for_a_machine_that_the_actor_does_not_play_is_refused()
         )
         for machine in ("unit[0]", "broker", "service_manager", "authority[0]", "nobody"):
             envelope = Envelope(
-                version=1, system="lease", digest=c.tenant.codec.agreement, sender=TENANT, receiver=SITE,
-                lease=lease, sending_machine="service_manager", receiving_machine=machine, message="close",
-                number=50, epoch=1, fields={}, reply_to=None, store=c.tenant.codec.store,
-            )  # fmt: skip
+                version=1,
+                system="lease",
+                digest=c.tenant.codec.agreement,
+                sender=TENANT,
+                receiver=SITE,
+                lease=lease,
+                sending_machine="service_manager",
+                receiving_machine=machine,
+                message="close",
+                number=50,
+                epoch=1,
+                fields={},
+                reply_to=None,
+                store=c.tenant.codec.store,
+            )
             reply = await c.site.receive(seal(envelope, c.tenant.identity.key))
             assert reply.answer is Delivery.REFUSED
             assert f"this actor has no machine {machine}" in reply.reason
@@ -346,15 +375,31 @@ async def test_to_a_neighbour_that_nobody_has_heard_of_nothing_is_sent(twins: Pr
     identity, network = Identity("ann", KEYS["ann"], trust()), SimulatedNetwork()
     program = with_changes(twins, begun_by=("answerer",))
     actor = Actor(
-        identity, program, ("asker",), MemoryStore(), SimulatedTransport(network, "ann"), SimulatedClock(),
-        Environment(), ActorOptions(seed=0),
-    )  # fmt: skip
+        identity,
+        program,
+        ("asker",),
+        MemoryStore(),
+        SimulatedTransport(network, "ann"),
+        SimulatedClock(),
+        Environment(),
+        ActorOptions(seed=0),
+    )
     await actor.start()
     told = Envelope(
-        version=1, system="twins", digest=actor.codec.agreement, sender="bob", receiver="ann", lease="bob:1",
-        sending_machine="answerer[1]", receiving_machine="asker[1]", message="tell", number=1, epoch=1, fields={},
+        version=1,
+        system="twins",
+        digest=actor.codec.agreement,
+        sender="bob",
+        receiver="ann",
+        lease="bob:1",
+        sending_machine="answerer[1]",
+        receiving_machine="asker[1]",
+        message="tell",
+        number=1,
+        epoch=1,
+        fields={},
         reply_to=None,
-    )  # fmt: skip
+    )
     assert (await actor.receive(seal(told, KEYS["bob"]))).answer is Delivery.TAKEN
     said = list[Notice]()
     actor.notices.subscribe(lambda notice: said.append(notice) if notice.kind is Kind.SEND else None)

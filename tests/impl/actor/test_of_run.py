@@ -67,9 +67,11 @@ def test_the_explorer_and_the_core_know_one_run() -> None:
 def test_the_compiled_program_knows_to_what_machines_belong() -> None:
     roles = PROGRAM.roles
     assert {name: (core.subsidiary, core.of_run, core.of_actor) for name, core in roles.items()} == {
-        "visitor": (False, False, False), "host": (False, False, False),
-        "guest": (True, True, False), "hall": (True, False, True),
-    }  # fmt: skip
+        "visitor": (False, False, False),
+        "host": (False, False, False),
+        "guest": (True, True, False),
+        "hall": (True, False, True),
+    }
 
 
 def test_a_subsidiary_machine_is_played_along_with_what_drives_it() -> None:
@@ -270,9 +272,11 @@ class Visits(SystemCluster):
     def __init__(self, gates: Gates, retire_after: int = 600, program: Program = PROGRAM) -> None:
         self.gates, self.policy, self.stores = gates, Hearing(), dict[str, Batches]()
         super().__init__(
-            program, store=self._batches, environment=self._of,
+            program,
+            store=self._batches,
+            environment=self._of,
             options=ActorOptions(seed=0, reopen_pause=0.01, retire_after=retire_after),
-        )  # fmt: skip
+        )
 
     def _batches(self, name: str) -> Batches:
         self.stores[name] = Batches(self.disks[name])
@@ -498,9 +502,11 @@ async def test_what_clients_are_shown() -> None:
         views = Views(c.lodge, SYSTEM, 1.0)
         assert [(row["lease"], row["machine"]) for row in views.leases()] == [(FIRST, "host"), (SECOND, "host")]
         assert [(row["unit"], row["state"], row["lease"]) for row in views.units()] == [
-            ("guest[0]", "inside", FIRST), ("guest[0]", "inside", SECOND), ("guest[1]", "inside", FIRST),
+            ("guest[0]", "inside", FIRST),
+            ("guest[0]", "inside", SECOND),
+            ("guest[1]", "inside", FIRST),
             ("great hall", "lit", SECOND),
-        ]  # fmt: skip
+        ]
         (shown,) = views.lease(FIRST)
         assert [(unit["unit"], unit["state"], unit["facts"]) for unit in shown["units"]] == [
             (f"guest[{n}]", "inside", {"verb": "enter"}) for n in (0, 1)

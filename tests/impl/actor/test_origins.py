@@ -22,9 +22,11 @@ VISIT = "home:1"
 NOT_FROM_OUTSIDE = "comes from what drives"
 NOT_YET = "have come there, and they have not"
 GIVEN = [
-    (VISIT, "host", "all_in", NOT_YET), (VISIT, "guest[0]", "enter", NOT_FROM_OUTSIDE),
-    (VISIT, "guest[0]", "entered", NOT_FROM_OUTSIDE), (BELOW, "hall[0]", "darken", NOT_FROM_OUTSIDE),
-]  # fmt: skip
+    (VISIT, "host", "all_in", NOT_YET),
+    (VISIT, "guest[0]", "enter", NOT_FROM_OUTSIDE),
+    (VISIT, "guest[0]", "entered", NOT_FROM_OUTSIDE),
+    (BELOW, "hall[0]", "darken", NOT_FROM_OUTSIDE),
+]
 
 
 @pytest.fixture

@@ -59,9 +59,13 @@ def message(
 async def sending(line: Line, refused: list[str] | None = None, seed: int = 0) -> AsyncIterator[tuple[Outbox, Line]]:
     heard: list[str] = [] if refused is None else refused
     outbox = Outbox(
-        line, lambda peer: f"at {peer}", lambda pending, reason: heard.append(f"{pending.message}: {reason}"),
-        lambda pending: heard.append(f"{pending.message} was taken"), BACKOFF, random.Random(seed),
-    )  # fmt: skip
+        line,
+        lambda peer: f"at {peer}",
+        lambda pending, reason: heard.append(f"{pending.message}: {reason}"),
+        lambda pending: heard.append(f"{pending.message} was taken"),
+        BACKOFF,
+        random.Random(seed),
+    )
     yield outbox, line
     await outbox.close()
 
@@ -348,9 +352,13 @@ async def test_a_refusal_is_told_once_in_a_row() -> None:
                 await asyncio.sleep(0.1)
             seen.append((pending.reason, pending.refused, pending.tries, pending.taken))
         assert seen == [
-            ("untrusted", True, 1, 0), ("busy", False, 2, 0), ("untrusted", True, 3, 0), ("taken", False, 0, 1),
-            ("untrusted", True, 1, 1), ("unreachable", False, 2, 1),
-        ]  # fmt: skip
+            ("untrusted", True, 1, 0),
+            ("busy", False, 2, 0),
+            ("untrusted", True, 3, 0),
+            ("taken", False, 0, 1),
+            ("untrusted", True, 1, 1),
+            ("unreachable", False, 2, 1),
+        ]
         assert heard == ["redeem: untrusted"] * 2
 
 

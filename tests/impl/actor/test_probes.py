@@ -266,9 +266,13 @@ async def test_what_a_probe_has_found_waits_in_the_queue_and_counts_there_for_it
     ],
 )
 async def test_what_is_not_known_is_a_miss_only_where_a_setting_says_so(
-    program: Program, answer: Any, settings: dict[str, bool], result: str, lost: bool,
+    program: Program,
+    answer: Any,
+    settings: dict[str, bool],
+    result: str,
+    lost: bool,
     caplog: pytest.LogCaptureFixture,
-) -> None:  # fmt: skip
+) -> None:
     async with playing(program, longest=2.0, **settings) as scene:
         await scene.start()
         scene.world.answers["unit[4]"] = asyncio.Event().wait if answer == "hangs" else answer

@@ -58,9 +58,14 @@ def test_a_step_is_retracted_only_where_it_was_the_last_and_left_this_record() -
     assert one is not other
     first, second = draft(one), draft(other)
     for events, record, left in (
-        ([], one, []), ([first], one, []), ([first], other, [first]), ([first, second], one, [first, second]),
-        ([first, second], other, [first]), ([None], one, [None]), ([first, None], one, [first, None]),
-    ):  # fmt: skip
+        ([], one, []),
+        ([first], one, []),
+        ([first], other, [first]),
+        ([first, second], one, [first, second]),
+        ([first, second], other, [first]),
+        ([None], one, [None]),
+        ([first, None], one, [first, None]),
+    ):
         ready = Ready(5, events=list(events))  # type: ignore[arg-type]
         ready.retract(record)
         assert ready.events == left

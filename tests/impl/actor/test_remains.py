@@ -229,9 +229,11 @@ async def test_only_a_unit_that_should_be_down_is_asked_for(
         key = RecordKey(BELOW, "unit[1]")
         held = actor.table.instances[key]
         probes: Any = SimpleNamespace(
-            probes=actor.probes.probes, is_due=lambda probe, machine: up, at_work=lambda of: working,
+            probes=actor.probes.probes,
+            is_due=lambda probe, machine: up,
+            at_work=lambda of: working,
             name_of=actor.probes.name_of,
-        )  # fmt: skip
+        )
         remains = Remains(actor.context, probes, lambda: {key})
         remains.found[key] = Remain("before", 1)
         before, held.record = held.record, (state, *held.record[1:])

@@ -206,8 +206,12 @@ def test_what_was_read_is_in_every_index() -> None:
     assert list(table.ended(7)) == []
     table.clear({})
     assert (table.instances, table.below["unit"], table.driven, list(table.due(9)), list(table.ended(9))) == (
-        {}, {}, {}, [], [],
-    )  # fmt: skip
+        {},
+        {},
+        {},
+        [],
+        [],
+    )
 
 
 def test_a_unit_belongs_to_the_lease_that_drove_it_last() -> None:
@@ -333,8 +337,12 @@ def test_a_machine_is_over_since_it_came_to_its_end_last() -> None:
     table = site()
     lease = held(table, "tenant:1", "closed")
     for now, state, over in (
-        (5, "closed", 5), (9, "closed", 5), (12, "active", None), (20, "closed", 20), (25, "closed", 20),
-    ):  # fmt: skip
+        (5, "closed", 5),
+        (9, "closed", 5),
+        (12, "active", None),
+        (20, "closed", 20),
+        (25, "closed", 20),
+    ):
         lease.record = (state, *lease.record[1:])
         table.moved(lease, now)
         assert lease.metadata.get("over") == over

@@ -185,9 +185,12 @@ async def test_a_restarted_task_keeps_its_identifier_and_a_new_entry_gets_anothe
     await asyncio.sleep(0.01)
     await actor.stop()
     assert [(a.task, a.incarnation) for a in handler.actions] == [
-        ("own:1/owner/look/1", 1), ("own:1/owner/look/1", 2), ("own:1/owner/look/1", 3), ("own:1/owner/look/1", 3),
+        ("own:1/owner/look/1", 1),
+        ("own:1/owner/look/1", 2),
+        ("own:1/owner/look/1", 3),
+        ("own:1/owner/look/1", 3),
         ("own:1/owner/look/2", 3),
-    ]  # fmt: skip
+    ]
     numbers = [a.number for a in handler.actions]
     assert numbers == sorted(set(numbers))
 

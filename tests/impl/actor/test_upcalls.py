@@ -301,11 +301,14 @@ def test_a_command_of_a_client_is_answered_by_what_follows_from_it(scene: Scene)
     for _ in range(100):
         deep = [deep]
     for role, arguments, options, words in (
-        ("elsewhere", ("tenant:1", 1), {}, "no policy for elsewhere"), ("broker", ("tenant:1",), {}, "amount"),
-        ("broker", ("tenant:1", 1, 2), {}, "too many"), ("broker", ("tenant:1", 1), {"more": 1}, "more"),
-        ("broker", ("tenant:1", deep), {}, "nested"), ("broker", ("tenant:1", float("nan")), {}, "nan"),
+        ("elsewhere", ("tenant:1", 1), {}, "no policy for elsewhere"),
+        ("broker", ("tenant:1",), {}, "amount"),
+        ("broker", ("tenant:1", 1, 2), {}, "too many"),
+        ("broker", ("tenant:1", 1), {"more": 1}, "more"),
+        ("broker", ("tenant:1", deep), {}, "nested"),
+        ("broker", ("tenant:1", float("nan")), {}, "nan"),
         ("broker", ("tenant:1", 1), {"urgent": deep}, "nested"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(ActorError, match=words):
             scene.upcalls.command(PolicyCommand(role, "demand", arguments, options), 8)
     assert len(policy.heard) == 2, "nothing of it was heard"

@@ -35,9 +35,13 @@ from tests.systems import load
 
 ALICE, BOB, BROKER, RIVAL, NORTH, SOUTH = "alice", "bob", "broker", "rival", "north", "south"
 ROLES = {
-    ALICE: "service_manager", BOB: "service_manager", BROKER: "broker", RIVAL: "broker", NORTH: "authority",
+    ALICE: "service_manager",
+    BOB: "service_manager",
+    BROKER: "broker",
+    RIVAL: "broker",
+    NORTH: "authority",
     SOUTH: "authority",
-}  # fmt: skip
+}
 OTHER = {ALICE: BOB, BOB: ALICE, BROKER: RIVAL, RIVAL: BROKER, NORTH: SOUTH, SOUTH: NORTH}
 LEASE, HIS = "alice:1", "bob:1"
 UNITS = 4
@@ -131,9 +135,15 @@ class _Stage:
             identity = Identity(name, self.keys[name], self.trust)
             environment = lease_environment(program(), identity, (role,), player, inventory, lambda _: NullHandler())
             self.actors[name] = Actor(
-                identity, program(), (role,), MemoryStore(Disk()), SimulatedTransport(self.network, name), self.clock,
-                environment, ActorOptions(seed=0),
-            )  # fmt: skip
+                identity,
+                program(),
+                (role,),
+                MemoryStore(Disk()),
+                SimulatedTransport(self.network, name),
+                self.clock,
+                environment,
+                ActorOptions(seed=0),
+            )
             await self.actors[name].start()
 
     async def until_found(self) -> None:

@@ -105,10 +105,14 @@ async def test_who_is_refused_does_not_become_the_neighbour_that_nobody_has_hear
         held.peers[slot] = ""
         record = held.record
         frame = s.sealed(
-            by=SOUTH, sender=SOUTH, sending_machine="authority", message="update_lease", number=9,
+            by=SOUTH,
+            sender=SOUTH,
+            sending_machine="authority",
+            message="update_lease",
+            number=9,
             fields={"units": [1], "lost": [], "renewed": [], "end": 10, "properties": [0] * 4, "reason": 0},
             credential=None,
-        )  # fmt: skip
+        )
         reply = await s.receiver.receive(frame)
         assert reply.reason == "service_manager refuses update_lease: no lease was asked for"
         assert (held.peers[slot], held.record) == ("", record)

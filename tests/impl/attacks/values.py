@@ -221,11 +221,13 @@ ANSWERS = [
     Answer("that it lacks parts of others, of a part", AGAIN, lambda own, part: lacking(*(STRANGE if part else own))),
     Answer("that it has a part, and lacks it", AGAIN, lambda own, part: TAKEN if part else lacking(next(iter(own)))),
     Answer(
-        "that it lacks a part, and refuses it", AGAIN,
+        "that it lacks a part, and refuses it",
+        AGAIN,
         lambda own, part: Reply(Delivery.REFUSED, NOBODY_WAITS) if part else lacking(next(iter(own))),
     ),
     Answer(
-        "that it lacks a part, and does not trust its owner", AGAIN,
+        "that it lacks a part, and does not trust its owner",
+        AGAIN,
         lambda own, part: Reply(Delivery.UNTRUSTED, "no") if part else lacking(next(iter(own))),
     ),
-]  # fmt: skip
+]

@@ -16,10 +16,19 @@ from tests.systems import written
 
 Data = dict[str, str]
 HUB: Data = {
-    "bit": "bool", "count": "{type: int, max: 2}", "mark": "{type: int, min: -1, max: 1}", "tone": "colour",
-    "last": '"option[colour]"', "who": "leaf", "seen": '"set[leaf]"', "chosen": '"set[part]"', "due": "time",
-    "tally": '"map[leaf, int]"', "shades": '"map[colour, bool]"', "liked": '"map[colour, set[leaf]]"',
-}  # fmt: skip
+    "bit": "bool",
+    "count": "{type: int, max: 2}",
+    "mark": "{type: int, min: -1, max: 1}",
+    "tone": "colour",
+    "last": '"option[colour]"',
+    "who": "leaf",
+    "seen": '"set[leaf]"',
+    "chosen": '"set[part]"',
+    "due": "time",
+    "tally": '"map[leaf, int]"',
+    "shades": '"map[colour, bool]"',
+    "liked": '"map[colour, set[leaf]]"',
+}
 LEAF: Data = {"bit": "bool", "tone": "colour", "due": "time", "last": '"option[colour]"'}
 PART: Data = {"bit": "bool", "tone": "colour", "due": "time"}
 
@@ -60,7 +69,10 @@ class Dice:
     def int(self, deep: int = 1) -> str:
         d = deep - 1
         return self.any(
-            "count", "0", "1", "index(who)",
+            "count",
+            "0",
+            "1",
+            "index(who)",
             "mark" if self.event else None,  # an internal transition sets it, and may change nothing that was sent
             "msg.n" if self.event == "ask" else None,
             lambda: f"tally[{self.leaf()}]",
@@ -69,15 +81,17 @@ class Dice:
             (lambda: f"min({self.int(d)}, {self.int(d)})") if deep > 0 else None,
             (lambda: f"sum(tally[x] for x in leaf if x in {self.leaves(d)})") if deep > 0 else None,
             (lambda: f"count(x in {self.leaves(d)} for x in leaf)") if deep > 0 else None,
-        )  # fmt: skip
+        )
 
     def colour(self, deep: int = 1) -> str:
         return self.any(
-            "tone", "red", "green",
+            "tone",
+            "red",
+            "green",
             f"{self.msg}.tone" if "tone" in self.said else None,
             "get(last, green)" if self.role != "part" else None,
             (lambda: f"(tone if {self.bool(0)} else green)") if deep > 0 else None,
-        )  # fmt: skip
+        )
 
     def leaf(self) -> str:
         return self.any("who", "leaf[0]", "msg.sender" if self.sender else None)
@@ -85,18 +99,23 @@ class Dice:
     def leaves(self, deep: int = 1) -> str:
         d = deep - 1
         return self.any(
-            "seen", "leaf", lambda: f"{{{self.leaf()}}}", lambda: f"liked[{self.colour(0)}]",
+            "seen",
+            "leaf",
+            lambda: f"{{{self.leaf()}}}",
+            lambda: f"liked[{self.colour(0)}]",
             (lambda: f"({self.leaves(d)} {self.rng.choice('|-&')} {self.leaves(d)})") if deep > 0 else None,
             (lambda: f"{{x for x in {self.leaves(d)} if tally[x] > {self.int(d)}}}") if deep > 0 else None,
             (lambda: f"union({{x}} for x in leaf if x in {self.leaves(d)})") if deep > 0 else None,
-        )  # fmt: skip
+        )
 
     def parts(self, deep: int = 1) -> str:
         return self.any(
-            "chosen", "part", "{part[0]}",
+            "chosen",
+            "part",
+            "{part[0]}",
             "(part - chosen)",
             (lambda: f"{{p for p in part if p.{self.any('bit', 'state == p1')}}}") if self.event else None,
-        )  # fmt: skip
+        )
 
     def changes(self, only: tuple[str, ...] = ()) -> str:
         """The updates of a transition."""
@@ -107,11 +126,15 @@ class Dice:
         every["due"] = lambda: self.any("now", "now + 1", "0")
         if hub:
             every |= {
-                "count": lambda: f"max(0, min(2, {self.int()}))", "mark": lambda: f"max(-1, min(1, {self.int()}))",
-                "who": self.leaf, "seen": self.leaves, "chosen": self.parts,
+                "count": lambda: f"max(0, min(2, {self.int()}))",
+                "mark": lambda: f"max(-1, min(1, {self.int()}))",
+                "who": self.leaf,
+                "seen": self.leaves,
+                "chosen": self.parts,
                 f"tally[{self.leaf()}]": lambda: f"max(0, min(2, {self.int()}))",
-                f"shades[{self.colour(0)}]": self.bool, f"liked[{self.colour(0)}]": self.leaves,
-            }  # fmt: skip
+                f"shades[{self.colour(0)}]": self.bool,
+                f"liked[{self.colour(0)}]": self.leaves,
+            }
         names = [n for n in every if not only or n in only]
         chosen = [n for n in names if self.rng.random() < (0.9 if only else 2.0 / len(names))]
         return ", ".join(f'"{n}": "{every[n]()}"' for n in chosen)
@@ -217,12 +240,21 @@ def busy(folder: Path, rng: random.Random) -> System | str:
         answers = {e: of for e, of in answers.items() if used.intersection(of)}
         states = role(rng, name, events, answers, lists)
         used |= {"say"} if any("also: say" in line for line in states) else set()
-        files[f"roles/{name}.yaml"] = "\n".join([
-            f"role: {name}", *(["subsidiary: hub"] if name == "part" else []),
-            "data:", *(f"  {n}: {kind}" for n, kind in data.items()),
-            "events:", declared, *(f"  {e}: it ends" for e in answers), *states,
-            *(["tasks:"] if used else []), *(f"  {n}: {line}" for n, line in tasks.items() if n in used), "",
-        ])  # fmt: skip
+        files[f"roles/{name}.yaml"] = "\n".join(
+            [
+                f"role: {name}",
+                *(["subsidiary: hub"] if name == "part" else []),
+                "data:",
+                *(f"  {n}: {kind}" for n, kind in data.items()),
+                "events:",
+                declared,
+                *(f"  {e}: it ends" for e in answers),
+                *states,
+                *(["tasks:"] if used else []),
+                *(f"  {n}: {line}" for n, line in tasks.items() if n in used),
+                "",
+            ]
+        )
     files["messages.yaml"] = """messages:
   ask: {from: hub, to: leaf, fields: {tone: colour, n: {type: int, min: 0, max: 2}}}
   stop: {from: hub, to: leaf}

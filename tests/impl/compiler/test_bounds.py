@@ -12,9 +12,18 @@ from tests.systems import files_of
 
 FILES = files_of("impl/compiler/systems/bounds")
 PLAIN = {
-    "horizon": "3", "held": "true", "explored": "true", "guard": "3", "claim": "9", "when": "9", "possible": "9",
-    "within": "3", "step": "9", "witness": "0", "end": "9",
-}  # fmt: skip
+    "horizon": "3",
+    "held": "true",
+    "explored": "true",
+    "guard": "3",
+    "claim": "9",
+    "when": "9",
+    "possible": "9",
+    "within": "3",
+    "step": "9",
+    "witness": "0",
+    "end": "9",
+}
 SETTING, ANY, VALUE = "", ", running: any", ", running: 3"
 # Where a constant is read; of a setting, a bound without a value in runs, and one with it: may the system run?
 READERS: dict[str, tuple[dict[str, str], tuple[bool, bool, bool]]] = {

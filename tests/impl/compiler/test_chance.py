@@ -114,12 +114,17 @@ tasks: {tasks}
 
 
 def test_parentheses_stay_where_a_condition_is_one_of_several(tmp_path: Path) -> None:
-    found = walk(written(tmp_path, one(
-        "{x: {type: bool, initial: true}, y: bool}",
-        """
+    found = walk(
+        written(
+            tmp_path,
+            one(
+                "{x: {type: bool, initial: true}, y: bool}",
+                """
   ask: {send: ask, to: b, only: "it == b[0] if x else it == b[1]"}
   drive: {drive: part, event: up, when: x or y, answers: {done: part.state == runs}}""",
-    )))  # fmt: skip
+            ),
+        )
+    )
     assert isinstance(found, Twin)
     assert found.seen["taken"] > 10
 

@@ -21,8 +21,13 @@ from tests.systems import load
 
 KINDS = {"unit_kinds": 2, "reasons": 2, "kinds": 2}  # so that a value can be taken for another
 REPLACED = {
-    "max_units": 2, "losses": True, "expiry": False, "close_early": False, "repair_limit": 0, "replace_limit": 0
-}  # fmt: skip
+    "max_units": 2,
+    "losses": True,
+    "expiry": False,
+    "close_early": False,
+    "repair_limit": 0,
+    "replace_limit": 0,
+}
 
 
 @pytest.mark.parametrize(

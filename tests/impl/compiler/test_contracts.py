@@ -24,10 +24,16 @@ ASKED = {
 UNASKED = {"TASKS": "", "BEGINS": "", "REST": "refuse: {said: it is over}"}
 TRUE, FALSE = "clerk.n == 0", "clerk.n == 1"
 CONTRACTS = {  # the conditions under which each lets the event come; None: it has none
-    (FALSE,): False, (TRUE,): True, (None,): True,
-    (FALSE, FALSE): False, (FALSE, TRUE): True, (TRUE, FALSE): True,
-    (FALSE, None): True, (None, FALSE): True, (FALSE, None, FALSE): True,
-}  # fmt: skip
+    (FALSE,): False,
+    (TRUE,): True,
+    (None,): True,
+    (FALSE, FALSE): False,
+    (FALSE, TRUE): True,
+    (TRUE, FALSE): True,
+    (FALSE, None): True,
+    (None, FALSE): True,
+    (FALSE, None, FALSE): True,
+}
 
 
 @pytest.mark.parametrize("conditions", CONTRACTS, ids=str)
@@ -40,10 +46,16 @@ def test_one_contract_is_enough(words: dict[str, str], conditions: tuple[str | N
         f"  one_{n}: {{to: clerk, event: said{'' if when is None else f', when: {when}'}}}\n"
         for n, when in enumerate(conditions)
     )
-    system = load(write(tmp_path / "asked", {
-        "system.yaml": f"system: asked\nroles: {{clerk: {{}}}}\nenvironment:\n{lines}  more: {{to: clerk}}\n",
-        "roles/clerk.yaml": role, "invariants.yaml": "properties: {ends: {sometimes: clerk.state == over}}\n",
-    }))  # fmt: skip
+    system = load(
+        write(
+            tmp_path / "asked",
+            {
+                "system.yaml": f"system: asked\nroles: {{clerk: {{}}}}\nenvironment:\n{lines}  more: {{to: clerk}}\n",
+                "roles/clerk.yaml": role,
+                "invariants.yaml": "properties: {ends: {sometimes: clerk.state == over}}\n",
+            },
+        )
+    )
     (found,) = (p.verdict == "witnessed" for p in explore(system).properties if p.name == "ends")
     core = compile_system(system).roles["clerk"]
     _, outcome = core.step_outside(core.first(0), local("said"), 0, cast(Any, None))

@@ -21,9 +21,11 @@ from tests.systems import files_of, load, written
 
 ROOT = Path(__file__).parents[3]
 SYSTEMS: dict[str, Any] = {
-    "lease": "lease", "two_phase_commit": "two_phase_commit",
-    "three_phase_commit_termination": "three_phase_commit_termination", "ring": str(ROOT / "examples/ring"),
-}  # fmt: skip
+    "lease": "lease",
+    "two_phase_commit": "two_phase_commit",
+    "three_phase_commit_termination": "three_phase_commit_termination",
+    "ring": str(ROOT / "examples/ring"),
+}
 _programs: dict[str, tuple[System, Program]] = {}
 
 
@@ -102,8 +104,11 @@ def test_neighbours_are_those_that_share_a_channel_and_both_ends_say_so(name: st
     system, program = compiled(name)
     for role in system.roles.values():
         core = program.roles[role.name]
-        near = {c.receiver if c.sender == role.name else c.sender for c in system.channels.values()
-                if role.name in (c.sender, c.receiver)}  # fmt: skip
+        near = {
+            c.receiver if c.sender == role.name else c.sender
+            for c in system.channels.values()
+            if role.name in (c.sender, c.receiver)
+        }
         assert {of for of, _ in core.neighbours} | {*core.dynamic_neighbours} == near
         for other, number in core.neighbours:
             back = [of for of, _ in program.roles[other].neighbours]
@@ -135,14 +140,27 @@ def test_an_ignored_or_refused_event_changes_nothing_and_has_its_reason(name: st
 CLOCKED = files_of("impl/compiler/systems/clocked")["roles/a.yaml"]
 DUE, N = 5, 2
 TIMERS: dict[tuple[str, ...], int] = {
-    ("now >= due",): DUE, ("due <= now",): DUE, ("now > due",): DUE + 1, ("due < now",): DUE + 1,
-    ("now == due",): DUE, ("due == now",): DUE, ("now >= due + n",): DUE + N, ("now > due + n",): DUE + N + 1,
-    ("now >= due and n == 2",): DUE, ("n == 2 and now > due",): DUE + 1,
-    ("now >= due and now >= 7",): 7, ("now >= due and now >= 3",): DUE, ("now > 6 and due < now",): 7,
-    ("now >= due", "now < due and now >= 3"): 3, ("now >= 7 and n == 2", "now >= due and n != 2"): DUE,
-    ("now >= due or n == 2",): 0, ("now < due",): 0, ("now != due",): 0,
-    ("now >= due", "now < due and n == 2"): 0, ("now >= now and n == 2",): 0,
-}  # fmt: skip
+    ("now >= due",): DUE,
+    ("due <= now",): DUE,
+    ("now > due",): DUE + 1,
+    ("due < now",): DUE + 1,
+    ("now == due",): DUE,
+    ("due == now",): DUE,
+    ("now >= due + n",): DUE + N,
+    ("now > due + n",): DUE + N + 1,
+    ("now >= due and n == 2",): DUE,
+    ("n == 2 and now > due",): DUE + 1,
+    ("now >= due and now >= 7",): 7,
+    ("now >= due and now >= 3",): DUE,
+    ("now > 6 and due < now",): 7,
+    ("now >= due", "now < due and now >= 3"): 3,
+    ("now >= 7 and n == 2", "now >= due and n != 2"): DUE,
+    ("now >= due or n == 2",): 0,
+    ("now < due",): 0,
+    ("now != due",): 0,
+    ("now >= due", "now < due and n == 2"): 0,
+    ("now >= now and n == 2",): 0,
+}
 
 
 def _clocked(folder: Path, guards: tuple[str, ...]) -> Core:
@@ -253,19 +271,24 @@ def test_fields_may_have_any_name_that_the_language_lets_them(tmp_path: Path) ->
     words = ["lambda_x", "len", "min", "sum", "class_", "msg_x", "event_x", "passed_x", "range", "type"]
     names = sorted({*words, *TAKEN} - {"it", "now", "state", "number", "sender"})
     data = ", ".join(f"{name}: int" for name in names)
-    system = written(tmp_path, {
-        "system.yaml": "system: s\nroles: {a: {}, b: {}}\nchannels: {there: {from: a, to: b, kind: mailbox}}\n"
-        "environment: {go: {to: a}}\n",
-        "messages.yaml": f"messages: {{tell: {{from: a, to: b, fields: {{{data}}}}}}}\n",
-        "roles/a.yaml": "role: a\ndata: {" + data + "}\n"
-        "events: {go: {fields: {" + ", ".join(f"{n}: {{type: int, explore: [0, 1]}}" for n in names) + "}}}\n"
-        "states: {idle: {initial: true, tasks: [tell], on: {go: {to: idle, set: {"
-        + ", ".join(f'{n}: "{n} + 2 * event.{n}"' for n in names) + "}}}}}\n"
-        "tasks: {tell: {send: tell, to: b, with: {" + ", ".join(f'{n}: "{n}"' for n in names) + "}}}\n",
-        "roles/b.yaml": "role: b\ndata: {" + data + "}\n"
-        "states: {idle: {initial: true, on: {tell: {to: idle, set: {"
-        + ", ".join(f"{n}: msg.{n}" for n in names) + "}}}}}\n",
-    })  # fmt: skip
+    system = written(
+        tmp_path,
+        {
+            "system.yaml": "system: s\nroles: {a: {}, b: {}}\nchannels: {there: {from: a, to: b, kind: mailbox}}\n"
+            "environment: {go: {to: a}}\n",
+            "messages.yaml": f"messages: {{tell: {{from: a, to: b, fields: {{{data}}}}}}}\n",
+            "roles/a.yaml": "role: a\ndata: {" + data + "}\n"
+            "events: {go: {fields: {" + ", ".join(f"{n}: {{type: int, explore: [0, 1]}}" for n in names) + "}}}\n"
+            "states: {idle: {initial: true, tasks: [tell], on: {go: {to: idle, set: {"
+            + ", ".join(f'{n}: "{n} + 2 * event.{n}"' for n in names)
+            + "}}}}}\n"
+            "tasks: {tell: {send: tell, to: b, with: {" + ", ".join(f'{n}: "{n}"' for n in names) + "}}}\n",
+            "roles/b.yaml": "role: b\ndata: {" + data + "}\n"
+            "states: {idle: {initial: true, on: {tell: {to: idle, set: {"
+            + ", ".join(f"{n}: msg.{n}" for n in names)
+            + "}}}}}\n",
+        },
+    )
     program = compile_system(system)
     a, b = program.roles["a"], program.roles["b"]
     record, outcome = a.step(("idle", *range(len(names)), (0,), (0,), 0), local("go", tuple(range(len(names)))), 0)
@@ -308,12 +331,24 @@ def test_a_member_speaks_to_those_that_it_has_heard_of_by_any_number() -> None:
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        ("(a)", "a"), ("a", "a"), ("(a) + (b)", "(a) + (b)"), ("(a + (b))", "a + (b)"), ("(a, b)", "(a, b)"),
-        ("(f(a, b))", "f(a, b)"), ("((a, b))", "(a, b)"), ("()", ""), ("(a", "(a"), ("a)", "a)"),
-        ("([a, b])", "[a, b]"), ("({a: b, c: d})", "{a: b, c: d}"), ("(a)[0]", "(a)[0]"), ("(a,)", "(a,)"),
-        ("(a) if (b) else (c)", "(a) if (b) else (c)"), ("((a))", "(a)"),
+        ("(a)", "a"),
+        ("a", "a"),
+        ("(a) + (b)", "(a) + (b)"),
+        ("(a + (b))", "a + (b)"),
+        ("(a, b)", "(a, b)"),
+        ("(f(a, b))", "f(a, b)"),
+        ("((a, b))", "(a, b)"),
+        ("()", ""),
+        ("(a", "(a"),
+        ("a)", "a)"),
+        ("([a, b])", "[a, b]"),
+        ("({a: b, c: d})", "{a: b, c: d}"),
+        ("(a)[0]", "(a)[0]"),
+        ("(a,)", "(a,)"),
+        ("(a) if (b) else (c)", "(a) if (b) else (c)"),
+        ("((a))", "(a)"),
     ],
-)  # fmt: skip
+)
 def test_parentheses_round_the_whole_are_left_out_unless_they_make_a_tuple(words: str, found: str) -> None:
     assert bare(words) == found
 

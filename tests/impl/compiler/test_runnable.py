@@ -36,10 +36,17 @@ BOTH = "a: {instances: 2}, b: {instances: 2}"
 FIFO = "fifo(2)"
 THERE, BACK = (f"{n}: {{from: {f}, to: {t}, kind: mailbox" for n, f, t in (("there", "a", "b"), ("back", "b", "a")))
 PLACES = {
-    "ROLES": "a: {}, b: {}", "CHANNELS": f"{THERE}}}, {BACK}}}",
-    "FIELDS": "", "OWN": "n: {type: int, max: 3}", "ALSO": "set: {n: 0}", "ONLY": "", "MORE_TASKS": "",
-    "ON": "on: {ask: {to: busy}}", "MORE": "", "THEIRS": "",
-}  # fmt: skip
+    "ROLES": "a: {}, b: {}",
+    "CHANNELS": f"{THERE}}}, {BACK}}}",
+    "FIELDS": "",
+    "OWN": "n: {type: int, max: 3}",
+    "ALSO": "set: {n: 0}",
+    "ONLY": "",
+    "MORE_TASKS": "",
+    "ON": "on: {ask: {to: busy}}",
+    "MORE": "",
+    "THEIRS": "",
+}
 MEMBERS = "standing: true\n"
 FIRST = "n: {{type: int, max: 3, min: 0, initial: '{}'}}"
 NAMED = {"ONLY": 'only: "it == b[1]"', "ROLES": "a: {}, b: {instances: 2, dynamic: true}", "MORE": MEMBERS}
@@ -60,8 +67,13 @@ VARIANTS: dict[str, tuple[dict[str, str], set[str]]] = {
     "pairs back": ({"ROLES": BOTH, "CHANNELS": f"{THERE}}}, {BACK}, pairs: same}}"}, {"LH811"}),
     "a shared variable": ({"MORE": "shared: {free: bool}", "ALSO": "set: {shared.free: true}"}, {"LH807"}),
     "a map in a message": (
-        {"ROLES": "a: {}, b: {instances: 2}", "FIELDS": 'seen: "map[b, bool]"', "OWN": 'seen: "map[b, bool]"',
-         "ALSO": "set: {'seen[b[0]]': true}", "ONLY": "with: {seen: seen}"},
+        {
+            "ROLES": "a: {}, b: {instances: 2}",
+            "FIELDS": 'seen: "map[b, bool]"',
+            "OWN": 'seen: "map[b, bool]"',
+            "ALSO": "set: {'seen[b[0]]': true}",
+            "ONLY": "with: {seen: seen}",
+        },
         set(),
     ),
     "any first value": ({"OWN": "n: {type: int, max: 3, initial: any, min: 0}"}, {"LH804"}),
@@ -80,10 +92,11 @@ VARIANTS: dict[str, tuple[dict[str, str], set[str]]] = {
     "a first value of one member": (NAMED | {"THEIRS": FIRST.format("1 if self == b[0] else 0")}, set()),
     "a first value of all but one": (NAMED | {"THEIRS": FIRST.format("1 if self != b[0] else 0")}, set()),
     "a first value of one and by number": (
-        NAMED | {"THEIRS": FIRST.format("index(self) if self != b[0] else 0")}, {"LH806"}
+        NAMED | {"THEIRS": FIRST.format("index(self) if self != b[0] else 0")},
+        {"LH806"},
     ),
     "a set of members": (NAMED | {"OWN": 'n: {type: int, max: 3}, seen: "set[b]"'}, set()),
-}  # fmt: skip
+}
 
 
 def _files(changes: dict[str, str]) -> dict[str, str]:

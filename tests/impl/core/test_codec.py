@@ -32,10 +32,21 @@ DIGEST = "ab" * 32
 
 def _core(role: str, *, indexed: bool = False, subsidiary: bool = False, below: tuple[Core, ...] = ()) -> Core:
     return Core(
-        role=role, indexed=indexed, states=("idle", "busy"), fields=FIELDS, events={}, count=4 if indexed else 1,
-        neighbours=() if subsidiary else (("guard", 0), ("guard", 1)), since={"save": ("saved",)}, below=below,
-        subsidiary=subsidiary, table={}, work={}, answers={}, wakes={},
-    )  # fmt: skip
+        role=role,
+        indexed=indexed,
+        states=("idle", "busy"),
+        fields=FIELDS,
+        events={},
+        count=4 if indexed else 1,
+        neighbours=() if subsidiary else (("guard", 0), ("guard", 1)),
+        since={"save": ("saved",)},
+        below=below,
+        subsidiary=subsidiary,
+        table={},
+        work={},
+        answers={},
+        wakes={},
+    )
 
 
 ROOM = _core("room", indexed=True, subsidiary=True)
@@ -83,16 +94,51 @@ def test_a_record_is_read_as_it_was_written(role: str) -> None:
 
 
 WRONG: list[tuple[str, Any]] = [
-    ("state", "gone"), ("state", None), ("state", ["busy"]),
-    ("bit", 1), ("mark", -3), ("mark", 6), ("mark", True), ("price", 2**63), ("price", "1"), ("due", -1), ("due", 1.0),
-    ("who", 3), ("who", -1), ("tone", "rad"), ("seen", [1, 1]), ("seen", [3]), ("seen", 1), ("last", "rad"),
-    ("tally", [1, 2]), ("tally", [1, 2, 10]), ("tally", [1, 2, 3, 4]), ("tally", None),
-    ("instance", -1), ("instance", None), ("instance", True), ("instance", "1"),
-    ("sent", [3]), ("sent", [3, 4, 5]), ("sent", 3), ("sent", [3, -1]), ("sent", [None, 4]), ("sent", [True, 4]),
-    ("received", [5]), ("received", [5, 6, 7]), ("received", None), ("received", [-1, 6]), ("received", [5, "6"]),
-    ("entry", -1), ("entry", None), ("entry", True), ("entry", 1.0),
-    ("since save", -1), ("since save", None), ("since save", False),
-]  # fmt: skip
+    ("state", "gone"),
+    ("state", None),
+    ("state", ["busy"]),
+    ("bit", 1),
+    ("mark", -3),
+    ("mark", 6),
+    ("mark", True),
+    ("price", 2**63),
+    ("price", "1"),
+    ("due", -1),
+    ("due", 1.0),
+    ("who", 3),
+    ("who", -1),
+    ("tone", "rad"),
+    ("seen", [1, 1]),
+    ("seen", [3]),
+    ("seen", 1),
+    ("last", "rad"),
+    ("tally", [1, 2]),
+    ("tally", [1, 2, 10]),
+    ("tally", [1, 2, 3, 4]),
+    ("tally", None),
+    ("instance", -1),
+    ("instance", None),
+    ("instance", True),
+    ("instance", "1"),
+    ("sent", [3]),
+    ("sent", [3, 4, 5]),
+    ("sent", 3),
+    ("sent", [3, -1]),
+    ("sent", [None, 4]),
+    ("sent", [True, 4]),
+    ("received", [5]),
+    ("received", [5, 6, 7]),
+    ("received", None),
+    ("received", [-1, 6]),
+    ("received", [5, "6"]),
+    ("entry", -1),
+    ("entry", None),
+    ("entry", True),
+    ("entry", 1.0),
+    ("since save", -1),
+    ("since save", None),
+    ("since save", False),
+]
 
 
 @EACH
@@ -137,12 +183,22 @@ def test_a_record_of_another_role_or_specification_is_refused_with_its_digest() 
 @pytest.mark.parametrize(
     "whole",
     [
-        [], [VERSION], [VERSION, b"\xab", "guide"], [VERSION, b"\xab", "guide", []], [VERSION, "ab", "guide", [1]],
-        [VERSION, b"\xab", 7, [1]], [VERSION, b"\xab", "guide", {"a": 1}], [VERSION, b"\xab", "guide", [1], 1],
-        [VERSION - 1, b"\xab", "guide", [1]], ["1", b"\xab", "guide", [1]], {"version": VERSION}, None, 1,
+        [],
+        [VERSION],
+        [VERSION, b"\xab", "guide"],
+        [VERSION, b"\xab", "guide", []],
+        [VERSION, "ab", "guide", [1]],
+        [VERSION, b"\xab", 7, [1]],
+        [VERSION, b"\xab", "guide", {"a": 1}],
+        [VERSION, b"\xab", "guide", [1], 1],
+        [VERSION - 1, b"\xab", "guide", [1]],
+        ["1", b"\xab", "guide", [1]],
+        {"version": VERSION},
+        None,
+        1,
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_what_has_not_the_form_of_a_record_is_none(whole: Any) -> None:
     with pytest.raises(RecordError, match="the bytes are no record"):
         read_head(msgspec.msgpack.encode(whole))
@@ -161,9 +217,19 @@ def test_a_record_of_a_newer_version_is_known_as_such_whatever_follows() -> None
 
 
 BEYOND: list[tuple[str, Any]] = [
-    ("mark", -3), ("mark", 6), ("price", LARGEST + 1), ("price", -LARGEST - 1), ("due", -1), ("due", LARGEST + 1),
-    ("who", -1), ("who", 3), ("seen", frozenset({3})), ("last", "rad"), ("tally", (0, 10, 0)), ("tally", (0, 0, -1)),
-]  # fmt: skip
+    ("mark", -3),
+    ("mark", 6),
+    ("price", LARGEST + 1),
+    ("price", -LARGEST - 1),
+    ("due", -1),
+    ("due", LARGEST + 1),
+    ("who", -1),
+    ("who", 3),
+    ("seen", frozenset({3})),
+    ("last", "rad"),
+    ("tally", (0, 10, 0)),
+    ("tally", (0, 0, -1)),
+]
 
 
 @EACH

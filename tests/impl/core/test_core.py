@@ -31,14 +31,30 @@ DIGEST = "cd" * 32
 
 
 def _core(
-    role: str, *, count: int = 1, indexed: bool = False, neighbours: tuple[tuple[str, int], ...] = (),
-    dynamic_neighbours: tuple[str, ...] = (), below: tuple[Core, ...] = (), subsidiary: bool = False, **more: Any,
-) -> Core:  # fmt: skip
+    role: str,
+    *,
+    count: int = 1,
+    indexed: bool = False,
+    neighbours: tuple[tuple[str, int], ...] = (),
+    dynamic_neighbours: tuple[str, ...] = (),
+    below: tuple[Core, ...] = (),
+    subsidiary: bool = False,
+    **more: Any,
+) -> Core:
     return Core(
-        role=role, indexed=indexed, states=("idle", "busy"), fields=(Field("n", t.Int(), 0),), events={}, count=count,
-        neighbours=neighbours, dynamic_neighbours=dynamic_neighbours, since={}, below=below, subsidiary=subsidiary,
+        role=role,
+        indexed=indexed,
+        states=("idle", "busy"),
+        fields=(Field("n", t.Int(), 0),),
+        events={},
+        count=count,
+        neighbours=neighbours,
+        dynamic_neighbours=dynamic_neighbours,
+        since={},
+        below=below,
+        subsidiary=subsidiary,
         **{"table": {}, "work": {}, "answers": {}, "wakes": {}, **more},
-    )  # fmt: skip
+    )
 
 
 UNIT = _core("unit", count=2, indexed=True, subsidiary=True)
@@ -102,8 +118,13 @@ def test_numbers_of_neighbours_are_written_by_name_and_read_by_position() -> Non
     codec = Codec(PROGRAM, DESK)
     body = codec.encode(DESK_RECORD)
     assert msgspec.msgpack.decode(body)[3] == [
-        "busy", 2, 5, {"host": 3, "desk[2]": 4, "van[0]": 5, "van[7]": 6}, {"desk[2]": 7, "van[1]": 8}, 11,
-    ]  # fmt: skip
+        "busy",
+        2,
+        5,
+        {"host": 3, "desk[2]": 4, "van[0]": 5, "van[7]": 6},
+        {"desk[2]": 7, "van[1]": 8},
+        11,
+    ]
     found = codec.decode(body)
     assert found == DESK_RECORD
     assert [type(found[at]) for at in (3, 4)] == [Numbers, Numbers]
@@ -124,11 +145,15 @@ def test_numbers_of_neighbours_are_written_by_name_and_read_by_position() -> Non
         (4, {"guest[0]": 1}, r"desk has no neighbour 'guest\[0\]'"),
         (4, {7: 1}, "desk has no neighbour '7'"),
         (4, {"x" * 70: 1}, rf"desk has no neighbour '{'x' * 60}'$"),
-        (3, {"host": -1}, "no number from 0 on"), (4, {"host": -1}, "no number from 0 on"),
-        (3, {"van[1]": None}, "no number from 0 on"), (4, {"van[1]": True}, "no number from 0 on"),
-        (5, -1, "no number from 0 on"), (5, None, "no number from 0 on"), (1, -1, r"no neighbour 'desk\[2\]'"),
+        (3, {"host": -1}, "no number from 0 on"),
+        (4, {"host": -1}, "no number from 0 on"),
+        (3, {"van[1]": None}, "no number from 0 on"),
+        (4, {"van[1]": True}, "no number from 0 on"),
+        (5, -1, "no number from 0 on"),
+        (5, None, "no number from 0 on"),
+        (1, -1, r"no neighbour 'desk\[2\]'"),
     ],
-)  # fmt: skip
+)
 def test_what_names_no_neighbour_or_no_number_is_refused(at: int, value: Any, words: str) -> None:
     plain = msgspec.msgpack.decode(Codec(PROGRAM, DESK).encode(DESK_RECORD))[3]
     plain[at] = value
@@ -143,14 +168,34 @@ def test_machines_of_a_dynamic_role_have_names_without_end() -> None:
     """Machines of the beginning are listed; the largest number is that of the language, and a name has one spelling."""
     names = PROGRAM.machines
     assert list(names) == [
-        "host", "desk[0]", "desk[1]", "desk[2]", "guest[0]", "guest[1]", "van[0]", "unit[0]", "unit[1]", "key",
-    ]  # fmt: skip
+        "host",
+        "desk[0]",
+        "desk[1]",
+        "desk[2]",
+        "guest[0]",
+        "guest[1]",
+        "van[0]",
+        "unit[0]",
+        "unit[1]",
+        "key",
+    ]
     for number in (0, 1, 2, 10, t.LARGEST_NUMBER):
         assert names[f"guest[{number}]"] == names.get(f"guest[{number}]") == (GUEST, number)
     for name in (
-        "guest", "guest[]", "guest[02]", "guest[-1]", "guest[2]x", "xguest[2]", f"guest[{t.LARGEST_NUMBER + 1}]",
-        "guest[12345678901]", "desk[3]", "unit[2]", "host[0]", "Guest[1]", "nobody[1]",
-    ):  # fmt: skip
+        "guest",
+        "guest[]",
+        "guest[02]",
+        "guest[-1]",
+        "guest[2]x",
+        "xguest[2]",
+        f"guest[{t.LARGEST_NUMBER + 1}]",
+        "guest[12345678901]",
+        "desk[3]",
+        "unit[2]",
+        "host[0]",
+        "Guest[1]",
+        "nobody[1]",
+    ):
         assert names.get(name) is None
         assert names.get(name, 7) == 7
         with pytest.raises(KeyError):
@@ -171,9 +216,17 @@ def test_each_machine_is_played_by_the_declared_actor_or_by_one_of_its_own() -> 
     assert PROGRAM.players == {name: actor for name, actor in own.items() if name not in below}
     declared = _program({"hall": ("desk", "guest"), "inn": ("host",), "shed": ("key",), "none": ()})
     assert declared.hosts == {
-        "host": "inn", "desk[0]": "hall", "desk[1]": "hall", "desk[2]": "hall", "guest[0]": "hall", "guest[1]": "hall",
-        "van[0]": "van-0", "unit[0]": "inn", "unit[1]": "inn", "key": "shed",
-    }  # fmt: skip
+        "host": "inn",
+        "desk[0]": "hall",
+        "desk[1]": "hall",
+        "desk[2]": "hall",
+        "guest[0]": "hall",
+        "guest[1]": "hall",
+        "van[0]": "van-0",
+        "unit[0]": "inn",
+        "unit[1]": "inn",
+        "key": "shed",
+    }
     assert declared.roles_of(declared.players) == {"hall": ("desk", "guest"), "inn": ("host",), "van-0": ("van",)}
     assert list(declared.roles_of(declared.players)) == ["hall", "inn", "van-0"]
     assert PROGRAM.roles_of({"guest[1]": "b", "host": "a", "unit[0]": "a", "guest[0]": "b", "van[0]": "b"}) == {
@@ -185,8 +238,11 @@ def test_each_machine_is_played_by_the_declared_actor_or_by_one_of_its_own() -> 
 def test_a_subsidiary_machine_is_played_along_with_what_drives_it() -> None:
     players = {"guest[0]": "b", "host": "a", "desk[0]": "c"}
     assert {name: PROGRAM.player_of(name, players) for name in ("host", "guest[0]", "unit[1]", "key")} == {
-        "host": "a", "guest[0]": "b", "unit[1]": "a", "key": "a",
-    }  # fmt: skip
+        "host": "a",
+        "guest[0]": "b",
+        "unit[1]": "a",
+        "key": "a",
+    }
     with pytest.raises(LookupError, match=r"hotel has no machine 'hots'; did you mean host\?"):
         PROGRAM.player_of("hots", players)
     with pytest.raises(LookupError, match=rf"hotel has no machine '{'x' * 60}'"):
@@ -232,15 +288,29 @@ def test_an_agreement_may_end_with_a_tick_and_is_the_same_in_all_else() -> None:
 
 def test_machines_begin_as_their_number_says_and_later_ones_as_the_last() -> None:
     core = Core(
-        role="it", indexed=True, states=("idle", "busy", "over"), events={}, count=3, neighbours=(("it", -1),),
-        fields=(Field("n", t.Int(), 7, (1, 2)), Field("m", t.Int(), 9)), since={"save": ("saved",)}, below=(UNIT,),
-        subsidiary=False, table={}, work={}, answers={}, wakes={}, begin=("busy", "over"),
-    )  # fmt: skip
+        role="it",
+        indexed=True,
+        states=("idle", "busy", "over"),
+        events={},
+        count=3,
+        neighbours=(("it", -1),),
+        fields=(Field("n", t.Int(), 7, (1, 2)), Field("m", t.Int(), 9)),
+        since={"save": ("saved",)},
+        below=(UNIT,),
+        subsidiary=False,
+        table={},
+        work={},
+        answers={},
+        wakes={},
+        begin=("busy", "over"),
+    )
     units = Machines(UNIT.first)
     assert [core.first(n, (units,)) for n in range(4)] == [
-        ("busy", 0, 1, 9, (0,), (0,), 0, 0, units), ("over", 1, 2, 9, (0,), (0,), 0, 0, units),
-        ("over", 2, 2, 9, (0,), (0,), 0, 0, units), ("over", 3, 2, 9, (0,), (0,), 0, 0, units),
-    ]  # fmt: skip
+        ("busy", 0, 1, 9, (0,), (0,), 0, 0, units),
+        ("over", 1, 2, 9, (0,), (0,), 0, 0, units),
+        ("over", 2, 2, 9, (0,), (0,), 0, 0, units),
+        ("over", 3, 2, 9, (0,), (0,), 0, 0, units),
+    ]
     assert [core.first_state(n) for n in range(4)] == ["busy", "over", "over", "over"]
     assert (HOST.first_state(5), core.first(), GUEST.first()) == ("idle", core.first(0), GUEST.first(0))
     assert (core.below_at, core.names[core.below_at]) == (8, "unit machines")
@@ -278,9 +348,11 @@ def test_an_event_from_outside_is_held_to_its_contract_where_it_moves_the_machin
 
     contract = Contract(("they_go", "it_goes"), "It is more.", "event.n > 0", holds)
     core = _core(
-        "it", table={"idle": {"go": go, "hush": hush, "free": go}, "busy": {}}, subsidiary=True,
+        "it",
+        table={"idle": {"go": go, "hush": hush, "free": go}, "busy": {}},
+        subsidiary=True,
         contracts={"go": contract, "hush": contract},
-    )  # fmt: skip
+    )
     first = core.first()
     assert core.step_outside(first, local("go", (3,)), 8, machines) == core.step(first, local("go", (3,)), 8)
     assert seen == [(first, (3,), machines, 8)]

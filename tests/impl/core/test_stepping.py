@@ -38,9 +38,19 @@ def test_a_machine_has_one_name() -> None:
     assert {name: votes.machines[name] for name in names} == {name: (participant, n) for name, n in names.items()}
     assert votes.machines["coordinator"] == (votes.roles["coordinator"], 0)
     for name in (
-        "participant", "participant[3]", "participant[02]", "participant[-1]", "participant[2]x", "participant[]",
-        "coordinator[0]", "coordinator[1]", "Coordinator", "nobody", "", "participant[٢]",
-    ):  # fmt: skip
+        "participant",
+        "participant[3]",
+        "participant[02]",
+        "participant[-1]",
+        "participant[2]x",
+        "participant[]",
+        "coordinator[0]",
+        "coordinator[1]",
+        "Coordinator",
+        "nobody",
+        "",
+        "participant[٢]",
+    ):
         assert name not in votes.machines
 
 
@@ -167,16 +177,27 @@ def _go(record: Record, fields: tuple[Any, ...], neighbour: int, number: int, no
 
 
 HAND = Core(
-    role="it", indexed=True, states=("idle", "busy", "over"), fields=(), events={}, count=3, subsidiary=False,
-    neighbours=(("a", -1), ("b", 2)), since={"save": ("saved", "lost"), "keep": ("kept",)}, below=(),
+    role="it",
+    indexed=True,
+    states=("idle", "busy", "over"),
+    fields=(),
+    events={},
+    count=3,
+    subsidiary=False,
+    neighbours=(("a", -1), ("b", 2)),
+    since={"save": ("saved", "lost"), "keep": ("kept",)},
+    below=(),
     table={
         "idle": {"go": _go, "hush": unmoved(IGNORED, 3), "saved": _go, "lost": _go, "kept": _go, "placed": _go},
-        "busy": {}, "over": {},
+        "busy": {},
+        "over": {},
     },
     work={"idle": lambda record: EVERYTHING, "busy": lambda record: (), "over": lambda record: ()},
-    answers={"idle": lambda record: ("placed", "kept")}, wakes={"idle": lambda record: record[1] + 5},
-    heard_answers=frozenset({"answered"}), ends=frozenset({"over"}),
-)  # fmt: skip
+    answers={"idle": lambda record: ("placed", "kept")},
+    wakes={"idle": lambda record: record[1] + 5},
+    heard_answers=frozenset({"answered"}),
+    ends=frozenset({"over"}),
+)
 AT: Record = ("idle", 2, (4, 5), (7, 9), 30, 21, 22)
 
 

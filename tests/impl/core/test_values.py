@@ -35,47 +35,84 @@ OTHER_HALF = chr(0xDFFF)
 
 VALUES: list[tuple[t.Type, Any, Any]] = [
     (t.Bool(), True, True),
-    (SMALL, -2, -2), (SMALL, 5, 5), (t.Int(), LARGEST, LARGEST), (t.Int(), -LARGEST, -LARGEST), (t.Int(low=3), 3, 3),
-    (t.Time(), 0, 0), (t.Time(), LARGEST, LARGEST), (SITE, 0, 0), (SITE, 2, 2), (COLOUR, "blue", "blue"),
+    (SMALL, -2, -2),
+    (SMALL, 5, 5),
+    (t.Int(), LARGEST, LARGEST),
+    (t.Int(), -LARGEST, -LARGEST),
+    (t.Int(low=3), 3, 3),
+    (t.Time(), 0, 0),
+    (t.Time(), LARGEST, LARGEST),
+    (SITE, 0, 0),
+    (SITE, 2, 2),
+    (COLOUR, "blue", "blue"),
     (t.Opaque(), {"a": [1, None, True, 1.5, {"b": "c"}]}, {"a": [1, None, True, 1.5, {"b": "c"}]}),
     (t.Opaque(), LARGEST, LARGEST),
-    (t.Set(COLOUR), frozenset(), []), (t.Set(COLOUR), frozenset({"blue", "red"}), ["red", "blue"]),
+    (t.Set(COLOUR), frozenset(), []),
+    (t.Set(COLOUR), frozenset({"blue", "red"}), ["red", "blue"]),
     (t.Set(SITE), frozenset({2, 0}), [0, 2]),
     (t.Map(SITE, COLOUR), ("red", "blue", "red"), ["red", "blue", "red"]),
     (t.Map(COLOUR, t.Set(SITE)), (frozenset({1, 0}), frozenset(), frozenset({2})), [[0, 1], [], [2]]),
-    (t.Option(COLOUR), None, None), (t.Option(COLOUR), "red", "red"),
-    (t.Option(t.Set(SITE)), frozenset({2, 1}), [1, 2]), (t.Option(t.Set(SITE)), None, None),
-    (t.Option(None), None, None), (t.Option(t.Bool()), False, False), (t.Option(SMALL), 0, 0),
+    (t.Option(COLOUR), None, None),
+    (t.Option(COLOUR), "red", "red"),
+    (t.Option(t.Set(SITE)), frozenset({2, 1}), [1, 2]),
+    (t.Option(t.Set(SITE)), None, None),
+    (t.Option(None), None, None),
+    (t.Option(t.Bool()), False, False),
+    (t.Option(SMALL), 0, 0),
     (t.Map(SITE, t.Option(COLOUR)), (None, "red", None), [None, "red", None]),
-    (t.Map(COLOUR, SMALL), (-2, 0, 5), [-2, 0, 5]), (t.Opaque(), {}, {}), (t.Opaque(), [[]], [[]]),
-    (t.Opaque(), None, None), (t.Opaque(), "x" * 200 + "é", "x" * 200 + "é"),
-]  # fmt: skip
+    (t.Map(COLOUR, SMALL), (-2, 0, 5), [-2, 0, 5]),
+    (t.Opaque(), {}, {}),
+    (t.Opaque(), [[]], [[]]),
+    (t.Opaque(), None, None),
+    (t.Opaque(), "x" * 200 + "é", "x" * 200 + "é"),
+]
 
 WRONG: list[tuple[t.Type, Any, str]] = [
-    (t.Bool(), 1, "1 is no bool"), (t.Bool(), None, "none is no bool"),
-    (SMALL, -3, r"-3 is not within -2\.\.5"), (SMALL, 6, r"6 is not within -2\.\.5"), (SMALL, True, "True is no int"),
-    (SMALL, 1.0, "1.0 is no int"), (t.Int(low=3), 2, r"2 is not within 3\.\."),
+    (t.Bool(), 1, "1 is no bool"),
+    (t.Bool(), None, "none is no bool"),
+    (SMALL, -3, r"-3 is not within -2\.\.5"),
+    (SMALL, 6, r"6 is not within -2\.\.5"),
+    (SMALL, True, "True is no int"),
+    (SMALL, 1.0, "1.0 is no int"),
+    (t.Int(low=3), 2, r"2 is not within 3\.\."),
     (t.Int(high=3), 4, r"4 is not within \.\.3"),
-    (t.Int(), LARGEST + 1, "more than 64 bits"), (t.Int(), -LARGEST - 1, "more than 64 bits"),
-    (t.Time(), -1, r"-1 is not within 0\.\."), (t.Time(), LARGEST + 1, "more than 64 bits"),
+    (t.Int(), LARGEST + 1, "more than 64 bits"),
+    (t.Int(), -LARGEST - 1, "more than 64 bits"),
+    (t.Time(), -1, r"-1 is not within 0\.\."),
+    (t.Time(), LARGEST + 1, "more than 64 bits"),
     (t.Time(), "3", "'3' is no time"),
-    (SITE, 3, r"3 is not within 0\.\.2"), (SITE, -1, r"-1 is not within 0\.\.2"),
+    (SITE, 3, r"3 is not within 0\.\.2"),
+    (SITE, -1, r"-1 is not within 0\.\.2"),
     (COLOUR, "gren", r"'gren' is none of red, green, blue; did you mean `green`\?"),
-    (COLOUR, "zzzz", "'zzzz' is none of red, green, blue$"), (COLOUR, 1, "1 is none of"),
-    (t.Set(COLOUR), ["red", "red"], "names a member twice"), (t.Set(COLOUR), "red", "is no set"),
-    (t.Set(SITE), [1, 3], "3 is not within"), (t.Set(COLOUR), {"red": 1}, "is no set"),
-    (t.Map(SITE, COLOUR), ["red", "red"], "is no map"), (t.Map(SITE, COLOUR), ["red"] * 4, "is no map"),
-    (t.Map(SITE, COLOUR), ["red", "red", "rad"], "'rad' is none of"), (t.Map(SITE, COLOUR), "abc", "is no map"),
+    (COLOUR, "zzzz", "'zzzz' is none of red, green, blue$"),
+    (COLOUR, 1, "1 is none of"),
+    (t.Set(COLOUR), ["red", "red"], "names a member twice"),
+    (t.Set(COLOUR), "red", "is no set"),
+    (t.Set(SITE), [1, 3], "3 is not within"),
+    (t.Set(COLOUR), {"red": 1}, "is no set"),
+    (t.Map(SITE, COLOUR), ["red", "red"], "is no map"),
+    (t.Map(SITE, COLOUR), ["red"] * 4, "is no map"),
+    (t.Map(SITE, COLOUR), ["red", "red", "rad"], "'rad' is none of"),
+    (t.Map(SITE, COLOUR), "abc", "is no map"),
     (t.Option(COLOUR), "rad", "'rad' is none of"),
-    (t.Opaque(), LARGEST + 1, "more than 64 bits"), (t.Opaque(), [-LARGEST - 1], "more than 64 bits"),
-    (t.Opaque(), {"a": [HALF]}, "half of a surrogate pair"), (t.Opaque(), {OTHER_HALF: 1}, "half of a surrogate pair"),
-    (t.Opaque(), {1: 2}, "not plain data"), (t.Opaque(), {1, 2}, "not plain data"),
+    (t.Opaque(), LARGEST + 1, "more than 64 bits"),
+    (t.Opaque(), [-LARGEST - 1], "more than 64 bits"),
+    (t.Opaque(), {"a": [HALF]}, "half of a surrogate pair"),
+    (t.Opaque(), {OTHER_HALF: 1}, "half of a surrogate pair"),
+    (t.Opaque(), {1: 2}, "not plain data"),
+    (t.Opaque(), {1, 2}, "not plain data"),
     (t.Opaque(), object, "not plain data"),
-    (t.Option(None), "red", "'red' is no option"), (t.Option(COLOUR), [], r"\[\] is none of"),
-    (t.Set(None), [], "is no set"), (t.UNKNOWN, 1, "1 is no"), (t.Bool(), "true", "'true' is no bool"),
-    (COLOUR, None, "none is none of"), (COLOUR, ["red"], "is none of"), (t.Time(), None, "none is no time"),
-    (t.Time(), True, "True is no time"), (SITE, False, "False is no site"),
-]  # fmt: skip
+    (t.Option(None), "red", "'red' is no option"),
+    (t.Option(COLOUR), [], r"\[\] is none of"),
+    (t.Set(None), [], "is no set"),
+    (t.UNKNOWN, 1, "1 is no"),
+    (t.Bool(), "true", "'true' is no bool"),
+    (COLOUR, None, "none is none of"),
+    (COLOUR, ["red"], "is none of"),
+    (t.Time(), None, "none is no time"),
+    (t.Time(), True, "True is no time"),
+    (SITE, False, "False is no site"),
+]
 
 
 @pytest.mark.parametrize(("kind", "value", "plain"), VALUES)
@@ -119,8 +156,12 @@ def test_an_opaque_value_is_as_deep_as_the_limit_and_no_deeper() -> None:
 def test_bounds() -> None:
     assert module.LARGEST == LARGEST
     assert [bounds(kind) for kind in (SMALL, t.Int(), t.Time(), SITE, COLOUR)] == [
-        (-2, 5), (None, None), (0, None), (0, 2), (None, None),
-    ]  # fmt: skip
+        (-2, 5),
+        (None, None),
+        (0, None),
+        (0, 2),
+        (None, None),
+    ]
 
 
 FIELDS = (("units", t.Int(low=1)), ("end", t.Time()))
@@ -208,10 +249,14 @@ ONE, MANY = t.Instance("broker", 1, indexed=False), t.Instance("van", 2, dynamic
 @pytest.mark.parametrize(
     ("kind", "text", "number"),
     [
-        (SITE, "site[0]", 0), (SITE, "site[2]", 2), (ONE, "broker", 0), (MANY, "van[2]", 2),
-        (MANY, f"van[{t.LARGEST_NUMBER}]", t.LARGEST_NUMBER), (MANY, t.LARGEST_NUMBER, t.LARGEST_NUMBER),
+        (SITE, "site[0]", 0),
+        (SITE, "site[2]", 2),
+        (ONE, "broker", 0),
+        (MANY, "van[2]", 2),
+        (MANY, f"van[{t.LARGEST_NUMBER}]", t.LARGEST_NUMBER),
+        (MANY, t.LARGEST_NUMBER, t.LARGEST_NUMBER),
     ],
-)  # fmt: skip
+)
 def test_an_instance_may_be_named(kind: t.Type, text: Any, number: int) -> None:
     assert from_plain(kind, text) == number
 
@@ -219,15 +264,30 @@ def test_an_instance_may_be_named(kind: t.Type, text: Any, number: int) -> None:
 @pytest.mark.parametrize(
     ("kind", "text", "words"),
     [
-        *((SITE, text, r"is none of site\[0\] to site\[2\]") for text in (
-            "site[3]", "site[-1]", "site[01]", "site", "site[]", "site[1", "1", "1]", "sites[1]", "Site[1]", "site[1]]",
-            "", "site[٢]", "site[99999999999]",
-        )),
+        *(
+            (SITE, text, r"is none of site\[0\] to site\[2\]")
+            for text in (
+                "site[3]",
+                "site[-1]",
+                "site[01]",
+                "site",
+                "site[]",
+                "site[1",
+                "1",
+                "1]",
+                "sites[1]",
+                "Site[1]",
+                "site[1]]",
+                "",
+                "site[٢]",
+                "site[99999999999]",
+            )
+        ),
         *((ONE, text, "is not broker") for text in ("broker[0]", "broker]", "brokers", "", "0")),
         (MANY, f"van[{t.LARGEST_NUMBER + 1}]", rf"is none of van\[0\] to van\[{t.LARGEST_NUMBER}\]"),
         (MANY, t.LARGEST_NUMBER + 1, r"is not within 0\.\."),
     ],
-)  # fmt: skip
+)
 def test_a_text_that_names_no_instance_is_refused(kind: t.Type, text: Any, words: str) -> None:
     with pytest.raises(ValueFault, match=words):
         from_plain(kind, text)
@@ -277,13 +337,15 @@ def test_a_number_that_json_has_not_is_refused_from_outside_wherever_it_stands(n
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({1: 2}, "field `local`: .*is not plain data"), (object(), "field `local`: .*is not plain data"),
-        (2**63, "field `local`: .*more than 64 bits"), (float("inf"), "field `local`: inf is no number"),
+        ({1: 2}, "field `local`: .*is not plain data"),
+        (object(), "field `local`: .*is not plain data"),
+        (2**63, "field `local`: .*more than 64 bits"),
+        (float("inf"), "field `local`: inf is no number"),
         (_nested(15, list), "field `local`: it is nested more than 14 deep"),
         ("x" * OPAQUE_BYTES, f"field `local`: it has {OPAQUE_BYTES + 2} bytes"),
     ],
     ids=["key", "object", "large", "inf", "deep", "long"],
-)  # fmt: skip
+)
 def test_what_no_record_can_hold_or_no_message_carry_is_not_kept(given: Any, words: str) -> None:
     with pytest.raises(ValueFault, match=words):
         check_kept("local", given)

@@ -53,9 +53,19 @@ def test_an_event_is_a_line_of_json_and_names_the_one_before() -> None:
     chain = Chain().add(2)
     first, second = map(json.loads, chain.bodies)
     assert first == {
-        "kind": "forgotten", "position": 1, "before": ROOT, "actor": "site", "epoch": 1, "spec": "5" * 64, "now": 1,
-        "time": 1.0, "commit": 0, "lease": "tenant:0", "machine": "authority", "state": "closed",
-    }  # fmt: skip
+        "kind": "forgotten",
+        "position": 1,
+        "before": ROOT,
+        "actor": "site",
+        "epoch": 1,
+        "spec": "5" * 64,
+        "now": 1,
+        "time": 1.0,
+        "commit": 0,
+        "lease": "tenant:0",
+        "machine": "authority",
+        "state": "closed",
+    }
     assert second["before"] == digest(chain.bodies[0])
     assert [*first][:9] == [*second][:9] == FIRST
     assert all(write(read(body)) == body and b"\n" not in body for body in chain.bodies)

@@ -48,9 +48,18 @@ def test_each_field_of_an_event_is_as_it_was_given() -> None:
     assert len(told.pop("signature")) == 86
     assert [*json.loads(seal)][-1] == "signature"
     assert told == {
-        "kind": "seal", "position": 22, "before": digest(body), "actor": "site", "epoch": 9, "spec": "5" * 64,
-        "now": 42, "time": 53.5, "commit": 64, "why": "asked", "key": OLD.public.fingerprint,
-    }  # fmt: skip
+        "kind": "seal",
+        "position": 22,
+        "before": digest(body),
+        "actor": "site",
+        "epoch": 9,
+        "spec": "5" * 64,
+        "now": 42,
+        "time": 53.5,
+        "commit": 64,
+        "why": "asked",
+        "key": OLD.public.fingerprint,
+    }
     assert writer.head == Head(22, digest(seal), 64, 22)
 
 

@@ -47,32 +47,64 @@ DRIVEN = MachineStep(
     "-", "unit[0]", "join", MachineRecord("priming", {}, 1), "idle", "parent", "unit/idle#join", serves="tenant:1"
 )
 STEP = MachineStep(
-    "tenant:1", "authority", "redeem", RECORD, "nascent", "message", "authority/nascent#redeem", {"units": 2},
-    ReceivedMessage("service_manager", "tenant", 2), sends=(SentMessage("broker", 1, "tell", {"units": 2}, "broker"),),
-    starts=(StartedCall("join", "handler.join"),), driven=(DRIVEN,),
-)  # fmt: skip
-ENDED = MachineStep("tenant:1", "authority", "joined", RECORD, "active", "handler",
-                    answers=EndedCall(3, False, "no room"), reason="it is active")  # fmt: skip
+    "tenant:1",
+    "authority",
+    "redeem",
+    RECORD,
+    "nascent",
+    "message",
+    "authority/nascent#redeem",
+    {"units": 2},
+    ReceivedMessage("service_manager", "tenant", 2),
+    sends=(SentMessage("broker", 1, "tell", {"units": 2}, "broker"),),
+    starts=(StartedCall("join", "handler.join"),),
+    driven=(DRIVEN,),
+)
+ENDED = MachineStep(
+    "tenant:1",
+    "authority",
+    "joined",
+    RECORD,
+    "active",
+    "handler",
+    answers=EndedCall(3, False, "no room"),
+    reason="it is active",
+)
 LEASE = {"lease": "tenant:1", "machine": "authority"}
 ALL: list[tuple[AnyEvent, str]] = [
-    (StepEvent(**OF, step=STEP), "tenant:1 authority nascent -> active: redeem from service_manager (2); sends tell to "
-     "broker (1); calls handler.join; [- unit[0] idle -> priming: join by parent]"),
+    (
+        StepEvent(**OF, step=STEP),
+        "tenant:1 authority nascent -> active: redeem from service_manager (2); sends tell to "
+        "broker (1); calls handler.join; [- unit[0] idle -> priming: join by parent]",
+    ),
     (StepEvent(**OF, step=ENDED), "tenant:1 authority active: joined by handler, not taken: it is active"),
-    (RefusedEvent(**OF, **LEASE, event="close", cause="client", reason="too early"),
-     "tenant:1 authority refused close of client: too early"),
-    (RefusedEvent(**OF, **LEASE, event="close", cause="", reason="too early"),
-     "tenant:1 authority refused close of nobody: too early"),
+    (
+        RefusedEvent(**OF, **LEASE, event="close", cause="client", reason="too early"),
+        "tenant:1 authority refused close of client: too early",
+    ),
+    (
+        RefusedEvent(**OF, **LEASE, event="close", cause="", reason="too early"),
+        "tenant:1 authority refused close of nobody: too early",
+    ),
     (RecoveredEvent(**OF, agreement="a", machines=3), "recovered as epoch 2 with 3 machines"),
-    (RecoveredEvent(**OF, agreement="a", machines=3, unrecorded=4, constants={"most": 2},
-                    records={"tenant:1": {"authority": "0" * 16}}),
-     "recovered as epoch 2 with 3 machines, 4 commits without events"),
+    (
+        RecoveredEvent(
+            **OF,
+            agreement="a",
+            machines=3,
+            unrecorded=4,
+            constants={"most": 2},
+            records={"tenant:1": {"authority": "0" * 16}},
+        ),
+        "recovered as epoch 2 with 3 machines, 4 commits without events",
+    ),
     (FoundEvent(**OF, **LEASE, record=RECORD), "tenant:1 authority is in active"),
     (ForgottenEvent(**OF, **LEASE, state="closed"), "tenant:1 authority is forgotten, in closed"),
     (MigratedEvent(**OF, source="4" * 64, records=9), f"migrated 9 records from {'4' * 12} to {'5' * 12}"),
     (PrunedEvent(**OF, until=5, root=ROOT), "events up to 5 are dropped"),
     (PrunedEvent(**OF, until=5, root=ROOT, overtaken=("a", "b")), "events up to 5 are dropped, not read by a, b"),
     (SealEvent(**OF, why="many", key="6" * 64), f"sealed with key {'6' * 12} (many)"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("event", "words"), ALL)
@@ -108,8 +140,13 @@ def test_a_record_s_digest_is_the_beginning_of_that_of_its_json() -> None:
     """Each field counts: two records that differ in one have two digests."""
     assert record_digest(RECORD) == sha256(msgspec.json.encode(RECORD, order="deterministic")).hexdigest()[:16]
     changes: dict[str, Any] = {
-        "state": "idle", "data": {"units": 3}, "epoch": 4, "sent": {}, "received": {"broker": 3}, "since": {"join": 2}
-    }  # fmt: skip
+        "state": "idle",
+        "data": {"units": 3},
+        "epoch": 4,
+        "sent": {},
+        "received": {"broker": 3},
+        "since": {"join": 2},
+    }
     assert {*changes} == {*RECORD.__struct_fields__}
     found = [record_digest(msgspec.structs.replace(RECORD, **{name: value})) for name, value in changes.items()]
     assert len({record_digest(RECORD), *found}) == 1 + len(changes)

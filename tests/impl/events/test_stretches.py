@@ -15,9 +15,17 @@ def begun(agreement: str | None) -> RecoveredEvent | None:
     if agreement is None:
         return None
     return RecoveredEvent(
-        position=1, before="0" * 64, actor="site", spec="s", now=0, time=0.0, epoch=1, commit=1,
-        agreement=agreement, machines=0,
-    )  # fmt: skip
+        position=1,
+        before="0" * 64,
+        actor="site",
+        spec="s",
+        now=0,
+        time=0.0,
+        epoch=1,
+        commit=1,
+        agreement=agreement,
+        machines=0,
+    )
 
 
 @pytest.mark.parametrize(
@@ -41,9 +49,15 @@ def chain(actor: str, *words: str) -> list[AnyEvent]:
         kind, _, of = word.partition(":")
         spec = of if kind == "m" else spec
         first: dict[str, Any] = {
-            "position": position, "before": "0" * 64, "actor": actor, "spec": spec, "now": 0, "time": 0.0, "epoch": 1,
+            "position": position,
+            "before": "0" * 64,
+            "actor": actor,
+            "spec": spec,
+            "now": 0,
+            "time": 0.0,
+            "epoch": 1,
             "commit": position,
-        }  # fmt: skip
+        }
         match kind:
             case "r" | "R":
                 found.append(RecoveredEvent(**first, agreement=of, machines=int(kind == "R")))

@@ -70,11 +70,14 @@ class Log:
 def logs() -> tuple[Log, ...]:
     """The chains of a service manager, a broker and a site, each with several seals and incarnations."""
     acts = (
-        PlannedEvent(0, "demand", "1", (1, 9, 3)), PlannedEvent(1, "demand", "2", (2, 12, 4)),
-        PlannedEvent(3, "crash", "broker", (1,)), PlannedEvent(4, "crash", "site", (0,)),
-        PlannedEvent(5, "crash", "service_manager", (2,)), PlannedEvent(16, "demand", "3", (1, 28, 4)),
+        PlannedEvent(0, "demand", "1", (1, 9, 3)),
+        PlannedEvent(1, "demand", "2", (2, 12, 4)),
+        PlannedEvent(3, "crash", "broker", (1,)),
+        PlannedEvent(4, "crash", "site", (0,)),
+        PlannedEvent(5, "crash", "service_manager", (2,)),
+        PlannedEvent(16, "demand", "3", (1, 28, 4)),
         PlannedEvent(18, "crash", "site", (0,)),
-    )  # fmt: skip
+    )
     run = RandomRun(RunPlan(1, 2, True, 30, acts))
     assert run.play().findings == []
     found = []
@@ -187,9 +190,19 @@ def of_another(log: Log, chance: random.Random) -> tuple[Log, set[T]]:
 
 
 WAYS = (
-    drop, reorder, double, alter_a_byte, alter_a_fact, drop_and_mend, forge, forge_a_signature,
-    forge_with_a_revoked_key, truncate, cut_the_beginning, of_another,
-)  # fmt: skip
+    drop,
+    reorder,
+    double,
+    alter_a_byte,
+    alter_a_fact,
+    drop_and_mend,
+    forge,
+    forge_a_signature,
+    forge_with_a_revoked_key,
+    truncate,
+    cut_the_beginning,
+    of_another,
+)
 
 
 def _some_step(log: Log) -> Any:

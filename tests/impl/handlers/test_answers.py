@@ -34,13 +34,27 @@ from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
 from leasehold.spec.language import types as t
 
 EVENTS: dict[str, Any] = {
-    "up": (("units", t.Int(0, 9)), ("properties", t.OPAQUE)), "bare": (), "why": (("reason", t.OPAQUE),),
-    "broken": (("reason", t.OPAQUE), ("code", t.Int(0, 9))), "other": (("reason", t.Int(0, 9)),),
-}  # fmt: skip
+    "up": (("units", t.Int(0, 9)), ("properties", t.OPAQUE)),
+    "bare": (),
+    "why": (("reason", t.OPAQUE),),
+    "broken": (("reason", t.OPAQUE), ("code", t.Int(0, 9))),
+    "other": (("reason", t.Int(0, 9)),),
+}
 FULL = HandlerAction(
-    "setup", "tenant:1", "u-1", 7, {"end": 30, "s": frozenset({2, 1})}, {"state": "idle"}, {"name": "u-1", "gpu": 2},
-    ("up", "broken"), "site/unit[1]/run_setup/3", 5, 4, "site", {"address": "there"},
-)  # fmt: skip
+    "setup",
+    "tenant:1",
+    "u-1",
+    7,
+    {"end": 30, "s": frozenset({2, 1})},
+    {"state": "idle"},
+    {"name": "u-1", "gpu": 2},
+    ("up", "broken"),
+    "site/unit[1]/run_setup/3",
+    5,
+    4,
+    "site",
+    {"address": "there"},
+)
 
 
 def called(*answers: str) -> CallWork:
@@ -64,9 +78,16 @@ def test_what_runs_on_another_s_unit_is_known_by_what_its_site_has_told(
     assert action.fence == (fence if guest and type(fence) is int else 0)
 
 
-@pytest.mark.parametrize(("data", "end"), [
-    ({}, 0), ({"end": 7}, 7), ({"lease_end": 8}, 8), ({"end": 7, "lease_end": 8}, 7), ({"end": 0, "lease_end": 8}, 0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("data", "end"),
+    [
+        ({}, 0),
+        ({"end": 7}, 7),
+        ({"lease_end": 8}, 8),
+        ({"end": 7, "lease_end": 8}, 7),
+        ({"end": 0, "lease_end": 8}, 0),
+    ],
+)
 def test_the_end_of_a_term_is_that_of_the_lease_s_record(data: dict[str, int], end: int) -> None:
     assert HandlerAction("join", "l", "u", 1, data).term_end == end
 
@@ -75,9 +96,15 @@ def test_what_is_not_said_of_an_action_or_a_result_is_empty() -> None:
     bare = HandlerAction("setup", "l", "u", 1, {})
     rest = {field.name: getattr(bare, field.name) for field in fields(bare)[5:]}
     assert rest == {
-        "unit_data": {}, "properties": {}, "answers": (), "task": "", "incarnation": 0, "index": 0, "actor": "",
+        "unit_data": {},
+        "properties": {},
+        "answers": (),
+        "task": "",
+        "incarnation": 0,
+        "index": 0,
+        "actor": "",
         "told": {},
-    }  # fmt: skip
+    }
     assert Done(True) == Done(True, "", {}, "", {}, {})
 
 
@@ -101,12 +128,22 @@ def test_a_result_ends_by_the_first_answer_or_by_the_last(well: bool, answers: t
                 answer_of(called(*answers), EVENTS, done)
 
 
-@pytest.mark.parametrize(("event", "given", "values"), [
-    ("broken", {"code": 3}, ("no disk", 3)), ("broken", {"code": 3, "reason": "mine"}, ("mine", 3)),
-    ("broken", {"code": 3, "reason": None}, (None, 3)), ("why", {}, ("no disk",)), ("bare", {}, ()),
-    ("other", {"reason": 4}, (4,)), ("other", {}, None), ("broken", {}, None), ("broken", {"code": 10}, None),
-    ("bare", {"more": 1}, None), ("broken", {"code": "3"}, None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("event", "given", "values"),
+    [
+        ("broken", {"code": 3}, ("no disk", 3)),
+        ("broken", {"code": 3, "reason": "mine"}, ("mine", 3)),
+        ("broken", {"code": 3, "reason": None}, (None, 3)),
+        ("why", {}, ("no disk",)),
+        ("bare", {}, ()),
+        ("other", {"reason": 4}, (4,)),
+        ("other", {}, None),
+        ("broken", {}, None),
+        ("broken", {"code": 10}, None),
+        ("bare", {"more": 1}, None),
+        ("broken", {"code": "3"}, None),
+    ],
+)
 def test_a_reason_that_is_not_given_is_what_the_handler_says(
     event: str, given: dict[str, Any], values: tuple[Any, ...] | None
 ) -> None:
@@ -145,10 +182,15 @@ def test_properties_that_are_told_are_those_that_are_given_or_those_of_before(
         assert answer_of(called("up"), EVENTS, done) == ("up", (1, given))
 
 
-@pytest.mark.parametrize(("given", "words"), [
-    ([1], r"its properties are \[1\]; they need names and values"), ("x", "they need names and values"),
-    ({"a": object()}, "its properties cannot be told"), ({1: 2}, "its properties cannot be told"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([1], r"its properties are \[1\]; they need names and values"),
+        ("x", "they need names and values"),
+        ({"a": object()}, "its properties cannot be told"),
+        ({1: 2}, "its properties cannot be told"),
+    ],
+)
 def test_properties_that_cannot_be_told_are_refused(given: Any, words: str) -> None:
     for done in (
         Done(True, fields={"units": 1, "properties": given}),
@@ -166,10 +208,17 @@ def test_properties_have_a_bound_of_bytes() -> None:
         answer_of(called("up"), EVENTS, Done(True, fields={"units": 1}, properties={"a": "x" * (size + 1)}))
 
 
-@pytest.mark.parametrize("change", [
-    {"answer": "up"}, {"fields": {"units": 1}}, {"properties": {"a": 1}}, {"facts": MappingProxyType({"a": 1})},
-    {"words": "w" * 2000}, {"well": False},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"answer": "up"},
+        {"fields": {"units": 1}},
+        {"properties": {"a": 1}},
+        {"facts": MappingProxyType({"a": 1})},
+        {"words": "w" * 2000},
+        {"well": False},
+    ],
+)
 def test_a_result_that_can_be_kept_keeps_each_part(change: dict[str, Any]) -> None:
     done = replace(Done(True, "w", {"b": 2}, "x", {"c": 3}, {"d": 4}), **change)
     assert checked(done) == replace(done, facts=dict(done.facts))
@@ -214,9 +263,15 @@ async def test_the_world_is_heard_from_each_beginning_to_its_end() -> None:
         await world.act(replace(FULL, number=6))
     await world.act(replace(FULL, incarnation=6))
     assert heard == [
-        ("u-1", 7, "begun"), ("u-1", 7, "done"), ("u-2", 2, "begun"), ("u-2", 2, "failed"), ("u-3", 3, "begun"),
-        ("u-3", 3, "cancelled"), ("u-1", 7, "begun"), ("u-1", 7, "done"),
-    ]  # fmt: skip
+        ("u-1", 7, "begun"),
+        ("u-1", 7, "done"),
+        ("u-2", 2, "begun"),
+        ("u-2", 2, "failed"),
+        ("u-3", 3, "begun"),
+        ("u-3", 3, "cancelled"),
+        ("u-1", 7, "begun"),
+        ("u-1", 7, "done"),
+    ]
     assert world.units["u-1"].tasks == [(FULL.task, 5), (FULL.task, 6)]
     assert world.units["u-1"].history == [("setup", 7, "done"), ("setup", 6, "stale"), ("setup", 7, "done")]
     assert not any(unit.busy for unit in world.units.values())
@@ -231,22 +286,46 @@ def test_an_action_is_told_to_a_command_with_each_of_its_parts() -> None:
     """Fields come as JSON, and the main ones as variables."""
     told = _told(FULL)
     assert told == {
-        "verb": "setup", "lease": "tenant:1", "unit": "u-1", "number": 7, "task": "site/unit[1]/run_setup/3",
-        "incarnation": 5, "answers": ("up", "broken"), "lease_data": FULL.lease_data, "unit_data": {"state": "idle"},
-        "properties": {"name": "u-1", "gpu": 2}, "index": 4, "told": {"address": "there"},
-    }  # fmt: skip
+        "verb": "setup",
+        "lease": "tenant:1",
+        "unit": "u-1",
+        "number": 7,
+        "task": "site/unit[1]/run_setup/3",
+        "incarnation": 5,
+        "answers": ("up", "broken"),
+        "lease_data": FULL.lease_data,
+        "unit_data": {"state": "idle"},
+        "properties": {"name": "u-1", "gpu": 2},
+        "index": 4,
+        "told": {"address": "there"},
+    }
     assert _variables(FULL) == {
-        "LEASEHOLD_LEASE": "tenant:1", "LEASEHOLD_UNIT": "u-1", "LEASEHOLD_NUMBER": "7",
-        "LEASEHOLD_TASK": "site/unit[1]/run_setup/3", "LEASEHOLD_INCARNATION": "5", "LEASEHOLD_LOCK": "u-1",
-        "LEASEHOLD_TERM_END": "30", "LEASEHOLD_INDEX": "4", "LEASEHOLD_PROPERTIES": '{"gpu":2,"name":"u-1"}',
-    }  # fmt: skip
+        "LEASEHOLD_LEASE": "tenant:1",
+        "LEASEHOLD_UNIT": "u-1",
+        "LEASEHOLD_NUMBER": "7",
+        "LEASEHOLD_TASK": "site/unit[1]/run_setup/3",
+        "LEASEHOLD_INCARNATION": "5",
+        "LEASEHOLD_LOCK": "u-1",
+        "LEASEHOLD_TERM_END": "30",
+        "LEASEHOLD_INDEX": "4",
+        "LEASEHOLD_PROPERTIES": '{"gpu":2,"name":"u-1"}',
+    }
     assert _variables(replace(FULL, unit=""))["LEASEHOLD_LOCK"] == "tenant:1"
 
 
-@pytest.mark.parametrize(("output", "facts", "words"), [
-    ("", {}, ""), ("said\n", {}, "said\n"), ('{"a": 1}', {"a": 1}, ""), ('one\n{"a": 1}\n\n', {"a": 1}, "one"),
-    ('{"a": 1}\nsaid', {}, '{"a": 1}\nsaid'), ("[1]", {}, "[1]"), ('said\n"a"', {}, 'said\n"a"'), ("{", {}, "{"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("output", "facts", "words"),
+    [
+        ("", {}, ""),
+        ("said\n", {}, "said\n"),
+        ('{"a": 1}', {"a": 1}, ""),
+        ('one\n{"a": 1}\n\n', {"a": 1}, "one"),
+        ('{"a": 1}\nsaid', {}, '{"a": 1}\nsaid'),
+        ("[1]", {}, "[1]"),
+        ('said\n"a"', {}, 'said\n"a"'),
+        ("{", {}, "{"),
+    ],
+)
 def test_facts_are_in_the_last_line(output: str, facts: dict[str, Any], words: str) -> None:
     assert _read(output) == (facts, words)
 
@@ -256,10 +335,21 @@ def test_an_end_is_said_by_its_code_or_its_signal(code: int, words: str) -> None
     assert _code(code) == words
 
 
-@pytest.mark.parametrize(("line", "words"), [
-    ("a b 'c d'", ("a", "b", "c d")), (["a b", "c"], ("a b", "c")), (("a",), ("a",)), ("", None), ([], None), (7, None),
-    (None, None), (["a", 1], None), ("'a", None), ({"a": 1}, None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("a b 'c d'", ("a", "b", "c d")),
+        (["a b", "c"], ("a b", "c")),
+        (("a",), ("a",)),
+        ("", None),
+        ([], None),
+        (7, None),
+        (None, None),
+        (["a", 1], None),
+        ("'a", None),
+        ({"a": 1}, None),
+    ],
+)
 def test_a_command_line_is_a_text_or_a_list_of_words(line: Any, words: tuple[str, ...] | None) -> None:
     if words is not None:
         assert _words("setup", line) == words
@@ -366,19 +456,37 @@ async def test_a_program_s_end_is_waited_for_beside_all_else(spare: bool, monkey
 # Units as processes
 
 
-@pytest.mark.parametrize(("unit", "folder"), [
-    ("u-1", "u-1"), ("tenant:1/guest[0]", "tenant_1.guest-0"), ("a.b-c:20/some_role[13]", "a.b-c_20.some_role-13"),
-    ("tenant:1/guest", "tenant:1/guest"), ("tenant/guest[0]", "tenant/guest[0]"), (":1/guest[0]", ":1/guest[0]"),
-    ("tenant:1/guest[0]x", "tenant:1/guest[0]x"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("unit", "folder"),
+    [
+        ("u-1", "u-1"),
+        ("tenant:1/guest[0]", "tenant_1.guest-0"),
+        ("a.b-c:20/some_role[13]", "a.b-c_20.some_role-13"),
+        ("tenant:1/guest", "tenant:1/guest"),
+        ("tenant/guest[0]", "tenant/guest[0]"),
+        (":1/guest[0]", ":1/guest[0]"),
+        ("tenant:1/guest[0]x", "tenant:1/guest[0]x"),
+    ],
+)
 def test_the_folder_of_a_machine_of_a_run_has_its_parts(unit: str, folder: str) -> None:
     assert _folder_of(unit) == folder
 
 
-@pytest.mark.parametrize(("given", "found"), [
-    (["a"], ("a",)), (("a", "{unit} {index} {lease} {term_end} {directory} {{x}}"), None), ([], False), ("a", False),
-    (["a", 1], False), (None, False), (["{unit"], False), (["{units}"], False), (["{}"], False), (["{0}"], False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        (["a"], ("a",)),
+        (("a", "{unit} {index} {lease} {term_end} {directory} {{x}}"), None),
+        ([], False),
+        ("a", False),
+        (["a", 1], False),
+        (None, False),
+        (["{unit"], False),
+        (["{units}"], False),
+        (["{}"], False),
+        (["{0}"], False),
+    ],
+)
 def test_a_command_of_a_unit_is_a_list_of_words_with_known_places(given: Any, found: Any) -> None:
     if found is False:
         with pytest.raises(HandlerError, match="`command` "):
@@ -422,10 +530,21 @@ STAT = b"%d (%b) %b 11 22 33 0 -1 %d 0 0 0 0 0 0 0 0 20 0 1 0 98765 0 0\n"
 
 
 @pytest.mark.parametrize("name", [b"sleep", b"a) Z 0 (b", b")", b"(", b""])
-@pytest.mark.parametrize(("state", "flags", "gone"), [
-    (b"S", 0, False), (b"R", 0x400000, False), (b"Z", 0, True), (b"X", 0, True), (b"S", 4, True),
-    (b"T", 0x400004, True), (b"D", 2, False), (b"S", 1, False), (b"S", 8, False), (b"S", 16, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("state", "flags", "gone"),
+    [
+        (b"S", 0, False),
+        (b"R", 0x400000, False),
+        (b"Z", 0, True),
+        (b"X", 0, True),
+        (b"S", 4, True),
+        (b"T", 0x400004, True),
+        (b"D", 2, False),
+        (b"S", 1, False),
+        (b"S", 8, False),
+        (b"S", 16, False),
+    ],
+)
 def test_a_process_is_read_from_its_line(
     name: bytes, state: bytes, flags: int, gone: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,10 +48,19 @@ def test_what_it_is_told_and_what_it_says(tmp_path: Path) -> None:
     done = act(CommandHandler(setup=["sh", "-c", script]), action())
     assert done == Done(True, "well", {"at": "u-0/1/7"})
     assert json.loads(told.read_text()) == {
-        "verb": "setup", "lease": "tenant:1", "unit": "u-0", "number": 1,
-        "lease_data": {"end": 7, "assigned": [0, 2]}, "unit_data": {"state": "priming"}, "properties": {"cpus": 2},
-        "task": "", "incarnation": 0, "answers": [], "index": 0, "told": {"address": "a"},
-    }  # fmt: skip
+        "verb": "setup",
+        "lease": "tenant:1",
+        "unit": "u-0",
+        "number": 1,
+        "lease_data": {"end": 7, "assigned": [0, 2]},
+        "unit_data": {"state": "priming"},
+        "properties": {"cpus": 2},
+        "task": "",
+        "incarnation": 0,
+        "answers": [],
+        "index": 0,
+        "told": {"address": "a"},
+    }
 
 
 def test_words_in_quotes_and_no_facts() -> None:
@@ -170,9 +179,11 @@ def test_another_actor_that_holds_the_lock_is_waited_for_and_never_killed(tmp_pa
     marks = ({}, {"LEASEHOLD_LOCK": "u-00"}, {"LEASEHOLD_LOCK": "tenant:1"})
     for number, mark in enumerate(marks, 1):
         holder = subprocess.Popen(
-            [sys.executable, "-c", script, str(locks / "u-0" / "lock")], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [sys.executable, "-c", script, str(locks / "u-0" / "lock")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             env={**os.environ, **mark},
-        )  # fmt: skip
+        )
         bystander = subprocess.Popen(["sleep", "600"], env={**os.environ, "LEASEHOLD_LOCK": "u-0"})
         assert holder.stdin is not None
         assert holder.stdout is not None

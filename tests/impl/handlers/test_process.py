@@ -167,10 +167,23 @@ def test_what_runs_knows_its_unit_lease_and_term(base: Path) -> None:
     names = {word.partition(b"=")[0].decode() for word in environment.split(b"\0") if word}
     assert {"COLOUR", "HOME", "PATH", "LEASEHOLD_UNIT"} <= names
     assert names <= {
-        "LEASEHOLD_TASK", "LEASEHOLD_INCARNATION", "LEASEHOLD_INDEX", "LEASEHOLD_PROPERTIES",
-        "COLOUR", "HOME", "PATH", "LEASEHOLD_UNIT", "LEASEHOLD_LEASE", "LEASEHOLD_TERM_END", TOKEN, "PWD", "SHLVL", "_",
-        "OLDPWD", "LC_CTYPE",
-    }, "the actor's own environment is none of the unit's business"  # fmt: skip
+        "LEASEHOLD_TASK",
+        "LEASEHOLD_INCARNATION",
+        "LEASEHOLD_INDEX",
+        "LEASEHOLD_PROPERTIES",
+        "COLOUR",
+        "HOME",
+        "PATH",
+        "LEASEHOLD_UNIT",
+        "LEASEHOLD_LEASE",
+        "LEASEHOLD_TERM_END",
+        TOKEN,
+        "PWD",
+        "SHLVL",
+        "_",
+        "OLDPWD",
+        "LC_CTYPE",
+    }, "the actor's own environment is none of the unit's business"
 
 
 def test_a_unit_is_nobody_s_child_and_has_its_own_session(base: Path) -> None:
@@ -585,8 +598,11 @@ def test_without_privileges(tmp_path: Path) -> None:
     try:
         ended = subprocess.run(
             [sys.executable, "-c", textwrap.dedent(script), str(folder)],
-            cwd="/", timeout=60, check=False, capture_output=True,
-        )  # fmt: skip
+            cwd="/",
+            timeout=60,
+            check=False,
+            capture_output=True,
+        )
         if ended.returncode == 77:
             pytest.skip("the other user cannot read this installation")
         assert ended.returncode == 0, ended.stderr.decode()
@@ -663,9 +679,14 @@ def test_what_is_known_of_a_unit_from_its_setup_to_its_teardown(base: Path) -> N
     seen = processes.look(up.facts["pid"])
     assert seen is not None
     known = {
-        "alive": True, "pid": seen.pid, "start": seen.start, "lease": "tenant:1", "number": 3,
-        "directory": str(base / "u-0" / "work"), "processes": 1,
-    }  # fmt: skip
+        "alive": True,
+        "pid": seen.pid,
+        "start": seen.start,
+        "lease": "tenant:1",
+        "number": 3,
+        "directory": str(base / "u-0" / "work"),
+        "processes": 1,
+    }
     assert (up.words, up.facts, probe(base)) == ("it was started", known, known)
     (kept,) = do(base, action("modify", 4))
     assert (kept.words, kept.facts) == ("it runs on", {**known, "number": 4})
@@ -676,8 +697,12 @@ def test_what_is_known_of_a_unit_from_its_setup_to_its_teardown(base: Path) -> N
     assert (down.words, down.facts, probe(base)) == ("nothing is left of it", {"alive": False}, None)
     assert {file.name for file in (base / "u-0").iterdir()} == {"guard", "lock", "token", "wanted.json", "log"}
     assert json.loads((base / "u-0" / "wanted.json").read_text()) == {
-        "number": 5, "verb": "teardown", "lease": "tenant:1", "task": "site/u-0/teardown/5", "incarnation": 2,
-    }  # fmt: skip
+        "number": 5,
+        "verb": "teardown",
+        "lease": "tenant:1",
+        "task": "site/u-0/teardown/5",
+        "incarnation": 2,
+    }
 
 
 def test_what_a_unit_has_on_disk(base: Path) -> None:
@@ -687,9 +712,15 @@ def test_what_a_unit_has_on_disk(base: Path) -> None:
     assert {file.name for file in folder.iterdir()} == names, "and nothing that was only on the way"
     assert json.loads((folder / "lease.json").read_text()) == {"lease": "tenant:1", "term_end": 7}
     assert json.loads((folder / "process.json").read_text()) == {
-        "pid": up.facts["pid"], "start": up.facts["start"], "boot": processes.boot(), "number": 3, "lease": "tenant:1",
-        "command": ["sleep", "infinity"], "task": "site/u-0/setup/3", "incarnation": 2,
-    }  # fmt: skip
+        "pid": up.facts["pid"],
+        "start": up.facts["start"],
+        "boot": processes.boot(),
+        "number": 3,
+        "lease": "tenant:1",
+        "command": ["sleep", "infinity"],
+        "task": "site/u-0/setup/3",
+        "incarnation": 2,
+    }
     token = (folder / "token").read_text()
     assert len(token) == 32
     assert int(token, 16)
@@ -716,8 +747,11 @@ def test_a_unit_begins_as_from_a_shell(base: Path) -> None:
 
 def test_a_unit_that_listens_to_its_end_has_the_time_for_it(base: Path) -> None:
     """It is asked once, and killed only when the grace is over."""
-    command = ["sh", "-c", "trap 'echo asked >>said; sleep 0.3; echo over >>said; exit' TERM; touch here; "
-               "while :; do sleep 0.01; done"]  # fmt: skip
+    command = [
+        "sh",
+        "-c",
+        "trap 'echo asked >>said; sleep 0.3; echo over >>said; exit' TERM; touch here; while :; do sleep 0.01; done",
+    ]
     (up,) = do(base, action("setup", 1), command=command)
     work = Path(up.facts["directory"])
     wait_until((work / "here").exists)

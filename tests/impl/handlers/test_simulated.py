@@ -79,10 +79,18 @@ async def test_the_last_action_counts_and_says_for_which_lease() -> None:
     """Units by setup and teardown, leases by join and leave; what is no such verb changes nothing."""
     world = SimulatedUnits()
     steps = [
-        ("setup", "u-0", True), ("modify", "u-0", True), ("setup", "u-0", True), ("teardown", "u-0", False),
-        ("modify", "u-0", True), ("rest", "u-0", True), ("teardown", "u-0", False), ("rest", "u-0", False),
-        ("join", "", True), ("leave", "", False), ("leave", "", False),
-    ]  # fmt: skip
+        ("setup", "u-0", True),
+        ("modify", "u-0", True),
+        ("setup", "u-0", True),
+        ("teardown", "u-0", False),
+        ("modify", "u-0", True),
+        ("rest", "u-0", True),
+        ("teardown", "u-0", False),
+        ("rest", "u-0", False),
+        ("join", "", True),
+        ("leave", "", False),
+        ("leave", "", False),
+    ]
     for number, (verb, unit, on) in enumerate(steps):
         done = await world.act(HandlerAction(verb, f"l{number}" if unit else "l", unit, number, {}))
         assert (done.well, done.facts) == (True, {"on": on})

@@ -25,10 +25,20 @@ from leasehold.impl.identity.trust import Trust, add, revoke, rotate
 KEY, NEW_KEY, OTHER_KEY = (PrivateKey.generate() for _ in range(3))
 TRUST = add(add(Trust(), "tenant", "service_manager", KEY.public), "east", "broker", OTHER_KEY.public)
 ENVELOPE = Envelope(
-    version=1, system="lease", digest="ab12", sender="tenant", receiver="site", lease="tenant:17",
-    sending_machine="service_manager", receiving_machine="authority", message="redeem", number=3, epoch=2,
-    fields={"units": 4, "end": 90, "words": {"disk": ["a", None, True, 1.5]}}, reply_to="http://h:1",
-)  # fmt: skip
+    version=1,
+    system="lease",
+    digest="ab12",
+    sender="tenant",
+    receiver="site",
+    lease="tenant:17",
+    sending_machine="service_manager",
+    receiving_machine="authority",
+    message="redeem",
+    number=3,
+    epoch=2,
+    fields={"units": 4, "end": 90, "words": {"disk": ["a", None, True, 1.5]}},
+    reply_to="http://h:1",
+)
 PARCEL = seal(ENVELOPE, KEY)
 
 
@@ -51,11 +61,14 @@ def altered(**changes) -> bytes:
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63) + 1, 2**63 - 1) | st.text(max_size=10)
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63) + 1, 2**63 - 1)
+    | st.text(max_size=10)
     | st.floats(allow_nan=False, allow_infinity=False),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=10,
-)  # fmt: skip
+)
 
 
 def test_an_envelope_comes_out_as_it_was_sealed():
@@ -152,17 +165,44 @@ def test_a_revoked_key_is_refused_at_once():
 @pytest.mark.parametrize(
     "changes",
     [
-        {"version": 2}, {"version": True}, {"version": 0}, {"number": 0}, {"number": -1}, {"number": 2**63},
-        {"number": 1.5}, {"number": "1"}, {"number": True}, {"epoch": 0}, {"epoch": 2**64}, {"fields": []},
-        {"fields": None}, {"fields": {"a": 2**63}}, {"fields": {"a": -(2**63)}}, {"fields": {"a": 10**30}},
-        {"lease": ""}, {"lease": "a b"}, {"lease": "a\n"},
-        {"lease": "a\0"}, {"lease": "x" * 201}, {"lease": ...}, {"sender": ...}, {"extra": 1}, {"system": 3},
-        {"sending_machine": "x[]"}, {"sending_machine": "x[1]y"}, {"receiving_machine": "x[1]\n"}, {"message": "a-b"},
-        {"ticket": 3}, {"ticket": "x" * 70000}, {"reply_to": "x" * 501}, {"reply_to": "http://h 1"},
-        {"fields": {"x" * 201: 1}}, {"fields": {"a": "x" * 70000}},
+        {"version": 2},
+        {"version": True},
+        {"version": 0},
+        {"number": 0},
+        {"number": -1},
+        {"number": 2**63},
+        {"number": 1.5},
+        {"number": "1"},
+        {"number": True},
+        {"epoch": 0},
+        {"epoch": 2**64},
+        {"fields": []},
+        {"fields": None},
+        {"fields": {"a": 2**63}},
+        {"fields": {"a": -(2**63)}},
+        {"fields": {"a": 10**30}},
+        {"lease": ""},
+        {"lease": "a b"},
+        {"lease": "a\n"},
+        {"lease": "a\0"},
+        {"lease": "x" * 201},
+        {"lease": ...},
+        {"sender": ...},
+        {"extra": 1},
+        {"system": 3},
+        {"sending_machine": "x[]"},
+        {"sending_machine": "x[1]y"},
+        {"receiving_machine": "x[1]\n"},
+        {"message": "a-b"},
+        {"ticket": 3},
+        {"ticket": "x" * 70000},
+        {"reply_to": "x" * 501},
+        {"reply_to": "http://h 1"},
+        {"fields": {"x" * 201: 1}},
+        {"fields": {"a": "x" * 70000}},
     ],
     ids=lambda c: str(c)[:40],
-)  # fmt: skip
+)
 def test_a_field_out_of_its_range_is_malformed_although_well_signed(changes):
     assert refusal(altered(**changes)) is Malformed
 
@@ -191,7 +231,10 @@ LIMITS = [
     ("receiving_machine", "unit[999999999]", "unit[1000000000]"),
     ("reply_to", "x" * 500, "x" * 501),
     ("ticket", "x" * 65_536, "x" * 65_537),
-    ("number", 1, 0), ("number", 2**63 - 1, 2**63), ("epoch", 1, 0), ("epoch", 2**63 - 1, 2**63),
+    ("number", 1, 0),
+    ("number", 2**63 - 1, 2**63),
+    ("epoch", 1, 0),
+    ("epoch", 2**63 - 1, 2**63),
     ("fields", {"x" * 200: 1}, {"x" * 201: 1}),
     ("fields", {"a": {"x" * 200: 1}}, {"a": {"x" * 201: 1}}),
     ("fields", {"a": "x" * 65_536}, {"a": "x" * 65_537}),
@@ -199,7 +242,7 @@ LIMITS = [
     ("fields", {"a": [1 - 2**63]}, {"a": [-(2**63)]}),
     ("fields", {"a": nested(15, False)}, {"a": nested(16, False)}),  # the fields themselves are the first
     ("fields", {"a": nested(15, True)}, {"a": nested(16, True)}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("field", "last", "beyond"), LIMITS, ids=lambda value: str(value)[:20])
@@ -298,12 +341,20 @@ def test_a_frame_may_be_as_large_as_the_limit_and_no_larger():
 @pytest.mark.parametrize(
     "changes",
     [
-        {"number": 0}, {"lease": "a b"}, {"fields": {"a": float("nan")}}, {"fields": {"a": float("inf")}},
-        {"fields": {"a": {1, 2}}}, {"fields": {1: 2}}, {"fields": {"a": "\ud800"}}, {"fields": {"a": b"x"}},
-        {"version": 2}, {"system": None}, {"lease": b"x"},
+        {"number": 0},
+        {"lease": "a b"},
+        {"fields": {"a": float("nan")}},
+        {"fields": {"a": float("inf")}},
+        {"fields": {"a": {1, 2}}},
+        {"fields": {1: 2}},
+        {"fields": {"a": "\ud800"}},
+        {"fields": {"a": b"x"}},
+        {"version": 2},
+        {"system": None},
+        {"lease": b"x"},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_what_no_receiver_would_take_is_not_sealed(changes):
     with pytest.raises(Malformed):
         seal(msgspec.structs.replace(ENVELOPE, **changes), KEY)

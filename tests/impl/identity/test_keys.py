@@ -145,9 +145,17 @@ def test_a_public_key_and_its_text_are_one():
 
 @pytest.mark.parametrize(
     "text",
-    ["", "ed25519:", "ed25519:AAAA", "ed25519:" + "A" * 44, "ed25519:" + "!" * 43, "ssh-ed25519 AAAA",
-     "ed25519:" + "é" * 43, "ed25519:" + "A" * 42 + "B"],
-)  # fmt: skip
+    [
+        "",
+        "ed25519:",
+        "ed25519:AAAA",
+        "ed25519:" + "A" * 44,
+        "ed25519:" + "!" * 43,
+        "ssh-ed25519 AAAA",
+        "ed25519:" + "é" * 43,
+        "ed25519:" + "A" * 42 + "B",
+    ],
+)
 def test_what_is_no_public_key_is_refused(text):
     with pytest.raises(KeyFault, match="no public key"):
         PublicKey.parse(text)

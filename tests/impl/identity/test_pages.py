@@ -71,11 +71,19 @@ def test_few_pages_hold_many_members_also_where_these_are_alike(value: list[Any]
 @pytest.mark.parametrize(
     ("value", "large"),
     [
-        ("x" * 1021, False), ("x" * 1022, True), ([1] * 1021, False), ([1] * 1022, True), (2**63, False), (None, False),
-        ({"a": "x" * 1100}, True), (object(), False), ({1: object()}, False), ("\ud800" * 2000, False),
+        ("x" * 1021, False),
+        ("x" * 1022, True),
+        ([1] * 1021, False),
+        ([1] * 1022, True),
+        (2**63, False),
+        (None, False),
+        ({"a": "x" * 1100}, True),
+        (object(), False),
+        ({1: object()}, False),
+        ("\ud800" * 2000, False),
     ],
     ids=lambda value: repr(value)[:20],
-)  # fmt: skip
+)
 def test_what_has_more_than_a_kilobyte_is_large(value: Any, large: bool) -> None:
     assert pages.is_large(value) == large
 
@@ -100,14 +108,32 @@ def page(kind: int, items: Any) -> bytes:
 @pytest.mark.parametrize(
     "body",
     [
-        b"", b"\xc1", b"\x92\x00", page(VALUE, 1) + b"\x00", page(5, []), page(-1, []), page(LIST, 1), page(LISTS, {}),
-        encode([1]), encode([VALUE, 1, 2]), encode({"a": 1}), encode(["1", []]), encode([True, []]), page(LIST, [b"x"]),
-        page(LISTS, [1]), page(MAPS, [b"x" * 32, 1]), page(MAP, ["a"]), page(MAP, [1, 2]), page(MAP, [b"x" * 32, 2]),
-        b"\x92\xcc\x00\x01", b"\x92\x00\x82\xa1a\x01\xa1a\x02", b"\x92\x00\x82\xa1b\x01\xa1a\x02",
+        b"",
+        b"\xc1",
+        b"\x92\x00",
+        page(VALUE, 1) + b"\x00",
+        page(5, []),
+        page(-1, []),
+        page(LIST, 1),
+        page(LISTS, {}),
+        encode([1]),
+        encode([VALUE, 1, 2]),
+        encode({"a": 1}),
+        encode(["1", []]),
+        encode([True, []]),
+        page(LIST, [b"x"]),
+        page(LISTS, [1]),
+        page(MAPS, [b"x" * 32, 1]),
+        page(MAP, ["a"]),
+        page(MAP, [1, 2]),
+        page(MAP, [b"x" * 32, 2]),
+        b"\x92\xcc\x00\x01",
+        b"\x92\x00\x82\xa1a\x01\xa1a\x02",
+        b"\x92\x00\x82\xa1b\x01\xa1a\x02",
         b"\x92\x00" + b"\x91" * 100_000,
     ],
     ids=lambda body: body[:12].hex(),
-)  # fmt: skip
+)
 def test_what_is_no_page_or_is_written_otherwise_is_malformed(body: bytes) -> None:
     with pytest.raises(Malformed):
         read_page(body)
@@ -212,8 +238,10 @@ def test_pages_are_the_same_in_every_version_of_this_program() -> None:
     }
     first, found = cut("site", value)
     assert (first.hex(), len(found), sum(map(len, found.values()))) == (
-        "816082d578620460a44c8cbd591a694591814620e0ff12f685c4bd1b3606f850", 126, 66534,
-    )  # fmt: skip
+        "816082d578620460a44c8cbd591a694591814620e0ff12f685c4bd1b3606f850",
+        126,
+        66534,
+    )
     limits = (pages.SMALL, pages.VALUE_BYTES, pages.DEPTH, pages.NAMED, pages.MEMBER, pages.WHOLE, pages.PAGE)
     assert limits == (1024, 8_388_608, 64, 64, 256, 8192, 512)
     assert (VALUE, LIST, MAP, LISTS, MAPS) == (0, 1, 2, 3, 4)

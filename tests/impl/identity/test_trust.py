@@ -214,10 +214,21 @@ def test_a_file_is_written_for_people() -> None:
     lines = trust_file.render(late).splitlines()
     assert lines[0].startswith("# ")
     assert lines[1:] == [
-        "version: 1", "actors:", "  east:", "    kind: broker", "    keys:", f"    - key: {OTHER}", "  tenant:",
-        "    kind: service_manager", "    address: http://h:1", "    keys:", f"    - key: {OLD}",
-        "      not_after: '1970-01-01T00:00:00Z'", "      revoked: true", f"    - key: {NEW}",
-    ]  # fmt: skip
+        "version: 1",
+        "actors:",
+        "  east:",
+        "    kind: broker",
+        "    keys:",
+        f"    - key: {OTHER}",
+        "  tenant:",
+        "    kind: service_manager",
+        "    address: http://h:1",
+        "    keys:",
+        f"    - key: {OLD}",
+        "      not_after: '1970-01-01T00:00:00Z'",
+        "      revoked: true",
+        f"    - key: {NEW}",
+    ]
 
 
 def test_a_moment_with_any_zone_is_read_as_the_same_moment() -> None:
@@ -258,10 +269,15 @@ ONE = f"{{kind: broker, keys: {KEY}}}"
         (f"{{version: 1, actors: {{a: {{kind: b, keys: [{{key: '{OLD}', not_after: 2031-01-31}}]}}}}}}", "its zone"),
         (f"{{version: 1, actors: {{a: {{kind: b, keys: [{{key: '{OLD}', not_after: soon}}]}}}}}}", "with its zone"),
         (f"{{version: 1, actors: {{a: {{kind: b, keys: [{{key: '{OLD}', not_after: 5}}]}}}}}}", "with its zone"),
-        (f"{{version: 1, actors: {{a: {{kind: b, keys: [{{key: '{OLD}', not_after: '2031-01-31T00:00:00'}}]}}}}}}",
-         "with its zone"),
-        (f"{{version: 1, actors: {{a: {{kind: b, keys: [{{key: '{OLD}', not_after: '0001-01-01T00:00+14:00'}}]}}}}}}",
-         "with its zone"),
+        (
+            f"{{version: 1, actors: {{a: {{kind: b, keys: [{{key: '{OLD}', not_after: '2031-01-31T00:00:00'}}]}}}}}}",
+            "with its zone",
+        ),
+        (
+            f"{{version: 1, actors: {{a: {{kind: b, "
+            f"keys: [{{key: '{OLD}', not_after: '0001-01-01T00:00+14:00'}}]}}}}}}",
+            "with its zone",
+        ),
         (f"{{version: 1, actors: {{a: {{kind: 3, keys: {KEY}}}}}}}", "`kind` and `address` are texts"),
         (f"{{version: 1, actors: {{a: {{kind: b, address: 3, keys: {KEY}}}}}}}", "`kind` and `address` are texts"),
         ("{version: 1, actors: {a: {kind: b, keys: {}}}}", "`keys` is a list"),
@@ -272,7 +288,7 @@ ONE = f"{{kind: broker, keys: {KEY}}}"
         ("{version: 1, actors: {a: &x {kind: broker}, b: *x}}", "references are not used"),
         ("!!python/object/apply:os.getcwd []", "no YAML"),
     ],
-)  # fmt: skip
+)
 def test_a_file_that_is_no_trust_set_is_refused_with_the_place(text, words):
     with pytest.raises(TrustFault, match=words):
         trust_file.parse(text.encode())

@@ -31,9 +31,14 @@ class Core(Machines):
         self.inventory = Inventory.parse({"units": [{"name": "u", "count": UNITS}]})
         self.lazy = lazy
         super().__init__(
-            "authority", lambda: FirstFit(self.inventory, lazy=lazy), self.inventory,
-            max_units=UNITS, lazy_close=lazy, losses=True, repair_limit=0,
-        )  # fmt: skip
+            "authority",
+            lambda: FirstFit(self.inventory, lazy=lazy),
+            self.inventory,
+            max_units=UNITS,
+            lazy_close=lazy,
+            losses=True,
+            repair_limit=0,
+        )
 
     def unit(self, n: int) -> str:
         """The state of a unit."""
@@ -317,15 +322,28 @@ def site(units: int = UNITS, **more: Any) -> FirstFit:
 
 
 def lease(
-    name: str, state: str = "priming", wanted: int = 1, end: int = 9, *, assigned: Iterable[int] = (),
-    chosen: Iterable[int] = (), units: Mapping[int, str] | None = None, quarantined: Iterable[int] = (),
-    type: str = "", repairing: bool = False,
-) -> Lease:  # fmt: skip
+    name: str,
+    state: str = "priming",
+    wanted: int = 1,
+    end: int = 9,
+    *,
+    assigned: Iterable[int] = (),
+    chosen: Iterable[int] = (),
+    units: Mapping[int, str] | None = None,
+    quarantined: Iterable[int] = (),
+    type: str = "",
+    repairing: bool = False,
+) -> Lease:
     machines = {("unit", n): {"state": state, "quarantined": n in {*quarantined}} for n, state in (units or {}).items()}
     data = {
-        "wanted": wanted, "end": end, "assigned": frozenset(assigned), "chosen": frozenset(chosen),
-        "properties": {"type": type} if type else {}, "type": 0, "repairing": repairing,
-    }  # fmt: skip
+        "wanted": wanted,
+        "end": end,
+        "assigned": frozenset(assigned),
+        "chosen": frozenset(chosen),
+        "properties": {"type": type} if type else {},
+        "type": 0,
+        "repairing": repairing,
+    }
     return Lease(name, "authority", state, data, machines)
 
 
@@ -684,9 +702,11 @@ def test_types_of_units_have_nothing_to_do_with_each_other() -> None:
     policy = FirstFit(Inventory.parse({"units": units}))
     assert (policy.free("node"), policy.free("disk")) == ({0, 1, 2}, {3, 4})
     held = (
-        holding("nodes", 0, 1, end=2, type="node"), holding("disks", 3, end=1, type="disk"),
-        holding("closing", 4, end=9, type="disk", state="closing"), holding("other", 2, type="node"),
-    )  # fmt: skip
+        holding("nodes", 0, 1, end=2, type="node"),
+        holding("disks", 3, end=1, type="disk"),
+        holding("closing", 4, end=9, type="disk", state="closing"),
+        holding("other", 2, type="node"),
+    )
     for one in held:
         list(policy.changed(one, 0))
     assert ask(policy, lease("a", wanted=2, type="disk"), 0) == []
@@ -820,10 +840,17 @@ def test_a_lease_that_lost_units_waits_where_its_own_come_back(
     assert ask(policy, repairing("a", 2, (), units)) == ([] if waits else [no_room("a")])
 
 
-@pytest.mark.parametrize(("state", "quarantined", "waits"), [
-    ("failed", False, True), ("failed", True, False), ("kept", False, False), ("kept", True, False),
-    ("closing", False, True), ("active", False, True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("state", "quarantined", "waits"),
+    [
+        ("failed", False, True),
+        ("failed", True, False),
+        ("kept", False, False),
+        ("kept", True, False),
+        ("closing", False, True),
+        ("active", False, True),
+    ],
+)
 def test_a_unit_that_a_lease_still_has_is_waited_for_unless_it_is_out_of_reach(
     state: str, quarantined: bool, waits: bool
 ) -> None:

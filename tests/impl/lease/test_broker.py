@@ -754,8 +754,12 @@ def test_a_grant_says_what_the_machine_takes_and_no_reason_where_all_is_given() 
         (told,) = broker().begin(Question("allocate", asked, ("granted", "denied"), 7), 0)
         assert (told.lease, told.machine, told.event, told.state_epoch) == ("a", "broker", "granted", 7)
         assert told.fields == {
-            "units": 2, "later": 0, "longer": 0, "properties": {"ticket": number, "type": "unit"}, "reason": "",
-        }  # fmt: skip
+            "units": 2,
+            "later": 0,
+            "longer": 0,
+            "properties": {"ticket": number, "type": "unit"},
+            "reason": "",
+        }
 
 
 FULL = [has("h", 3, end=30), waits("w", 2, end=40)]

@@ -19,9 +19,13 @@ from tests.systems import load
 
 PROGRAM = compile_system(load("lease"))
 KINDS = {
-    "east": "broker", "west": "broker", "tenant": "service_manager", "thief": "service_manager",
-    "site": "authority", "other": "authority",
-}  # fmt: skip
+    "east": "broker",
+    "west": "broker",
+    "tenant": "service_manager",
+    "thief": "service_manager",
+    "site": "authority",
+    "other": "authority",
+}
 KEYS = {name: PrivateKey.generate() for name in KINDS}
 TRUST = Trust()
 for _name, _kind in KINDS.items():
@@ -35,9 +39,12 @@ def actor(name: str, **peers: str) -> TicketCredentials:
 
 
 def request(
-    message: str = "update_ticket", metadata: Mapping[str, Any] | None = None, receiver: str = "tenant",
-    number: int = 7, **fields: Any,
-) -> CredentialRequest:  # fmt: skip
+    message: str = "update_ticket",
+    metadata: Mapping[str, Any] | None = None,
+    receiver: str = "tenant",
+    number: int = 7,
+    **fields: Any,
+) -> CredentialRequest:
     return CredentialRequest(metadata or {}, message, receiver, LEASE, number, {**GRANTED, **fields})
 
 
@@ -50,10 +57,20 @@ def ticket(issuer: str = "east", authority: str = "site", **changes: Any) -> str
 def envelope(message: str, text: str | None, sender: str, receiver: str, fields: Mapping[str, Any]) -> Envelope:
     shape = PROGRAM.messages[message]
     return Envelope(
-        version=1, system="lease", digest=PROGRAM.digest, sender=sender, receiver=receiver, lease=LEASE,
-        sending_machine=shape.sender, receiving_machine=shape.receiver, message=message, number=1, epoch=1,
-        fields=dict(fields), credential=text,
-    )  # fmt: skip
+        version=1,
+        system="lease",
+        digest=PROGRAM.digest,
+        sender=sender,
+        receiver=receiver,
+        lease=LEASE,
+        sending_machine=shape.sender,
+        receiving_machine=shape.receiver,
+        message=message,
+        number=1,
+        epoch=1,
+        fields=dict(fields),
+        credential=text,
+    )
 
 
 def brings(text: str | None, sender: str = "east", **changes: Any) -> Envelope:
@@ -108,15 +125,31 @@ def test_tickets_of_one_turn_stand_where_their_messages_do() -> None:
     """Tickets keep their places among messages that take none, present another's, or cannot have one written."""
     east = actor("east", authority="site")
     requests = [
-        request(units=0), request(units=1, number=1), request("redeem", {TICKET: "lht1.kept"}),
-        request(receiver="nobody"), request(units=2, number=2), request(units=2**63), request(units=3, number=3),
-        request(properties={"x": "y" * 60_000}), request("ticket"), request(units=4, number=4),
-    ]  # fmt: skip
+        request(units=0),
+        request(units=1, number=1),
+        request("redeem", {TICKET: "lht1.kept"}),
+        request(receiver="nobody"),
+        request(units=2, number=2),
+        request(units=2**63),
+        request(units=3, number=3),
+        request(properties={"x": "y" * 60_000}),
+        request("ticket"),
+        request(units=4, number=4),
+    ]
     found = east.issue(requests)
     read = [read_ticket(text, TRUST) if isinstance(text, str) and text != "lht1.kept" else None for text in found]
     assert [one and (one.units, one.serial) for one in read] == [
-        None, (1, 1), None, None, (2, 2), None, (3, 3), None, None, (4, 4),
-    ]  # fmt: skip
+        None,
+        (1, 1),
+        None,
+        None,
+        (2, 2),
+        None,
+        (3, 3),
+        None,
+        None,
+        (4, 4),
+    ]
     assert [isinstance(text, Refusal) for text in found] == [n in (3, 5, 7) for n in range(10)]
     assert (found[0], found[2], found[8]) == (None, "lht1.kept", None)
     assert east.issue([]) == []

@@ -39,12 +39,14 @@ def environment(*roles: str, **constants: int | bool) -> Any:
 
 PARTS: dict[str, tuple[type, dict[str, str], dict[str, str], bool]] = {
     "service_manager": (
-        FixedDemand, dict.fromkeys(("join", "guest.modify", "leave"), "guests"),
-        {"broker": "east", "authority": "site"}, False,
+        FixedDemand,
+        dict.fromkeys(("join", "guest.modify", "leave"), "guests"),
+        {"broker": "east", "authority": "site"},
+        False,
     ),
     "broker": (FirstComeFirstServed, {}, {"authority": "site"}, True),
     "authority": (FirstFit, dict.fromkeys(("setup", "unit.modify", "teardown"), "units"), {}, True),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("roles", [*chain.from_iterable(combinations(PARTS, n) for n in range(4))], ids="+".join)

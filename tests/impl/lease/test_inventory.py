@@ -22,8 +22,11 @@ def test_a_file(tmp_path: Path) -> None:
     file.write_text("units:\n- {name: node-a, properties: {cpus: 2}}\n- {name: disk, count: 2, type: disk}\n- plain\n")
     inventory = Inventory.read(file)
     assert inventory.units == (
-        Unit("node-a", "unit", {"cpus": 2}), Unit("disk-0", "disk"), Unit("disk-1", "disk"), Unit("plain"),
-    )  # fmt: skip
+        Unit("node-a", "unit", {"cpus": 2}),
+        Unit("disk-0", "disk"),
+        Unit("disk-1", "disk"),
+        Unit("plain"),
+    )
     assert inventory.numbers("disk") == (1, 2)
     assert inventory.types == ("unit", "disk")
     assert len(inventory) == 4

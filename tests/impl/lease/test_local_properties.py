@@ -68,8 +68,10 @@ async def test_each_actor_keeps_local_properties_that_its_handlers_see_and_no_ot
             assert held is not None
             kept[machine] = held.core.view(held.record)
         assert {machine: data["local"] for machine, data in kept.items()} == {
-            "service_manager": team, "broker": {"account": "physics"}, "authority": {"rack": 7}
-        }  # fmt: skip
+            "service_manager": team,
+            "broker": {"account": "physics"},
+            "authority": {"rack": 7},
+        }
         assert {action.lease_data["local"]["rack"] for action in site.actions} == {7}
         assert {action.lease_data["local"]["team"] for action in guest.actions} == {"blue"}
         for machine, data in kept.items():

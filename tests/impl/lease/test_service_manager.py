@@ -20,9 +20,16 @@ from leasehold.impl.lease.service_manager import DOUBLINGS, FixedDemand
 from leasehold.impl.policy.policy import Decision, Lease, Question, Undecided
 
 DATA = {
-    "requested_units": 0, "requested_start": 0, "requested_end": 0, "ticket_units": 0, "ticket_start": 0,
-    "ticket_end": 0, "lease_units": frozenset(), "lease_lost": frozenset(), "lease_end": 0,
-}  # fmt: skip
+    "requested_units": 0,
+    "requested_start": 0,
+    "requested_end": 0,
+    "ticket_units": 0,
+    "ticket_start": 0,
+    "ticket_end": 0,
+    "lease_units": frozenset(),
+    "lease_lost": frozenset(),
+    "lease_end": 0,
+}
 UNSAID: dict[str, Any] = {"properties": {}, "configuration": {}, "local": {}}
 RUNS = ("active", "active_ticketed", "extending_ticket", "extending_lease", "joining")
 
@@ -139,10 +146,16 @@ class Core:
         self.now += 1
         d = self.data
         over = {
-            "ticketing": d["requested_end"], "ticketed": d["ticket_end"], "redeeming": d["ticket_end"],
-            "joining": d["lease_end"], "active": d["lease_end"], "active_ticketed": d["ticket_end"],
-            "extending_ticket": d["lease_end"], "extending_lease": d["ticket_end"], "closing": d["ticket_end"],
-        }  # fmt: skip
+            "ticketing": d["requested_end"],
+            "ticketed": d["ticket_end"],
+            "redeeming": d["ticket_end"],
+            "joining": d["lease_end"],
+            "active": d["lease_end"],
+            "active_ticketed": d["ticket_end"],
+            "extending_ticket": d["lease_end"],
+            "extending_lease": d["ticket_end"],
+            "closing": d["ticket_end"],
+        }
         if self.state in over and self.now >= over[self.state]:
             ends = {"ticketing": "failed", "ticketed": "closed", "closing": "closed"}
             self.enter(ends.get(self.state, "closing"))
@@ -663,8 +676,11 @@ def test_a_demand_that_is_prolonged_goes_on() -> None:
         policy.prolong("l", 9, now=2)
     list(policy.prolong("l", 12, now=2))
     assert [(now, words(policy.tick(now))) for now in range(7, 11)] == [
-        (7, []), (8, [extend(2, 12)]), (9, [extend(2, 12)]), (10, [])
-    ]  # fmt: skip
+        (7, []),
+        (8, [extend(2, 12)]),
+        (9, [extend(2, 12)]),
+        (10, []),
+    ]
 
 
 def test_a_ticket_is_used_from_the_time_at_which_units_are_of_use() -> None:
@@ -824,9 +840,16 @@ def test_what_is_over_is_forgotten() -> None:
 def test_a_demand_says_what_is_wanted_and_what_for() -> None:
     policy = FixedDemand()
     said = policy.demand(
-        "l", 2, 100, 5, now=0, type="node", properties={"rack": 3}, configuration={"image": "web"},
+        "l",
+        2,
+        100,
+        5,
+        now=0,
+        type="node",
+        properties={"rack": 3},
+        configuration={"image": "web"},
         local={"team": "blue"},
-    )  # fmt: skip
+    )
     told = {"units": 2, "start": 0, "end": 5, "type": "node"}
     assert words(said) == [
         ("demand", told | {"properties": {"rack": 3}, "configuration": {"image": "web"}, "local": {"team": "blue"}})
@@ -1071,11 +1094,19 @@ def test_a_lease_that_never_began_is_not_closed_when_its_demand_is_over() -> Non
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("units", 9), ("until", 99), ("term", 4), ("start", 3), ("soon", True), ("type", "disk"),
-        ("properties", {"a": 1}), ("configuration", {"a": [1]}), ("local", {"a": None}), ("after", ("x", "y")),
+        ("units", 9),
+        ("until", 99),
+        ("term", 4),
+        ("start", 3),
+        ("soon", True),
+        ("type", "disk"),
+        ("properties", {"a": 1}),
+        ("configuration", {"a": [1]}),
+        ("local", {"a": None}),
+        ("after", ("x", "y")),
         ("victims", (2, 1)),
     ],
-)  # fmt: skip
+)
 def test_each_field_of_a_wish_is_restored(field: str, value: Any) -> None:
     kept = msgspec.json.encode({"units": 2, "until": 50, "term": 5} | {field: value})
     policy = FixedDemand()

@@ -23,16 +23,26 @@ from leasehold.impl.lease.ticket import Redeemed, issue, properties_of, read_tic
 BROKER, TENANT, THIEF, NEW = (PrivateKey.generate() for _ in range(4))
 TRUST = Trust()
 for _name, _kind, _key in (
-    ("east", "broker", BROKER), ("tenant", "service_manager", TENANT), ("thief", "service_manager", THIEF),
-):  # fmt: skip
+    ("east", "broker", BROKER),
+    ("tenant", "service_manager", TENANT),
+    ("thief", "service_manager", THIEF),
+):
     TRUST = add(TRUST, _name, _kind, _key.public)
 
 
 def made(key=BROKER, trust=TRUST, **changes):
     values = {
-        "issuer": "east", "authority": "site", "holder": trust.find("tenant"), "lease": "tenant:17", "serial": 1,
-        "resource": "vm.small", "units": 4, "end": 90, "properties": {"rack": [1, 2]}, "at": 0,
-    }  # fmt: skip
+        "issuer": "east",
+        "authority": "site",
+        "holder": trust.find("tenant"),
+        "lease": "tenant:17",
+        "serial": 1,
+        "resource": "vm.small",
+        "units": 4,
+        "end": 90,
+        "properties": {"rack": [1, 2]},
+        "at": 0,
+    }
     return issue(key, **(values | changes))
 
 
@@ -97,12 +107,23 @@ def test_only_a_trusted_broker_issues():
 @pytest.mark.parametrize(
     "changes",
     [
-        {"units": 0}, {"units": -1}, {"units": 2**63}, {"units": 1.5}, {"serial": 0}, {"end": -1}, {"end": "9"},
-        {"lease": ""}, {"lease": "a\nb"}, {"version": 2}, {"extra": 1}, {"properties": 3},
-        {"properties": {"a": 2**64}}, {"resource": "x" * 201},
+        {"units": 0},
+        {"units": -1},
+        {"units": 2**63},
+        {"units": 1.5},
+        {"serial": 0},
+        {"end": -1},
+        {"end": "9"},
+        {"lease": ""},
+        {"lease": "a\nb"},
+        {"version": 2},
+        {"extra": 1},
+        {"properties": 3},
+        {"properties": {"a": 2**64}},
+        {"resource": "x" * 201},
     ],
     ids=lambda c: str(c)[:30],
-)  # fmt: skip
+)
 def test_a_field_out_of_its_range_is_malformed_and_is_not_issued_either(changes):
     assert refusal(rewritten(**changes)) is Malformed
     if not changes.keys() & {"version", "extra"} and changes != {"properties": 3}:

@@ -244,9 +244,12 @@ def test_a_role_may_have_another_name(tmp_path: Path) -> None:
     after = RowCodec(new[1]).read(found.key, found.row, {})
     assert after.record == RowCodec(old).read(key, row, {}).record
     clerk = MachineInstance(
-        RecordKey("tenant:1", "clerk[1]"), old.roles["clerk"], ("told", 1, "red", (4,), (5,), 6), ["site"],
+        RecordKey("tenant:1", "clerk[1]"),
+        old.roles["clerk"],
+        ("told", 1, "red", (4,), (5,), 6),
+        ["site"],
         {DRIVERS: [["tenant:1", "till"], ["tenant:2", "clerk[0]"]]},
-    )  # fmt: skip
+    )
     after = mapped(old, new, (clerk.key, RowCodec(old).write(clerk)))
     assert (after.record, after.peers, after.core.neighbours) == (clerk.record, ["site"], (("desk", 0),))
     assert after.metadata == {DRIVERS: [["tenant:1", "desk"], ["tenant:2", "clerk[0]"]]}
@@ -496,11 +499,16 @@ def test_rules_say_where_the_value_of_a_field_comes_from(tmp_path: Path) -> None
     assert (view["stock"], after.peers, after.metadata) == ((3, 4), ["anna", "bert"], {"over": 3})
 
 
-@pytest.mark.parametrize(("rule", "drop", "wanted"), [
-    ("", "", 5), ("sold: {value: 2}", "[sold]", 2), ("sold: {initial: true}", "[sold]", 0),
-    ("sold: {value: 2}", "", "sold: a rule gives it another value; write `drop: [sold]` to give up the old one"),
-    ("", "[sold]", "sold: no rule says its value; write"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rule", "drop", "wanted"),
+    [
+        ("", "", 5),
+        ("sold: {value: 2}", "[sold]", 2),
+        ("sold: {initial: true}", "[sold]", 0),
+        ("sold: {value: 2}", "", "sold: a rule gives it another value; write `drop: [sold]` to give up the old one"),
+        ("", "[sold]", "sold: no rule says its value; write"),
+    ],
+)
 def test_a_field_of_the_same_name_keeps_its_value_or_a_rule_says_another(
     rule: str, drop: str, wanted: int | str, tmp_path: Path
 ) -> None:

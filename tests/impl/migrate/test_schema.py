@@ -34,14 +34,24 @@ NEW = RecordSchema.of(SMALL)
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        (t.Int(), "int"), (t.Int(0), "int 0.."), (t.Int(None, 9), "int ..9"), (t.Int(-1, 0), "int -1..0"),
-        (t.Bool(), "bool"), (t.Time(), "time"), (t.Opaque(), "opaque"), (COLOUR, "colour {red, green}"),
-        (UNIT, "unit 0..3"), (t.Set(UNIT), "set[unit 0..3]"), (t.Set(COLOUR), "set[colour {red, green}]"),
-        (t.Set(None), "set[?]"), (t.Map(UNIT, t.Option(t.Int(0, 5))), "map[unit 0..3, option[int 0..5]]"),
-        (t.Option(COLOUR), "option[colour {red, green}]"), (t.Option(None), "option[?]"),
+        (t.Int(), "int"),
+        (t.Int(0), "int 0.."),
+        (t.Int(None, 9), "int ..9"),
+        (t.Int(-1, 0), "int -1..0"),
+        (t.Bool(), "bool"),
+        (t.Time(), "time"),
+        (t.Opaque(), "opaque"),
+        (COLOUR, "colour {red, green}"),
+        (UNIT, "unit 0..3"),
+        (t.Set(UNIT), "set[unit 0..3]"),
+        (t.Set(COLOUR), "set[colour {red, green}]"),
+        (t.Set(None), "set[?]"),
+        (t.Map(UNIT, t.Option(t.Int(0, 5))), "map[unit 0..3, option[int 0..5]]"),
+        (t.Option(COLOUR), "option[colour {red, green}]"),
+        (t.Option(None), "option[?]"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_type_is_described_in_full(kind: t.Type, words: str) -> None:
     assert type_text(kind) == words
 
@@ -49,12 +59,14 @@ def test_a_type_is_described_in_full(kind: t.Type, words: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "alike"),
     [
-        ({}, True), ({"system": "other"}, False), ({"digest": "00" * 32}, False),
+        ({}, True),
+        ({"system": "other"}, False),
+        ({"digest": "00" * 32}, False),
         ({"constants": {"max_units": 3}}, False),
         ({"roles": {}}, True),  # the digest stands for them
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_two_schemas_read_alike_if_system_digest_and_constants_are_the_same(
     changes: dict[str, Any], alike: bool
 ) -> None:

@@ -39,22 +39,39 @@ def test_a_summary_as_plain_data_has_all_of_it_in_order() -> None:
     before, after = schema(), schema(digest="cd" * 32, constants={"m": 3, "n": True})
     summary = Summary(before, after, 4, False)
     assert summary.as_json() == {
-        "system": "s", "from": {"digest": "ab" * 32, "constants": {"m": 2}},
-        "to": {"digest": "cd" * 32, "constants": {"m": 3, "n": True}}, "needed": False, "ruled": False,
-        "dry_run": False, "epoch": 4, "records": {}, "moved": [], "forgotten": {},
-    }  # fmt: skip
+        "system": "s",
+        "from": {"digest": "ab" * 32, "constants": {"m": 2}},
+        "to": {"digest": "cd" * 32, "constants": {"m": 3, "n": True}},
+        "needed": False,
+        "ruled": False,
+        "dry_run": False,
+        "epoch": 4,
+        "records": {},
+        "moved": [],
+        "forgotten": {},
+    }
     summary = Summary(
-        None, after, 5, True, Counter({"z": 1, "a": 2}), Counter({("z", "p", "q"): 3, ("a", "q", "r"): 4}),
-        Counter({"y": 5, "b": 6}), True, True,
-    )  # fmt: skip
+        None,
+        after,
+        5,
+        True,
+        Counter({"z": 1, "a": 2}),
+        Counter({("z", "p", "q"): 3, ("a", "q", "r"): 4}),
+        Counter({"y": 5, "b": 6}),
+        True,
+        True,
+    )
     found = summary.as_json()
-    assert json.dumps({name: found[name] for name in ("records", "moved", "forgotten")}) == json.dumps({
-        "records": {"a": 2, "z": 1},
-        "moved": [
-            {"role": "a", "from": "q", "to": "r", "records": 4}, {"role": "z", "from": "p", "to": "q", "records": 3}
-        ],
-        "forgotten": {"b": 6, "y": 5},
-    })  # fmt: skip
+    assert json.dumps({name: found[name] for name in ("records", "moved", "forgotten")}) == json.dumps(
+        {
+            "records": {"a": 2, "z": 1},
+            "moved": [
+                {"role": "a", "from": "q", "to": "r", "records": 4},
+                {"role": "z", "from": "p", "to": "q", "records": 3},
+            ],
+            "forgotten": {"b": 6, "y": 5},
+        }
+    )
     assert (found["from"], found["needed"], found["ruled"], found["dry_run"], found["epoch"]) == (None, *[True] * 3, 5)
 
 
@@ -208,9 +225,15 @@ def test_what_a_role_s_schema_leaves_out_is_empty() -> None:
 def test_values_of_a_record_are_named_in_their_order(indexed: bool, subsidiary: bool) -> None:
     role = msgspec.structs.replace(PLAIN, indexed=indexed, subsidiary=subsidiary)
     names = [
-        "state", *(["instance"] if indexed else []), "field x", "field y",
-        *([] if subsidiary else ["sent", "received"]), "entry", "since t", "since u",
-    ]  # fmt: skip
+        "state",
+        *(["instance"] if indexed else []),
+        "field x",
+        "field y",
+        *([] if subsidiary else ["sent", "received"]),
+        "entry",
+        "since t",
+        "since u",
+    ]
     named = role.named([*range(len(names))])
     assert named is not None
     assert [*named.items()] == [*zip(names, range(len(names)), strict=True)]
@@ -219,11 +242,18 @@ def test_values_of_a_record_are_named_in_their_order(indexed: bool, subsidiary: 
     assert role.machine("r", {"instance": 7}) == ("r[7]" if indexed else "r")
 
 
-@pytest.mark.parametrize(("constants", "words"), [
-    ({}, "s abababababab"), ({"m": 2}, "s abababababab"), ({"m": 3}, "s abababababab with m=3"),
-    ({"m": 2, "n": True}, "s abababababab with n=true"), ({"n": False, "m": 0}, "s abababababab with n=false, m=0"),
-    ({"m": "a"}, "s abababababab with m=a"), ({"n": None}, "s abababababab with n=None"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("constants", "words"),
+    [
+        ({}, "s abababababab"),
+        ({"m": 2}, "s abababababab"),
+        ({"m": 3}, "s abababababab with m=3"),
+        ({"m": 2, "n": True}, "s abababababab with n=true"),
+        ({"n": False, "m": 0}, "s abababababab with n=false, m=0"),
+        ({"m": "a"}, "s abababababab with m=a"),
+        ({"n": None}, "s abababababab with n=None"),
+    ],
+)
 def test_a_schema_is_named_with_the_constants_that_differ(constants: dict[str, Any], words: str) -> None:
     assert schema(constants=constants).against(schema()) == words
 
@@ -252,6 +282,8 @@ def test_a_program_s_schema_is_that_of_each_role(tmp_path: Path) -> None:
     till_, clerk_ = found.roles["till"], found.roles["clerk"]
     assert (till_.neighbours, clerk_.neighbours) == (("clerk[0]", "clerk[1]"), ("till",))
     assert [(field.type, field.cells) for field in till_.fields] == [
-        ("map[colour {red, green}, int]", ("red", "green")), ("map[clerk 0..1, bool]", ("0", "1")),
-        ("option[colour {red, green}]", ()), ("int 0..9", ()),
-    ]  # fmt: skip
+        ("map[colour {red, green}, int]", ("red", "green")),
+        ("map[clerk 0..1, bool]", ("0", "1")),
+        ("option[colour {red, green}]", ()),
+        ("int 0..9", ()),
+    ]

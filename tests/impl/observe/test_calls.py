@@ -106,9 +106,13 @@ async def test_a_call_without_an_answer_has_no_known_end(bench: Any) -> None:
 
 
 @pytest.mark.parametrize("well", [True, False])
-@pytest.mark.parametrize(("verb", "machine", "answers"), [
-    ("saw", "worker", ("cut", "spoilt")), ("hone", "tool[1]", ("sharp", "blunt")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("verb", "machine", "answers"),
+    [
+        ("saw", "worker", ("cut", "spoilt")),
+        ("hone", "tool[1]", ("sharp", "blunt")),
+    ],
+)
 async def test_a_call_ends_once_by_any_of_its_answers(
     verb: str, machine: str, answers: tuple[str, ...], well: bool, bench: Any
 ) -> None:
@@ -188,9 +192,12 @@ async def test_a_machine_that_is_forgotten_gives_up_the_calls_below_it(bench: An
 async def test_a_notice_is_about_a_lease_or_that_which_drove_its_unit_last(bench: Any) -> None:
     async with bench as b:
         for lease, machine, found in (
-            ("own:1", "worker", "own:1"), ("own:9", "worker", "own:9"), (BELOW, "tool[0]", "own:1"),
-            (BELOW, "tool[7]", ""), ("", "", ""),
-        ):  # fmt: skip
+            ("own:1", "worker", "own:1"),
+            ("own:9", "worker", "own:9"),
+            (BELOW, "tool[0]", "own:1"),
+            (BELOW, "tool[7]", ""),
+            ("", "", ""),
+        ):
             assert lease_of(b.actor, Notice(Kind.SEND, "own", lease, machine)) == found
 
 
@@ -226,9 +233,15 @@ async def test_a_call_that_a_state_gives_up_is_counted_and_its_span_ends() -> No
     await actor.stop()
 
 
-@pytest.mark.parametrize(("told", "role", "found"), [
-    ("", "worker", "worker"), ("", "tool", ""), ("tool[1]", "tool", "tool[1]"), ("worker", "worker", "worker"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("told", "role", "found"),
+    [
+        ("", "worker", "worker"),
+        ("", "tool", ""),
+        ("tool[1]", "tool", "tool[1]"),
+        ("worker", "worker", "worker"),
+    ],
+)
 async def test_the_other_end_of_a_message_is_as_told_or_a_role_s_only_machine(
     told: str, role: str, found: str, bench: Any
 ) -> None:
@@ -255,8 +268,14 @@ async def test_a_histogram_has_the_buckets_of_its_row(bench: Any) -> None:
 
 
 DATA: dict[str, Any] = {
-    "from": "a", "to": "b", "kind": "ignored", "reason": "late", "well": False, "machines": 7, "secret": "gold",
-}  # fmt: skip
+    "from": "a",
+    "to": "b",
+    "kind": "ignored",
+    "reason": "late",
+    "well": False,
+    "machines": 7,
+    "secret": "gold",
+}
 ENTRIES: dict[Kind, tuple[str, dict[str, Any]]] = {
     Kind.TRANSITION: ("a -> b on e", {"transition": "r/a#e", "from": "a", "to": "b"}),
     Kind.IGNORED: (
@@ -271,9 +290,15 @@ ENTRIES: dict[Kind, tuple[str, dict[str, Any]]] = {
     Kind.STOPPED: ("takes no more steps: late", {"reason": "late"}),
 }
 SHOWN = {
-    Kind.TRANSITION: "INFO", Kind.IGNORED: "DEBUG", Kind.REFUSED: "WARNING", Kind.CALL: "DEBUG",
-    Kind.ANSWERED: "DEBUG", Kind.COMMITTED: "DEBUG", Kind.RECOVERED: "INFO", Kind.STOPPED: "ERROR",
-}  # fmt: skip
+    Kind.TRANSITION: "INFO",
+    Kind.IGNORED: "DEBUG",
+    Kind.REFUSED: "WARNING",
+    Kind.CALL: "DEBUG",
+    Kind.ANSWERED: "DEBUG",
+    Kind.COMMITTED: "DEBUG",
+    Kind.RECOVERED: "INFO",
+    Kind.STOPPED: "ERROR",
+}
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -288,9 +313,11 @@ async def test_each_kind_of_notice_has_its_level_its_words_and_its_fields(
         tells = Journal(b.actor)
         for lease, machine, whose in (
             ("own:1", "worker", {"lease": "own:1", "machine": "worker"}),
-            (BELOW, "tool[0]", {"lease": "own:1", "machine": "tool[0]"}), (BELOW, "tool[7]", {"machine": "tool[7]"}),
-            ("own:1", "", {"lease": "own:1"}), ("", "", {}),
-        ):  # fmt: skip
+            (BELOW, "tool[0]", {"lease": "own:1", "machine": "tool[0]"}),
+            (BELOW, "tool[7]", {"machine": "tool[7]"}),
+            ("own:1", "", {"lease": "own:1"}),
+            ("", "", {}),
+        ):
             caplog.clear()
             tells(Notice(kind, "own", lease, machine, "r/a#e", 3, DATA))
             records = [record for record in caplog.records if record.name == "leasehold.journal"]

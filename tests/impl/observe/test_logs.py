@@ -67,8 +67,12 @@ def test_a_line_of_json_says_when_who_and_what(shown: Any) -> None:
     assert abs((when - before).total_seconds()) < 10
     assert when.utcoffset().total_seconds() == 0
     assert line == {
-        "level": "warning", "logger": "leasehold.somewhere", "actor": "site", "digest": "abcd", "message": "3 units",
-    }  # fmt: skip
+        "level": "warning",
+        "logger": "leasehold.somewhere",
+        "actor": "site",
+        "digest": "abcd",
+        "message": "3 units",
+    }
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
@@ -107,10 +111,13 @@ def test_the_last_configuration_counts_and_libraries_are_heard_from_warnings_on(
     assert [line.split(" ", 1)[1] for line in second()] == ["warning trouble", "error   a library's trouble"]
 
 
-@pytest.mark.parametrize(("given", "words"), [
-    ({"form": "xml"}, r"there is no form of logs 'xml' \(forms: text, json\)"),
-    ({"level": "loud"}, r"there is no level of logs 'loud' \(levels: debug, info, warning, error\)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"form": "xml"}, r"there is no form of logs 'xml' \(forms: text, json\)"),
+        ({"level": "loud"}, r"there is no level of logs 'loud' \(levels: debug, info, warning, error\)"),
+    ],
+)
 def test_what_cannot_be_configured_changes_nothing(shown: Any, given: dict[str, str], words: str) -> None:
     lines = shown()
     with pytest.raises(ValueError, match=words):
@@ -148,8 +155,11 @@ def test_the_journal_tells_a_lease_from_its_beginning_to_its_end(watched: Any, s
     assert {line["machine"] for line in moves} == {"service_manager", "broker", "authority", "unit[0]", "guest[0]"}
     first = moves[0]
     assert (first["actor"], first["machine"], first["from"], first["to"]) == (
-        "tenant", "service_manager", "nascent", "ticketing",
-    )  # fmt: skip
+        "tenant",
+        "service_manager",
+        "nascent",
+        "ticketing",
+    )
     assert first["transition"] == "service_manager/nascent#demand"
     assert first["now"] == 0
     for machine in ("service_manager", "broker", "authority", "unit[0]", "guest[0]"):

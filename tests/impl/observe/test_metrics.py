@@ -171,8 +171,11 @@ async def test_a_store_that_fails_shows(watched: Any) -> None:
                 raise StoreError("no space left on the disk")
             await super().commit(batch)
 
-    w = Watched(watched, store=lambda n: (Failing if n == SITE else MemoryStore)(w.cluster.disks[n]),
-                options=ActorOptions(seed=0, reopen_pause=0.001))  # fmt: skip
+    w = Watched(
+        watched,
+        store=lambda n: (Failing if n == SITE else MemoryStore)(w.cluster.disks[n]),
+        options=ActorOptions(seed=0, reopen_pause=0.001),
+    )
 
     async with w.cluster as c:
         full.add("disk")
@@ -277,8 +280,11 @@ async def test_after_closing_nothing_is_counted(watched: Any) -> None:
 async def test_the_page_has_every_metric(watched: Any) -> None:
     """docs/reference/observability.md: name, kind, labels and words of each are those of the registry."""
     w = Watched(watched)
-    rows = [tuple(cell.strip() for cell in line.strip("|\n").split("|")) for line in PAGE.read_text().splitlines()
-            if line.startswith("| `leasehold_")]  # fmt: skip
+    rows = [
+        tuple(cell.strip() for cell in line.strip("|\n").split("|"))
+        for line in PAGE.read_text().splitlines()
+        if line.startswith("| `leasehold_")
+    ]
     written = {(name.strip("`"), kind, labels.replace("`", ""), words) for name, kind, labels, words in rows}
     async with w.cluster as c:
         await c.lease(1, until=8)

@@ -43,10 +43,15 @@ def record(level: int = logging.INFO, words: str = "said", **fields: Any) -> log
 # Lines
 
 
-@pytest.mark.parametrize(("actor", "digest", "own"), [
-    ("", "", {}), ("site", "", {"actor": "site"}), ("", "abc", {"digest": "abc"}),
-    ("site", "abc", {"actor": "site", "digest": "abc"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("actor", "digest", "own"),
+    [
+        ("", "", {}),
+        ("site", "", {"actor": "site"}),
+        ("", "abc", {"digest": "abc"}),
+        ("site", "abc", {"actor": "site", "digest": "abc"}),
+    ],
+)
 def test_a_line_of_json_has_each_field_once(actor: str, digest: str, own: dict[str, str]) -> None:
     """Fields of the record come before those of the task, and these before those of the process."""
     lines = JsonLines(actor, digest)
@@ -65,10 +70,16 @@ def test_a_line_of_json_has_each_field_once(actor: str, digest: str, own: dict[s
     assert "exception" not in told
 
 
-@pytest.mark.parametrize(("level", "name", "colour"), [
-    (logging.DEBUG, "debug  ", "2"), (logging.INFO, "info   ", ""), (logging.WARNING, "warning", "33"),
-    (logging.ERROR, "error  ", "31"), (logging.CRITICAL, "critical", "31;1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("level", "name", "colour"),
+    [
+        (logging.DEBUG, "debug  ", "2"),
+        (logging.INFO, "info   ", ""),
+        (logging.WARNING, "warning", "33"),
+        (logging.ERROR, "error  ", "31"),
+        (logging.CRITICAL, "critical", "31;1"),
+    ],
+)
 def test_each_level_has_its_colour_on_a_terminal(level: int, name: str, colour: str) -> None:
     shown = f"\x1b[{colour}m{name}\x1b[0m" if colour else name
     time_ = "2026-03-04T05:06:07.089Z"
@@ -77,9 +88,15 @@ def test_each_level_has_its_colour_on_a_terminal(level: int, name: str, colour: 
 
 
 @pytest.mark.real_time
-@pytest.mark.parametrize(("actor", "digest", "shown"), [
-    ("", "", "told"), ("site", "", "site"), ("site", "0123456789abcdef", "site@0123456789ab"), ("", "0123", "told"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("actor", "digest", "shown"),
+    [
+        ("", "", "told"),
+        ("site", "", "site"),
+        ("site", "0123456789abcdef", "site@0123456789ab"),
+        ("", "0123", "told"),
+    ],
+)
 async def test_a_line_of_text_names_its_actor(actor: str, digest: str, shown: str) -> None:
     """The actor of the task, else that of the process, else that of the record; its digest is cut."""
     lines = TextLines(actor, digest)
@@ -121,9 +138,15 @@ class Terminal(io.StringIO):
         return self.terminal
 
 
-@pytest.mark.parametrize(("terminal", "plain", "colour"), [
-    (True, None, True), (True, "", True), (True, "1", False), (False, None, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("terminal", "plain", "colour"),
+    [
+        (True, None, True),
+        (True, "", True),
+        (True, "1", False),
+        (False, None, False),
+    ],
+)
 def test_colours_are_for_a_terminal_whose_user_wants_them(
     terminal: bool, plain: str | None, colour: bool, configured: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -310,11 +333,23 @@ def test_who_asks_while_the_loop_is_blocked_hears_for_how_long(caplog: pytest.Lo
     assert all(0.05 < seconds < 5 for seconds in still)
 
 
-@pytest.mark.parametrize(("place", "found"), [
-    ("127.0.0.1:9472", ("127.0.0.1", 9472)), ("[::1]:0", ("::1", 0)), ("a.b:65535", ("a.b", 65535)),
-    ("a:65536", None), ("a:-1", None), ("a:", None), (":1", None), ("a", None), ("a:1x", None), ("9472", None),
-    ("127.0.0.1:http", None), ("", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("place", "found"),
+    [
+        ("127.0.0.1:9472", ("127.0.0.1", 9472)),
+        ("[::1]:0", ("::1", 0)),
+        ("a.b:65535", ("a.b", 65535)),
+        ("a:65536", None),
+        ("a:-1", None),
+        ("a:", None),
+        (":1", None),
+        ("a", None),
+        ("a:1x", None),
+        ("9472", None),
+        ("127.0.0.1:http", None),
+        ("", None),
+    ],
+)
 def test_an_address_has_a_host_and_a_port(place: str, found: tuple[str, int] | None) -> None:
     if found is not None:
         assert host_and_port(place) == found
@@ -351,10 +386,13 @@ async def test_a_watch_has_traces_only_where_they_are_asked_for_and_closes_all()
 async def test_each_count_of_an_actor_is_told_under_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counts and values that all differ."""
     named = {
-        "messages_refused": "messages refused", "messages_refused_by_peers": "refused by peers",
-        "policy_errors": "policy errors", "policy_timeouts": "policy timeouts", "calls_not_begun": "not begun",
+        "messages_refused": "messages refused",
+        "messages_refused_by_peers": "refused by peers",
+        "policy_errors": "policy errors",
+        "policy_timeouts": "policy timeouts",
+        "calls_not_begun": "not begun",
         "followers_overtaken": "followers overtaken",
-    }  # fmt: skip
+    }
 
     async with Cluster(2) as c:
         dog = Watchdog(c.site)
@@ -410,10 +448,13 @@ def test_spans_say_which_actor_they_are_of_and_policies_have_theirs(monkeypatch:
                 spans = exporter.get_finished_spans()
                 shared = dict(spans[0].resource.attributes)
                 assert {key: text for key, text in shared.items() if not key.startswith(("telemetry", "process"))} == {
-                    "service.name": name or "site", "service.namespace": "leasehold", "service.instance.id": "site",
-                    "service.version": __version__, "leasehold.system": "lease",
+                    "service.name": name or "site",
+                    "service.namespace": "leasehold",
+                    "service.instance.id": "site",
+                    "service.version": __version__,
+                    "leasehold.system": "lease",
                     "leasehold.digest": c.program.digest,
-                }  # fmt: skip
+                }
                 (place,) = [span for span in spans if span.name == "policy.place"]
                 assert place.end_time is not None
                 assert place.attributes is not None

@@ -46,11 +46,14 @@ def test_what_a_policy_answers_is_taken_in_its_order_and_once() -> None:
 @pytest.mark.parametrize(
     ("module", "own", "quick"),
     [
-        ("leasehold.impl.a", {"quick": True}, True), ("leasehold.impl.a", {"quick": False}, False),
-        ("leasehold.impl.a", {"quick": 1}, False), ("leasehold.impl.a", {}, False),
-        ("leaseholder.a", {"quick": True}, False), ("a.leasehold.b", {"quick": True}, False),
+        ("leasehold.impl.a", {"quick": True}, True),
+        ("leasehold.impl.a", {"quick": False}, False),
+        ("leasehold.impl.a", {"quick": 1}, False),
+        ("leasehold.impl.a", {}, False),
+        ("leaseholder.a", {"quick": True}, False),
+        ("a.leasehold.b", {"quick": True}, False),
     ],
-)  # fmt: skip
+)
 def test_a_policy_is_quick_where_it_is_ours_and_says_so_itself(module: str, own: dict[str, Any], quick: bool) -> None:
     """Neither its parent nor the object says so in its place."""
     made: Any = type("Made", (), {"__module__": module, **own})

@@ -253,17 +253,29 @@ DEEP = [nested(levels) for levels in (OPAQUE_DEEPEST, OPAQUE_DEEPEST + 1, DEEPES
 LEAVES = st.sampled_from([None, True, *NUMBERS, *WORDS, *DEEP])
 DICTS = st.sampled_from(DEEP) | st.dictionaries(st.sampled_from(WORDS), LEAVES, min_size=1, max_size=2)
 OF: dict[type, st.SearchStrategy[Any]] = {
-    int: st.sampled_from(NUMBERS), str: st.sampled_from(WORDS), dict: DICTS, list: st.lists(LEAVES, max_size=2)
-}  # fmt: skip
+    int: st.sampled_from(NUMBERS),
+    str: st.sampled_from(WORDS),
+    dict: DICTS,
+    list: st.lists(LEAVES, max_size=2),
+}
 MAY = {**DEMANDS["demand"][0], **DEMANDS["demand"][1], "nosuch": str}
 WRONG = st.one_of([st.tuples(st.just(name), OF[kind] | LEAVES) for name, kind in MAY.items()])
 BODIES = [
-    b"", b"[" * 60_000, b'{"a":' * 12_000, b"\xff", b"{", b"NaN", b"[]", b'{"units": 1e999}', b'{"type": "\\ud800"}',
-    b"1" * 5000, b"x" * 70_000,
+    b"",
+    b"[" * 60_000,
+    b'{"a":' * 12_000,
+    b"\xff",
+    b"{",
+    b"NaN",
+    b"[]",
+    b'{"units": 1e999}',
+    b'{"type": "\\ud800"}',
+    b"1" * 5000,
+    b"x" * 70_000,
     *(json.dumps({"event": event}).encode() for event in ("", "close", "lost", "extend", "left", "\ud800")),
     *(json.dumps({"event": "extend", "fields": {"end": value, "units": 1}}).encode() for value in (*NUMBERS, *DEEP)),
     *(json.dumps({"units": value, "until": value}).encode() for value in (1, 2**63, "", "\ud800")),
-]  # fmt: skip
+]
 VERBS = ("tell", "recover", "nosuch", *(name for name in DEMANDS if name != "demand"))
 PLACES = [
     *(("tenant", where) for where in ("/demand", "/begin", "/events/seal", "/nosuch")),

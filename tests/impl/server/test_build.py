@@ -20,9 +20,14 @@ from leasehold.impl.server.config import Config, ConfigError, parse_config
 from leasehold.impl.server.schemas import MODELS, schema
 
 NEEDED: dict[str, Any] = {
-    "name": "own", "store": "memory:", "listen": "http://127.0.0.1:0", "key": "own.key", "trust": "trust.yaml",
-    "inventory": {"units": [{"name": "node", "count": 2}]}, "handler": "null",
-}  # fmt: skip
+    "name": "own",
+    "store": "memory:",
+    "listen": "http://127.0.0.1:0",
+    "key": "own.key",
+    "trust": "trust.yaml",
+    "inventory": {"units": [{"name": "node", "count": 2}]},
+    "handler": "null",
+}
 KINDS = {"service_manager": FixedDemand, "broker": FirstComeFirstServed, "authority": FirstFit}
 
 
@@ -85,13 +90,16 @@ def test_each_of_several_roles_has_its_policy() -> None:
         }
 
 
-@pytest.mark.parametrize(("given", "words"), [
-    ({"policies": {"authority": ""}}, r"policies: own does not play 'authority'"),
-    ({"policies": {"brokr": ""}}, r"policies: own does not play 'brokr'; did you mean broker\?"),
-    ({"policy": "first_come"}, "policy: there is no policy 'first_come'"),
-    ({"policy": {"name": "first_come_first_served", "type": "no"}}, "policy: "),
-    ({"policy": {"type": "no"}}, "policy: `name` is missing"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"policies": {"authority": ""}}, r"policies: own does not play 'authority'"),
+        ({"policies": {"brokr": ""}}, r"policies: own does not play 'brokr'; did you mean broker\?"),
+        ({"policy": "first_come"}, "policy: there is no policy 'first_come'"),
+        ({"policy": {"name": "first_come_first_served", "type": "no"}}, "policy: "),
+        ({"policy": {"type": "no"}}, "policy: `name` is missing"),
+    ],
+)
 def test_a_policy_that_cannot_be_is_refused(given: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         made("broker", **given)
@@ -100,15 +108,19 @@ def test_a_policy_that_cannot_be_is_refused(given: dict[str, Any], words: str) -
 # Handlers
 
 
-@pytest.mark.parametrize(("given", "kinds"), [
-    ({"handler": "simulated"}, ["Simulated", "Simulated", "Simulated"]), ({"handler": None}, ["Null", "Null", "Null"]),
-    ({"handler": "simulated", "handlers": {"setup": None}}, ["Null", "Simulated", "Simulated"]),
-    (
-        {"handler": "", "handlers": {"setup": None, "modify": "simulated", "teardown": None}},
-        ["Null", "Simulated", "Null"],
-    ),
-    ({"handler": "simulated", "handlers": {"unit.modify": None}}, ["Simulated", "Null", "Simulated"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "kinds"),
+    [
+        ({"handler": "simulated"}, ["Simulated", "Simulated", "Simulated"]),
+        ({"handler": None}, ["Null", "Null", "Null"]),
+        ({"handler": "simulated", "handlers": {"setup": None}}, ["Null", "Simulated", "Simulated"]),
+        (
+            {"handler": "", "handlers": {"setup": None, "modify": "simulated", "teardown": None}},
+            ["Null", "Simulated", "Null"],
+        ),
+        ({"handler": "simulated", "handlers": {"unit.modify": None}}, ["Simulated", "Null", "Simulated"]),
+    ],
+)
 def test_each_verb_has_the_handler_that_is_named_for_it(given: dict[str, Any], kinds: list[str]) -> None:
     environment = made("authority", **given).actor.environment
     found = [environment.handler("unit", f"handler.{verb}") for verb in ("setup", "modify", "teardown")]
@@ -118,13 +130,16 @@ def test_each_verb_has_the_handler_that_is_named_for_it(given: dict[str, Any], k
         assert len({id(one) for one in shared}) == 1
 
 
-@pytest.mark.parametrize(("given", "words"), [
-    ({"handler": "", "handlers": {"setup": None}}, "handler: is missing, and authority calls modify, teardown; n"),
-    ({"handlers": {"join": None}}, "handlers: authority calls no handler 'join'"),
-    ({"handlers": {"guest.modify": None}}, "handlers: authority calls no handler 'guest.modify'"),
-    ({"handlers": {"setup": "no_such"}}, "handlers: setup: there is no handler 'no_such'"),
-    ({"handlers": {"setup": {"name": "command", "teardown": "true"}}}, "handlers: setup: nobody calls 'teardown'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"handler": "", "handlers": {"setup": None}}, "handler: is missing, and authority calls modify, teardown; n"),
+        ({"handlers": {"join": None}}, "handlers: authority calls no handler 'join'"),
+        ({"handlers": {"guest.modify": None}}, "handlers: authority calls no handler 'guest.modify'"),
+        ({"handlers": {"setup": "no_such"}}, "handlers: setup: there is no handler 'no_such'"),
+        ({"handlers": {"setup": {"name": "command", "teardown": "true"}}}, "handlers: setup: nobody calls 'teardown'"),
+    ],
+)
 def test_a_handler_that_cannot_be_is_refused(given: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         made("authority", **given)

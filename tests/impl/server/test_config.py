@@ -20,9 +20,14 @@ from leasehold.spec import SpecError
 from tests.systems import load
 
 SITE = {
-    "name": "site", "store": "memory:", "listen": "http://127.0.0.1:0", "key": "site.key", "trust": "trust.yaml",
-    "inventory": {"units": [{"name": "node", "count": 2}]}, "handler": "simulated",
-}  # fmt: skip
+    "name": "site",
+    "store": "memory:",
+    "listen": "http://127.0.0.1:0",
+    "key": "site.key",
+    "trust": "trust.yaml",
+    "inventory": {"units": [{"name": "node", "count": 2}]},
+    "handler": "simulated",
+}
 
 
 @pytest.fixture
@@ -61,8 +66,11 @@ def test_one_actor_has_handlers_of_one_verb_for_several_roles() -> None:
     environment = Environment(handlers=_handlers(config, system, roles))
     calls = (("guest", "join"), ("guest", "modify"), ("unit", "setup"), ("unit", "modify"))
     assert [type(environment.handler(role, f"handler.{verb}")).__name__ for role, verb in calls] == [
-        "NullHandler", "NullHandler", "SimulatedHandler", "SimulatedHandler"
-    ]  # fmt: skip
+        "NullHandler",
+        "NullHandler",
+        "SimulatedHandler",
+        "SimulatedHandler",
+    ]
     with pytest.raises(ConfigError, match=r"calls no handler 'gest.modify'; did you mean guest\.modify\?"):
         _handlers(parse_config({**SITE, "handlers": {"gest.modify": None}}), system, roles)
 
@@ -119,7 +127,8 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     ("change", "role", "words"),
     [
         (
-            {}, "autority",
+            {},
+            "autority",
             "has no role 'autority'; did you mean authority? (there are: service_manager, broker, authority)",
         ),
         ({}, "unit", "unit is no role of its own: whoever plays authority has it; run authority"),
@@ -128,7 +137,8 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         ({"key": "tenant.key"}, "authority", "is not a key of site in the trust set trust.yaml"),
         ({"trust": "none.yaml"}, "authority", "trust: there is no trust set none.yaml"),
         (
-            {"store": "sqlight:a.db"}, "authority",
+            {"store": "sqlight:a.db"},
+            "authority",
             "store: the store's URL begins with 'sqlight', which names no store; did you mean sqlite:?",
         ),
         ({"listen": "htp://a:1"}, "authority", "listen: 'htp://a:1' is no address to listen on; did you mean http?"),
@@ -148,44 +158,52 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         ({"inventory": ""}, "authority", "inventory: is missing"),
         ({"inventory": "none.yaml"}, "authority", "inventory: none.yaml: cannot be read"),
         (
-            {"inventory": {"units": [{"name": "n", "count": 3}]}}, "authority",
+            {"inventory": {"units": [{"name": "n", "count": 3}]}},
+            "authority",
             "inventory: has 3 units, and the specification is set to 2 of unit; set more under `settings`",
         ),
         ({"handler": ""}, "authority", "handler: is missing, and authority calls setup, modify, teardown"),
         (
-            {"handler": {"name": "command", "set_up": "true"}}, "authority",
+            {"handler": {"name": "command", "set_up": "true"}},
+            "authority",
             "handler: nobody calls 'set_up'; did you mean setup?",
         ),
         (
-            {"handler": {"name": "command", "setup": "true", "probe": "true"}}, "authority",
+            {"handler": {"name": "command", "setup": "true", "probe": "true"}},
+            "authority",
             "handler: command has nothing for modify, teardown; name a command for each",
         ),
         ({"handler": "proces"}, "authority", "handler: there is no handler 'proces'; did you mean process?"),
         ({"handler": {"directory": "u"}}, "authority", "handler: `name` is missing"),
         (
-            {"handler": {"name": "process", "directori": "u"}}, "authority",
+            {"handler": {"name": "process", "directori": "u"}},
+            "authority",
             "has no setting 'directori'; did you mean directory?",
         ),
         (
-            {"handlers": {"set_up": "null"}}, "authority",
+            {"handlers": {"set_up": "null"}},
+            "authority",
             "handlers: authority calls no handler 'set_up'; did you mean setup?",
         ),
         ({"policy": "first_fits"}, "authority", "policy: there is no policy 'first_fits'; did you mean first_fit?"),
         ({"policy": {"name": "first_fit", "lazzy": True}}, "authority", "has no setting 'lazzy'; did you mean lazy?"),
         (
-            {"peers": {"service_managr": "tenant"}}, "authority",
+            {"peers": {"service_managr": "tenant"}},
+            "authority",
             "peers: lease has no role 'service_managr'; did you mean service_manager?",
         ),
         (
-            {"peers": {"service_manager": "tennant"}}, "authority",
+            {"peers": {"service_manager": "tennant"}},
+            "authority",
             "peers: no actor 'tennant' is trusted; did you mean tenant?",
         ),
         (
-            {"peers": {"broker": "tenant"}}, "authority",
+            {"peers": {"broker": "tenant"}},
+            "authority",
             "peers: tenant is trusted as service_manager, and cannot play broker",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_refused_before_anything_begins(
     folder: Path, change: dict[str, Any], role: str, words: str
 ) -> None:
@@ -204,9 +222,14 @@ def test_a_constant_that_the_specification_does_not_know(folder: Path) -> None:
 # Systems of one's own
 
 RING = {
-    "name": "a", "store": "memory:", "listen": "http://127.0.0.1:0", "key": "a.key", "trust": "trust.yaml",
-    "system": str(Path(__file__).parents[1] / "actor/fixed_ring"), "settings": {"nodes": 2},
-}  # fmt: skip
+    "name": "a",
+    "store": "memory:",
+    "listen": "http://127.0.0.1:0",
+    "key": "a.key",
+    "trust": "trust.yaml",
+    "system": str(Path(__file__).parents[1] / "actor/fixed_ring"),
+    "settings": {"nodes": 2},
+}
 
 
 def _nodes(folder: Path) -> None:

@@ -86,10 +86,12 @@ async def test_while_the_store_is_broken_nobody_is_kept_waiting(tmp_path: Path) 
         c.tenant.running = False
         assert not (await ask("get", "about"))["running"]
         for how, place, given in (
-            ("get", ("leases",), {}), ("get", ("leases", lease), {}), ("get", ("states",), {}),
+            ("get", ("leases",), {}),
+            ("get", ("leases", lease), {}),
+            ("get", ("states",), {}),
             ("post", ("demand",), {"units": 1, "until": 50, "term": 10}),
             ("post", ("leases", lease, "tell"), {"event": "close"}),
-        ):  # fmt: skip
+        ):
             with pytest.raises(ClientError, match="takes no steps at the moment, as its store has failed"):
                 await ask(how, *place, **given)
         c.tenant.running = True

@@ -56,9 +56,12 @@ from tests.impl.server.test_control import listening
 from tests.systems import load
 
 NEEDED: dict[str, Any] = {
-    "name": "broker", "store": "sqlite:broker.db", "listen": "http://127.0.0.1:0", "key": "broker.key",
+    "name": "broker",
+    "store": "sqlite:broker.db",
+    "listen": "http://127.0.0.1:0",
+    "key": "broker.key",
     "trust": "trust.yaml",
-}  # fmt: skip
+}
 
 # Settings
 
@@ -71,10 +74,23 @@ def test_what_is_left_out_has_the_value_that_is_described() -> None:
     for name in ("messages", "handling", "probing", "deciding"):
         assert own.pop(name) == type(getattr(made, name))()
     assert own == {
-        "system": "lease", "settings": {}, "archive": "", "control": "", "metrics": "", "traces": False, "policy": "",
-        "policies": {}, "handler": "", "handlers": {}, "probes": None, "inventory": "", "peers": {},
-        "retire_after_ticks": 600, "reopen_pause_seconds": 1.0, "stall_seconds": 5.0,
-    }  # fmt: skip
+        "system": "lease",
+        "settings": {},
+        "archive": "",
+        "control": "",
+        "metrics": "",
+        "traces": False,
+        "policy": "",
+        "policies": {},
+        "handler": "",
+        "handlers": {},
+        "probes": None,
+        "inventory": "",
+        "peers": {},
+        "retire_after_ticks": 600,
+        "reopen_pause_seconds": 1.0,
+        "stall_seconds": 5.0,
+    }
     assert (parts["clock"].tick_seconds, parts["log"].form, parts["log"].level) == (1.0, "text", "info")
     assert parts["events"] == EventSettings(100_000, 1_000_000, 1000, 5.0)
     assert parts["serving"] == Serving(512, 64, 16, 10.0, 256)
@@ -96,18 +112,32 @@ def test_limits_of_the_ports_are_those_that_are_set(reserve: int, half: int) -> 
             assert getattr(limits, field) == changed[name].get(field, usual), (name, field)
 
 
-@pytest.mark.parametrize(("given", "settings"), [
-    (True, EventSettings()), (False, None), ({"keep": 5, "most": 9}, EventSettings(5, 9)), ({}, EventSettings()),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "settings"),
+    [
+        (True, EventSettings()),
+        (False, None),
+        ({"keep": 5, "most": 9}, EventSettings(5, 9)),
+        ({}, EventSettings()),
+    ],
+)
 def test_events_are_kept_unless_they_are_switched_off(given: Any, settings: EventSettings | None) -> None:
     assert parse_config({**NEEDED, "events": given}).event_settings == settings
 
 
-@pytest.mark.parametrize(("given", "found"), [
-    (None, Plug("null", {})), ("process", Plug("process", {})), ("", Plug("", {})), ({"name": "a"}, Plug("a", {})),
-    ({"name": "a", "b": 1, "c": {"name": 2}}, Plug("a", {"b": 1, "c": {"name": 2}})), ({}, None), ({"name": 1}, None),
-    ({"nme": "a"}, None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        (None, Plug("null", {})),
+        ("process", Plug("process", {})),
+        ("", Plug("", {})),
+        ({"name": "a"}, Plug("a", {})),
+        ({"name": "a", "b": 1, "c": {"name": 2}}, Plug("a", {"b": 1, "c": {"name": 2}})),
+        ({}, None),
+        ({"name": 1}, None),
+        ({"nme": "a"}, None),
+    ],
+)
 def test_a_part_that_is_asked_for_has_a_name_and_settings(given: Any, found: Plug | None) -> None:
     if found is not None:
         assert plug(given, "handler") == found
@@ -122,20 +152,37 @@ def test_no_text_has_a_character_that_no_path_may_have(key: str) -> None:
         with pytest.raises(ConfigError, match=f"{key}: has a NUL character"):
             parse_config({**NEEDED, key: value})
     for name, value in (
-        ("policies", {"broker": {"name": "x", "in": ["a", {"b\0": 1}]}}), ("peers", {"broker\0": "a"}),
-        ("inventory", {"units": [{"name": "a\0"}]}), ("listen", {"address": ["\0"]}), ("settings", {"a": "\0"}),
-    ):  # fmt: skip
+        ("policies", {"broker": {"name": "x", "in": ["a", {"b\0": 1}]}}),
+        ("peers", {"broker\0": "a"}),
+        ("inventory", {"units": [{"name": "a\0"}]}),
+        ("listen", {"address": ["\0"]}),
+        ("settings", {"a": "\0"}),
+    ):
         with pytest.raises(ConfigError, match=f"{name}: has a NUL character"):
             parse_config({**NEEDED, name: value})
 
 
-@pytest.mark.parametrize(("key", "least", "wrong"), [
-    ("name", "a", ""), ("name", "a" * 64, "a" * 65), ("store", "a" * 1000, "a" * 1001), ("key", "k", ""),
-    ("retire_after_ticks", 1, 0), ("stall_seconds", 0.001, 0), ("reopen_pause_seconds", 1, -1),
-    ("serving", {"control": 1}, {"control": 0}), ("serving", {"reserve": 1}, {"reserve": 0}),
-    ("log", {"level": "error"}, {"level": "loud"}), ("events", {"keep": 1}, {"keep": 0}), ("traces", True, 1),
-    ("peers", "peers.yaml", 7), ("inventory", {"units": []}, []), ("handler", None, 7), ("probes", None, "unit"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("key", "least", "wrong"),
+    [
+        ("name", "a", ""),
+        ("name", "a" * 64, "a" * 65),
+        ("store", "a" * 1000, "a" * 1001),
+        ("key", "k", ""),
+        ("retire_after_ticks", 1, 0),
+        ("stall_seconds", 0.001, 0),
+        ("reopen_pause_seconds", 1, -1),
+        ("serving", {"control": 1}, {"control": 0}),
+        ("serving", {"reserve": 1}, {"reserve": 0}),
+        ("log", {"level": "error"}, {"level": "loud"}),
+        ("events", {"keep": 1}, {"keep": 0}),
+        ("traces", True, 1),
+        ("peers", "peers.yaml", 7),
+        ("inventory", {"units": []}, []),
+        ("handler", None, 7),
+        ("probes", None, "unit"),
+    ],
+)
 def test_a_value_is_taken_up_to_its_bound(key: str, least: Any, wrong: Any) -> None:
     parse_config({**NEEDED, key: least})
     with pytest.raises(ConfigError):
@@ -224,17 +271,24 @@ def test_the_sockets_of_a_place_are_those_of_actors(tmp_path: Path) -> None:
         one.close()
 
 
-@pytest.mark.parametrize(("error", "kind", "words"), [
-    (PermissionError(errno.EACCES, "Permission denied"), Unreachable, "Permission denied; its user alone may open it"),
-    (BlockingIOError(errno.EAGAIN, "busy"), Silent, "busy; it is there, and was stopped or has too much to do"),
-    (TimeoutError("timed out"), Silent, "timed out; it is there, and was stopped or has too much to do"),
-    (TimeoutError(), Silent, "TimeoutError; it is there, and was stopped or has too much to do"),
-    (OSError(errno.EMFILE, "too many"), Unreachable, "too many; this client lacks something, and has not asked"),
-    (OSError(errno.ENFILE, "too many"), Unreachable, "too many; this client lacks something, and has not asked"),
-    (OSError(errno.ENOMEM, "no memory"), Unreachable, "no memory; this client lacks something, and has not asked"),
-    (OSError(errno.ENOSPC, "no space"), Unreachable, r"no space; is it running\?"),
-    (FileNotFoundError(errno.ENOENT, "No such file"), Unreachable, r"No such file; is it running\?"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("error", "kind", "words"),
+    [
+        (
+            PermissionError(errno.EACCES, "Permission denied"),
+            Unreachable,
+            "Permission denied; its user alone may open it",
+        ),
+        (BlockingIOError(errno.EAGAIN, "busy"), Silent, "busy; it is there, and was stopped or has too much to do"),
+        (TimeoutError("timed out"), Silent, "timed out; it is there, and was stopped or has too much to do"),
+        (TimeoutError(), Silent, "TimeoutError; it is there, and was stopped or has too much to do"),
+        (OSError(errno.EMFILE, "too many"), Unreachable, "too many; this client lacks something, and has not asked"),
+        (OSError(errno.ENFILE, "too many"), Unreachable, "too many; this client lacks something, and has not asked"),
+        (OSError(errno.ENOMEM, "no memory"), Unreachable, "no memory; this client lacks something, and has not asked"),
+        (OSError(errno.ENOSPC, "no space"), Unreachable, r"no space; is it running\?"),
+        (FileNotFoundError(errno.ENOENT, "No such file"), Unreachable, r"No such file; is it running\?"),
+    ],
+)
 def test_why_nobody_answers_is_said_with_what_may_be_the_matter(
     error: Exception, kind: type[Exception], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,11 +330,18 @@ def http(status: str, body: bytes, kind: str = "application/json") -> bytes:
 def test_an_answer_is_told_by_its_status_and_its_kind(tmp_path: Path) -> None:
     path, asked = tmp_path / "a.sock", Client(tmp_path / "a.sock")
     thread, heard = answering(
-        path, http("200 OK", b'{"a":1}', "application/json; charset=utf-8"), http("200 OK", b"a 1\n", "text/plain"),
-        http("404 Not Found", b'{"error":"no such lease"}'), http("409 Conflict", b'{"error":"too late"}'),
-        http("503 No", b"<html>", "text/html"), http("500 Odd", b"[1]"), http("400 Bad", b"{}"), b"nonsense\r\n\r\n",
-        b"", http("200 OK", b'{"a":1}'),
-    )  # fmt: skip
+        path,
+        http("200 OK", b'{"a":1}', "application/json; charset=utf-8"),
+        http("200 OK", b"a 1\n", "text/plain"),
+        http("404 Not Found", b'{"error":"no such lease"}'),
+        http("409 Conflict", b'{"error":"too late"}'),
+        http("503 No", b"<html>", "text/html"),
+        http("500 Odd", b"[1]"),
+        http("400 Bad", b"{}"),
+        b"nonsense\r\n\r\n",
+        b"",
+        http("200 OK", b'{"a":1}'),
+    )
     assert asked.get("a b", "c:d/e") == {"a": 1}
     assert asked.read("events", after="7", limit="a b") == b"a 1\n"
     with pytest.raises(NotFound, match=r"^no such lease$"):
@@ -333,9 +394,11 @@ def test_a_file_of_events_is_recognised_by_its_name_or_its_first_bytes(
     monkeypatch.chdir(tmp_path)
     header = b'{"kind":"header","version":1,"actor":"a","after":0}\n'
     for name, content, kind in (
-        ("a.jsonl", b"", FileSource), ("none.jsonl", None, FileSource), ("a.log", header, FileSource),
+        ("a.jsonl", b"", FileSource),
+        ("none.jsonl", None, FileSource),
+        ("a.log", header, FileSource),
         ("site.yaml", "".join(f"{k}: '{v}'\n" for k, v in NEEDED.items()).encode(), ConfiguredSource),
-    ):  # fmt: skip
+    ):
         if content is not None:
             Path(name).write_bytes(content)
         assert type(open_source(name, stores=True)) is kind
@@ -483,10 +546,19 @@ async def _names(names: list[str]) -> list[str]:
     return names
 
 
-@pytest.mark.parametrize(("text", "number"), [
-    ("0", 0), ("17", 17), ("9" * 18, 10**18 - 1), ("9" * 19, None), ("", None), ("-1", None), ("1.0", None),
-    ("x", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("0", 0),
+        ("17", 17),
+        ("9" * 18, 10**18 - 1),
+        ("9" * 19, None),
+        ("", None),
+        ("-1", None),
+        ("1.0", None),
+        ("x", None),
+    ],
+)
 def test_a_position_is_a_number_that_a_store_can_have(text: str, number: int | None) -> None:
     if number is not None:
         assert event_feed._number(text) == number
@@ -514,19 +586,38 @@ async def test_a_page_of_events_is_as_large_as_is_asked_for_and_never_empty(
         state = await ask("get", "events", "state")
         head = c.site.chronicle.head
         assert {**state, "time": 0} == {
-            "now": 0, "time": 0, "first": 1, "last": head.position, "digest": head.digest, "sealed": head.sealed,
-            "writes": True, "followers": {},
-        }  # fmt: skip
+            "now": 0,
+            "time": 0,
+            "first": 1,
+            "last": head.position,
+            "digest": head.digest,
+            "sealed": head.sealed,
+            "writes": True,
+            "followers": {},
+        }
 
 
 # Peers
 
 
-@pytest.mark.parametrize(("machine", "dynamic"), [
-    ("node[0]", True), ("node[7]", True), ("node[4294967295]", None), ("node[99999999999]", False), ("node[07]", False),
-    ("node[-1]", False), ("node[x]", False), ("node[]", False), ("node", False), ("node[1", False), ("nod[1]", False),
-    ("node[1]]", False), ("node[9999999999]", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("machine", "dynamic"),
+    [
+        ("node[0]", True),
+        ("node[7]", True),
+        ("node[4294967295]", None),
+        ("node[99999999999]", False),
+        ("node[07]", False),
+        ("node[-1]", False),
+        ("node[x]", False),
+        ("node[]", False),
+        ("node", False),
+        ("node[1", False),
+        ("nod[1]", False),
+        ("node[1]]", False),
+        ("node[9999999999]", False),
+    ],
+)
 def test_a_machine_of_a_dynamic_role_has_a_number_that_a_machine_can_have(machine: str, dynamic: bool | None) -> None:
     role = load(Path(__file__).parents[3] / "examples/ring").roles["node"]
     assert role.instance.dynamic
@@ -538,12 +629,18 @@ def test_a_machine_of_a_dynamic_role_has_a_number_that_a_machine_can_have(machin
     assert not _is_dynamic(fixed, machine)
 
 
-@pytest.mark.parametrize(("named", "words"), [
-    ({}, ""), ({"broker": "market"}, ""), ({"broker": "market", "authority": "site"}, ""),
-    ({"broker": "site"}, "peers: site is trusted as authority, and cannot play broker"),
-    ({"broker": "nobody"}, "peers: no actor 'nobody' is trusted"), ({"brokr": "market"}, "peers: lease has no role"),
-    ({"broker": "market", "authority": "market"}, "peers: market is trusted as broker, and cannot play authority"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [
+        ({}, ""),
+        ({"broker": "market"}, ""),
+        ({"broker": "market", "authority": "site"}, ""),
+        ({"broker": "site"}, "peers: site is trusted as authority, and cannot play broker"),
+        ({"broker": "nobody"}, "peers: no actor 'nobody' is trusted"),
+        ({"brokr": "market"}, "peers: lease has no role"),
+        ({"broker": "market", "authority": "market"}, "peers: market is trusted as broker, and cannot play authority"),
+    ],
+)
 def test_each_peer_that_is_named_is_trusted_and_of_that_role(named: dict[str, str], words: str) -> None:
     trust = Trust()
     for name, kind in (("site", "authority"), ("market", "broker"), ("tenant", "service_manager")):
@@ -565,9 +662,14 @@ def built(**more: Any) -> Built:
 
 def test_each_setting_of_an_actor_arrives_where_it_is_used(broker_folder: Path) -> None:
     made = built(
-        retire_after_ticks=7, reopen_pause_seconds=0.25, clock={"tick_seconds": 2.5}, events={"keep": 3, "most": 5},
-        messages={"first_pause_seconds": 0.125}, handling={"tries": 9}, deciding={"longest_seconds": 7.5},
-    )  # fmt: skip
+        retire_after_ticks=7,
+        reopen_pause_seconds=0.25,
+        clock={"tick_seconds": 2.5},
+        events={"keep": 3, "most": 5},
+        messages={"first_pause_seconds": 0.125},
+        handling={"tries": 9},
+        deciding={"longest_seconds": 7.5},
+    )
     own = made.config
     assert made.actor.context.options == ActorOptions(
         7, 0.25, own.messages, own.handling, own.deciding, EventSettings(3, 5), None
@@ -591,9 +693,12 @@ def test_a_process_serves_with_its_settings_and_leaves_nothing(
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     made = built(
-        archive="over.jsonl", metrics=f"127.0.0.1:{port}", stall_seconds=77.0, clock={"tick_seconds": 2.5},
+        archive="over.jsonl",
+        metrics=f"127.0.0.1:{port}",
+        stall_seconds=77.0,
+        clock={"tick_seconds": 2.5},
         control="c.sock",
-    )  # fmt: skip
+    )
 
     async def story() -> None:
         ready = asyncio.Event()
@@ -701,9 +806,17 @@ def test_the_end_of_one_actor_is_the_end_of_all(broker_folder: Path) -> None:
     trust_file.save(Path("trust.yaml"), add(trust, "other", "broker", key.public, "http://127.0.0.1:2"))
     good = built()
     bad = build(
-        parse_config({**NEEDED, "name": "other", "key": "other.key", "store": "sqlite:no/o.db",
-                      "inventory": {"units": [{"name": "n"}]}}), ("broker",),
-    )  # fmt: skip
+        parse_config(
+            {
+                **NEEDED,
+                "name": "other",
+                "key": "other.key",
+                "store": "sqlite:no/o.db",
+                "inventory": {"units": [{"name": "n"}]},
+            }
+        ),
+        ("broker",),
+    )
     with pytest.raises(ConfigError, match="other cannot start"):
         asyncio.run(asyncio.wait_for(serve(good, bad), 30))
     gc.unfreeze()

@@ -15,8 +15,12 @@ from tests.systems import load
 
 KEYS = {name: PrivateKey.generate() for name in ("site", "tenant", "market", "bazaar")}
 CONFIG = {
-    "name": "site", "store": "memory:", "listen": "http://127.0.0.1:0", "key": "site.key", "trust": "trust.yaml",
-}  # fmt: skip
+    "name": "site",
+    "store": "memory:",
+    "listen": "http://127.0.0.1:0",
+    "key": "site.key",
+    "trust": "trust.yaml",
+}
 
 
 def trusting(**kinds: str) -> Trust:

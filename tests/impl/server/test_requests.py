@@ -29,10 +29,23 @@ pytestmark = pytest.mark.real_time
 
 Ask = Callable[[str, str, Any], Awaitable[tuple[int, Any]]]
 VALUES: dict[str, Any] = {
-    "units": 2, "until": 50, "term": 10, "start": 3, "type": "node", "properties": {"a": 1}, "configuration": {"b": 2},
-    "local": {"c": 3}, "after": ["tenant:1"], "lease": "tenant:7", "soon": True, "victims": [4], "machine": "broker",
-    "event": "ticket", "fields": {"d": 4}, "peers": {"broker": "b"},
-}  # fmt: skip
+    "units": 2,
+    "until": 50,
+    "term": 10,
+    "start": 3,
+    "type": "node",
+    "properties": {"a": 1},
+    "configuration": {"b": 2},
+    "local": {"c": 3},
+    "after": ["tenant:1"],
+    "lease": "tenant:7",
+    "soon": True,
+    "victims": [4],
+    "machine": "broker",
+    "event": "ticket",
+    "fields": {"d": 4},
+    "peers": {"broker": "b"},
+}
 OTHERS: dict[type, Any] = {int: True, str: 7, dict: [], list: {}, bool: 1}  # of each type, a value of another
 PLACES = {"demand": "/demand", **{what: f"/leases/tenant:9/{what}" for what in ("flex", "prolong", "stop")}}
 BEGIN: tuple[dict[str, type], dict[str, type]] = (
@@ -41,9 +54,11 @@ BEGIN: tuple[dict[str, type], dict[str, type]] = (
 )
 TELL: tuple[dict[str, type], dict[str, type]] = ({"event": str}, {"machine": str, "fields": dict})
 REQUESTS = {
-    **{PLACES[what]: keys for what, keys in DEMANDS.items()}, "/begin": BEGIN, "/leases/tenant:9/tell": TELL,
+    **{PLACES[what]: keys for what, keys in DEMANDS.items()},
+    "/begin": BEGIN,
+    "/leases/tenant:9/tell": TELL,
     "/units/unit-0/tell": ({"event": str}, {"fields": dict}),
-}  # fmt: skip
+}
 
 
 def raw(path: Path, method: str, place: str, body: Any) -> tuple[int, Any]:
@@ -112,10 +127,15 @@ async def test_each_key_of_a_request_is_looked_at(place: str, tmp_path: Path) ->
 
 
 @pytest.mark.real_time
-@pytest.mark.parametrize(("what", "name", "good", "bad"), [
-    ("demand", "after", [], [1]), ("demand", "after", ["tenant:1", "tenant:2"], ["tenant:1", None]),
-    ("flex", "victims", [], ["1"]), ("flex", "victims", [1, 2], [1, True]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("what", "name", "good", "bad"),
+    [
+        ("demand", "after", [], [1]),
+        ("demand", "after", ["tenant:1", "tenant:2"], ["tenant:1", None]),
+        ("flex", "victims", [], ["1"]),
+        ("flex", "victims", [1, 2], [1, True]),
+    ],
+)
 async def test_each_member_of_a_list_is_looked_at(
     what: str, name: str, good: list[Any], bad: Any, tmp_path: Path
 ) -> None:
@@ -223,10 +243,14 @@ async def test_an_event_is_told_to_the_machine_that_takes_it(tmp_path: Path) -> 
 
 
 @pytest.mark.real_time
-@pytest.mark.parametrize(("raised", "status", "words"), [
-    (ActorError("it cannot be"), 409, "it cannot be"), (ValueError("odd"), 409, "odd"),
-    (control.Rejected(418, "a teapot"), 418, "a teapot"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("raised", "status", "words"),
+    [
+        (ActorError("it cannot be"), 409, "it cannot be"),
+        (ValueError("odd"), 409, "odd"),
+        (control.Rejected(418, "a teapot"), 418, "a teapot"),
+    ],
+)
 async def test_an_error_is_answered_with_its_status_and_words(
     raised: Exception, status: int, words: str, tmp_path: Path
 ) -> None:
@@ -299,16 +323,27 @@ async def test_an_actor_tells_of_itself_as_it_is(tmp_path: Path) -> None:
             told = views.about()
             roles = {"tenant": ["service_manager"], "broker": ["broker"], "site": ["authority"]}
             assert told == {
-                "name": actor.identity.name, "roles": roles[actor.identity.name], "system": "lease",
-                "folder": "/a/lease", "spec_digest": c.program.digest, "agreement": actor.codec.agreement,
-                "constants": dict(c.program.constants), "address": actor.codec.address, "epoch": 1,
-                "running": True, "low": "", "now": 3, "tick_seconds": 2.5,
-                "machines": len(actor.table.instances), "units": 2 if actor is c.site else 0,
+                "name": actor.identity.name,
+                "roles": roles[actor.identity.name],
+                "system": "lease",
+                "folder": "/a/lease",
+                "spec_digest": c.program.digest,
+                "agreement": actor.codec.agreement,
+                "constants": dict(c.program.constants),
+                "address": actor.codec.address,
+                "epoch": 1,
+                "running": True,
+                "low": "",
+                "now": 3,
+                "tick_seconds": 2.5,
+                "machines": len(actor.table.instances),
+                "units": 2 if actor is c.site else 0,
                 "messages_waiting": len(actor.outbox),
                 "messages_on_their_way": dict(actor.outbox.on_their_way()),
-                "handlers_at_work": actor.calls.under_way(), "counts": dict(actor.counts),
+                "handlers_at_work": actor.calls.under_way(),
+                "counts": dict(actor.counts),
                 "takes_demands": actor is c.tenant,
-            }  # fmt: skip
+            }
             assert told["machines"] > 0
         assert (await ask("get", "about"))["name"] == "site"
         assert await ask("get", "states") == {"authority": {"active": 1}, "unit": {"active": 1}}
@@ -330,9 +365,16 @@ async def test_a_machine_in_short_is_its_record(tmp_path: Path) -> None:
             ("tenant:5", "", "not begun"),
         ]
         assert rows[2] == {
-            "lease": "tenant:5", "actor": "tenant", "machine": "", "state": "not begun", "since": None,
-            "over": False, "asks": [], "data": {}, "times": [],
-        }  # fmt: skip
+            "lease": "tenant:5",
+            "actor": "tenant",
+            "machine": "",
+            "state": "not begun",
+            "since": None,
+            "over": False,
+            "asks": [],
+            "data": {},
+            "times": [],
+        }
         assert [row["over"] for row in rows] == [False, True, False]
         for row in rows[:2]:
             held = c.tenant.table.instances[RecordKey(row["lease"], row["machine"])]
@@ -414,8 +456,9 @@ async def test_a_lease_as_it_is_now_goes_on_from_where_the_events_end(tmp_path: 
         assert {key.lease for key in held} == {lease, "tenant:2", BELOW}
         assert shown == {
             key: (describer.record(one.core, one.record), one.serves if one.core.of_actor else "")
-            for key, one in held.items() if key.lease in (lease, BELOW)
-        }  # fmt: skip
+            for key, one in held.items()
+            if key.lease in (lease, BELOW)
+        }
         assert {serves for _, serves in shown.values()} == {"", lease, "tenant:2"}
         assert [*map(read, c.disks["site"].chain())][-1] == last
         with pytest.raises(NotFound, match="there is no lease or run tenant:6 here"):
@@ -433,19 +476,30 @@ async def test_a_message_that_is_under_way_is_told_as_it_is(tmp_path: Path) -> N
         (message,) = told["messages"]
         again = message.pop("again_seconds")
         assert message == {
-            "message": "ticket", "number": 1, "to": "broker", "times": pending.times, "taken": False,
+            "message": "ticket",
+            "number": 1,
+            "to": "broker",
+            "times": pending.times,
+            "taken": False,
             "reason": pending.reason,
-        }  # fmt: skip
+        }
         assert pending.times > 0
         assert (again is None) == (pending.again is None)
         assert again is None or 0 <= again < 60
         held = c.tenant.table.instances[RecordKey(lease, "service_manager")]
         position: Any = held.core.position("broker", 0, 0)
         c.tenant.table.unaddressed[held.key] = {position}
-        assert views.lease(lease)[0]["messages"][1:] == [{
-            "message": "ticket", "number": 1, "to": "", "times": 0, "taken": False,
-            "reason": "nobody is known to play broker", "again_seconds": None,
-        }]  # fmt: skip
+        assert views.lease(lease)[0]["messages"][1:] == [
+            {
+                "message": "ticket",
+                "number": 1,
+                "to": "",
+                "times": 0,
+                "taken": False,
+                "reason": "nobody is known to play broker",
+                "again_seconds": None,
+            }
+        ]
 
 
 async def test_a_unit_is_known_by_its_name_its_machine_and_its_number(tmp_path: Path) -> None:

@@ -53,33 +53,59 @@ def peers(value: Any) -> None:
 
 
 LOADERS: dict[str, Callable[[Any], Any]] = {
-    "actor": actor, "inventory": Inventory.parse, "trust": trust, "peers": peers,
-}  # fmt: skip
+    "actor": actor,
+    "inventory": Inventory.parse,
+    "trust": trust,
+    "peers": peers,
+}
 REFUSALS = (config.ConfigError, InventoryError, TrustFault, TransportError, msgspec.ValidationError)
 COMPLETE: dict[str, dict[str, Any]] = {
     "actor": {
-        "name": "site", "store": "memory:", "key": "site.key", "trust": "trust.yaml", "system": "lease",
+        "name": "site",
+        "store": "memory:",
+        "key": "site.key",
+        "trust": "trust.yaml",
+        "system": "lease",
         "listen": {"listen": "http://127.0.0.1:0", "advertise": "http://site:1", "limits": {"batch": 3}},
-        "settings": {"max_units": 2}, "archive": "a", "control": "b", "metrics": "c:1", "traces": False,
-        "policy": "first_fit", "handler": {"name": "process", "directory": "units"}, "handlers": {"modify": None},
-        "clock": {"tick_seconds": 1.0}, "inventory": {"units": [{"name": "node", "count": 2}]}, "peers": {"a": "b"},
+        "settings": {"max_units": 2},
+        "archive": "a",
+        "control": "b",
+        "metrics": "c:1",
+        "traces": False,
+        "policy": "first_fit",
+        "handler": {"name": "process", "directory": "units"},
+        "handlers": {"modify": None},
+        "clock": {"tick_seconds": 1.0},
+        "inventory": {"units": [{"name": "node", "count": 2}]},
+        "peers": {"a": "b"},
         "policies": {"authority": "first_fit"},
-        "log": {"form": "json", "level": "info"}, "messages": {"ask_again_seconds": 2},
-        "handling": {"tries": 1}, "probes": {"unit": "repaired"},
-        "probing": {"every_seconds": 3, "hung_is_missed": True}, "deciding": {"longest_seconds": 2},
+        "log": {"form": "json", "level": "info"},
+        "messages": {"ask_again_seconds": 2},
+        "handling": {"tries": 1},
+        "probes": {"unit": "repaired"},
+        "probing": {"every_seconds": 3, "hung_is_missed": True},
+        "deciding": {"longest_seconds": 2},
         "events": {"keep": 1000, "most": 2000, "seal_events": 10, "seal_seconds": 1.5},
-        "retire_after_ticks": 3, "reopen_pause_seconds": 2, "stall_seconds": 9,
+        "retire_after_ticks": 3,
+        "reopen_pause_seconds": 2,
+        "stall_seconds": 9,
         "serving": {"control": 9, "metrics": 9, "metrics_of_address": 2, "header_seconds": 2, "reserve": 9},
     },
     "inventory": {"units": ["plain", {"name": "node", "type": "big", "properties": {"cpus": 2}, "count": 2}]},
     "trust": {
         "version": 1,
-        "actors": {"site": {"kind": "authority", "address": "http://a:1", "keys": [
-            {"key": KEY, "not_after": "2031-01-31T00:00:00Z", "revoked": True},
-        ]}},
+        "actors": {
+            "site": {
+                "kind": "authority",
+                "address": "http://a:1",
+                "keys": [
+                    {"key": KEY, "not_after": "2031-01-31T00:00:00Z", "revoked": True},
+                ],
+            }
+        },
     },
     "peers": {"broker": "market", "node[1]": "left"},
-}  # fmt: skip
+}
 VALUES: list[Any] = [None, True, 0, -1, 2.5, "", "two words", {}, [], [1], {"unknown": 1}, {"unknown": "x"}]
 
 # What a schema cannot say, or the loader hears of later: by kind, the changed place and the value.
@@ -187,9 +213,12 @@ def examples() -> list[tuple[str, str, Any]]:
 
 def test_every_example_in_the_documentation_is_good() -> None:
     assert {(kind, place) for kind, place, _ in examples()} >= {
-        ("actor", "running.md"), ("inventory", "running.md"),
-        ("actor", "config.py"), ("inventory", "inventory.py"), ("trust", "trust_file.py"),
-    }  # fmt: skip
+        ("actor", "running.md"),
+        ("inventory", "running.md"),
+        ("actor", "config.py"),
+        ("inventory", "inventory.py"),
+        ("trust", "trust_file.py"),
+    }
     for kind, place, value in examples():
         jsonschema.validate(value, schema(kind)), place
 

@@ -21,9 +21,14 @@ from leasehold.impl.store.store import Batch, Fenced, RecordKey
 def built(broker_folder: Path) -> Built:
     """A broker that is not started yet, in a folder of its own."""
     given = {
-        "name": "broker", "store": "sqlite:broker.db", "listen": "http://127.0.0.1:0", "key": "broker.key",
-        "trust": "trust.yaml", "inventory": {"units": [{"name": "node", "count": 2}]}, "peers": {},
-    }  # fmt: skip
+        "name": "broker",
+        "store": "sqlite:broker.db",
+        "listen": "http://127.0.0.1:0",
+        "key": "broker.key",
+        "trust": "trust.yaml",
+        "inventory": {"units": [{"name": "node", "count": 2}]},
+        "peers": {},
+    }
     return build(parse_config(given), ("broker",))
 
 

@@ -46,11 +46,19 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
     trust_file.save(Path("trust.yaml"), add(Trust(), "site", "authority", key.public, "http://127.0.0.1:1"))
     given = parse_config(
         {
-            "name": "site", "store": "sqlite:site.db", "listen": "http://127.0.0.1:0", "key": "site.key",
-            "trust": "trust.yaml", "settings": {"max_units": 2}, "inventory": {"units": [{"name": "a", "count": 2}]},
-            "handler": None, "probes": {"unit": "repaired"}, "archive": "over.jsonl", "metrics": "127.0.0.1:0",
+            "name": "site",
+            "store": "sqlite:site.db",
+            "listen": "http://127.0.0.1:0",
+            "key": "site.key",
+            "trust": "trust.yaml",
+            "settings": {"max_units": 2},
+            "inventory": {"units": [{"name": "a", "count": 2}]},
+            "handler": None,
+            "probes": {"unit": "repaired"},
+            "archive": "over.jsonl",
+            "metrics": "127.0.0.1:0",
         }
-    )  # fmt: skip
+    )
     made = Asked(**{name: getattr(given, name) for name in Config.__struct_fields__})
     _read.clear()
     return made

@@ -29,11 +29,22 @@ def notice(of: Kind, name: str = "x", lease: str = "t:1", machine: str = "m", no
 LINES = b'{"lease":"a"}\n{"lease":"b"}\n'
 
 
-@pytest.mark.parametrize(("before", "kept"), [
-    (b"", b""), (LINES, LINES), (LINES + b'{"lea', LINES), (LINES + b'{"lease":"c"}', LINES), (b'{"lea', b""),
-    (b'{"lease":"c"}', b""), (LINES + b"\0\0\n", LINES), (b"\n", b""), (LINES + b'{"lea\n', LINES),
-    (b'{"a":1}\n' * 3, b'{"a":1}\n' * 3), (b"broken\n" + LINES, b"broken\n" + LINES),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("before", "kept"),
+    [
+        (b"", b""),
+        (LINES, LINES),
+        (LINES + b'{"lea', LINES),
+        (LINES + b'{"lease":"c"}', LINES),
+        (b'{"lea', b""),
+        (b'{"lease":"c"}', b""),
+        (LINES + b"\0\0\n", LINES),
+        (b"\n", b""),
+        (LINES + b'{"lea\n', LINES),
+        (b'{"a":1}\n' * 3, b'{"a":1}\n' * 3),
+        (b"broken\n" + LINES, b"broken\n" + LINES),
+    ],
+)
 def test_an_archive_goes_on_after_its_last_whole_line(
     before: bytes, kept: bytes, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -72,8 +83,13 @@ def test_an_archive_has_all_of_a_lease_in_one_line_and_nothing_of_other_notices(
         archive(notice(kind, "closed", lease="t:1", machine="m", now=9))
     (line,) = path.read_bytes().splitlines()
     assert json.loads(line) == {
-        "lease": "t:1", "actor": "site", "machine": "m", "state": "closed", "forgotten": 9, **DATA
-    }  # fmt: skip
+        "lease": "t:1",
+        "actor": "site",
+        "machine": "m",
+        "state": "closed",
+        "forgotten": 9,
+        **DATA,
+    }
     archive.close()
     assert os.listdir("/proc/self/fd") == before
 
@@ -122,9 +138,12 @@ def test_a_pipe_is_written_to_and_never_waited_for(tmp_path: Path) -> None:
 
 
 POINTS = {
-    Kind.COMMIT: "before-commit", Kind.COMMITTED: "after-commit", Kind.RECOVERED: "after-recovery",
-    Kind.SEND: "before-send/x", Kind.CALL: "before-call/x",
-}  # fmt: skip
+    Kind.COMMIT: "before-commit",
+    Kind.COMMITTED: "after-commit",
+    Kind.RECOVERED: "after-recovery",
+    Kind.SEND: "before-send/x",
+    Kind.CALL: "before-call/x",
+}
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -140,10 +159,21 @@ def test_without_a_word_nobody_listens(asked: str | None, monkeypatch: pytest.Mo
     assert crash_subscriber() is None
 
 
-@pytest.mark.parametrize("asked", [
-    "list:", "list", "kill:", "kill:before-commit", "kill:before-commit/", "kill:/2", "kill:before-commit/x",
-    "kill:before-commit/-1", "die:before-commit/1", "before-commit/1",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "list:",
+        "list",
+        "kill:",
+        "kill:before-commit",
+        "kill:before-commit/",
+        "kill:/2",
+        "kill:before-commit/x",
+        "kill:before-commit/-1",
+        "die:before-commit/1",
+        "before-commit/1",
+    ],
+)
 def test_another_word_is_refused(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEASEHOLD_POINTS", asked)
     with pytest.raises(ValueError, match=r"LEASEHOLD_POINTS is '.*'; write list:FILE or kill:POINT/NUMBER"):

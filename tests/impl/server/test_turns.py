@@ -65,9 +65,12 @@ def test_a_log_that_nobody_reads_stops_nothing_and_says_how_much_was_left_out() 
         log.info("the last line")
     """
     process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [sys.executable, "-c", textwrap.dedent(script)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert process.stdout is not None
     limit = threading.Timer(60, process.kill)
     limit.start()

@@ -62,8 +62,12 @@ async def test_a_repaired_unit_comes_back_to_a_lease_that_waits_for_it(tmp_path:
         site.broken.clear()
         told = await ask("post", "units", unit, "tell", event="repaired")
         assert told == {
-            "unit": unit, "machine": "unit[1]", "kind": "taken", "transition": "unit/failed#repaired", "reason": "",
-        }  # fmt: skip
+            "unit": unit,
+            "machine": "unit[1]",
+            "kind": "taken",
+            "transition": "unit/failed#repaired",
+            "reason": "",
+        }
         await c.settle()
         assert c.state(waits)[0] == "active"
         assert (site.units(), site.world.on() >= {"unit-0", "unit-1"}) == (["active", "active"], True)
@@ -184,8 +188,10 @@ async def test_a_unit_that_nothing_has_happened_to_takes_a_word_and_keeps_it(tmp
         await ask("post", "begin", machine="keeper", event="open")
         rows = await ask("get", "units")
         assert [(row["unit"], row["state"], row["lease"]) for row in rows] == [
-            ("unit[0]", "used", "own:1"), ("unit[1]", "back", "own:1"), ("unit[2]", "used", "own:1"),
-        ]  # fmt: skip
+            ("unit[0]", "used", "own:1"),
+            ("unit[1]", "back", "own:1"),
+            ("unit[2]", "used", "own:1"),
+        ]
         assert rows[1]["data"] == {"kept": True, "size": 0}
         with pytest.raises(ClientError, match=r"unit\[0\] does not take retire in used: it is in use"):
             await ask("post", "units", "0", "tell", event="retire")
@@ -253,8 +259,10 @@ async def test_units_are_listed_with_what_has_happened_to_them(tmp_path: Path) -
     site = Site(units=3)
     async with site.cluster as c, listening(c.site, c.system, tmp_path / "a.sock") as ask:
         assert [(row["unit"], row["state"], row["since"]) for row in await ask("get", "units")] == [
-            ("unit-0", "idle", None), ("unit-1", "idle", None), ("unit-2", "idle", None),
-        ]  # fmt: skip
+            ("unit-0", "idle", None),
+            ("unit-1", "idle", None),
+            ("unit-2", "idle", None),
+        ]
         assert c.site.table.instances == {}
         lease = await c.lease(2, until=100)
         await c.tenant.tell(lease, "service_manager", "close")

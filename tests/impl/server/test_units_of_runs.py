@@ -64,9 +64,13 @@ async def test_a_word_reaches_the_machine_of_one_run(tmp_path: Path) -> None:
             await actor.tell("own:3", "guest[0]", "lost")
         await ask("post", "units", "lamp[1]", "tell", event="broken")
         assert [(row["unit"], row["lease"], row["state"]) for row in await ask("get", "units")] == [
-            ("guest[0]", "own:1", "inside"), ("guest[0]", "own:2", "inside"), ("guest[1]", "own:1", "away"),
-            ("guest[1]", "own:2", "inside"), ("lamp[0]", "own:2", "lit"), ("lamp[1]", "own:2", "kept_back"),
-        ]  # fmt: skip
+            ("guest[0]", "own:1", "inside"),
+            ("guest[0]", "own:2", "inside"),
+            ("guest[1]", "own:1", "away"),
+            ("guest[1]", "own:2", "inside"),
+            ("lamp[0]", "own:2", "lit"),
+            ("lamp[1]", "own:2", "kept_back"),
+        ]
     await actor.stop()
 
 
@@ -82,8 +86,10 @@ async def test_the_scalpel_takes_the_machines_of_a_run_and_those_of_the_actor(tm
         await ask("post", "leases", "own:1", "tell", event="lost", machine="guest[1]")
         before = {key: held.record for key, held in actor.table.instances.items()}
         assert sorted((await ask("post", "leases", "own:1", "recover"))["recovered"]) == [
-            "guest[0]", "guest[1]", "keeper",
-        ]  # fmt: skip
+            "guest[0]",
+            "guest[1]",
+            "keeper",
+        ]
         assert await ask("post", "units", "1", "recover") == {"recovered": ["lamp[1]"]}
         with pytest.raises(NotFound, match=r"no unit 'guest\[0\]' here"):
             await ask("post", "units", "guest[0]", "recover")

@@ -29,13 +29,16 @@ def parts(count: int) -> Generator[str, Any, str]:
     return "whole"
 
 
-@pytest.mark.parametrize(("waits", "came"), [
-    ([(0.9, 1), (0.9, 1), (0.9, 1)], True),  # slow, but each part comes within the time
-    ([(0.5, 0), (0.5, 1), (0.5, 0), (0.5, 1), (0.9, 1)], True),
-    ([(0.5, 0), (0.6, 0)], False),
-    ([(0.9, 1), (0.9, 1), (0.5, 0), (0.6, 0)], False),
-    ([(1.0, 0), (1.0, 1), (1.0, 0), (0.1, 0)], False),  # just in time once, and not the second time
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("waits", "came"),
+    [
+        ([(0.9, 1), (0.9, 1), (0.9, 1)], True),  # slow, but each part comes within the time
+        ([(0.5, 0), (0.5, 1), (0.5, 0), (0.5, 1), (0.9, 1)], True),
+        ([(0.5, 0), (0.6, 0)], False),
+        ([(0.9, 1), (0.9, 1), (0.5, 0), (0.6, 0)], False),
+        ([(1.0, 0), (1.0, 1), (1.0, 0), (0.1, 0)], False),  # just in time once, and not the second time
+    ],
+)
 def test_each_part_has_the_whole_time(
     waits: list[tuple[float, int]], came: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

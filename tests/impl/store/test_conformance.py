@@ -155,13 +155,18 @@ async def test_what_fits_no_store_is_refused_and_breaks_nothing(place: Any, batc
 
 
 TEXTS: list[tuple[Any, str]] = [
-    ("a\0", "contains NUL"), ("\udfff", "contains half a character"), ("é\ud800", "contains half a character"),
-    (b"a", "is no text but bytes"), (17, "is no text but int"),
-]  # fmt: skip
+    ("a\0", "contains NUL"),
+    ("\udfff", "contains half a character"),
+    ("é\ud800", "contains half a character"),
+    (b"a", "is no text but bytes"),
+    (17, "is no text but int"),
+]
 VALUES: list[tuple[Any, str]] = [
-    (b"x" * (VALUE_BYTES + 1), f"has {VALUE_BYTES + 1} bytes, more than {VALUE_BYTES}"), ("x", "is not bytes but str"),
-    (bytearray(b"x"), "is not bytes but bytearray"), (None, "is not bytes but NoneType"),
-]  # fmt: skip
+    (b"x" * (VALUE_BYTES + 1), f"has {VALUE_BYTES + 1} bytes, more than {VALUE_BYTES}"),
+    ("x", "is not bytes but str"),
+    (bytearray(b"x"), "is not bytes but bytearray"),
+    (None, "is not bytes but NoneType"),
+]
 PARTS: list[tuple[str, int, Callable[[Any], Batch]]] = [
     ("the lease of a key", LEASE_BYTES, lambda text: Batch(puts={ONE: b"", RecordKey(text, "m"): b""})),
     ("the machine of a key", NAME_BYTES, lambda text: Batch(puts={ONE: b"", RecordKey("a", text): b""})),

@@ -238,15 +238,27 @@ def test_waits_and_pages_are_as_they_are_described() -> None:
     assert owned.PAGE == 1000
     assert (reserve.BYTES, reserve.PART, reserve.LOOK_SECONDS) == (4194304, 8, 5.0)
     assert postgresql._SETTINGS == {
-        "application_name": "leasehold", "connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5,
-        "keepalives_count": 3, "tcp_user_timeout": 30000,
-    }  # fmt: skip
+        "application_name": "leasehold",
+        "connect_timeout": 10,
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 30000,
+    }
 
 
-@pytest.mark.parametrize(("url", "kind"), [
-    ("postgres://db/x", "postgresql"), ("mysql://db/x", "mariadb"), ("mem:", "memory"), ("file:a.db", "sqlite"),
-    ("sqlite3:a.db", "sqlite"), ("memry:", "memory"), ("mariadbb://x/y", "mariadb"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        ("postgres://db/x", "postgresql"),
+        ("mysql://db/x", "mariadb"),
+        ("mem:", "memory"),
+        ("file:a.db", "sqlite"),
+        ("sqlite3:a.db", "sqlite"),
+        ("memry:", "memory"),
+        ("mariadbb://x/y", "mariadb"),
+    ],
+)
 def test_a_name_from_elsewhere_is_said_by_the_one_that_is_meant(url: str, kind: str) -> None:
     with pytest.raises(StoreError, match=f"did you mean {kind}:"):
         store_from_url(url)
@@ -273,12 +285,19 @@ def test_a_store_whose_disk_is_full_takes_nothing_new(low: bool | None) -> None:
 @pytest.mark.parametrize(
     ("driver", "code", "full"),
     [
-        ("system", "ENOSPC", True), ("system", "EDQUOT", True), ("sqlite", "SQLITE_FULL", True),
-        ("postgresql", "53100", True), ("system", "EIO", False), ("sqlite", "SQLITE_IOERR", False),
-        ("postgresql", "53300", False), ("mariadb", "ENOSPC", False), ("system", "", False), ("sqlite", "", False),
+        ("system", "ENOSPC", True),
+        ("system", "EDQUOT", True),
+        ("sqlite", "SQLITE_FULL", True),
+        ("postgresql", "53100", True),
+        ("system", "EIO", False),
+        ("sqlite", "SQLITE_IOERR", False),
+        ("postgresql", "53300", False),
+        ("mariadb", "ENOSPC", False),
+        ("system", "", False),
+        ("sqlite", "", False),
         ("", "", False),
     ],
-)  # fmt: skip
+)
 def test_a_full_disk_is_told_from_other_failures(driver: str, code: str, full: bool) -> None:
     assert is_disk_full(driver, code) is full
     if code == "":
@@ -552,9 +571,11 @@ async def test_only_a_file_of_this_layout_is_looked_at(tmp_path: Path, version: 
     before = path.read_bytes()
     looker = SqliteStore(path)
     words = {
-        0: "has nothing of an actor 'site'", 1: "an older Leasehold, and has no events",
-        2: "an older Leasehold, and has no events", 4: "newer Leasehold: its layout is version 4",
-    }  # fmt: skip
+        0: "has nothing of an actor 'site'",
+        1: "an older Leasehold, and has no events",
+        2: "an older Leasehold, and has no events",
+        4: "newer Leasehold: its layout is version 4",
+    }
     if version in words:
         with pytest.raises(StoreError, match=words[version]):
             await looker.look("site")
@@ -602,11 +623,17 @@ SIZE = 1 << 17
 @pytest.mark.parametrize(
     ("room", "taken"),
     [
-        (Room(1 << 40), SIZE), (Room(8 * SIZE), SIZE), (Room(8 * SIZE + 8), SIZE), (Room(4 * SIZE), SIZE // 2),
-        (Room(8 * 4096), 4096), (Room(8 * 4096 - 1), 0), (Room(0), 0), (Room(8, block=4096), 4096),
+        (Room(1 << 40), SIZE),
+        (Room(8 * SIZE), SIZE),
+        (Room(8 * SIZE + 8), SIZE),
+        (Room(4 * SIZE), SIZE // 2),
+        (Room(8 * 4096), 4096),
+        (Room(8 * 4096 - 1), 0),
+        (Room(0), 0),
+        (Room(8, block=4096), 4096),
         (Room(7, block=4096), 0),
     ],
-)  # fmt: skip
+)
 def test_a_reserve_is_a_part_of_what_is_free(
     tmp_path: Path, room: Room, taken: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -624,11 +651,15 @@ def test_a_reserve_is_a_part_of_what_is_free(
 @pytest.mark.parametrize(
     ("room", "taken"),
     [
-        (Room(2 * SIZE), True), (Room(2 * SIZE - 1), False), (Room(1 << 16, size=1 << 18), True),
-        (Room((1 << 16) - 1, size=1 << 18), False), (Room(1 << 16, size=(1 << 18) + 4), False),
-        (Room(SIZE // 2, block=4), True), (Room(SIZE // 2 - 1, block=4), False),
+        (Room(2 * SIZE), True),
+        (Room(2 * SIZE - 1), False),
+        (Room(1 << 16, size=1 << 18), True),
+        (Room((1 << 16) - 1, size=1 << 18), False),
+        (Room(1 << 16, size=(1 << 18) + 4), False),
+        (Room(SIZE // 2, block=4), True),
+        (Room(SIZE // 2 - 1, block=4), False),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("again", [False, True], ids=["this process", "the next one"])
 def test_a_reserve_that_was_given_up_comes_back_where_there_is_plenty(
     tmp_path: Path, room: Room, taken: bool, again: bool, monkeypatch: pytest.MonkeyPatch
@@ -681,8 +712,10 @@ def test_a_reserve_that_cannot_be_had_is_said_and_leaves_nothing(
     assert kept.held == kept.path.stat().st_size == 0
     said = [record.getMessage() for record in caplog.records]
     assert [words.rpartition(": ")[2] for words in said] == [
-        "Too many levels of symbolic links", "No such file or directory", "No space left on device"
-    ]  # fmt: skip
+        "Too many levels of symbolic links",
+        "No such file or directory",
+        "No space left on device",
+    ]
     assert all("there is no reserve of space" in words for words in said)
     assert not DiskReserve(tmp_path / "gone", SIZE).give_up()
     assert os.listdir("/proc/self/fd") == before
@@ -703,8 +736,12 @@ def test_space_is_looked_for_once_in_a_while_after_it_was_given_up(
     assert [record.levelname for record in caplog.records] == ["ERROR"]
     caplog.clear()
     for seconds, room, held in (
-        (4.9, 1 << 40, 0), (0.1, 0, 0), (4.9, 1 << 40, 0), (0.1, 1 << 40, SIZE), (9.0, 1 << 40, SIZE)
-    ):  # fmt: skip
+        (4.9, 1 << 40, 0),
+        (0.1, 0, 0),
+        (4.9, 1 << 40, 0),
+        (0.1, 1 << 40, SIZE),
+        (9.0, 1 << 40, SIZE),
+    ):
         now[0] += seconds
         with_room(monkeypatch, Room(room))
         kept.take_again()

@@ -50,16 +50,25 @@ def test_a_code_is_one_of_the_driver(driver: str, code: str) -> None:
     assert known(driver, code)
 
 
-@pytest.mark.parametrize(("driver", "code", "what", "again"), [
-    ("system", "ENOSPC", "the disk is full", True), ("system", "EDQUOT", "the disk is full", True),
-    ("sqlite", "SQLITE_FULL", "the disk is full", True), ("sqlite", "SQLITE_IOERR_WRITE", "the disk failed", False),
-    ("sqlite", "SQLITE_READONLY_DBMOVED", "the file was removed", False),
-    ("sqlite", "SQLITE_READONLY_CANTLOCK", "it can only be read", False),
-    ("postgresql", "57P03", "the server is starting", True), ("postgresql", "53300", "no more connections", True),
-    ("postgresql", "08006", "the connection", True), ("postgresql", "28P01", "refuses the user", False),
-    ("mariadb", "1053", "the server is starting", True), ("mariadb", "2013", "the connection", True),
-    ("mariadb", "1045", "refuses the user", False), ("mariadb", "99999", "the database failed", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("driver", "code", "what", "again"),
+    [
+        ("system", "ENOSPC", "the disk is full", True),
+        ("system", "EDQUOT", "the disk is full", True),
+        ("sqlite", "SQLITE_FULL", "the disk is full", True),
+        ("sqlite", "SQLITE_IOERR_WRITE", "the disk failed", False),
+        ("sqlite", "SQLITE_READONLY_DBMOVED", "the file was removed", False),
+        ("sqlite", "SQLITE_READONLY_CANTLOCK", "it can only be read", False),
+        ("postgresql", "57P03", "the server is starting", True),
+        ("postgresql", "53300", "no more connections", True),
+        ("postgresql", "08006", "the connection", True),
+        ("postgresql", "28P01", "refuses the user", False),
+        ("mariadb", "1053", "the server is starting", True),
+        ("mariadb", "2013", "the connection", True),
+        ("mariadb", "1045", "refuses the user", False),
+        ("mariadb", "99999", "the database failed", False),
+    ],
+)
 def test_what_a_code_means_and_whether_to_try_again(driver: str, code: str, what: str, again: bool) -> None:
     error = error_of(driver, code, "broker.db", "its words")
     assert what in error.reason

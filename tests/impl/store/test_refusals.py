@@ -315,9 +315,12 @@ async def test_the_session_of_postgresql(place: Any) -> None:
     store = place.store()
     await store.open("site")
     for name, value in (
-        ("lock_timeout", "10s"), ("tcp_keepalives_idle", "10"), ("tcp_keepalives_interval", "5"),
-        ("tcp_keepalives_count", "3"), ("synchronous_commit", "on"),
-    ):  # fmt: skip
+        ("lock_timeout", "10s"),
+        ("tcp_keepalives_idle", "10"),
+        ("tcp_keepalives_interval", "5"),
+        ("tcp_keepalives_count", "3"),
+        ("synchronous_commit", "on"),
+    ):
         assert await store._row(f"SHOW {name}") == (value,)
     await store.close()
 

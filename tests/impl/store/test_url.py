@@ -32,8 +32,13 @@ def test_each_kind_of_url() -> None:
     assert isinstance(mariadb, MariadbStore)
     assert mariadb.place == "mariadb:///run/my.sock/leases"
     assert mariadb.settings == {
-        "host": "db", "port": 3306, "unix_socket": "/run/my.sock", "user": "me", "password": "s@cret", "db": "leases",
-    }  # fmt: skip
+        "host": "db",
+        "port": 3306,
+        "unix_socket": "/run/my.sock",
+        "user": "me",
+        "password": "s@cret",
+        "db": "leases",
+    }
 
 
 def test_what_a_url_leaves_out() -> None:
@@ -41,25 +46,39 @@ def test_what_a_url_leaves_out() -> None:
     assert isinstance(mariadb, MariadbStore)
     assert isinstance(socket, MariadbStore)
     assert mariadb.settings == {
-        "host": "localhost", "port": 3306, "unix_socket": None, "user": "root", "password": "", "db": "leases",
-    }  # fmt: skip
+        "host": "localhost",
+        "port": 3306,
+        "unix_socket": None,
+        "user": "root",
+        "password": "",
+        "db": "leases",
+    }
     assert socket.settings == {
-        "host": "::1", "port": 3307, "unix_socket": None, "user": "a@b", "password": "", "db": "le ases",
-    }  # fmt: skip
+        "host": "::1",
+        "port": 3307,
+        "unix_socket": None,
+        "user": "a@b",
+        "password": "",
+        "db": "le ases",
+    }
     assert [store.place for store in (mariadb, socket)] == [
         "mariadb://localhost:3306/leases",
         "mariadb://::1:3307/le ases",
     ]
     for url, place in (
-        ("postgresql://", "postgresql://localhost:5432/"), ("postgresql://me@/", "postgresql://localhost:5432/me"),
-        ("postgresql://me@db", "postgresql://db:5432/me"), ("postgresql:///leases", "postgresql://localhost:5432/leases"),
-    ):  # fmt: skip
+        ("postgresql://", "postgresql://localhost:5432/"),
+        ("postgresql://me@/", "postgresql://localhost:5432/me"),
+        ("postgresql://me@db", "postgresql://db:5432/me"),
+        ("postgresql:///leases", "postgresql://localhost:5432/leases"),
+    ):
         assert store_from_url(url).place == place
     postgresql = store_from_url("postgresql://db/leases?client_encoding=LATIN1&keepalives_idle=3")
     assert isinstance(postgresql, PostgresqlStore)
     assert {name: postgresql.settings[name] for name in ("client_encoding", "keepalives_idle", "keepalives_count")} == {
-        "client_encoding": "UTF8", "keepalives_idle": "3", "keepalives_count": 3,
-    }  # fmt: skip
+        "client_encoding": "UTF8",
+        "keepalives_idle": "3",
+        "keepalives_count": 3,
+    }
     empty = store_from_url("mariadb://db/leases?unix_socket=")
     assert isinstance(empty, MariadbStore)
     assert empty.settings["unix_socket"] is None
@@ -75,8 +94,11 @@ def test_two_stores_in_memory_have_nothing_in_common() -> None:
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("broker.db", "the store's URL has no colon, which names no store; begin it with one of memory:, sqlite:PATH, "
-         "postgresql://..., mariadb://..."),
+        (
+            "broker.db",
+            "the store's URL has no colon, which names no store; begin it with one of memory:, sqlite:PATH, "
+            "postgresql://..., mariadb://...",
+        ),
         ("sqlit:broker.db", "begins with 'sqlit', which names no store; did you mean sqlite:?; begin it"),
         ("postgres://db/leases", "did you mean postgresql:?"),
         ("mysql://db/leases", "did you mean mariadb:?"),
@@ -85,18 +107,23 @@ def test_two_stores_in_memory_have_nothing_in_common() -> None:
         ("sqlite:", "after sqlite: comes the path of a file, not ''"),
         ("sqlite::memory:", "for a store that is not kept, memory:"),
         ("sqlite:///broker.db", "'///broker.db' begins with two slashes; write sqlite:broker.db, or sqlite:/var/lib"),
-        ("postgresql:leases", "after postgresql: come two slashes; write postgresql://user:password@host:5432/database"),
+        (
+            "postgresql:leases",
+            "after postgresql: come two slashes; write postgresql://user:password@host:5432/database",
+        ),
         ("postgresql://me:sec%zzret@db/leases", "not one of PostgreSQL; write postgresql://"),
         ("postgresql://db/leases?sslmod=no", 'not one of PostgreSQL: invalid URI query parameter: "sslmod"; write'),
-        ("mariadb://db/", "names no database"), ("mariadb://db/a/b", "names no database"),
+        ("mariadb://db/", "names no database"),
+        ("mariadb://db/a/b", "names no database"),
         ("mariadb://me:secret@db:65536/leases", "the port in the store's URL is no number from 1 to 65535"),
-        ("sqlite:a/", "after sqlite: comes the path of a file, not 'a/'"), ("sqlite:a\0b", "comes the path of a file"),
+        ("sqlite:a/", "after sqlite: comes the path of a file, not 'a/'"),
+        ("sqlite:a\0b", "comes the path of a file"),
         ("mariadb://db", "names no database; write mariadb://user:password@host:3306/database"),
         ("mariadb:leases", "names no database"),
         ("mariadb://me:secret@db:33o6/leases", "the port in the store's URL is no number from 1 to 65535"),
         ("mariadb://db/leases?unix_soket=/run/my.sock", "no option 'unix_soket'; did you mean unix_socket?; its only"),
     ],
-)  # fmt: skip
+)
 def test_what_is_said_of_a_url_that_names_no_store(url: str, message: str) -> None:
     with pytest.raises(StoreError) as caught:
         store_from_url(url)

@@ -111,10 +111,21 @@ async def test_what_is_no_address_is_unreachable_and_nothing_is_raised(world, re
     async with world.closing():
         here, _ = await world.start("here", receiver)
         for address in (
-            "", "x", "http://", "http://[::1", "nats://h", "ftp://127.0.0.1:1", "memory:nobody", "http://h:99999",
-            "http://127.0.0.1:1", "nats://127.0.0.1:4222/nobody.here", "nats://127.0.0.1:4222/a b",
-            "http://a\nb:1", "\0", "http://" + "a" * 64 + ".example:1",
-        ):  # fmt: skip
+            "",
+            "x",
+            "http://",
+            "http://[::1",
+            "nats://h",
+            "ftp://127.0.0.1:1",
+            "memory:nobody",
+            "http://h:99999",
+            "http://127.0.0.1:1",
+            "nats://127.0.0.1:4222/nobody.here",
+            "nats://127.0.0.1:4222/a b",
+            "http://a\nb:1",
+            "\0",
+            "http://" + "a" * 64 + ".example:1",
+        ):
             reply = await here.send(address, b"x")
             assert reply.answer is Delivery.UNREACHABLE, address
             assert reply.reason
@@ -262,9 +273,20 @@ async def test_large_values_go_over_it_part_by_part(world, receiver):
     first, own = cut("here", value)
     kept = KeptPages()
     envelope = Envelope(
-        version=1, system="s", digest="d", sender="here", receiver="there", lease="here:1", sending_machine="a",
-        receiving_machine="b", message="m", number=1, epoch=1, fields={}, values={"units": names_of((first,))},
-    )  # fmt: skip
+        version=1,
+        system="s",
+        digest="d",
+        sender="here",
+        receiver="there",
+        lease="here:1",
+        sending_machine="a",
+        receiving_machine="b",
+        message="m",
+        number=1,
+        epoch=1,
+        fields={},
+        values={"units": names_of((first,))},
+    )
 
     async def receive(frame):
         if frame != b"message":

@@ -63,11 +63,15 @@ def test_a_reason_is_one_line_of_bounded_length(reason):
 @pytest.mark.parametrize(
     ("reason", "shown"),
     [
-        ("x" * 500, "x" * 500), ("x" * 501, "x" * 500), ("\n" * 500, " " * 500), ("\0" * 501, " " * 500),
-        ("a\tb\u200bc", "a b c"), ("\U0001f600" * 501, "\U0001f600" * 500),
+        ("x" * 500, "x" * 500),
+        ("x" * 501, "x" * 500),
+        ("\n" * 500, " " * 500),
+        ("\0" * 501, " " * 500),
+        ("a\tb\u200bc", "a b c"),
+        ("\U0001f600" * 501, "\U0001f600" * 500),
     ],
     ids=lambda text: f"{len(text)} of {text[0]!a}",
-)  # fmt: skip
+)
 def test_a_reason_is_cut_at_500_characters_at_both_ends(reason: str, shown: str) -> None:
     assert unpack_replies(pack_replies([Reply(Delivery.REFUSED, reason)]), 1) == [Reply(Delivery.REFUSED, shown)]
     plain = json.dumps([["refused", reason]]).encode()  # another end may tidy nothing
@@ -92,9 +96,16 @@ def test_any_bytes_are_replies_or_an_error(content, count):
 
 @pytest.mark.parametrize(
     "content",
-    [b"[]", b"{}", b'[["taken"]]', b'[["gone",""]]', b'[["taken",""],["taken",""]]', b"[" * 5000,
-     b'[["refused","\xff"]]'],
-)  # fmt: skip
+    [
+        b"[]",
+        b"{}",
+        b'[["taken"]]',
+        b'[["gone",""]]',
+        b'[["taken",""],["taken",""]]',
+        b"[" * 5000,
+        b'[["refused","\xff"]]',
+    ],
+)
 def test_what_is_no_reply_is_an_error(content):
     with pytest.raises(FrameError):
         unpack_replies(content, 1)

@@ -270,9 +270,11 @@ async def test_who_has_to_leave_is_told_so_unless_an_answer_has_begun() -> None:
             first, *fields = head.decode().split("\r\n")
             assert first == "HTTP/1.1 503 Service Unavailable"
             assert dict(field.split(": ") for field in fields) == {
-                "Content-Type": "application/json", "Connection": "close", "Retry-After": "1",
+                "Content-Type": "application/json",
+                "Connection": "close",
+                "Retry-After": "1",
                 "Content-Length": str(len(body)),
-            }  # fmt: skip
+            }
             assert json.loads(body) == {"error": "too much is asked at the moment: there is no room; ask again"}
         guard.connection_lost(None)
         await asyncio.sleep(100)
@@ -430,10 +432,13 @@ async def second_of_the_end(acts):
     server, wire = Server(), Wire()
     guard = server.connect(wire)
     happen = {
-        "asked": partial(server.guards.asked, wire), "answered": guard.answered, "pause": guard.pause_writing,
-        "resume": guard.resume_writing, "data": partial(guard.data_received, b"x"),
+        "asked": partial(server.guards.asked, wire),
+        "answered": guard.answered,
+        "pause": guard.pause_writing,
+        "resume": guard.resume_writing,
+        "data": partial(guard.data_received, b"x"),
         "lost": partial(guard.connection_lost, None),
-    }  # fmt: skip
+    }
     closed = None
     if -1 in acts:
         happen[acts[-1]]()
@@ -451,10 +456,15 @@ async def test_who_takes_no_answer_is_closed_when_its_time_is_over() -> None:
     """The time runs from the first pause until writing goes on, and anew from the next pause."""
 
     for acts, end in (
-        ({0: "pause"}, 30), ({0: "pause", 20: "pause"}, 30), ({0: "pause", 29: "resume"}, None),
-        ({0: "pause", 29: "resume", 40: "pause"}, 70), ({0: "pause", 10: "lost"}, None), ({0: "resume"}, None),
-        ({5: "pause", 6: "resume", 7: "resume", 8: "pause"}, 38), ({0: "pause", 3: "answered"}, 30),
-    ):  # fmt: skip
+        ({0: "pause"}, 30),
+        ({0: "pause", 20: "pause"}, 30),
+        ({0: "pause", 29: "resume"}, None),
+        ({0: "pause", 29: "resume", 40: "pause"}, 70),
+        ({0: "pause", 10: "lost"}, None),
+        ({0: "resume"}, None),
+        ({5: "pause", 6: "resume", 7: "resume", 8: "pause"}, 38),
+        ({0: "pause", 3: "answered"}, 30),
+    ):
         assert await second_of_the_end({-1: "asked"} | acts) == end, acts
 
 
@@ -462,13 +472,17 @@ async def test_each_request_has_the_time_of_the_first_from_its_first_byte_on() -
     """Between requests, and while one is answered, nothing has to come; more bytes give no more time."""
 
     for acts, end in (
-        ({0: "asked", 1: "answered"}, None), ({0: "asked", 1: "answered", 50: "data"}, 60),
-        ({0: "asked", 1: "answered", 50: "data", 55: "data", 59: "data"}, 60), ({0: "asked", 50: "data"}, None),
+        ({0: "asked", 1: "answered"}, None),
+        ({0: "asked", 1: "answered", 50: "data"}, 60),
+        ({0: "asked", 1: "answered", 50: "data", 55: "data", 59: "data"}, 60),
+        ({0: "asked", 50: "data"}, None),
         ({0: "asked", 1: "answered", 50: "data", 59: "asked"}, None),
-        ({0: "asked", 1: "answered", 50: "data", 55: "data", 59: "asked"}, None), ({0: "data", 5: "data"}, 10),
-        ({0: "asked", 1: "answered", 50: "data", 55: "lost"}, None), ({}, 10),
+        ({0: "asked", 1: "answered", 50: "data", 55: "data", 59: "asked"}, None),
+        ({0: "data", 5: "data"}, 10),
+        ({0: "asked", 1: "answered", 50: "data", 55: "lost"}, None),
+        ({}, 10),
         ({0: "asked", 1: "answered", 50: "data", 59: "asked", 60: "answered", 70: "data"}, 80),
-    ):  # fmt: skip
+    ):
         assert await second_of_the_end(acts) == end, acts
 
 

@@ -41,11 +41,26 @@ def test_no_more_is_ever_given_than_burst_and_rate_allow(rate, burst, pauses):
 def test_the_limits_that_nobody_has_set():
     """An actor's own are of no use where its peers' differ: both ends begin with these."""
     assert asdict(LIMITS) == {
-        "parcel": 262_144, "body": 1_048_576, "batch": 256, "in_flight": 4, "waiting": 10_000, "receiving": 4096,
-        "connections": 256, "connections_in_all": 1024, "reserve": 256, "backlog": 512, "header_seconds": 10,
-        "body_seconds": 10, "taking_seconds": 30, "idle_seconds": 75, "answer_seconds": 10,
-        "send_seconds": 15, "refusals": 100, "refusals_per_second": 10, "close_seconds": 2,
-    }  # fmt: skip
+        "parcel": 262_144,
+        "body": 1_048_576,
+        "batch": 256,
+        "in_flight": 4,
+        "waiting": 10_000,
+        "receiving": 4096,
+        "connections": 256,
+        "connections_in_all": 1024,
+        "reserve": 256,
+        "backlog": 512,
+        "header_seconds": 10,
+        "body_seconds": 10,
+        "taking_seconds": 30,
+        "idle_seconds": 75,
+        "answer_seconds": 10,
+        "send_seconds": 15,
+        "refusals": 100,
+        "refusals_per_second": 10,
+        "close_seconds": 2,
+    }
 
 
 def test_a_log_without_settings_has_ten_lines_of_a_kind_at_once_and_then_one_each_second(caplog):
@@ -103,8 +118,11 @@ def test_a_log_says_how_much_it_left_out(caplog):
     log.warning(0, "other", "another kind")
     log.warning(1, "kind", "line %d", 10)
     assert [r.getMessage() for r in caplog.records] == [
-        "line 0", "line 1", "another kind", "line 10 (and 8 more of this kind before it, not logged)",
-    ]  # fmt: skip
+        "line 0",
+        "line 1",
+        "another kind",
+        "line 10 (and 8 more of this kind before it, not logged)",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -97,9 +97,21 @@ async def test_without_the_package_the_start_says_what_to_install(receiver, monk
 
 @pytest.mark.parametrize(
     "address",
-    ["", "nats://", "nats://h", "nats://h/", "nats://h/a..b", "nats://h/a.*", "nats://h/>", "nats://h/a b",
-     "nats://user:word@h/a", "http://h/a", "nats://h/" + "a" * 201, "nats://h:x/a"],
-)  # fmt: skip
+    [
+        "",
+        "nats://",
+        "nats://h",
+        "nats://h/",
+        "nats://h/a..b",
+        "nats://h/a.*",
+        "nats://h/>",
+        "nats://h/a b",
+        "nats://user:word@h/a",
+        "http://h/a",
+        "nats://h/" + "a" * 201,
+        "nats://h:x/a",
+    ],
+)
 def test_what_is_no_address_is_refused(address):
     with pytest.raises(TransportError, match="no NATS address"):
         NatsTransport(address)

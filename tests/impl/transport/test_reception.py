@@ -143,9 +143,13 @@ async def test_whatever_goes_wrong_is_in_the_log_once(caplog):
 
     r = Received(replace(STRICT, receiving=1))
     for frames, words in (
-        ((b"good",), []), ((b"forged",), ["192.0.2.1", "forged"]), ((b"x" * 11,), ["192.0.2.1", "11 bytes"]),
-        ((b"raise",), ["ValueError"]), ((b"good", b"good"), ["1 frames"]), ((b"wait",), ["10 seconds"]),
-    ):  # fmt: skip
+        ((b"good",), []),
+        ((b"forged",), ["192.0.2.1", "forged"]),
+        ((b"x" * 11,), ["192.0.2.1", "11 bytes"]),
+        ((b"raise",), ["ValueError"]),
+        ((b"good", b"good"), ["1 frames"]),
+        ((b"wait",), ["10 seconds"]),
+    ):
         caplog.clear()
         await r.answers(*frames)
         said = [record.getMessage() for record in caplog.records]

@@ -33,8 +33,10 @@ def test_what_is_explored_does_not_change_how_a_system_runs(system: str) -> None
 def test_a_run_of_the_lease_has_losses_and_an_operator() -> None:
     run = load_for_run("lease", {"max_units": 3})
     assert {name: run.constants[name].value for name in ("losses", "retiring", "max_units")} == {
-        "losses": True, "retiring": True, "max_units": 3
-    }  # fmt: skip
+        "losses": True,
+        "retiring": True,
+        "max_units": 3,
+    }
     assert load("lease").constants["losses"].value is False
     assert not {"lost", "retire", "returned"} & {one.name for one in not_enforced(run)}
 

@@ -17,11 +17,21 @@ from tests.systems import load
 ROOT = Path(__file__).parents[3]
 
 SYSTEMS = (
-    *(f"spec/systems/{name}" for name in (
-        "starter", "two_phase_commit", "three_phase_commit", "three_phase_commit_termination", "lease", "contention")),
+    *(
+        f"spec/systems/{name}"
+        for name in (
+            "starter",
+            "two_phase_commit",
+            "three_phase_commit",
+            "three_phase_commit_termination",
+            "lease",
+            "contention",
+        )
+    ),
     *(f"examples/{name}" for name in ("ring", "register", "mutex")),
-    "tests/impl/actor/lodge", "tests/impl/actor/pipe",
-)  # fmt: skip
+    "tests/impl/actor/lodge",
+    "tests/impl/actor/pipe",
+)
 WORK = {"send", "drive"}
 ON = True  # as YAML 1.1 has it
 FAIR = {False: Fair.NO, True: Fair.WEAK, "strong": Fair.STRONG}
@@ -94,9 +104,11 @@ def test_each_transition_and_task_is_as_it_is_written(name: str) -> None:
                 for choice, one in zip(choices, given, strict=True):
                     compare_choice(choice, one, state, role, where)
             answers = {
-                (task, event) for task in names(words.get("tasks"))
-                for event in names(role["tasks"][task].get("answers")) if event in on
-            }  # fmt: skip
+                (task, event)
+                for task in names(words.get("tasks"))
+                for event in names(role["tasks"][task].get("answers"))
+                if event in on
+            }
             offered = {(o.name, o.event) for o in relation.offers[role_name, state] if o.cause == "answer"}
             assert offered == answers, (role_name, state)
             ticks = [o for o in relation.offers[role_name, state] if o.cause == "tick"]

@@ -24,12 +24,19 @@ def asked(folder: Path, claim: str) -> System:
 @pytest.mark.parametrize(
     ("of", "name", "type_"),
     [
-        ("letter", "pages", INT), ("letter", "red", BOOL), ("card", "red", BOOL), ("book", "pages", INT),
-        ("letter", "number", INT), ("letter", "latest", BOOL), ("letter", "kind", Enum("message", ("letter",))),
-        ("post", "number", INT), ("post", "latest", BOOL), ("post", "kind", Enum("message", ("letter", "card"))),
+        ("letter", "pages", INT),
+        ("letter", "red", BOOL),
+        ("card", "red", BOOL),
+        ("book", "pages", INT),
+        ("letter", "number", INT),
+        ("letter", "latest", BOOL),
+        ("letter", "kind", Enum("message", ("letter",))),
+        ("post", "number", INT),
+        ("post", "latest", BOOL),
+        ("post", "kind", Enum("message", ("letter", "card"))),
         ("book", "kind", Enum("message", ("book",))),
     ],
-)  # fmt: skip
+)
 def test_a_field_has_the_type_that_is_declared(of: str, name: str, type_: Type, tmp_path: Path) -> None:
     system = asked(tmp_path, f"all(m.{name} == m.{name} for m in pending({of}))")
     found = {e.type for e in x.walk(system.properties["asked"].claim) if isinstance(e, x.MessageField)}

@@ -31,10 +31,14 @@ ALONE = files_of("spec/language/systems/owner_alone")
 OWNER = OUTLIVES["roles/owner.yaml"]
 # The same with the states x_j^t written out. An answer enters x_j by `to`, so here x_j must begin nothing.
 PLAIN = OWNER.replace(", outlives: true", "").replace("    tasks: [stop]\n", "").replace("  stop: {send: stop", "  # ")
-BY_HAND = PLAIN.replace(
-    "leave: {to: closing}}\n    ignore: {back: it is here}\n  idle", "leave: {to: closing__backup}}\n"
-    "    ignore: {back: it is here}\n  idle"
-).replace("  closed: {}\n", """
+BY_HAND = (
+    PLAIN.replace(
+        "leave: {to: closing}}\n    ignore: {back: it is here}\n  idle",
+        "leave: {to: closing__backup}}\n    ignore: {back: it is here}\n  idle",
+    )
+    .replace(
+        "  closed: {}\n",
+        """
   closed: {}
   closing__backup:
     tasks: [backup]
@@ -42,7 +46,10 @@ BY_HAND = PLAIN.replace(
   closed__backup:
     tasks: [backup]
     on: {saved: {to: closed}}
-""").replace("in: closed,", "in: [closed, closed__backup],")  # fmt: skip
+""",
+    )
+    .replace("in: closed,", "in: [closed, closed__backup],")
+)
 ENDS = OUTLIVES["invariants.yaml"]
 
 
@@ -304,8 +311,10 @@ def test_a_state_is_meant_whether_or_not_a_task_still_runs(tmp_path: Path, words
     ],
 )
 def test_before_and_after_a_step(tmp_path: Path, words: str, holds: bool) -> None:
-    words = words.replace("old(owner.state == closed) == (owner.state == closed)",
-                          "(not old(owner.state == closed) or owner.state == closed)")  # fmt: skip
+    words = words.replace(
+        "old(owner.state == closed) == (owner.state == closed)",
+        "(not old(owner.state == closed) or owner.state == closed)",
+    )
     found = explore(load(spec(tmp_path, OWNER, f'properties: {{it: {{step: "{words}"}}}}\n')))
     assert verdicts(found) == {"it": "exhausted" if holds else "violated"}
 

@@ -70,15 +70,37 @@ class World:
 NEWEST = 2  # the number last sent on a lane
 KINDS = ("int", "bool", "time", "colour", "slot", "unit", "set[unit]", "set[colour]", "set[slot]")
 FIELDS = {
-    "int": ["amount"], "time": ["until"], "bool": ["flag"], "colour": ["tint"], "slot": ["seat"], "unit": ["peer"],
-    "set[unit]": ["peers"], "set[colour]": ["tints"], "set[slot]": ["seats"], "map[unit, int]": ["counts"],
-    "map[colour, bool]": ["marks"], "map[slot, option[unit]]": ["nested"], "option[int]": ["maybe"],
-    "option[unit]": ["friend"], "opaque": ["label"],
-}  # fmt: skip
+    "int": ["amount"],
+    "time": ["until"],
+    "bool": ["flag"],
+    "colour": ["tint"],
+    "slot": ["seat"],
+    "unit": ["peer"],
+    "set[unit]": ["peers"],
+    "set[colour]": ["tints"],
+    "set[slot]": ["seats"],
+    "map[unit, int]": ["counts"],
+    "map[colour, bool]": ["marks"],
+    "map[slot, option[unit]]": ["nested"],
+    "option[int]": ["maybe"],
+    "option[unit]": ["friend"],
+    "opaque": ["label"],
+}
 ARGUMENTS = {"int": "amount", "time": "until", "bool": "flag", "colour": "tint", "unit": "peer", "set[unit]": "peers"}
 DOMAINS = (
-    "unit", "hub", "slot", "colour", "set[unit]", "set[colour]", "ask", "beg", "tell", "up", "down", "around",
-)  # fmt: skip
+    "unit",
+    "hub",
+    "slot",
+    "colour",
+    "set[unit]",
+    "set[colour]",
+    "ask",
+    "beg",
+    "tell",
+    "up",
+    "down",
+    "around",
+)
 SMALL = ("colour", "slot", "unit")
 LETTERS = (*KINDS, *FIELDS)
 
@@ -143,9 +165,12 @@ def texts(draw: st.DrawFn, kind: str, sight: Sight, depth: int = 3) -> str:
     message = [(n, k.partition(" ")[2]) for n, k in sight.variables if k.startswith("message")]
     for name, which in message:
         leaves += {
-            ("int", "ask"): [f"{name}.amount"], ("unit", "ask"): [f"{name}.who"], ("colour", "beg"): [f"{name}.tint"],
-            ("time", "tell"): [f"{name}.until"], ("set[unit]", "tell"): [f"{name}.chosen"],
-        }.get((kind, which), [])  # fmt: skip
+            ("int", "ask"): [f"{name}.amount"],
+            ("unit", "ask"): [f"{name}.who"],
+            ("colour", "beg"): [f"{name}.tint"],
+            ("time", "tell"): [f"{name}.until"],
+            ("set[unit]", "tell"): [f"{name}.chosen"],
+        }.get((kind, which), [])
         if kind == "int":
             leaves.append(f"{name}.number")
         if kind == "unit":
@@ -337,9 +362,11 @@ def typed(world: World, text: str, sight: Sight) -> x.Expression:
 
 # Every failure notes its text, so none is made smaller; `--hypothesis-seed=N` repeats a run.
 EXAMPLES = settings(
-    max_examples=120, database=None, phases=[Phase.generate],
+    max_examples=120,
+    database=None,
+    phases=[Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)  # fmt: skip
+)
 
 
 OWN = Sight(own=True, step=False)

@@ -105,7 +105,8 @@ TEXTS: dict[str, tuple[bytes, str]] = {
     "5,000 digits": (SYSTEM + b"constants: {n: {type: int, value: " + b"9" * 5000 + b"}}\n", "LH307"),
     "superscript digits": (SYSTEM + "constants: {n: {type: int, value: ²}}\n".encode(), "LH307"),
     "a bound of 5,000 digits": (
-        SYSTEM + b"constants: {n: {type: int, value: 1, max: " + b"9" * 5000 + b"}}\n", "LH203",
+        SYSTEM + b"constants: {n: {type: int, value: 1, max: " + b"9" * 5000 + b"}}\n",
+        "LH203",
     ),
     "two signs": (SYSTEM + b"constants: {n: {type: int, value: --1}}\n", "LH307"),
     "a clock without end": (SYSTEM + b"clock: {horizon: 1000000000000}\n", ""),
@@ -114,12 +115,13 @@ TEXTS: dict[str, tuple[bytes, str]] = {
     "a product as a horizon": (SYSTEM + b"clock: {horizon: " + b"*".join([b"10"] * 50) + b"}\n", "LH307"),
     "a sum of sums": (
         SYSTEM + b"types: {t: {count: 64}}\nclock: {horizon: "
-        b"sum(sum(sum(sum(1 for a in t) for b in t) for c in t) for d in t)}\n", "LH306",
+        b"sum(sum(sum(sum(1 for a in t) for b in t) for c in t) for d in t)}\n",
+        "LH306",
     ),
     "a million machines": (b"system: small\nroles: {light: {instances: 1000000}}\n", "LH702"),
     "no machines": (b"system: small\nroles: {light: {instances: 0}}\n", "LH702"),
     "maps of maps": (SYSTEM + b"types: {t: {count: 64}}\nchannels: {}\n", ""),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -166,15 +168,20 @@ GUARDS: dict[str, tuple[str, str, str]] = {
     "maps of maps of maps": ("true", "n: 'map[sixty, map[sixty, map[sixty, map[sixty, map[sixty, int]]]]]'", "LH306"),
     "many numbers": (
         " or ".join(f"event.n{i} == {i * 100}" for i in range(30)),
-        ", ".join(f"n{i}: {{type: int, min: 0, max: 3000}}" for i in range(30)), "",
+        ", ".join(f"n{i}: {{type: int, min: 0, max: 3000}}" for i in range(30)),
+        "",
     ),
     "quantifiers in quantifiers": (
-        "all(all(all(all(true for a in sixty) for b in sixty) for c in sixty) for d in sixty)", "", "LH306",
+        "all(all(all(all(true for a in sixty) for b in sixty) for c in sixty) for d in sixty)",
+        "",
+        "LH306",
     ),
     "a costly guard": (
-        "count(count(a == b for a in sixty) > 0 for b in sixty) > event.n", "n: {type: int, min: 0, max: 3000}", "",
+        "count(count(a == b for a in sixty) > 0 for b in sixty) > event.n",
+        "n: {type: int, min: 0, max: 3000}",
+        "",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", GUARDS)
@@ -275,12 +282,19 @@ def test_a_closed_file_and_a_closed_folder(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("given_", "code"),
     [
-        ({"n": -1}, "LH702"), ({"n": 0}, "LH702"), ({"n": 10_001}, "LH702"), ({"n": 10**30}, "LH702"),
+        ({"n": -1}, "LH702"),
+        ({"n": 0}, "LH702"),
+        ({"n": 10_001}, "LH702"),
+        ({"n": 10**30}, "LH702"),
         ({"n": "²"}, "LH702"),
-        ({"n": "9" * 5000}, "LH702"), ({"n": ""}, "LH702"), ({"n": "__import__"}, "LH702"), ({"n": "true"}, "LH702"),
-        ({"m" * 5000: 1}, "LH701"), ({"": 1}, "LH701"),
+        ({"n": "9" * 5000}, "LH702"),
+        ({"n": ""}, "LH702"),
+        ({"n": "__import__"}, "LH702"),
+        ({"n": "true"}, "LH702"),
+        ({"m" * 5000: 1}, "LH701"),
+        ({"": 1}, "LH701"),
     ],
-)  # fmt: skip
+)
 def test_strange_settings(folder: Path, given_: dict[str, str | int], code: str) -> None:
     (folder / "system.yaml").write_text(
         "system: small\nconstants: {n: {type: int, value: 1, max: 99}}\n"
@@ -332,10 +346,43 @@ def test_random_bytes(tmp_path_factory: pytest.TempPathFactory, text: bytes) -> 
 
 
 WORDS = [
-    "to", "when", "set", "on", "tasks", "initial", "true", "{}", "[]", ":", "- ", "now", "self", "state", "none", "x",
-    "-1", "9" * 30, "explore", "int", "set[client]", "map[client, int]", "event.x", "msg.sender", "ignore", "refuse",
-    "any", "in", "not", "''", "(", ")", "instances", "all(r.state == a for r in client)", "old(state)", "\u00e9",
-]  # fmt: skip
+    "to",
+    "when",
+    "set",
+    "on",
+    "tasks",
+    "initial",
+    "true",
+    "{}",
+    "[]",
+    ":",
+    "- ",
+    "now",
+    "self",
+    "state",
+    "none",
+    "x",
+    "-1",
+    "9" * 30,
+    "explore",
+    "int",
+    "set[client]",
+    "map[client, int]",
+    "event.x",
+    "msg.sender",
+    "ignore",
+    "refuse",
+    "any",
+    "in",
+    "not",
+    "''",
+    "(",
+    ")",
+    "instances",
+    "all(r.state == a for r in client)",
+    "old(state)",
+    "\u00e9",
+]
 
 
 @MODEST

@@ -67,10 +67,17 @@ SIDE = Enum("side", ("left", "right"))
 @pytest.mark.parametrize(
     ("of", "within"),
     [
-        (BOOL, []), (INT, []), (SIDE, []), (Set(None), []), (Option(None), []), (Set(SIDE), [SIDE]),
-        (Option(INT), [INT]), (Map(SIDE, INT), [INT]), (Option(Set(SIDE)), [Set(SIDE), SIDE]),
+        (BOOL, []),
+        (INT, []),
+        (SIDE, []),
+        (Set(None), []),
+        (Option(None), []),
+        (Set(SIDE), [SIDE]),
+        (Option(INT), [INT]),
+        (Map(SIDE, INT), [INT]),
+        (Option(Set(SIDE)), [Set(SIDE), SIDE]),
         (Map(SIDE, Map(SIDE, BOOL)), [Map(SIDE, BOOL), BOOL]),
     ],
-)  # fmt: skip
+)
 def test_the_parts_of_a_type_are_itself_and_what_its_values_hold(of: Type, within: list[Type]) -> None:
     assert list(parts(of)) == [of, *within]

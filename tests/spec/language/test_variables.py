@@ -56,15 +56,23 @@ def test_what_a_task_reads_has_a_field_of_its_own(tmp_path: Path) -> None:
     """A field of the record is not overwritten, nor one that another part of the task reads."""
     kept = {**NAMED, "system.yaml": NAMED["system.yaml"].replace("fifo(1)", "bag(1)")}  # which may repeat it
     properties = claims(
-        "always", "hub.tell__x == w[0]", "all(m.b != hub.odd or hub.state == s for m in pending(m))",
+        "always",
+        "hub.tell__x == w[0]",
+        "all(m.b != hub.odd or hub.state == s for m in pending(m))",
         "all(m.n == (4 if hub.old_odd else 5) or hub.state == s for m in pending(m))",
-    )  # fmt: skip
+    )
     found = written(tmp_path, {**kept, "invariants.yaml": f"properties:\n{properties}"})
     assert_alike(found)
     assert {p.name for p in explore(found).properties if p.verdict != "exhausted"} == set()
     assert [*found.roles["hub"].data] == [
-        "cells", "tell__x", "odd", "old_odd", "tell__x_", "tell__old_odd", "tell__old_odd_",
-    ]  # fmt: skip
+        "cells",
+        "tell__x",
+        "odd",
+        "old_odd",
+        "tell__x_",
+        "tell__old_odd",
+        "tell__old_odd_",
+    ]
 
 
 def test_a_field_is_nearer_than_a_channel_of_its_name(tmp_path: Path) -> None:

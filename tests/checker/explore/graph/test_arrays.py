@@ -57,9 +57,11 @@ def test_a_long_way_is_found_whatever_its_numbers(size: int, way: str, monkeypat
     """A step to a greater number is found in the same sweep, and one to a less number in the next one; few are made."""
     some = np.arange(size, dtype=np.int32)
     order = {
-        "up": some, "down": some[::-1], "half": np.concatenate([some[::2], some[1::2][::-1]]),
+        "up": some,
+        "down": some[::-1],
+        "half": np.concatenate([some[::2], some[1::2][::-1]]),
         "zigzag": np.concatenate([part[::-1] for part in np.array_split(some, max(1, size // 2))]),
-    }[way]  # fmt: skip
+    }[way]
     first, targets, _ = arrays.by_source(size, order[:-1], order[1:], order[:-1])
     for at in (0, size // 2, size - 1):
         ends, after = some == order[at], np.isin(some, order[at + 1 :])

@@ -247,11 +247,18 @@ def test_where_nothing_is_fair_a_run_stops_at_once(made: Make) -> None:
     )
 
 
-@pytest.mark.parametrize(("declared", "fairness", "verdict"), [
-    ("false", Fairness.SPEC, "violated"), ("true", Fairness.SPEC, "violated"), ("strong", Fairness.SPEC, "exhausted"),
-    ("strong", Fairness.WEAK, "violated"), ("true", Fairness.STRONG, "exhausted"),
-    ("false", Fairness.STRONG, "violated"), ("strong", Fairness.NONE, "violated"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("declared", "fairness", "verdict"),
+    [
+        ("false", Fairness.SPEC, "violated"),
+        ("true", Fairness.SPEC, "violated"),
+        ("strong", Fairness.SPEC, "exhausted"),
+        ("strong", Fairness.WEAK, "violated"),
+        ("true", Fairness.STRONG, "exhausted"),
+        ("false", Fairness.STRONG, "violated"),
+        ("strong", Fairness.NONE, "violated"),
+    ],
+)
 def test_strong_fairness_asks_for_what_may_come_again_and_again(
     made: Make, declared: str, fairness: Fairness, verdict: str
 ) -> None:

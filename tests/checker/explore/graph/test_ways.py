@@ -98,9 +98,13 @@ def test_the_longest_way_is_that_of_all_ways(edges: list[tuple[int, int, int]], 
 
 @given(EDGES, MARKS, MARKS, MARKS, NUMBERS, NUMBERS)
 def test_the_worst_that_follows_is_that_of_all_ways(
-    edges: list[tuple[int, int, int]], inside: list[bool], one_mode: list[bool], other_mode: list[bool],
-    steps: list[int], messages: list[int],
-) -> None:  # fmt: skip
+    edges: list[tuple[int, int, int]],
+    inside: list[bool],
+    one_mode: list[bool],
+    other_mode: list[bool],
+    steps: list[int],
+    messages: list[int],
+) -> None:
     g, down, modes = graph(edges), np.array(inside), [np.array(one_mode), np.array(other_mode)]
     after = np.array([steps, messages], dtype=np.int32).T.copy()
     place = np.where(down, np.cumsum(down) - 1, -1).astype(np.int32)

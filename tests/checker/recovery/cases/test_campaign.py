@@ -110,8 +110,10 @@ def test_with_pairs_each_second_point_is_a_case_of_its_own(bare: list[Any]) -> N
     found = campaign(SYSTEM, jobs=2, pairs=True, watch=lambda played, total, failed: totals.add(total))
     assert found.cases == {"single": 60, "pairs": 60}
     assert [name for name, _ in Runner.played[:4]] == [
-        *names(SCRIPTS[:1]), f"{SCRIPTS[0].name}+crash:a#x", f"{SCRIPTS[0].name}+crash:b#y"
-    ]  # fmt: skip
+        *names(SCRIPTS[:1]),
+        f"{SCRIPTS[0].name}+crash:a#x",
+        f"{SCRIPTS[0].name}+crash:b#y",
+    ]
     assert {len(chunk) for chunk in bare[0][1]} == {2}
     assert totals == {0}
 

@@ -98,9 +98,14 @@ def test_each_word_of_a_step_is_looked_at(name: str) -> None:
 
 def test_a_case_in_its_file_has_each_of_its_parts() -> None:
     case = PathCase(
-        system="s", settings={"n": 1}, budget=Budget(crash=1, lose=2), property="p", initial={"m": "x"},
-        steps=[{"kind": "clock"}], loop=0,
-    )  # fmt: skip
+        system="s",
+        settings={"n": 1},
+        budget=Budget(crash=1, lose=2),
+        property="p",
+        initial={"m": "x"},
+        steps=[{"kind": "clock"}],
+        loop=0,
+    )
     assert read_case(plain_case(case), "") == case
     alterations: list[dict[str, Any]] = [
         {"budget": None},
@@ -114,11 +119,13 @@ def test_a_case_in_its_file_has_each_of_its_parts() -> None:
         assert read_case(plain_case(other), "") == other != case
     whole = plain_case(case)
     bad: list[tuple[str, Any, str]] = [
-        ("system", 3, "the key `system` is missing, or no text"), ("property", None, "`property` is missing, or no"),
-        ("steps", {}, "the key `steps` is missing, or no list"), ("steps", [{"kind": "x"}, {}], "step 2 has no `kind`"),
+        ("system", 3, "the key `system` is missing, or no text"),
+        ("property", None, "`property` is missing, or no"),
+        ("steps", {}, "the key `steps` is missing, or no list"),
+        ("steps", [{"kind": "x"}, {}], "step 2 has no `kind`"),
         ("steps", ["x"], "Expected `object`, got `str` - at `\\$.steps.0.`"),
         ("steps", [{"kind": 1}], "step 1 has no `kind`"),
-    ]  # fmt: skip
+    ]
     for key, wrong, words in bad:
         with pytest.raises(CaseError, match=words):
             read_case({**whole, key: wrong}, "f.yaml")
@@ -132,8 +139,13 @@ def test_cases_of_a_report_are_those_of_its_violations() -> None:
     assert case.initial == {**path.initial.control, **path.initial.data}
     assert reported(name, path).budget is None
     told = {"name": "p", "verdict": "violated", "path": path_json(path)}
-    several = [told, {**told, "verdict": "exhausted"}, {"name": "q", "verdict": "violated"}, {**told, "name": "r"},
-               {**told, "verdict": "witnessed"}]  # fmt: skip
+    several = [
+        told,
+        {**told, "verdict": "exhausted"},
+        {"name": "q", "verdict": "violated"},
+        {**told, "name": "r"},
+        {**told, "verdict": "witnessed"},
+    ]
     report = {"properties": several, "constants": {}, "system": name}
     assert [one.property for one in reported_cases(report, "")] == ["p", "r"]
     assert [one.system for one in reported_cases(report, "", "folder")] == ["folder"] * 2
@@ -183,8 +195,10 @@ def test_records_tell_all_cells_but_those_of_messages_faults_and_opaque_data(nam
     told = {layout.at(role.name, i, None) for role, i in world.system.machines()}
     told |= {
         layout.at(role.name, i, d.name)
-        for role, i in world.system.machines() for d in role.data.values() if d.type != t.OPAQUE
-    }  # fmt: skip
+        for role, i in world.system.machines()
+        for d in role.data.values()
+        if d.type != t.OPAQUE
+    }
     told |= {layout.clock}  # type: ignore[arg-type]
     assert len(projection(first)) == len(told)
     for at in range(layout.size):
@@ -197,10 +211,14 @@ def test_records_tell_all_cells_but_those_of_messages_faults_and_opaque_data(nam
 # Steps of scripts
 
 
-@pytest.mark.parametrize(("name", "faults"), [
-    ("two_phase_commit", "crash=1,lose=1,halt=1"), ("contention", "crash=1,duplicate=1"),
-    ("three_phase_commit", "crash=1,partition=1,power_cut=1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "faults"),
+    [
+        ("two_phase_commit", "crash=1,lose=1,halt=1"),
+        ("contention", "crash=1,duplicate=1"),
+        ("three_phase_commit", "crash=1,partition=1,power_cut=1"),
+    ],
+)
 def test_a_step_of_a_script_is_what_the_model_does(name: str, faults: str) -> None:
     """Its machine, event and sender; what it leaves; and, of a mailbox, how many messages like its own are newer."""
     system = load(name)

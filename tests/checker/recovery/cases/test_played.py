@@ -72,13 +72,16 @@ def test_counterexamples_of_mutants_are_played_and_reported() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "settings", "step", "faults"), [
-    ("two_phase_commit", {"participants": 2}, 3, ""),
-    ("two_phase_commit", {"participants": 2}, 5, "crash=1"),
-    ("three_phase_commit", {"participants": 2}, 12, "crash=1"),
-    (EXAMPLES / "ring", {}, 6, ""),
-    (EXAMPLES / "mutex", {}, 2, ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "settings", "step", "faults"),
+    [
+        ("two_phase_commit", {"participants": 2}, 3, ""),
+        ("two_phase_commit", {"participants": 2}, 5, "crash=1"),
+        ("three_phase_commit", {"participants": 2}, 12, "crash=1"),
+        (EXAMPLES / "ring", {}, 6, ""),
+        (EXAMPLES / "mutex", {}, 2, ""),
+    ],
+)
 def test_counterexamples_of_many_mutants(name: str | Path, settings: dict[str, int], step: int, faults: str) -> None:
     found = of_mutants(load(str(name), settings), step, 20, Budget.parse(faults) if faults else None)
     assert found["reported"] >= 5

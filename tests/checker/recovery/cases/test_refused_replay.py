@@ -83,9 +83,12 @@ class Greedy:
     def begin(self, question: Question, now: int) -> Iterable[Decision]:
         asked = question.lease.data["asked"]
         return [
-            question.answer("agreed", cups=asked + 1), question.answer("agreed"), question.answer("agreed", cups=99),
-            question.answer("packed"), question.answer("agreed", cups=asked),
-        ]  # fmt: skip
+            question.answer("agreed", cups=asked + 1),
+            question.answer("agreed"),
+            question.answer("agreed", cups=99),
+            question.answer("packed"),
+            question.answer("agreed", cups=asked),
+        ]
 
 
 class Packer(NullHandler):

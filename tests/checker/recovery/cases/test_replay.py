@@ -62,16 +62,21 @@ class Sim:
         self.told: list[Any] = []
         self.program = PROGRAM
         self.players = {
-            "service_manager": "service_manager", "broker": "broker", "authority": "site", "unit[0]": "site",
+            "service_manager": "service_manager",
+            "broker": "broker",
+            "authority": "site",
+            "unit[0]": "site",
             "unit[1]": "site",
-        }  # fmt: skip
+        }
         self.actors = {name: Actor(name, self.told) for name in ("service_manager", "broker", "site")}
         self.states: dict[str, str] = {}
         self.subscribers: list[Any] = []
         self.network = SimpleNamespace(
-            in_transit=[], sent=[], lose=self._lose,
+            in_transit=[],
+            sent=[],
+            lose=self._lose,
             deliver=lambda packet, answered: self.told.append(("deliver", packet.number, answered)),
-        )  # fmt: skip
+        )
         self.loop = SimpleNamespace(call=lambda what: what(), quiesce=lambda: self.told.append("quiesce"))
 
     def _lose(self, packet: Any) -> None:
@@ -112,19 +117,36 @@ def replayer(sim: Sim, machines: tuple[tuple[str, int], ...] = MACHINES) -> Leas
 
 
 def step(
-    kind: str, machine: Any = SM, event: str = "", fields: tuple[Any, ...] = (), *, sender: Any = None,
-    point: str = "", done: tuple[str, ...] = (), control: tuple[str, ...] = FIRST, in_transit: Any = (),
-) -> ScriptStep:  # fmt: skip
+    kind: str,
+    machine: Any = SM,
+    event: str = "",
+    fields: tuple[Any, ...] = (),
+    *,
+    sender: Any = None,
+    point: str = "",
+    done: tuple[str, ...] = (),
+    control: tuple[str, ...] = FIRST,
+    in_transit: Any = (),
+) -> ScriptStep:
     return ScriptStep(kind, machine, event, fields, sender, point, done, control, in_transit)
 
 
 def packet(
-    number: int, message: str, fields: dict[str, Any], sender: str = "service_manager", to: str = "broker",
-    lease: str = LEASE, actor: str = "",
-) -> Any:  # fmt: skip
+    number: int,
+    message: str,
+    fields: dict[str, Any],
+    sender: str = "service_manager",
+    to: str = "broker",
+    lease: str = LEASE,
+    actor: str = "",
+) -> Any:
     envelope = {
-        "lease": lease, "message": message, "sending_machine": sender, "receiving_machine": to, "fields": fields
-    }  # fmt: skip
+        "lease": lease,
+        "message": message,
+        "sending_machine": sender,
+        "receiving_machine": to,
+        "fields": fields,
+    }
     return SimpleNamespace(number=number, envelope=envelope, source=f"memory:{actor or sender}")
 
 
@@ -141,14 +163,23 @@ def test_numbers_of_units_are_one_more_and_opaque_values_are_other_than_the_firs
     """The bystander has the first unit."""
     replay = replayer(sim)
     assert [replay.machine(m) for m in (*MACHINES, ("unit", 1))] == [
-        "service_manager", "broker", "authority", "unit[1]", "unit[2]"
-    ]  # fmt: skip
+        "service_manager",
+        "broker",
+        "authority",
+        "unit[1]",
+        "unit[2]",
+    ]
     core = PROGRAM.roles["authority"]
     assert replay.fields(core.events["placed"], (frozenset({0, 1}), 0)) == (frozenset({1, 2}), {"script": 0})
     broker = PROGRAM.roles["broker"]
     assert replay.fields(broker.events["granted"], (2, 1, 0, 0, 0, 0)) == (
-        2, 1, 0, {"script": 0}, {"script": 0}, {"script": 0}
-    )  # fmt: skip
+        2,
+        1,
+        0,
+        {"script": 0},
+        {"script": 0},
+        {"script": 0},
+    )
 
 
 def test_time_passes_by_a_tick(sim: Sim) -> None:
@@ -159,11 +190,15 @@ def test_time_passes_by_a_tick(sim: Sim) -> None:
 def test_a_message_is_delivered_that_is_the_scripts(sim: Sim) -> None:
     """A message is found by lease, name, both machines and fields; it is answered."""
     sim.network.in_transit += [
-        packet(1, "ticket", TICKET, lease=OTHER), packet(2, "extend_ticket", TICKET),
-        packet(3, "ticket", {**TICKET, "units": 2}), packet(4, "ticket", TICKET, sender="authority"),
-        packet(5, "ticket", TICKET, to="authority"), packet(6, "ticket", {**TICKET, "units": "x"}),
-        packet(7, "ticket", TICKET), packet(8, "ticket", TICKET),
-    ]  # fmt: skip
+        packet(1, "ticket", TICKET, lease=OTHER),
+        packet(2, "extend_ticket", TICKET),
+        packet(3, "ticket", {**TICKET, "units": 2}),
+        packet(4, "ticket", TICKET, sender="authority"),
+        packet(5, "ticket", TICKET, to="authority"),
+        packet(6, "ticket", {**TICKET, "units": "x"}),
+        packet(7, "ticket", TICKET),
+        packet(8, "ticket", TICKET),
+    ]
     replayer(sim).step(step("deliver", BROKER, "ticket", SAID, sender=SM), 0)
     assert acts(sim) == [("deliver", 7, True)]
 
@@ -199,9 +234,16 @@ def test_the_first_event_begins_the_lease_and_later_ones_are_of_the_states_epoch
     replay = replayer(sim)
     replay._do(step("local", SM, "demand", (*SAID, 0, 0)))
     assert acts(sim) == [
-        ("begin", "service_manager", LEASE, "service_manager", "demand",
-         {**TICKET, "configuration": 0, "local": 0}, sim.players)
-    ]  # fmt: skip
+        (
+            "begin",
+            "service_manager",
+            LEASE,
+            "service_manager",
+            "demand",
+            {**TICKET, "configuration": 0, "local": 0},
+            sim.players,
+        )
+    ]
     sim.told.clear()
     sim.states = {"authority": "priming", "service_manager": "ticketed"}
     replay._do(step("local", SITE, "placed", (frozenset({0}), 0)))
@@ -360,8 +402,10 @@ def test_a_crash_at_a_point_of_the_recovery_is_a_crash_and_one_amid_the_recovery
     assert acts(sim) == [("crash", "broker"), ("start", "broker", 1), ("crash", "broker")]
 
 
-@pytest.mark.parametrize(("point", "event", "taken"), [(BEFORE, "deliver ticket", False), (AFTER, "", False),
-                                                       (AFTER, "deliver ticket", True)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("point", "event", "taken"),
+    [(BEFORE, "deliver ticket", False), (AFTER, "", False), (AFTER, "deliver ticket", True)],
+)
 def test_without_the_crash_the_step_is_taken_unless_it_was_not_committed(
     sim: Sim, point: str, event: str, taken: bool
 ) -> None:

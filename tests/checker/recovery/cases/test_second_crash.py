@@ -62,10 +62,12 @@ def test_a_point_has_the_actor_the_states_of_the_lease_and_what_is_done(sim: Sim
     sim.states["broker"] = "extending"
     tell(sim, Kind.COMMIT)
     assert list(crash.seen) == [
-        f"crash:broker{WHERE}before-commit", f"crash:broker{WHERE}after-commit",
-        f"crash:broker{WHERE}before-send(update_ticket)", f"crash:site{WHERE}before-call(policy.extend)",
+        f"crash:broker{WHERE}before-commit",
+        f"crash:broker{WHERE}after-commit",
+        f"crash:broker{WHERE}before-send(update_ticket)",
+        f"crash:site{WHERE}before-call(policy.extend)",
         "crash:broker@active/extending/-#before-commit",
-    ]  # fmt: skip
+    ]
     assert (crash.met, crash.stopped) == (False, "")
 
 
@@ -87,8 +89,11 @@ def test_messages_and_calls_count_where_they_are_about_the_lease_or_a_unit(sim: 
     tell(sim, Kind.COMMIT, lease=OTHER)
     tell(sim, Kind.COMMITTED, lease=OTHER)
     assert [name.rpartition("#")[2] for name in crash.seen] == [
-        "before-call(handler.setup)", "before-send(redeem)", "before-commit", "after-commit"
-    ]  # fmt: skip
+        "before-call(handler.setup)",
+        "before-send(redeem)",
+        "before-commit",
+        "after-commit",
+    ]
 
 
 def test_until_it_is_armed_nothing_counts(sim: Simulated) -> None:

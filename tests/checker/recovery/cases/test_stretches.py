@@ -76,12 +76,27 @@ def test_a_case_is_the_same_out_of_its_file(name: str, tmp_path: Path) -> None:
 
 
 WRONG: list[tuple[str, Any]] = [
-    ("steps", [{"now": 1}]), ("steps", [{"at": "site:1", "now": "x"}]), ("steps", [3]), ("clocks", {"site": []}),
-    ("actors", {"broker": 1}), ("start", [{"actor": "site"}]), ("in_transit", {"a": 1}), ("settings", [1]),
+    ("steps", [{"now": 1}]),
+    ("steps", [{"at": "site:1", "now": "x"}]),
+    ("steps", [3]),
+    ("clocks", {"site": []}),
+    ("actors", {"broker": 1}),
+    ("start", [{"actor": "site"}]),
+    ("in_transit", {"a": 1}),
+    ("settings", [1]),
     ("start", [{"actor": "site", "lease": "a:1", "machine": "authority", "record": {"state": "active"}}]),
-    ("start", [{"actor": "site", "lease": "a:1", "machine": "authority",
-                "record": {"state": "active", "epoch": 1, "more": 1}}]),
-]  # fmt: skip
+    (
+        "start",
+        [
+            {
+                "actor": "site",
+                "lease": "a:1",
+                "machine": "authority",
+                "record": {"state": "active", "epoch": 1, "more": 1},
+            }
+        ],
+    ),
+]
 UNKNOWN: list[tuple[str, Any]] = [
     ("steps", [{"at": "nobody:1", "now": 1, "lease": "a:1", "machine": "broker", "event": "ticket"}]),
     ("steps", [{"at": "broker:1", "now": 1, "lease": "a:1", "machine": "nobody", "event": "ticket"}]),

@@ -39,9 +39,12 @@ class Sim:
             advance=lambda seconds: self.told.append(("advance", seconds)), call=lambda what: what(), errors=[]
         )
         self.network = SimpleNamespace(
-            in_transit=[], delivered=[], holds=False, lose=lambda p: self.told.append(("lose", p.number)),
+            in_transit=[],
+            delivered=[],
+            holds=False,
+            lose=lambda p: self.told.append(("lose", p.number)),
             release=lambda: self.told.append("release packets"),
-        )  # fmt: skip
+        )
         self.program = SimpleNamespace(constants={"lazy_close": False})
 
     def deliver(self, packet: Any, answered: bool = True) -> None:
@@ -149,9 +152,15 @@ def test_the_stages_of_a_case(outside: bool) -> None:
     run.compare_with(Run())
     run.run()
     assert order == [
-        "to_the_restart", "at_once", "_compare", "_extend", "_extend", "_end", "_next_request",
+        "to_the_restart",
+        "at_once",
+        "_compare",
+        "_extend",
+        "_extend",
+        "_end",
+        "_next_request",
         *(["_close_all"] if outside else []),
-    ]  # fmt: skip
+    ]
     assert run.rests == ["after the restart"]
     assert (run.outcome.findings, run.outcome.asked) == ([], 17)
     alone = Run()
@@ -185,9 +194,12 @@ def test_a_case_that_cannot_go_on_says_why_and_all_that_was_found_before(
     run.sim.loop.errors += [{"message": "m", "exception": ValueError("v")}, {"exception": SimulatedCrash()}]
     run.run()
     assert run.found() == [
-        finding, ("record", "broker has lost"), ("invariant", "p does not hold at tick 1"),
-        ("step", "broker takes granted"), ("error", "m: ValueError('v')"),
-    ]  # fmt: skip
+        finding,
+        ("record", "broker has lost"),
+        ("invariant", "p does not hold at tick 1"),
+        ("step", "broker takes granted"),
+        ("error", "m: ValueError('v')"),
+    ]
     assert (run.told, run.outcome.asked) == ([], 17)
 
 
@@ -199,10 +211,16 @@ def test_a_script_is_replayed_after_the_bystander_has_its_lease() -> None:
     run = Run(KINDS)
     run.to_the_restart()
     assert run.told == [
-        ("demand", BYSTANDER, 1, LONG, 9), ("advance", 0.5), "hold", ("local", 0, False, False),
-        ("crash", 1, False, False), ("clock", 2, False, False), "monitor", ("stillborn", 3, False, False),
+        ("demand", BYSTANDER, 1, LONG, 9),
+        ("advance", 0.5),
+        "hold",
+        ("local", 0, False, False),
+        ("crash", 1, False, False),
+        ("clock", 2, False, False),
+        "monitor",
+        ("stillborn", 3, False, False),
         ("recover", 4, False, True),
-    ]  # fmt: skip
+    ]
     assert run.second.armed
 
 
@@ -211,9 +229,13 @@ def test_a_reference_is_never_stopped_and_loses_nothing() -> None:
     run._lose_messages = lambda step: pytest.fail("it crashes not")  # type: ignore[method-assign]
     run.to_the_restart()
     assert run.told[3:] == [
-        ("local", 0, True, False), ("crash", 1, True, False), ("clock", 2, True, False), "monitor",
-        ("stillborn", 3, True, False), ("recover", 4, True, False),
-    ]  # fmt: skip
+        ("local", 0, True, False),
+        ("crash", 1, True, False),
+        ("clock", 2, True, False),
+        "monitor",
+        ("stillborn", 3, True, False),
+        ("recover", 4, True, False),
+    ]
     assert not run.second.armed
 
 
@@ -232,9 +254,11 @@ def packet(number: int, source: str, target: str, lease: str = LEASE) -> SimpleN
 
 def test_messages_of_a_lease_from_and_to_the_actor_that_stops_are_lost_where_they_shall_be() -> None:
     packets = [
-        packet(1, "broker", "service_manager"), packet(2, "service_manager", "broker"),
-        packet(3, "service_manager", "site"), packet(4, "broker", "service_manager", BYSTANDER),
-    ]  # fmt: skip
+        packet(1, "broker", "service_manager"),
+        packet(2, "service_manager", "broker"),
+        packet(3, "service_manager", "site"),
+        packet(4, "broker", "service_manager", BYSTANDER),
+    ]
     for lost in (False, True):
         run = Run(("local", "crash", "recover"), lost=lost)
         run.sim.network.in_transit += packets
@@ -261,8 +285,10 @@ def test_at_once_all_happens_and_the_bystander_renews_its_lease() -> None:
     assert (run.found(), run.second.armed) == ([], False)
 
 
-@pytest.mark.parametrize(("end", "state", "holds"), [(6, "active", False), (5, "active", False), (7, "active", True),
-                                                     (7, "extending_lease", False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("end", "state", "holds"),
+    [(6, "active", False), (5, "active", False), (7, "active", True), (7, "extending_lease", False)],
+)
 def test_a_bystander_that_is_not_renewed_is_found(end: int, state: str, holds: bool) -> None:
     run = Run()
     run.records[BYSTANDER] = {"lease_end": 6}
@@ -307,8 +333,12 @@ def test_who_stops_meanwhile_is_started_again_and_has_time_once_more() -> None:
 
 
 def views(
-    ours: Any, theirs: Any, runs: tuple[bool, bool], quarantined: tuple[int, int] = (0, 0), states: Any = (),
-) -> Run:  # fmt: skip
+    ours: Any,
+    theirs: Any,
+    runs: tuple[bool, bool],
+    quarantined: tuple[int, int] = (0, 0),
+    states: Any = (),
+) -> Run:
     run, other = Run(), Run()
     run.states.update(states)
     for one, view, runs_, count in zip((run, other), (ours, theirs), runs, quarantined, strict=True):
@@ -473,9 +503,12 @@ def test_in_the_end_all_leases_are_closed_also_where_a_site_keeps_them() -> None
     run._close_all()
     assert run.told == [
         *(("tell", SERVICE_MANAGER, lease, "close", None) for lease in (BYSTANDER, NEXT)),
-        ("advance", SETTLE), *[("tick", 1.0)] * 8, ("tell", AUTHORITY, NEXT, "reclaim", None),
-        ("advance", SETTLE), "repair",
-    ]  # fmt: skip
+        ("advance", SETTLE),
+        *[("tick", 1.0)] * 8,
+        ("tell", AUTHORITY, NEXT, "reclaim", None),
+        ("advance", SETTLE),
+        "repair",
+    ]
     assert run.rests == ["in the end"]
     assert run.found() == [("world", "in the end, when no lease runs, what is up is ['unit-1']")]
     quiet = Run()
@@ -499,6 +532,10 @@ def test_where_a_lease_is_is_its_machines_states_and_data() -> None:
     run.states[LEASE, BROKER] = "ticketed"
     run.records[LEASE] = {"units": 1}
     assert run.view() == {
-        SERVICE_MANAGER: None, BROKER: ("ticketed", {"units": 1}), AUTHORITY: None, "unit[1]": None, "guest[1]": None
-    }  # fmt: skip
+        SERVICE_MANAGER: None,
+        BROKER: ("ticketed", {"units": 1}),
+        AUTHORITY: None,
+        "unit[1]": None,
+        "guest[1]": None,
+    }
     assert (run._end_of(LEASE), run._end_of(BYSTANDER)) == (0, 0)

@@ -89,14 +89,20 @@ def test_all_cases_of_a_script_are_compared_with_one_reference(runner: LeaseCase
     runner.play(OTHER, second="crash:a")
     first, *cases, second, last = Run.made
     assert [(run.kind, run.script) for run in Run.made] == [
-        ("reference", ONE), ("case", ONE), ("case", ONE), ("reference", OTHER), ("case", OTHER)
-    ]  # fmt: skip
+        ("reference", ONE),
+        ("case", ONE),
+        ("case", ONE),
+        ("reference", OTHER),
+        ("case", OTHER),
+    ]
     assert first.told == ["until_recovered", "close"]
     assert [run.told for run in cases] == [[first, "run", "close"]] * 2
     assert (second.told, last.told) == (["until_recovered"], [second, "run", "close"])
     assert [(run.options["lost"], run.options["second"]) for run in (*cases, last)] == [
-        (False, None), (True, None), (False, "crash:a")
-    ]  # fmt: skip
+        (False, None),
+        (True, None),
+        (False, "crash:a"),
+    ]
     runner.close()
     runner.close()
     assert second.told[-1:] == ["close"]
@@ -117,9 +123,15 @@ def test_a_simulation_may_be_of_another_kind_for_one_case_or_for_all(runner: Lea
     assert [run.options["simulate"] for run in Run.made[-2:]] == [dict, dict]
 
 
-@pytest.mark.parametrize(("kind", "stage", "check"), [("reference", "made", "drive"), ("case", "made", "drive"),
-                                                      ("reference", "until_recovered", "drive"),
-                                                      ("case", "run", "error")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "stage", "check"),
+    [
+        ("reference", "made", "drive"),
+        ("case", "made", "drive"),
+        ("reference", "until_recovered", "drive"),
+        ("case", "run", "error"),
+    ],
+)
 def test_an_error_is_a_finding_and_leaves_nothing_open(
     runner: LeaseCaseRunner, kind: str, stage: str, check: str
 ) -> None:

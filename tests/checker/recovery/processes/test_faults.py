@@ -452,9 +452,14 @@ def test_a_fault_begins_after_its_step_and_is_mended_after_its_time(written: Wri
     )
     assert written.take() == ["prepare a", "prepare b"]
     for step, passes, done in (
-        ("demand", 0.9, []), ("demand", 0.1, ["begin b", "mend b"]), ("grow", 0.4, []), ("grow", 0.1, ["begin a"]),
-        ("grow", 1.9, []), ("shrink", 0.2, ["mend a"]), ("shrink", 60.0, []),
-    ):  # fmt: skip
+        ("demand", 0.9, []),
+        ("demand", 0.1, ["begin b", "mend b"]),
+        ("grow", 0.4, []),
+        ("grow", 0.1, ["begin a"]),
+        ("grow", 1.9, []),
+        ("shrink", 0.2, ["mend a"]),
+        ("shrink", 60.0, []),
+    ):
         run.at_step(step)
         assert not run.over or step == "shrink"
         clock.now += passes

@@ -139,10 +139,13 @@ def test_a_network_is_a_namespace_with_a_cable_and_chains_for_both_ways(ran: lis
     made = [words for words in ran if one.name in words]
     near, far = made[1].split()[3], made[1].split()[8]
     assert made[:6] == [
-        f"ip netns add {one.name}", f"ip link add {near} type veth peer name {far} netns {one.name}",
-        f"ip -netns {one.name} address add {one.inside}/30 dev {far}", f"ip -netns {one.name} link set {far} up",
-        f"ip -netns {one.name} link set lo up", f"/bin/ip netns exec {one.name} /bin/nft add table inet leasehold",
-    ]  # fmt: skip
+        f"ip netns add {one.name}",
+        f"ip link add {near} type veth peer name {far} netns {one.name}",
+        f"ip -netns {one.name} address add {one.inside}/30 dev {far}",
+        f"ip -netns {one.name} link set {far} up",
+        f"ip -netns {one.name} link set lo up",
+        f"/bin/ip netns exec {one.name} /bin/nft add table inet leasehold",
+    ]
     assert f"ip address add {one.outside}/30 dev {near}" in ran
     assert f"ip link set {near} up" in ran
     assert [words.partition("/bin/nft ")[2] for words in made[6:]] == [
@@ -169,8 +172,10 @@ def test_what_a_network_has_lost_counts_after_it_was_mended(ran: list[str]) -> N
     network.lose("deaf")
     network.mend()
     assert [words.partition("/bin/nft ")[2] for words in ran] == [
-        "add rule inet leasehold in counter drop", "list table inet leasehold", "flush table inet leasehold"
-    ]  # fmt: skip
+        "add rule inet leasehold in counter drop",
+        "list table inet leasehold",
+        "flush table inet leasehold",
+    ]
     assert network.lost()
 
 
@@ -200,7 +205,9 @@ def test_a_disk_is_made_once_and_mounted_as_often_as_it_is_back(ran: list[str], 
     disk.mount()
     image, path = tmp_path / "disk.image", tmp_path / "disk"
     assert ran == [
-        f"mkfs.ext4 -q -F {image}", f"mount -o loop {image} {path}", f"umount -l {path}",
+        f"mkfs.ext4 -q -F {image}",
         f"mount -o loop {image} {path}",
-    ]  # fmt: skip
+        f"umount -l {path}",
+        f"mount -o loop {image} {path}",
+    ]
     assert (image.stat().st_size, path.stat().st_mode & 0o777) == (24 << 20, 0o700)

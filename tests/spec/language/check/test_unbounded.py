@@ -35,10 +35,13 @@ CASES = {
 
 def files(kind: str, more: str, sender: str) -> dict[str, str]:
     return {
-        "system.yaml": SYSTEM.replace("KIND", kind).replace("MORE", more), "messages.yaml": MESSAGES,
-        "roles/a.yaml": sender, "roles/b.yaml": B, "roles/c.yaml": C,
+        "system.yaml": SYSTEM.replace("KIND", kind).replace("MORE", more),
+        "messages.yaml": MESSAGES,
+        "roles/a.yaml": sender,
+        "roles/b.yaml": B,
+        "roles/c.yaml": C,
         "invariants.yaml": "properties: {there: {always: b.state == there}}\n",
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -71,34 +74,64 @@ def test_which_numbers_grow(name: str, bounded: bool, tmp_path: Path) -> None:
     text = text.replace("TARGET", target).replace("VALUE", f"{old} + 1")
     made = "system: counts\nroles: {counter: {}}\ntypes: {side: {members: [left, right]}}\n"
     made += "environment: {go: {to: counter}}\n"
-    system = load(write(tmp_path / "counts", {
-        "system.yaml": made, "roles/counter.yaml": text,
-        "invariants.yaml": "properties: {counted: {always: counter.n == counter.n}}\n",
-    }))  # fmt: skip
+    system = load(
+        write(
+            tmp_path / "counts",
+            {
+                "system.yaml": made,
+                "roles/counter.yaml": text,
+                "invariants.yaml": "properties: {counted: {always: counter.n == counter.n}}\n",
+            },
+        )
+    )
     assert growing(system) == ([] if bounded else ["counter.n"])
 
 
 GROWTH = {
-    "n + 1": True, "1 + n": True, "n * 2": True, "n + n": True, "n": False, "3": False, "n - 1": False,
-    "max(n + 1, 2)": True, "max(2, n + 1)": True, "min(n + 1, 2)": False, "min(2, n + 1)": False,
-    "(n + 1) % 4": False, "n % 4 + 1": True, "(n + 1) // 2": True, "-(-(n + 1))": True, "abs(n + 1)": True,
-    "n + 1 - 2": True, "max(min(n + 1, 2), 1)": False, "min(max(n + 1, 2), 9)": False,
-    "n + 1 if side == left else 0": True, "0 if side == left else n + 1": True, "n + 1 if n < 3 else 0": False,
-}  # fmt: skip
+    "n + 1": True,
+    "1 + n": True,
+    "n * 2": True,
+    "n + n": True,
+    "n": False,
+    "3": False,
+    "n - 1": False,
+    "max(n + 1, 2)": True,
+    "max(2, n + 1)": True,
+    "min(n + 1, 2)": False,
+    "min(2, n + 1)": False,
+    "(n + 1) % 4": False,
+    "n % 4 + 1": True,
+    "(n + 1) // 2": True,
+    "-(-(n + 1))": True,
+    "abs(n + 1)": True,
+    "n + 1 - 2": True,
+    "max(min(n + 1, 2), 1)": False,
+    "min(max(n + 1, 2), 9)": False,
+    "n + 1 if side == left else 0": True,
+    "0 if side == left else n + 1": True,
+    "n + 1 if n < 3 else 0": False,
+}
 
 
 @pytest.mark.parametrize("value", GROWTH)
 def test_which_values_grow(value: str, tmp_path: Path) -> None:
     """Whatever is around the sum: some operators bound what they are given."""
-    system = load(write(tmp_path / "counts", {
-        "system.yaml": (
-            "system: counts\nroles: {counter: {}}\ntypes: {side: {members: [left, right]}}\n"
-            "environment: {go: {to: counter}}\n"
-        ),
-        "roles/counter.yaml": (
-            "role: counter\ndata: {n: int, side: side}\nevents: {go: {}}\n"
-            f'states: {{on_: {{initial: true, on: {{go: {{stay: true, set: {{n: "{value}"}}}}}}}}}}\n'
-        ),
-        "invariants.yaml": "properties: {counted: {always: counter.n == counter.n and counter.side == counter.side}}\n",
-    }))  # fmt: skip
+    system = load(
+        write(
+            tmp_path / "counts",
+            {
+                "system.yaml": (
+                    "system: counts\nroles: {counter: {}}\ntypes: {side: {members: [left, right]}}\n"
+                    "environment: {go: {to: counter}}\n"
+                ),
+                "roles/counter.yaml": (
+                    "role: counter\ndata: {n: int, side: side}\nevents: {go: {}}\n"
+                    f'states: {{on_: {{initial: true, on: {{go: {{stay: true, set: {{n: "{value}"}}}}}}}}}}\n'
+                ),
+                "invariants.yaml": (
+                    "properties: {counted: {always: counter.n == counter.n and counter.side == counter.side}}\n"
+                ),
+            },
+        )
+    )
     assert growing(system) == (["counter.n"] if GROWTH[value] else [])

@@ -25,13 +25,34 @@ GATED = files_of("spec/language/lower/systems/gate")
 SYSTEM = GATED["system.yaml"]
 GATE = GATED["roles/gate.yaml"]
 HAND = "role: hand\ndata: {warm: bool}\nstates: {idle: {}}\n".replace("idle: {}", "idle: {initial: true}")
-RANGES = {"n": range(-9, 10), "few": range(3), "many": range(1, 10), "at": range(13), "sure": (False, True),
-          "hue": ("red", "green", "blue"), "by": range(2),
-          "all": tuple(map(frozenset, ((), (0,), (1,), (0, 1))))}  # fmt: skip
+RANGES = {
+    "n": range(-9, 10),
+    "few": range(3),
+    "many": range(1, 10),
+    "at": range(13),
+    "sure": (False, True),
+    "hue": ("red", "green", "blue"),
+    "by": range(2),
+    "all": tuple(map(frozenset, ((), (0,), (1,), (0, 1)))),
+}
 NUMBERS = ("event.n", "event.few", "event.many")
-ATOMS = ("event.sure", "event.sure == open", "event.hue == tint", "event.hue in {red, blue}", "event.hue == green",
-         "event.by == last", "index(event.by) > b", "event.by.warm", "len(event.all) == b", "len(event.all) > a",
-         "len(event.all) != 1", "open", "tint == red", "self.b > 1", "any(h.warm for h in hand)")  # fmt: skip
+ATOMS = (
+    "event.sure",
+    "event.sure == open",
+    "event.hue == tint",
+    "event.hue in {red, blue}",
+    "event.hue == green",
+    "event.by == last",
+    "index(event.by) > b",
+    "event.by.warm",
+    "len(event.all) == b",
+    "len(event.all) > a",
+    "len(event.all) != 1",
+    "open",
+    "tint == red",
+    "self.b > 1",
+    "any(h.warm for h in hand)",
+)
 
 
 def drawn(rng: Random, depth: int = 2) -> str:
@@ -89,9 +110,14 @@ def test_it_is_that_some_values_satisfy_a_guard(tmp_path: Path, seeds: range) ->
             continue
         assert not x.mentions(means, lambda e: isinstance(e, x.Argument)), x.text(means)
         for _ in range(6):
-            data = {"a": rng.randint(-2, 2), "b": rng.randint(0, 3), "until": rng.randint(0, 3),
-                    "open": rng.random() < 0.5, "tint": rng.choice(RANGES["hue"]),
-                    "last": rng.randrange(2)}  # fmt: skip
+            data = {
+                "a": rng.randint(-2, 2),
+                "b": rng.randint(0, 3),
+                "until": rng.randint(0, 3),
+                "open": rng.random() < 0.5,
+                "tint": rng.choice(RANGES["hue"]),
+                "last": rng.randrange(2),
+            }
             here = Here(rng.randint(0, 3), data, (rng.random() < 0.5, rng.random() < 0.5))
             contexts = (Context(here, {}, arguments=dict(zip(tried, v, strict=True))) for v in product(*tried.values()))
             expected = any(evaluate(guard, c) for c in contexts)
@@ -110,8 +136,10 @@ def with_guard(system: System, guard: x.Expression) -> System:
     gate = system.roles["gate"]
     state = gate.states["shut"]
     transition = replace(state.on["push"][0], guard=guard)
-    return replace(system, roles={**system.roles, "gate": replace(gate, states={
-        "shut": replace(state, on={"push": (transition,)})})})  # fmt: skip
+    return replace(
+        system,
+        roles={**system.roles, "gate": replace(gate, states={"shut": replace(state, on={"push": (transition,)})})},
+    )
 
 
 PAIR = TESTS / "spec/language/lower/systems/pair"

@@ -44,22 +44,28 @@ def test_it_is_what_an_author_would_write(tmp_path: Path) -> None:
         .replace("with: {addressee: event.addressee, heavy: event.heavy}", "with: {addressee: to_whom, heavy: how}")
     )
     by_hand["roles/desk.yaml"] = (
-        by_hand["roles/desk.yaml"].replace("{last: bool}", "{last: bool, whom: client, who: client, was: bool}")
+        by_hand["roles/desk.yaml"]
+        .replace("{last: bool}", "{last: bool, whom: client, who: client, was: bool}")
         .replace("{to: free}", "{to: free, set: {whom: 'client[0]', who: 'client[0]', was: false}}")
-        .replace("to: msg.addressee", "to: client\n    only: it == whom").replace("by: msg.sender", "by: who")
+        .replace("to: msg.addressee", "to: client\n    only: it == whom")
+        .replace("by: msg.sender", "by: who")
         .replace("old(last)", "was")
-    )  # fmt: skip
+    )
     ours, theirs = explore(load(CONSTRUCTS / "captures")), explore(written(tmp_path, by_hand))
     assert (ours.distinct, ours.generated) == (theirs.distinct, theirs.generated)
 
 
-@pytest.mark.parametrize(("changed", "words"), [
-    ({"desk": ("to: msg.addressee", "to: msg.adressee")}, "did you mean `addressee`"),
-    ({"desk": ("to: msg.addressee", "to: last")}, "client"),
-    ({"desk": ("heavy: last", "heavy: event.weight")}, "weight"),
-    ({"client": ("heavy: event.heavy", "heavy: msg.sender")}, "sender"),
-    ({"client": ("post: {to: posted}", "post: {to: posted}, delivery: {to: posted}")}, ""),
-], ids=["field", "type", "no field", "no sender", "several events"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"desk": ("to: msg.addressee", "to: msg.adressee")}, "did you mean `addressee`"),
+        ({"desk": ("to: msg.addressee", "to: last")}, "client"),
+        ({"desk": ("heavy: last", "heavy: event.weight")}, "weight"),
+        ({"client": ("heavy: event.heavy", "heavy: msg.sender")}, "sender"),
+        ({"client": ("post: {to: posted}", "post: {to: posted}, delivery: {to: posted}")}, ""),
+    ],
+    ids=["field", "type", "no field", "no sender", "several events"],
+)
 def test_what_not_all_events_have_is_an_error(changed: dict[str, tuple[str, str]], words: str, tmp_path: Path) -> None:
     with pytest.raises(SpecError) as raised:
         written(tmp_path, files(**changed))

@@ -28,8 +28,10 @@ class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mis
 
 
 for tag, words, first in (
-    ("bool", r"true|false", "tf"), ("int", r"[-+]?[0-9]+", "-+0123456789"), ("null", r"~|null|", ["~", "n", ""]),
-):  # fmt: skip
+    ("bool", r"true|false", "tf"),
+    ("int", r"[-+]?[0-9]+", "-+0123456789"),
+    ("null", r"~|null|", ["~", "n", ""]),
+):
     Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(f"(?:{words})\\Z"), first)
 
 

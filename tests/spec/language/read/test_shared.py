@@ -30,5 +30,8 @@ def test_states_that_share_have_transitions_of_their_own(tmp_path: Path) -> None
     shared = system_of(tmp_path / "shared", together + "  bright: {}\n" + groups)
     assert shared.roles["light"].states == written.roles["light"].states
     assert [t.name for t in shared.roles["light"].transitions()][-4:] == [
-        "light/bright#cut", "light/bright#hold", "light/bright#hold.2", "light/bright#press",
-    ]  # fmt: skip
+        "light/bright#cut",
+        "light/bright#hold",
+        "light/bright#hold.2",
+        "light/bright#press",
+    ]

@@ -50,5 +50,10 @@ def test_where_escapes_are_in_the_way_the_text_has_one_place() -> None:
 
 def test_words_are_not_booleans_or_numbers() -> None:
     assert [n.text for n in texts(read("a: on\nb: no\nc: 1.10\nd: 010\ne: 2020-01-01\nf: ~"))] == [
-        "on", "no", "1.10", "010", "2020-01-01", "~",
-    ]  # fmt: skip
+        "on",
+        "no",
+        "1.10",
+        "010",
+        "2020-01-01",
+        "~",
+    ]

@@ -86,8 +86,10 @@ def test_a_case_is_played_in_a_folder_that_goes_with_it(bare: None, own_folders:
 def test_a_fault_that_did_not_occur_is_no_case_that_passed(bare: None, own_folders: Path) -> None:
     outcome = play(case(MISSED), own_folders, threading.Event())
     assert (outcome.skipped, outcome.findings, outcome.passed) == (
-        "before-commit/9 was not passed in this run", [], False,
-    )  # fmt: skip
+        "before-commit/9 was not passed in this run",
+        [],
+        False,
+    )
 
 
 def test_a_lease_whose_term_is_short_has_to_end(bare: None, own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:

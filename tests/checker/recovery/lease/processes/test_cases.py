@@ -56,10 +56,14 @@ def every(*words: tuple[str, ...]) -> set[str]:
     [
         ("twice", ("",), every(tuple(ROLES), ("before-commit/9", "after-commit/9", "after-recovery/1"))),
         ("all", ("",), {*STEPS} - {"start"}),
-        *((kind, (server,), words) for server in DATABASES for kind, words in (
-            ("server", every(("kill", "terminate"), ("demand", "grow", "close", "next"))),
-            ("store", every(tuple(ROLES), (CUT, DEAF, MUTE))),
-        )),
+        *(
+            (kind, (server,), words)
+            for server in DATABASES
+            for kind, words in (
+                ("server", every(("kill", "terminate"), ("demand", "grow", "close", "next"))),
+                ("store", every(tuple(ROLES), (CUT, DEAF, MUTE))),
+            )
+        ),
         ("server", (NATS,), every(("kill",), ("demand", "grow", "close", "next"))),
         ("wire", ("",), every(tuple(ROLES), (CUT, DEAF, MUTE), ("grow", "close", "next"))),
         ("full", ("",), every(tuple(ROLES), ("demand", "grow", "close"))),
@@ -69,11 +73,16 @@ def every(*words: tuple[str, ...]) -> set[str]:
         ("clock", ("",), every(tuple(ROLES), ("ahead", "behind", "ahead/grow", "behind/grow"))),
         ("packets", ("",), every(tuple(ROLES), ("random",)) | every(tuple(ROLES), (DEAF, MUTE), ("grow", "close"))),
         ("over", ("",), every(tuple(ROLES), ("demand", "extension"))),
-        ("eio", ("",), {
-            *every(tuple(ROLES), ("fdatasync",), ("5", "14", "22", "8..11")), *every((SITE,), ("fsync",), ("3", "7")),
-        }),
+        (
+            "eio",
+            ("",),
+            {
+                *every(tuple(ROLES), ("fdatasync",), ("5", "14", "22", "8..11")),
+                *every((SITE,), ("fsync",), ("3", "7")),
+            },
+        ),
     ],
-)  # fmt: skip
+)
 def test_which_cases_of_a_fault_there_are(kind: str, through: tuple[str, ...], words: set[str]) -> None:
     """At every actor, in each way, at each of the steps during which it matters."""
     assert of(kind, *through) == words
@@ -93,18 +102,26 @@ def test_which_cases_of_a_fault_there_are(kind: str, through: tuple[str, ...], w
         ("wire/site/cut/close", [ProcessFault("wire", SITE, CUT, "close", 0.0, 1.0)]),
         ("packets/site/random", [ProcessFault("packets", SITE, "random", lasts=inf)]),
         ("kill/site/before-send/redeem/2", [ProcessFault("point", SITE, "before-send/redeem/2")]),
-        ("twice/site/before-commit/9", [
-            ProcessFault("point", SITE, "before-commit/9"), ProcessFault("point", SITE, "after-recovery/1", "start"),
-        ]),
+        (
+            "twice/site/before-commit/9",
+            [
+                ProcessFault("point", SITE, "before-commit/9"),
+                ProcessFault("point", SITE, "after-recovery/1", "start"),
+            ],
+        ),
         ("call/site/fsync/5", [ProcessFault("kill_in_call", SITE, "fsync/5")]),
         ("clock/site/behind", [ProcessFault("clock", SITE, "behind")]),
-        ("clock/site/ahead/grow", [
-            ProcessFault("clock", SITE, "ahead", "grow", 0.02), ProcessFault("kill", SITE, "ahead", "grow", 0.02),
-        ]),
+        (
+            "clock/site/ahead/grow",
+            [
+                ProcessFault("clock", SITE, "ahead", "grow", 0.02),
+                ProcessFault("kill", SITE, "ahead", "grow", 0.02),
+            ],
+        ),
         ("read-only/site/grow", [ProcessFault("disk_read_only", SITE, "", "grow", 0.02, 1.5)]),
         ("power/site/shrink", [ProcessFault("disk_power", SITE, "", "shrink", 0.06, 0.3)]),
     ],
-)  # fmt: skip
+)
 def test_the_words_of_a_name_fill_in_its_script(name: str, script: list[ProcessFault]) -> None:
     case = ProcessCase.named(name)
     assert case is not None
@@ -135,13 +152,22 @@ def test_the_quick_selection_has_every_kind_and_every_server() -> None:
         *((f"kill/{actor}/before-commit/12", True) for actor in ROLES),
         *((f"call/{SITE}/{call}/3", True) for call in DURABLE),
         *((f"kill/{SITE}/before-send/redeem/2@{server}", True) for server in (NATS, *DATABASES)),
-        ("twice/site/before-commit/3", True), ("kill/site/before-commit/999999", True),
-        ("kill/site/before-commit/1000000", False), ("kill/site/before-commit/0", False),
-        ("kill/site/before-commit/", False), ("kill/site/before-commit", False), ("kill//before-commit/1", False),
-        ("call/site/read/1", False), ("call/site/fsync/x/1", False), ("kill/site/before-commit/1@mysql", False),
-        ("kill/site/before-commit/1@", False), ("xkill/site/before-commit/1", False), ("full/site", False), ("", False),
+        ("twice/site/before-commit/3", True),
+        ("kill/site/before-commit/999999", True),
+        ("kill/site/before-commit/1000000", False),
+        ("kill/site/before-commit/0", False),
+        ("kill/site/before-commit/", False),
+        ("kill/site/before-commit", False),
+        ("kill//before-commit/1", False),
+        ("call/site/read/1", False),
+        ("call/site/fsync/x/1", False),
+        ("kill/site/before-commit/1@mysql", False),
+        ("kill/site/before-commit/1@", False),
+        ("xkill/site/before-commit/1", False),
+        ("full/site", False),
+        ("", False),
     ],
-)  # fmt: skip
+)
 def test_what_is_the_name_of_a_case(name: str, is_one: bool) -> None:
     found = ProcessCase.named(name)
     assert (found is not None) == is_one
@@ -157,11 +183,14 @@ def test_a_reference_run_tells_the_cases() -> None:
     names = [name for name in known.names() if name not in fixed_names()]
     plain = [name for name in names if "@" not in name]
     assert plain == [
-        *(f"kill/site/after-commit/{n}" for n in range(1, 16)), "kill/site/before-call/x/1",
-        *(f"kill/site/before-commit/{n}" for n in range(1, 25)), "kill/site/before-send/tell/1",
-        "kill/site/before-send/tell/2", *(f"call/site/fsync/{n}" for n in (1, 2, 3)),
+        *(f"kill/site/after-commit/{n}" for n in range(1, 16)),
+        "kill/site/before-call/x/1",
+        *(f"kill/site/before-commit/{n}" for n in range(1, 25)),
+        "kill/site/before-send/tell/1",
+        "kill/site/before-send/tell/2",
+        *(f"call/site/fsync/{n}" for n in (1, 2, 3)),
         *(f"call/site/pwrite64/{n}" for n in (1, 13, 25)),
-    ]  # fmt: skip
+    ]
     for server in DATABASES:
         assert [name for name in names if name.endswith(server)] == [
             *(f"kill/site/before-commit/{n}@{server}" for n in (3, 13, 23)),

@@ -199,8 +199,13 @@ def test_a_lease_is_over_once_all_actors_that_have_it_say_so(fleet: Told, actor:
     """Who does not answer may have it; a lease that was over stays so, though nobody knows of it any more."""
     oracle = Oracle(fleet)  # type: ignore[arg-type]
     for rows, known in (
-        ([], False), ([over(A, False)], False), (None, False), ([over(A, True)], True), ([], True), (None, True),
-    ):  # fmt: skip
+        ([], False),
+        ([over(A, False)], False),
+        (None, False),
+        ([over(A, True)], True),
+        ([], True),
+        (None, True),
+    ):
         fleet.rows = {name: [over(A, True)] for name in (TENANT, BROKER, SITE) if rows is None or rows}
         fleet.rows = {TENANT: [], BROKER: [], SITE: []} | fleet.rows | {actor: rows}
         oracle.observe()

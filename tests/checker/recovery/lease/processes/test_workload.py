@@ -242,17 +242,21 @@ def test_the_workload_is_a_lease_from_its_demand_to_its_end_and_one_after_it(fle
 def test_the_term_of_the_lease_that_is_tried_may_be_short(fleet: MemoryFleet) -> None:
     workload_of(fleet, term=40).play()
     assert [told for told in fleet.told if told[0] == "demand"] == [
-        demand(BYSTANDER, 1), demand(LEASE, 1, term=40), demand(NEXT, 2)
-    ]  # fmt: skip
+        demand(BYSTANDER, 1),
+        demand(LEASE, 1, term=40),
+        demand(NEXT, 2),
+    ]
 
 
 def test_a_fault_happens_while_the_workload_waits_for_something_else(fleet: MemoryFleet) -> None:
     fleet.then = lambda request: fleet.deaf.add(SITE) if request == "flex" else None
     workload = workload_of(fleet, ProcessFault("mends", step="grow", after=1.0), mend=fleet.deaf.clear)
     workload.play()
-    assert found_by(workload) == ["extension is not done after 45 s: "
+    assert found_by(workload) == [
+        "extension is not done after 45 s: "
         f"{BYSTANDER} active/ticketed/-, {LEASE} active/ticketed/-, {NEXT} -/-/-; running {{'unit-0': '{BYSTANDER}', "
-        f"'unit-1': '{LEASE}'}}; site does not answer, its last words: site said so"]  # fmt: skip
+        f"'unit-1': '{LEASE}'}}; site does not answer, its last words: site said so"
+    ]
     assert workload.faults.result() == "the step grow was not reached"
 
 
@@ -541,9 +545,15 @@ def test_a_lease_lasts_where_holder_site_and_units_agree(fleet: MemoryFleet) -> 
     assert not workload._lasts(seen(), LEASE, 1)
     assert not workload._lasts(seen(), NEXT, 2)
     for changes in (
-        {"tenant_state": "joining"}, {"site_state": "modifying"}, {"tenant_lease_end": 49}, {"site_end": 51},
-        {"tenant_lease_units": [0]}, {"tenant_lease_units": [0, 2]}, {"assigned": [0]}, {"assigned": [0, 1, 2]},
-    ):  # fmt: skip
+        {"tenant_state": "joining"},
+        {"site_state": "modifying"},
+        {"tenant_lease_end": 49},
+        {"site_end": 51},
+        {"tenant_lease_units": [0]},
+        {"tenant_lease_units": [0, 2]},
+        {"assigned": [0]},
+        {"assigned": [0, 1, 2]},
+    ):
         assert not workload._lasts(seen(**changes), LEASE, 2), changes  # type: ignore[arg-type]
     for name in ("unit-0", "unit-1"):
         gone, other = seen(), seen()

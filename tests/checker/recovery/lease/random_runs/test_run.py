@@ -46,17 +46,25 @@ class Run(RandomRun):
         actors = {name: SimpleNamespace(clock=clock, name=name) for name in NAMES}
         units_ = SimpleNamespace(moved=lambda now: self.told.append(("moved", now)), units={}, overlaps=[])
         self.sim: Any = SimpleNamespace(
-            actors=actors, time=SimpleNamespace(now=5, advance=self._advance), units=units_, crashes=4,
+            actors=actors,
+            time=SimpleNamespace(now=5, advance=self._advance),
+            units=units_,
+            crashes=4,
             loop=SimpleNamespace(
-                advance=lambda seconds: self.told.append(("advance", seconds)), errors=[],
+                advance=lambda seconds: self.told.append(("advance", seconds)),
+                errors=[],
                 call_soon=lambda what, *given: self.told.append(("soon", *given)),
             ),
-            crash=self._ends, start=self._starts, gone=lambda name, actor: self.told.append(("gone", name, actor.name)),
+            crash=self._ends,
+            start=self._starts,
+            gone=lambda name, actor: self.told.append(("gone", name, actor.name)),
             wish=lambda *what, **options: self.told.append((*what, *options.items())),
-            network=SimpleNamespace(conditions=None, cut=set()), clocks={}, start_all=lambda: self.told.append("start"),
+            network=SimpleNamespace(conditions=None, cut=set()),
+            clocks={},
+            start_all=lambda: self.told.append("start"),
             close=lambda: self.told.append("close"),
             inventory=SimpleNamespace(units=[SimpleNamespace(name=f"u{n}") for n in range(2)]),
-        )  # fmt: skip
+        )
 
     def _monitor(self, name: str) -> Any:
         return SimpleNamespace(
@@ -246,9 +254,15 @@ def test_a_holder_may_say_which_units_it_gives_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("handler", "delay", "fails"), [(("setup", 0), 2, False), (("setup", 1), 0, True), (("teardown", 1), 0, False),
-                                    (("teardown", 0), 0, False), (("", 0), 0, False)],
-)  # fmt: skip
+    ("handler", "delay", "fails"),
+    [
+        (("setup", 0), 2, False),
+        (("setup", 1), 0, True),
+        (("teardown", 1), 0, False),
+        (("teardown", 0), 0, False),
+        (("", 0), 0, False),
+    ],
+)
 def test_a_handlers_verb_fails_or_takes_its_time(handler: tuple[str, int], delay: int, fails: bool) -> None:
     """Mostly it ends in time; at times it is given up."""
     run, action, chance = Run(), SimpleNamespace(verb="setup"), random.Random(0)
@@ -271,9 +285,17 @@ def test_a_run_goes_through_its_ticks_and_comes_to_rest() -> None:
     run.committed.lost.append("site has no unit")
     outcome = run.play()
     assert run.told == [
-        "start", ("stop", "1"), "_tick", "_tick", ("stop", "3"), ("stop", "2"), "_tick", "_end_faults",
-        "_come_to_rest", "close",
-    ]  # fmt: skip
+        "start",
+        ("stop", "1"),
+        "_tick",
+        "_tick",
+        ("stop", "3"),
+        ("stop", "2"),
+        "_tick",
+        "_end_faults",
+        "_come_to_rest",
+        "close",
+    ]
     assert run.found() == [("record", "site has no unit"), ("invariant", f"{LEASE}: p does not hold at tick 1")]
     assert (outcome.asked, outcome.crashes, outcome.path) == (3, 4, None)
 
