@@ -12,9 +12,12 @@ import pytest
 
 from leasehold.faults.simulation.lease import Cluster
 from leasehold.faults.simulation.network import PacketOutcome
+from leasehold.impl.actor.environment import ActorOptions
 from leasehold.impl.identity.envelope import open_frame
 from leasehold.impl.identity.keys import unbase64
+from leasehold.impl.lease.credentials import AUTHORITY
 from leasehold.impl.lease.ticket import read_ticket
+from leasehold.impl.store.store import RecordKey
 from tests.impl.virtual import virtual
 
 COUNT = 40
@@ -65,6 +68,21 @@ async def _many_at_once() -> None:
 def ticket_of(frame: bytes) -> str:
     body: dict[str, Any] = json.loads(frame.split(b"\n", 1)[1])
     return str(body["ticket"])
+
+
+async def test_a_credential_that_came_with_a_duplicate_outlives_a_restart() -> None:
+    """Nobody was known to play the site when the request came first; it comes again, as nothing has answered it."""
+    async with Cluster(units=2, options=ActorOptions(seed=0)) as c:
+        c.broker.codec.credentials.peers = {}  # type: ignore[union-attr]
+        lease = await c.lease(1, until=100)
+        key = RecordKey(lease, "broker")
+        assert AUTHORITY not in c.broker.table.instances[key].metadata
+        c.broker.codec.credentials.peers = {"authority": "site"}  # type: ignore[union-attr]
+        await asyncio.sleep(60)  # the request comes again
+        assert c.broker.table.instances[key].metadata[AUTHORITY] == "site"
+        await c.kill("broker")
+        await c.start("broker")
+        assert c.broker.table.instances[key].metadata[AUTHORITY] == "site"
 
 
 def test_a_message_that_cannot_be_written_keeps_no_other_back(caplog: pytest.LogCaptureFixture) -> None:

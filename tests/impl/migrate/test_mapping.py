@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -563,6 +564,16 @@ def office(folder: Path, *order: str, letter: str = "letter", field: str = "to",
     return compiled(folder)
 
 
+DESKS = files_of("impl/migrate/systems/desks")
+
+
+def desks(folder: Path, *order: str) -> tuple[System, Program]:
+    """A clerk and its desks, in this order."""
+    roles = ", ".join(f"{role}: {{}}" for role in (*order, "clerk"))
+    write(folder, {**DESKS, "system.yaml": DESKS["system.yaml"].replace("ROLES", roles)})
+    return compiled(folder)
+
+
 def clerk_with_letters(program: Program) -> tuple[RecordKey, bytes]:
     """A clerk to whom nobody has listened since it has written twice to each."""
     key, core = RecordKey("tenant:1", "clerk"), program.roles["clerk"]
@@ -589,6 +600,20 @@ def test_messages_of_sessions_follow_their_neighbours(tmp_path: Path) -> None:
         ("at the left", "left"): [(1, "note", (1,)), (2, "note", (2,))],
         ("at the right", "right"): [(1, "letter", (10,)), (2, "letter", (20,))],
     }
+
+
+@pytest.mark.parametrize("order", list(permutations(("left", "middle", "right"))), ids="-".join)
+def test_each_neighbour_keeps_its_messages_in_every_order(order: tuple[str, ...], tmp_path: Path) -> None:
+    """Three neighbours: with two, each order is its own inverse."""
+    old = desks(tmp_path / "old", "left", "middle", "right")[1]
+    key, core = RecordKey("tenant:1", "clerk"), old.roles["clerk"]
+    peers = [f"at the {role}" for role, _ in core.neighbours]
+    kept = {str(core.positions[role, 0]): [[1, f"to_{role}", {}]] for role in order}
+    held = MachineInstance(key, core, core.first(), peers, {SESSIONS: kept})
+    after = mapped(old, desks(tmp_path / "new", *order), (key, RowCodec(old).write(held)))
+    assert [role for role, _ in after.core.neighbours] == [*order]
+    found = {(after.peers[at], *(one.message for one in queued(after, at))) for at in neighbours(after)}
+    assert found == {(f"at the {role}", f"to_{role}") for role in order}
 
 
 @pytest.mark.parametrize(
