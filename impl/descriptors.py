@@ -83,8 +83,8 @@ def hear_of_lack(loop: asyncio.AbstractEventLoop) -> None:
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
         if isinstance(error, OSError) and is_passing(error) and "socket" in context:
-            words = "connections cannot be accepted at the moment, and wait: %s"
-            _sparse.warning(time.monotonic(), "accept", words, error.strerror or error)
+            message = "connections cannot be accepted at the moment, and wait: %s"
+            _sparse.warning(time.monotonic(), "accept", message, error.strerror or error)
         else:
             loop.default_exception_handler(context)
 

@@ -134,10 +134,10 @@ def table(package: str, file: str) -> Any:
 def mark(path: Path) -> tuple[int, ...]:
     """Returns what differs when a file was written anew."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return ()
-    return (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_mode)
+    return (status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_mode)
 
 
 class Unreadable(Exception):
@@ -164,8 +164,8 @@ def read_yaml(path: Path, plain: bool = False) -> Any:
     except RecursionError:
         raise Unreadable(f"{path}: is nested too deep") from None
     except (OSError, ValueError) as error:  # a NUL in the path, bytes that are no UTF-8, a date that is none
-        words = str(getattr(error, "strerror", None) or error)
-        raise Unreadable(f"{path}: cannot be read: {words}".replace("\0", "\\0")) from None
+        reason = str(getattr(error, "strerror", None) or error)
+        raise Unreadable(f"{path}: cannot be read: {reason}".replace("\0", "\\0")) from None
 
 
 def yaml_fault(error: yaml.YAMLError, text: str) -> str:

@@ -103,6 +103,6 @@ class Notices:
                 notice = answer if isinstance(answer, Notice) and notice.kind.about_to else notice
         return notice
 
-    def _mask(self, subscriber: Subscriber, words: str) -> None:
+    def _mask(self, subscriber: Subscriber, reason: str) -> None:
         self.masked += 1
-        log.warning("a subscriber to notices (%s) failed: %s", getattr(subscriber, "__qualname__", subscriber), words)
+        log.warning("a subscriber to notices (%s) failed: %s", getattr(subscriber, "__qualname__", subscriber), reason)

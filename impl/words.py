@@ -29,9 +29,9 @@ def check_name(kind: str, name: str, known: Iterable[str]) -> str:
     return name
 
 
-def together(words: Sequence[str]) -> str:
+def together(parts: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
-    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
 
 
 def counted(count: int, noun: str) -> str:

@@ -139,8 +139,8 @@ class HandlerCalls:
             except NotBegun as error:
                 lacked += 1
                 self.counts["not begun"] += 1
-                words = "%s of %s could not be begun, and is tried again: %s"
-                self._sparse.warning(time.monotonic(), "lack", words, action.verb, action.unit or action.lease, error)
+                message = "%s of %s could not be begun, and is tried again: %s"
+                self._sparse.warning(time.monotonic(), "lack", message, action.verb, action.unit or action.lease, error)
                 continue
             finally:
                 for place in places:

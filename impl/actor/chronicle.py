@@ -104,8 +104,8 @@ class Chronicle:
         except EventError as error:
             raise StoreError(f"the store's metadata are damaged: {error}", "put a whole copy in its place") from None
         self.first, last = await store.event_range()
-        found = [digest(body) async for _, body in store.events(last - 1)] if last else []
-        if head.position != last or found not in ([], [head.digest]):
+        digests = [digest(body) async for _, body in store.events(last - 1)] if last else []
+        if head.position != last or digests not in ([], [head.digest]):
             end = f"end at {last}" if head.position != last else f"have another one at {last}"
             raise StoreError(
                 f"the events in the store {end}, and were committed up to {head.position}: some were changed or "
@@ -168,8 +168,8 @@ class Chronicle:
         and waits for a commit.
         """
         writer, now, wall = replace(self._writer), self.context.clock.now(), round(self.wall(), 3)
-        held = (one for key, one in self.table.instances.items() if key.lease in (lease, BELOW))
-        for draft in (*(FoundDraft(one, one.record) for one in held), *self._refusals):
+        instances = (one for key, one in self.table.instances.items() if key.lease in (lease, BELOW))
+        for draft in (*(FoundDraft(one, one.record) for one in instances), *self._refusals):
             yield self._written(writer, draft, now, wall, self.head.commit + 1)
 
     def take(self, ready: Ready, request: Follow | SealEvents) -> None:
@@ -254,5 +254,5 @@ class Chronicle:
 
 def followers_of(metadata: Mapping[str, bytes]) -> dict[str, int]:
     """The position that each follower has acknowledged, in the metadata of a store."""
-    words = (word for word in metadata if word.startswith(FOLLOWER))
-    return {word.removeprefix(FOLLOWER): int(metadata[word]) for word in sorted(words)}
+    names = (name for name in metadata if name.startswith(FOLLOWER))
+    return {name.removeprefix(FOLLOWER): int(metadata[name]) for name in sorted(names)}

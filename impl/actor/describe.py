@@ -124,10 +124,10 @@ class EventDescriber:
 
     def digests(self, machines: Iterable[MachineInstance]) -> dict[str, dict[str, str]]:
         """Returns, by lease and machine, the digest of its record."""
-        found: dict[str, dict[str, str]] = {}
+        by_lease: dict[str, dict[str, str]] = {}
         for one in machines:
-            found.setdefault(one.key.lease, {})[one.key.machine] = record_digest(self.record(one.core, one.record))
-        return found
+            by_lease.setdefault(one.key.lease, {})[one.key.machine] = record_digest(self.record(one.core, one.record))
+        return by_lease
 
     def _numbers(self, core: Core, number: int, numbers: Any) -> dict[str, int]:
         """The numbers of messages by the neighbour's name."""

@@ -165,10 +165,10 @@ class EffectRunner:
             peer, machine = instance.peers[send.neighbour], self.codec.machine_at(instance, send.neighbour)
             data = {"to": peer, "peer": machine, "number": number}
             shown = dict(zip(names, fields, strict=True))
-            told = self.context.tell(Kind.SEND, instance.key, send.message, **data, fields=shown)
-            if told is None:
+            notice = self.context.tell(Kind.SEND, instance.key, send.message, **data, fields=shown)
+            if notice is None:
                 return None
-            fields = tuple(told.data["fields"][name] for name in names)
+            fields = tuple(notice.data["fields"][name] for name in names)
         return Outgoing(instance, send, fields, number)
 
     def _send(self, outgoing: Sequence[Outgoing]) -> None:

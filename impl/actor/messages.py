@@ -104,25 +104,25 @@ class EnvelopeCodec:
         """
         plain = [self._plain(message) for message in messages]
         credentials = self.credentials.issue(plain) if self.credentials is not None else [None] * len(plain)
-        found: list[SealedMessage | Refusal] = []
+        sealed: list[SealedMessage | Refusal] = []
         for_actor: dict[str, list[int]] = {}  # which messages
         for n, (message, request, credential) in enumerate(zip(messages, plain, credentials, strict=True)):
             try:
-                found.append(self._body(message, request, credential))
+                sealed.append(self._body(message, request, credential))
             except Refusal as refusal:
-                found.append(refusal)
+                sealed.append(refusal)
             else:
                 for_actor.setdefault(request.receiver, []).append(n)
         key = self.identity.key
         for numbers in for_actor.values():
-            written = [one for n in numbers if isinstance(one := found[n], SealedMessage)]
+            written = [one for n in numbers if isinstance(one := sealed[n], SealedMessage)]
             signatures = key.sign_all(Purpose.ENVELOPE, [one.frame for one in written])
             for n, signature, (body, own) in zip(numbers, signatures, written, strict=True):
                 try:
-                    found[n] = SealedMessage(frame_of(key, signature, body), own)
+                    sealed[n] = SealedMessage(frame_of(key, signature, body), own)
                 except Refusal as refusal:
-                    found[n] = refusal
-        return found
+                    sealed[n] = refusal
+        return sealed
 
     def _plain(self, message: Outgoing) -> CredentialRequest:
         instance, send = message.instance, message.send
@@ -345,8 +345,8 @@ class MessageHandler:
             if codec.program.standing:
                 named_here = self.stepper.environment.peers.get(key.machine) in (None, codec.identity.name)
                 unknown = named_here and core.indexed and key.lease == codec.program.only_run
-                words = f"this actor does not play {key.machine} of {key.lease[:80]}"
-                raise UnknownMember(words) if unknown else Refusal(words)
+                reason = f"this actor does not play {key.machine} of {key.lease[:80]}"
+                raise UnknownMember(reason) if unknown else Refusal(reason)
             if key.lease in table.pruned:
                 raise Refusal(f"the lease {key.lease[:80]} is over and forgotten")
             members = self._members(envelope)
@@ -421,7 +421,7 @@ class MessageHandler:
 
     def _told(self, ready: Ready, envelope: Envelope) -> Envelope:
         """The envelope, as subscribers leave it."""
-        said = {"sender": envelope.sender, "peer": envelope.sending_machine, "number": envelope.number}
+        header = {"sender": envelope.sender, "peer": envelope.sending_machine, "number": envelope.number}
         notice = Notice(
             Kind.RECEIVE,
             self.stepper.name,
@@ -429,12 +429,12 @@ class MessageHandler:
             envelope.receiving_machine,
             envelope.message,
             ready.now,
-            {**said, "fields": envelope.fields},
+            {**header, "fields": envelope.fields},
         )
-        told = self.notices.tell(notice)
-        if told is None:
+        result = self.notices.tell(notice)
+        if result is None:
             raise ActorError("the message was consumed on its way")
-        fields = told.data["fields"]
+        fields = result.data["fields"]
         return envelope if fields is envelope.fields else replace(envelope, fields=dict(fields))
 
     def _heard(self, envelope: Envelope) -> Heard:

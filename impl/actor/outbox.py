@@ -138,10 +138,10 @@ class Outbox:
                 pending.again.cancel()
                 self._go(pending)
 
-    def keep(self, key: RecordKey, said: frozenset[int]) -> None:
+    def keep(self, key: RecordKey, neighbours: frozenset[int]) -> None:
         """The machine has moved on: only messages to these neighbours are sent on."""
         for pending in self.of(key):
-            if pending.neighbour not in said and not pending.ordered:
+            if pending.neighbour not in neighbours and not pending.ordered:
                 self.drop(key, pending.neighbour)
 
     def forget(self, key: RecordKey) -> None:

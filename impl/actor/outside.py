@@ -55,8 +55,8 @@ def check_origin(program: Program, instance: MachineInstance, event: str) -> Non
     core, machine = instance.core, instance.key.machine
     known = program.from_outside[core.role] if core.subsidiary else core.events
     if event in core.events and event not in known:
-        words = f"{event} comes from what drives {machine} or from its handlers, and not from outside"
-        raise ActorError(f"{words}; from there come: {', '.join(known) or 'none'}")
+        reason = f"{event} comes from what drives {machine} or from its handlers, and not from outside"
+        raise ActorError(f"{reason}; from there come: {', '.join(known) or 'none'}")
     if event in program.from_below.get(core.role, ()) and event not in core.offered(instance.record):
         raise ActorError(f"{event} comes when the subsidiary machines of {machine} have come there, and they have not")
 
@@ -87,8 +87,8 @@ def complete(stepper: Stepper, ready: Ready, request: Complete) -> None:
     instance, done = stepper.table.instances.get(request.key), request.done
     if instance is None:
         return
-    told = {"event": request.event, "well": done.well, "words": done.words}
-    ready.notices.append(Notice(Kind.ANSWERED, stepper.name, *request.key, request.event, ready.now, told))
+    data = {"event": request.event, "well": done.well, "words": done.words}
+    ready.notices.append(Notice(Kind.ANSWERED, stepper.name, *request.key, request.event, ready.now, data))
     if done.facts and instance.state_epoch == request.epoch:
         instance.metadata["facts"] = dict(done.facts)
         ready.change(instance)

@@ -132,14 +132,14 @@ class PolicyDesk:
         self._wrong[key] = times + 1
         self._mute(key, job, times)
 
-    def command(self, told: Told, lease: str) -> asyncio.Future[None]:
+    def command(self, upcall: Told, lease: str) -> asyncio.Future[None]:
         """A client's command about a lease; the future is done when what it has changed is durable.
 
         The future raises ActorError where the policy refuses it, or what follows from it would be refused, or it does
         not answer in time.
         """
         reply: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.put(("command", next(self._commands)), Job(lambda: told, reply, lease=lease))
+        self.put(("command", next(self._commands)), Job(lambda: upcall, reply, lease=lease))
         return reply
 
     def close(self) -> None:
@@ -173,29 +173,29 @@ class PolicyDesk:
                 continue
             job = self._line.pop(key)
             try:
-                told = job.word()
+                upcall = job.word()
             except Exception:
                 self.context.counts["errors"] += 1
                 log.exception("%s cannot be told of %s", self._who, _words(key))
                 continue
-            if told is not None:
-                await self._tell(key, job, told)
+            if upcall is not None:
+                await self._tell(key, job, upcall)
             else:
                 self._muted.pop(key, None)
                 self._wrong.pop(key, None)
 
-    async def _tell(self, key: Hashable, job: Job, told: Told) -> None:
-        answer = await self._ask(told)
+    async def _tell(self, key: Hashable, job: Job, upcall: Told) -> None:
+        answer = await self._ask(upcall)
         if job.reply is not None and answer is not None and (why := self._refusal(answer)) is not None:
             _refuse(job, str(why), why)
             answer = await self._ask(take_back(job.lease, self.context.clock.now()))
             key, job = ("taken back", job.lease), Job(lambda: None)
         if answer is None:
-            words = f"{self._who} has not answered within {self._limits.longest:g} s"
+            reason = f"{self._who} has not answered within {self._limits.longest:g} s"
             self.context.counts["policy timeouts"] += 1
-            log.error("%s (%s); it decides nothing now", words, _words(key))
-            _refuse(job, f"{words}, and has changed nothing")
-            self._refuse_commands(f"{words}; try it again")
+            log.error("%s (%s); it decides nothing now", reason, _words(key))
+            _refuse(job, f"{reason}, and has changed nothing")
+            self._refuse_commands(f"{reason}; try it again")
             await self._renew(key, job)
         elif answer.error is not None:
             self.context.counts["policy errors"] += job.reply is None
@@ -223,10 +223,10 @@ class PolicyDesk:
             return error
         return None
 
-    async def _ask(self, told: Told) -> Answer | None:
+    async def _ask(self, upcall: Told) -> Answer | None:
         """Returns what the policy answers; None: nothing in time."""
         loop = asyncio.get_running_loop()
-        running = loop.run_in_executor(self._thread, answer_of, self.policy, told)
+        running = loop.run_in_executor(self._thread, answer_of, self.policy, upcall)
         await asyncio.wait([running], timeout=self._limits.longest)
         self._late = None if running.done() else running
         return running.result() if running.done() else None
@@ -304,10 +304,10 @@ def take_back(lease: str, now: int) -> Told:
     return told
 
 
-def answer_of(policy: Policy, told: Told) -> Answer:
+def answer_of(policy: Policy, upcall: Told) -> Answer:
     """Asks a policy; whatever it raises is its answer. Called in the policy's thread."""
     try:
-        answer = Answer(decisions_of(told(policy)))
+        answer = Answer(decisions_of(upcall(policy)))
         if isinstance(policy, TakesDemands):
             answer.wishes = {str(lease): bytes(wish) for lease, wish in policy.changed_wishes().items()}
         return answer

@@ -135,80 +135,80 @@ class UnitProbes:
         for gone in [pair for pair in (*self._missed, *self._silent) if pair[1] not in self.table.instances]:
             self._missed.pop(gone, None)
             self._silent.discard(gone)
-        keys = [key for key, held in self.table.instances.items() if self.is_due(probe, held)]
+        keys = [key for key, instance in self.table.instances.items() if self.is_due(probe, instance)]
         began = loop.time()
         for at, key in enumerate(keys):
             ahead = began + over * at / len(keys) - loop.time()
             if ahead > STEP:
                 await asyncio.sleep(ahead)
             await self._places[probe].acquire()
-            held = self.table.instances.get(key)  # it may have moved on while others were asked for
-            if held is None or (probe, key) in self._asking or not self.is_due(probe, held):
+            instance = self.table.instances.get(key)  # it may have moved on while others were asked for
+            if instance is None or (probe, key) in self._asking or not self.is_due(probe, instance):
                 self._places[probe].release()
                 continue
-            self._asking[probe, key] = loop.create_task(self._ask(probe, held, held.state_epoch))
+            self._asking[probe, key] = loop.create_task(self._ask(probe, instance, instance.state_epoch))
 
-    def is_due(self, probe: Probe, held: MachineInstance) -> bool:
+    def is_due(self, probe: Probe, instance: MachineInstance) -> bool:
         """Returns whether the event would move a machine now, and none of its own actions may."""
-        if held.core.role != probe.role:
+        if instance.core.role != probe.role:
             return False
-        machines = MachinesOfActor(self.table, held)
-        _, outcome = held.core.step_outside(held.record, local(probe.event), self.context.clock.now(), machines)
-        return outcome.taken and not self.at_work(held.key)
+        machines = MachinesOfActor(self.table, instance)
+        _, outcome = instance.core.step_outside(instance.record, local(probe.event), self.context.clock.now(), machines)
+        return outcome.taken and not self.at_work(instance.key)
 
     # Answers
 
-    async def _ask(self, probe: Probe, held: MachineInstance, epoch: int) -> None:
+    async def _ask(self, probe: Probe, instance: MachineInstance, epoch: int) -> None:
         try:
-            result = await self._result(probe, held)
+            result = await self._result(probe, instance)
         finally:
             self._places[probe].release()
-            del self._asking[probe, held.key]
-        self._judge(probe, held.key, epoch, result)
+            del self._asking[probe, instance.key]
+        self._judge(probe, instance.key, epoch, result)
 
-    async def _result(self, probe: Probe, held: MachineInstance) -> ProbeResult:
+    async def _result(self, probe: Probe, instance: MachineInstance) -> ProbeResult:
         """Returns what the first handler of the machine says that knows; else how they failed."""
-        name, found, words = self.name_of(held), ProbeResult.UNKNOWN, ""
-        for handler in self._handlers(held):
+        name, result, reason = self.name_of(instance), ProbeResult.UNKNOWN, ""
+        for handler in self._handlers(instance):
             try:
                 async with asyncio.timeout(probe.settings.longest):
                     up = await handler.is_up(name)
                 if up is not None and not isinstance(up, bool):
                     raise TypeError(f"the handler returned {up!r:.80}, which is neither a bool nor None")
             except TimeoutError:
-                found, words = ProbeResult.HUNG, f"no answer within {probe.settings.longest:g} s"
+                result, reason = ProbeResult.HUNG, f"no answer within {probe.settings.longest:g} s"
             except asyncio.CancelledError:
                 task = asyncio.current_task()
                 if task is None or task.cancelling():
                     raise
-                found, words = ProbeResult.FAILED, "it has cancelled itself"
+                result, reason = ProbeResult.FAILED, "it has cancelled itself"
             except (SimulatedCrash, GeneratorExit):
                 raise
             except BaseException as error:  # also an exit that a handler raises, which would end the actor
                 lacks = is_passing(error) or isinstance(error, NotBegun)  # nobody was asked
-                found = ProbeResult.UNKNOWN if lacks else ProbeResult.FAILED
-                words = f"{type(error).__name__}: {error}"
+                result = ProbeResult.UNKNOWN if lacks else ProbeResult.FAILED
+                reason = f"{type(error).__name__}: {error}"
             else:
                 if up is not None:
-                    self._silent.discard((probe, held.key))
+                    self._silent.discard((probe, instance.key))
                     return ProbeResult.UP if up else ProbeResult.MISSED
-        self._tell(probe, held.key, name, words)
-        return found
+        self._tell(probe, instance.key, name, reason)
+        return result
 
-    def _tell(self, probe: Probe, key: RecordKey, name: str, words: str) -> None:
+    def _tell(self, probe: Probe, key: RecordKey, name: str, reason: str) -> None:
         """Logs once, and not in every round, that it is not known whether a machine is up."""
-        if words and (probe, key) not in self._silent:
+        if reason and (probe, key) not in self._silent:
             self._silent.add((probe, key))
-            log.warning("whether %s is up is not known: %s", name, words)
-        elif not words and probe not in self._idle:
+            log.warning("whether %s is up is not known: %s", name, reason)
+        elif not reason and probe not in self._idle:
             self._idle.add(probe)
             log.warning(
                 "no handler of %s can say whether one is up, so none is found to be %s", probe.role, probe.event
             )
 
     def _judge(self, probe: Probe, key: RecordKey, epoch: int, result: ProbeResult) -> None:
-        held = self.table.instances.get(key)
-        if held is None or held.state_epoch != epoch or not self.is_due(probe, held):
+        instance = self.table.instances.get(key)
+        if instance is None or instance.state_epoch != epoch or not self.is_due(probe, instance):
             result = ProbeResult.STALE
         self.counts[probe.role, result] += 1
         counts_as_missed = {
@@ -218,10 +218,10 @@ class UnitProbes:
         }
         if result in (ProbeResult.UP, ProbeResult.STALE):
             self._missed.pop((probe, key), None)
-        elif counts_as_missed.get(result) and held is not None:
+        elif counts_as_missed.get(result) and instance is not None:
             before, missed = self._missed.get((probe, key), (epoch, 0))
             missed = missed + 1 if before == epoch else 1
-            patience, name = probe.settings.patience, self.name_of(held)
+            patience, name = probe.settings.patience, self.name_of(instance)
             log.info("%s is not up, by probe %d of %d (%s)", name, missed, patience, result)
             self._missed[probe, key] = epoch, missed
             if missed >= patience:
@@ -231,17 +231,17 @@ class UnitProbes:
 
     # Machines outside
 
-    def name_of(self, held: MachineInstance) -> str:
+    def name_of(self, instance: MachineInstance) -> str:
         """Returns what its handlers know a machine by: a unit by its persistent name, another by its run."""
-        return self.context.environment.unit_name(held) if held.core.subsidiary else held.key.lease
+        return self.context.environment.unit_name(instance) if instance.core.subsidiary else instance.key.lease
 
-    def _handlers(self, held: MachineInstance) -> Iterator[SaysWhatIsUp]:
+    def _handlers(self, instance: MachineInstance) -> Iterator[SaysWhatIsUp]:
         """The handlers that a machine calls and that can say what is up, each once."""
-        calls = (piece for state in held.core.states for piece in held.core.work[state](held.record))
+        calls = (piece for state in instance.core.states for piece in instance.core.work[state](instance.record))
         targets = (piece.target for piece in calls if isinstance(piece, CallWork))
-        found: dict[int, SaysWhatIsUp] = {}
+        handlers: dict[int, SaysWhatIsUp] = {}
         for target in targets:
-            handler: Any = self.context.environment.handler(held.core.role, target)
+            handler: Any = self.context.environment.handler(instance.core.role, target)
             if isinstance(handler, SaysWhatIsUp):
-                found[id(handler)] = handler
-        yield from found.values()
+                handlers[id(handler)] = handler
+        yield from handlers.values()

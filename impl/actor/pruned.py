@@ -13,8 +13,8 @@ _LEASE = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,99}):([1-9][0-9]{0,17})")
 
 def origin_of(lease: str) -> tuple[str, int] | None:
     """The actor that began a lease, and the lease's number; None where the name does not have that form."""
-    found = _LEASE.fullmatch(lease)
-    return None if found is None else (found[1], int(found[2]))
+    matched = _LEASE.fullmatch(lease)
+    return None if matched is None else (matched[1], int(matched[2]))
 
 
 class Pruned:

@@ -60,7 +60,7 @@ class Remains:
     def recovered(self) -> None:
         """The records were read anew: of each unit something may be left."""
         roles, instances = {probe.role for probe in self._probes.probes}, self.context.table.instances
-        self._unseen = {key for key, held in instances.items() if held.core.role in roles}
+        self._unseen = {key for key, instance in instances.items() if instance.core.role in roles}
 
     async def run(self) -> None:
         """Looks, again and again; where nothing is probed, nobody is asked."""
@@ -71,51 +71,51 @@ class Remains:
     async def look(self) -> None:
         """Looks once at each unit of which something may be left."""
         for key in {*self._unseen, *self._unsure(), *self.found}:
-            held = self.context.table.instances.get(key)
-            if held is None or not self._is_down(held):
-                if held is None or not self._probes.at_work(key):
-                    self._note(key, held, "")
+            instance = self.context.table.instances.get(key)
+            if instance is None or not self._is_down(instance):
+                if instance is None or not self._probes.at_work(key):
+                    self._note(key, instance, "")
                 continue
             try:
                 async with asyncio.timeout(LONGEST_SECONDS):
-                    words = await self._ask(held)
+                    text = await self._ask(instance)
             except (SimulatedCrash, GeneratorExit, asyncio.CancelledError):
                 raise
             except BaseException as error:  # it is not known, and may be the next time
                 log.debug("what is left of %s is not known: %s", key.machine, error)
                 continue
-            if self._is_down(held):
-                self._note(key, held, words)
+            if self._is_down(instance):
+                self._note(key, instance, text)
 
-    def _is_down(self, held: MachineInstance) -> bool:
+    def _is_down(self, instance: MachineInstance) -> bool:
         """Returns whether nothing of a unit should live: no action is under way or asked for, and it is not up."""
-        asked = any(isinstance(piece, CallWork) for piece in held.core.work[held.state](held.record))
-        up = any(self._probes.is_due(probe, held) for probe in self._probes.probes)
-        return held.core.subsidiary and not asked and not up and not self._probes.at_work(held.key)
+        asked = any(isinstance(piece, CallWork) for piece in instance.core.work[instance.state](instance.record))
+        up = any(self._probes.is_due(probe, instance) for probe in self._probes.probes)
+        return instance.core.subsidiary and not asked and not up and not self._probes.at_work(instance.key)
 
-    async def _ask(self, held: MachineInstance) -> str:
+    async def _ask(self, instance: MachineInstance) -> str:
         able: dict[int, SaysWhatIsLeft] = {}
-        for target in self._targets(held):
-            one: Any = self.context.environment.handler(held.core.role, target)
+        for target in self._targets(instance):
+            one: Any = self.context.environment.handler(instance.core.role, target)
             if isinstance(one, SaysWhatIsLeft):
                 able[id(one)] = one
         for handler in able.values():
-            if words := await handler.left_of(self._probes.name_of(held)):
-                return words
+            if text := await handler.left_of(self._probes.name_of(instance)):
+                return text
         return ""
 
     @staticmethod
-    def _targets(held: MachineInstance) -> list[str]:
-        work = (piece for state in held.core.states for piece in held.core.work[state](held.record))
+    def _targets(instance: MachineInstance) -> list[str]:
+        work = (piece for state in instance.core.states for piece in instance.core.work[state](instance.record))
         return [piece.target for piece in work if isinstance(piece, CallWork)]
 
-    def _note(self, key: RecordKey, held: MachineInstance | None, words: str) -> None:
+    def _note(self, key: RecordKey, instance: MachineInstance | None, text: str) -> None:
         self._unseen.discard(key)
-        name = self._probes.name_of(held) if held is not None else key.machine
-        if words:
+        name = self._probes.name_of(instance) if instance is not None else key.machine
+        if text:
             if key not in self.found:
-                log.warning("something is left of %s, which should be down: %s", name, words)
+                log.warning("something is left of %s, which should be down: %s", name, text)
             since = self.found[key].since if key in self.found else self.context.clock.now()
-            self.found[key] = Remain(words, since)
+            self.found[key] = Remain(text, since)
         elif self.found.pop(key, None) is not None:
             log.info("nothing is left of %s any more, or it is to be up again", name)

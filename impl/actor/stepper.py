@@ -98,8 +98,8 @@ class Stepper:
         self.counts[kind] += 1
         if self.notices.subscribers:
             data = {"from": before[0], "to": record[0], "kind": kind, "reason": outcome.reason}
-            told, name = Kind.TRANSITION if taken else Kind.IGNORED, outcome.transition or event[0]
-            ready.notices.append(Notice(told, self.name, *instance.key, name, ready.now, data))
+            notice_kind, name = Kind.TRANSITION if taken else Kind.IGNORED, outcome.transition or event[0]
+            ready.notices.append(Notice(notice_kind, self.name, *instance.key, name, ready.now, data))
         if taken:
             if record[0] != before[0]:
                 instance.metadata["since"] = ready.now

@@ -93,8 +93,8 @@ class MachinesOfRun(Machines):
         self._instances, self._lease, self._core = instances, lease, core
 
     def __missing__(self, index: int) -> Record:
-        held = self._instances.get(RecordKey(self._lease, self._core.machine(index)))
-        return self.first(index) if held is None else held.record
+        instance = self._instances.get(RecordKey(self._lease, self._core.machine(index)))
+        return self.first(index) if instance is None else instance.record
 
 
 class RowCodec:
@@ -259,8 +259,8 @@ class MachineTable:
 
     def _may_wait(self, key: RecordKey) -> bool:
         """Returns whether a machine is there, and not over."""
-        found = self.instances.get(key)
-        return found is not None and found.state not in found.core.ends
+        instance = self.instances.get(key)
+        return instance is not None and instance.state not in instance.core.ends
 
     def _pass_on(self, instance: MachineInstance) -> None:
         """No lease has a subsidiary machine any more."""
@@ -301,8 +301,8 @@ class MachineTable:
 
     def driven_by(self, lease: str, role: str) -> list[MachineInstance]:
         """The subsidiary machines of a role that serve a lease, in the order of their keys."""
-        found = (self.instances[key] for key in sorted(self.driven.get(lease, ())))
-        return [below for below in found if self.parents[below.core.role] == role]
+        machines = (self.instances[key] for key in sorted(self.driven.get(lease, ())))
+        return [below for below in machines if self.parents[below.core.role] == role]
 
     def orphans(self) -> Iterator[tuple[str, str]]:
         """Leases that are forgotten while machines of the actor still remember them, with the machine's name.
@@ -317,7 +317,7 @@ class MachineTable:
 
     def above(self, instance: MachineInstance) -> Iterator[MachineInstance]:
         """The machines of the lease that a subsidiary machine serves which are of its parent's role."""
-        return (found for key in self._parents(instance) if (found := self.instances.get(key)) is not None)
+        return (parent for key in self._parents(instance) if (parent := self.instances.get(key)) is not None)
 
     def waiting_for(self, key: RecordKey) -> Iterator[MachineInstance]:
         """The machines that wait for a subsidiary machine."""
@@ -411,8 +411,8 @@ class MachineTable:
 
     def below_run(self, lease: str) -> list[MachineInstance]:
         """The subsidiary machines that belong to a lease as its run."""
-        found = (self.instances[key] for key in sorted(self.driven.get(lease, ()) if self._of_run else ()))
-        return [below for below in found if below.core.of_run]
+        machines = (self.instances[key] for key in sorted(self.driven.get(lease, ()) if self._of_run else ()))
+        return [below for below in machines if below.core.of_run]
 
     def last_with(self, instance: MachineInstance) -> list[MachineInstance]:
         """The subsidiary machines that are forgotten with a machine: those of its run, if it is the last one of it."""

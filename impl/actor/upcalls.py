@@ -58,9 +58,9 @@ class Upcalls:
         self.context, self.environment, self.table = context, context.environment, context.table
         self._put, self._durable, self._check = put, durable, check
         self._made = {
-            role: made
+            role: copy
             for role, p in self.environment.policies.items()
-            if is_quick(p) and (made := copied(p)) is not None
+            if is_quick(p) and (copy := copied(p)) is not None
         }
         self._desks: dict[str, PolicyDesk] = {}
         self._wishing: list[TakesDemands] | None = None
@@ -75,8 +75,8 @@ class Upcalls:
     def renew(self) -> None:
         """Policies as they were made: what they decided since the last commit was never so (paper, section 4.3.1)."""
         self.close()
-        made = self._made | {role: desk.made for role, desk in self._desks.items() if desk.made is not None}
-        for role, policy in made.items():
+        policies = self._made | {role: desk.made for role, desk in self._desks.items() if desk.made is not None}
+        for role, policy in policies.items():
             self.environment.policies[role] = copied(policy) or policy
         self._desks = {}
         self._wishing = None
@@ -118,19 +118,19 @@ class Upcalls:
 
     def metadata(self) -> dict[str, bytes]:
         """The metadata for the next commit: the wishes that have changed, and the units."""
-        found, self._kept = self._kept, {}
+        changes, self._kept = self._kept, {}
         for policy in self._wishing if self._wishing is not None else self.wishing():
             try:
-                found |= {WISH + lease: bytes(wish) for lease, wish in policy.changed_wishes().items()}
+                changes |= {WISH + lease: bytes(wish) for lease, wish in policy.changed_wishes().items()}
             except Exception:
                 self._has_failed("its wishes are not kept")
-        for name, body in found.items():
+        for name, body in changes.items():
             if body:
                 self.table.metadata[name] = body
             else:
                 self.table.metadata.pop(name, None)
                 self._reasons.pop(name.removeprefix(WISH), None)
-        return found
+        return changes
 
     def wishing(self) -> list[TakesDemands]:
         """The quick policies that keep wishes; those of others come with their answers."""
@@ -293,17 +293,17 @@ class Upcalls:
         if WISH + effect.decision.lease in self.table.metadata:
             self._reasons[effect.decision.lease] = effect.reason
         if (desk := self._desk(role)) is not None:
-            said = effect.decision
-            desk.put(("refused", said.lease, said.machine, said.event), Job(lambda: _refused(effect, now)))
+            decision = effect.decision
+            desk.put(("refused", decision.lease, decision.machine, decision.event), Job(lambda: _refused(effect, now)))
         elif (policy := self._quick(role)) is not None:
             self._ask(policy, _refused(effect, now))
 
-    def _ask(self, policy: Policy, told: Told | None) -> None:
+    def _ask(self, policy: Policy, upcall: Told | None) -> None:
         """Asks a quick policy; its own mistakes are its own, and harm no lease but those that it does not decide on."""
-        if told is None:
+        if upcall is None:
             return
         try:
-            decisions = decisions_of(told(policy))
+            decisions = decisions_of(upcall(policy))
         except Exception:
             self._has_failed("decides nothing now")
         else:
@@ -374,9 +374,9 @@ class Upcalls:
 
     def _told_of(self, instance: MachineInstance, above: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns what the parent's record has of a subsidiary machine."""
-        told = above.get(self.environment.properties_in.get(instance.core.role, ""), ())
-        found = told[instance.number] if instance.number < len(told) else None
-        return found if isinstance(found, Mapping) else {}
+        cells = above.get(self.environment.properties_in.get(instance.core.role, ""), ())
+        cell = cells[instance.number] if instance.number < len(cells) else None
+        return cell if isinstance(cell, Mapping) else {}
 
 
 def _recovers(lease: Lease) -> Told:
@@ -408,7 +408,7 @@ def _commands(command: PolicyCommand, now: int) -> Told:
         given = signature(method).bind(*command.arguments, now=now, **command.options).arguments
         for name, value in given.items():
             check_kept(name, list(value) if isinstance(value, set | frozenset) else value)
-        found: Iterable[Decision] = method(*command.arguments, now=now, **command.options)
-        return found
+        decisions: Iterable[Decision] = method(*command.arguments, now=now, **command.options)
+        return decisions
 
     return told

@@ -60,18 +60,18 @@ def _asked(system: System) -> Iterator[tuple[str, tuple[str, Place, bool]]]:
 
 def _obeyed(system: System) -> set[str]:
     """The constants that contracts read to which actors hold what comes from outside; a time is no such thing."""
-    held = (part for o in system.environment.values() for part in held_parts(system, o))
-    return {name for part in held for name in bounds.reading(part) if _compares_time(part, name) is None}
+    enforced = (part for o in system.environment.values() for part in held_parts(system, o))
+    return {name for part in enforced for name in bounds.reading(part) if _compares_time(part, name) is None}
 
 
 def _bounding_contracts(system: System) -> set[str]:
     """The constants that contracts read to which no actor holds anybody, so that they say what is explored."""
-    found: set[str] = set()
+    names: set[str] = set()
     for outside in system.environment.values():
-        held = held_parts(system, outside)
+        enforced = held_parts(system, outside)
         parts = x.conjuncts(outside.when) if outside.when is not None else ()
-        found.update(name for part in parts if part not in held for name in bounds.reading(part))
-    return found
+        names.update(name for part in parts if part not in enforced for name in bounds.reading(part))
+    return names
 
 
 def _compares_time(e: x.Expression | None, constant: str) -> Place | None:

@@ -51,18 +51,18 @@ class NotEnforced(NamedTuple):
 
 def not_enforced(system: System) -> tuple[NotEnforced, ...]:
     """The contracts that running actors do not enforce, in the order of the specification."""
-    found = []
+    gaps = []
     for entry in system.environment.values():
         if entry.when is None:
             continue
         named = entry.name, entry.role, entry.event
         left_out = [part for part in x.conjuncts(entry.when) if _reasons(system, entry.role, part)]
         if reason := _obstacle(system, entry):
-            found.append(NotEnforced(*named, reason))
+            gaps.append(NotEnforced(*named, reason))
         elif left_out:
             why = dict.fromkeys(reason for part in left_out for reason in _reasons(system, entry.role, part))
-            found.append(NotEnforced(*named, ", and ".join(why), " and ".join(map(x.text, left_out))))
-    return tuple(found)
+            gaps.append(NotEnforced(*named, ", and ".join(why), " and ".join(map(x.text, left_out))))
+    return tuple(gaps)
 
 
 def _obstacle(system: System, entry: Outside) -> str:

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 WIDTH = 100
 
 
-def bare(words: str) -> str:
+def bare(source: str) -> str:
     """Without parentheses round the whole, unless they make a tuple."""
-    if not (words.startswith("(") and words.endswith(")")):
-        return words
+    if not (source.startswith("(") and source.endswith(")")):
+        return source
     depth = 0
-    for i, character in enumerate(words):
+    for i, character in enumerate(source):
         depth += character in "([{"
         depth -= character in ")]}"
-        if (depth == 0 and i < len(words) - 1) or (depth == 1 and character == ","):
-            return words
-    return words[1:-1]
+        if (depth == 0 and i < len(source) - 1) or (depth == 1 and character == ","):
+            return source
+    return source[1:-1]
 
 
 def tuple_lines(before: str, items: list[str], after: str) -> Iterator[str]:

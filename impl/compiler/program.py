@@ -81,8 +81,8 @@ def _check_pairs(system: System, sink: Sink) -> None:
     """Machines have one kind of neighbour of each role, the one of equal index or all, and one channel to it."""
     for channel, other in itertools.permutations(system.channels.values(), 2):
         if (channel.sender, channel.receiver) == (other.sender, other.receiver) and channel.name < other.name:
-            words = {"sender": channel.sender, "receiver": channel.receiver, "other": other.name}
-            sink.error("second_channel", channel.place, channel=channel.name, **words)
+            names = {"sender": channel.sender, "receiver": channel.receiver, "other": other.name}
+            sink.error("second_channel", channel.place, channel=channel.name, **names)
         if (
             channel.same_index
             and not other.same_index
@@ -282,11 +282,11 @@ def _module(system: System) -> Iterator[str]:
         yield f"{names.constant('', name)}: {type(value).__name__} = {value!r}"
     below = [role for role in system.roles.values() if role.parent]
     for role in (*below, *(r for r in system.roles.values() if not r.parent)):
-        made = RoleSource(system, role, names)
+        role_source = RoleSource(system, role, names)
         yield ""
-        yield from made.lines()
-        yield from contract_lines(made)
-        yield from _core(system, role, made, names)
+        yield from role_source.lines()
+        yield from contract_lines(role_source)
+        yield from _core(system, role, role_source, names)
     yield ""
     messages = []
     for message in system.messages.values():
@@ -321,7 +321,7 @@ def own_constants(system: System) -> list[str]:
     return sorted(dynamic - static - system.bounding - {""})
 
 
-def _core(system: System, role: Role, made: RoleSource, names: GeneratedNames) -> Iterator[str]:
+def _core(system: System, role: Role, role_source: RoleSource, names: GeneratedNames) -> Iterator[str]:
     initial = [*(s.name for s in role.initial), *(name for name in role.states if not role.states[name].initial)]
     since = {task.name: task.answers for task in role.tasks.values() if isinstance(task, Call) and task.outlives}
     below = "".join(
@@ -343,18 +343,18 @@ def _core(system: System, role: Role, made: RoleSource, names: GeneratedNames) -
             "states": repr(tuple(initial)),
             "fields": ("(", fields, ")"),
             "events": ("{", events, "}"),
-            "neighbours": repr(made.near.names()),
+            "neighbours": repr(role_source.near.names()),
             "since": repr(since),
             "below": f"({below})",
             "subsidiary": repr(role.parent is not None),
-            **{what: made.constant("all", what) for what in ("table", "work", "answers", "wakes", "contracts")},
+            **{what: role_source.constant("all", what) for what in ("table", "work", "answers", "wakes", "contracts")},
             "heard_answers": f"frozenset({answers!r})",
             "ends": f"frozenset({ends!r})",
             **({"of_run": repr(role.of_run)} if role.of_run else {}),
             **({"begin": repr(role.begin)} if role.begin else {}),
             **({"dynamic": repr(role.instance.dynamic)} if role.instance.dynamic else {}),
-            **({"dynamic_neighbours": repr(made.near.dynamic)} if made.near.dynamic else {}),
-            "introduced": repr(made.near.size > 1 and begun),
+            **({"dynamic_neighbours": repr(role_source.near.dynamic)} if role_source.near.dynamic else {}),
+            "introduced": repr(role_source.near.size > 1 and begun),
         },
     )
     yield ""

@@ -37,17 +37,17 @@ class RoleSource(WorkSource):
     def lines(self) -> Iterator[str]:
         """All of it; sets that are the same at each evaluation are made once."""
         sets: dict[str, str] = {}
-        found = [_FIXED_SET.sub(partial(self._set_name, sets), line) for line in self._lines()]
-        yield found[0]
+        lines = [_FIXED_SET.sub(partial(self._set_name, sets), line) for line in self._lines()]
+        yield lines[0]
         yield from (f"{name}: frozenset[Any] = {source}" for source, name in sets.items())
-        if any(self.constant("all", "only") in line for line in found):
+        if any(self.constant("all", "only") in line for line in lines):
             most = max(self.system.roles[name].count for name in self.near.first)
             yield f"{self.constant('all', 'only')} = tuple(frozenset((it,)) for it in range({most}))"
-        yield from found[1:]
+        yield from lines[1:]
 
-    def _set_name(self, sets: dict[str, str], found: re.Match[str]) -> str:
-        name = "none" if found[0] == "frozenset()" else f"set{len(sets) + 1}"
-        return sets.setdefault(found[0], self.constant("all", name))
+    def _set_name(self, sets: dict[str, str], matched: re.Match[str]) -> str:
+        name = "none" if matched[0] == "frozenset()" else f"set{len(sets) + 1}"
+        return sets.setdefault(matched[0], self.constant("all", name))
 
     def _lines(self) -> Iterator[str]:
         yield f"# {self.role.name}: {self.role.doc}" if self.role.doc else f"# {self.role.name}"
@@ -114,12 +114,12 @@ class RoleSource(WorkSource):
         if choices[0].guard is None:
             return {}
         asked = {self._operand(e, fields, kind) for e in _always_evaluated(choices[0].guard)}
-        found: dict[str, str] = {}
+        shared: dict[str, str] = {}
         for update in (u for c in choices for u in c.updates if u.key is None):
             value = self._operand(update.value, fields, kind)
             if value in asked and _computes(update.value):
-                found.setdefault(value, self._next_name(update.name, found.values()))
-        return found
+                shared.setdefault(value, self._next_name(update.name, shared.values()))
+        return shared
 
     def _next_name(self, datum: str, taken: Collection[str]) -> str:
         """A local name for what a field becomes."""
@@ -134,13 +134,13 @@ class RoleSource(WorkSource):
             yield "    received = with_cell(received, neighbour, number)"
         for i in range(first, first + count) if self.near.unrolled else ():
             cells = ", ".join("number" if k == i else f"received[{k}]" for k in range(size))
-            made = f"received = ({cells}{',' if size == 1 else ''})"
+            assignment = f"received = ({cells}{',' if size == 1 else ''})"
             if count == 1:
-                yield f"    {made}"
+                yield f"    {assignment}"
             else:
                 last = i == first + count - 1
                 yield "    else:" if last else f"    {'if' if i == first else 'elif'} neighbour == {i}:"
-                yield f"        {made}"
+                yield f"        {assignment}"
         if any(_asks_sender(c) for c in choices):
             yield f"    sender = {self.near.index(sender)}"
 
@@ -249,15 +249,15 @@ class RoleSource(WorkSource):
                 bodies[state.name] = [f"earliest: int = {earliest}", "return earliest"]
         yield from self._by_state("wakes", "Wakes", "int", bodies)
 
-    def _by_state(self, what: str, kind: str, returns: str, bodies: Mapping[str, list[str]]) -> Iterator[str]:
+    def _by_state(self, table: str, kind: str, returns: str, bodies: Mapping[str, list[str]]) -> Iterator[str]:
         """A function of the record for each of some states, and their table."""
-        names = {state: self._function(f"{what}_in", state) for state in bodies}
+        names = {state: self._function(f"{table}_in", state) for state in bodies}
         for state, body in bodies.items():
             yield f"def {names[state]}(record: Record) -> {returns}:"
             yield from self.unpacked()
             yield from (f"    {line}" for line in body)
             yield ""
-        yield f"{self.constant('all', what)}: {kind} = {{{', '.join(f'{s!r}: {name}' for s, name in names.items())}}}"
+        yield f"{self.constant('all', table)}: {kind} = {{{', '.join(f'{s!r}: {name}' for s, name in names.items())}}}"
 
     def _earliest(self, guard: x.Expression | None) -> str:
         """A time before which a guard cannot hold; 0 where the guard does not show one."""
@@ -352,8 +352,8 @@ def _computes(e: x.Expression) -> bool:
     )
 
 
-def _with(names: Mapping[str, str], words: str) -> str:
+def _with(names: Mapping[str, str], source: str) -> str:
     """Source in which what has a name stands by it; each is an operand, in parentheses or a call."""
     for value, name in sorted(names.items(), key=lambda item: -len(item[0])):  # one may be part of another
-        words = re.sub(rf"(?<!\w){re.escape(value)}", name, words)
-    return words
+        source = re.sub(rf"(?<!\w){re.escape(value)}", name, source)
+    return source

@@ -390,8 +390,8 @@ class WorkSource:
                 yield f"{indent}work.append({self._piece(task_name, '0') if with_passed else constant})"
             elif task.only is None and not with_passed:
                 yield f"{indent}work += {constant}"
-            elif task.only is not None and (found := named_receivers(task.only)) is not None:
-                among, rest = found
+            elif task.only is not None and (receivers := named_receivers(task.only)) is not None:
+                among, rest = receivers
                 piece = self._piece(task_name, "it") if with_passed else f"{constant}[it]"
                 named = self._source(among)
                 of = f"sorted({named})" if isinstance(among.type, t.Set) else f"({named},)"
@@ -411,21 +411,21 @@ class WorkSource:
         """The fields of a record that decide about work, in order, each with its type in Python."""
         read = {"state": "str", "instance": "int"} | dict.fromkeys(self.shape.subsidiaries.values(), "Machines")
         read |= {self.shape.data[name]: python_type(datum.type) for name, datum in self.role.data.items()}
-        found: set[str] = set()
+        used: set[str] = set()
         own = {self._it(task) for name in tasks if not isinstance(task := self.tasks[name], Call)}
         for node in self._deciding(tasks):
             match node:
                 case x.Self():
-                    found.add("instance")
+                    used.add("instance")
                 case x.BoundVariable(name="it") if "instance" in own:
-                    found.add("instance")
+                    used.add("instance")
                 case x.Data(role=role, name=name) if role == self.role.name:
-                    found.add(self.shape.data[name])
+                    used.add(self.shape.data[name])
                 case x.ControlState(role=role) if role == self.role.name:
-                    found.add("state")
+                    used.add("state")
                 case x.Data(role=role) | x.ControlState(role=role):
-                    found.add(self.shape.subsidiaries[role])
-        return {field: read[field] for field in self.shape.fields if field in found}
+                    used.add(self.shape.subsidiaries[role])
+        return {field: read[field] for field in self.shape.fields if field in used}
 
     def _deciding(self, tasks: tuple[str, ...]) -> Iterator[x.Expression]:
         for name in tasks:

@@ -35,8 +35,8 @@ class RecordError(CoreError):
         digest: of the specification that wrote it, where that could be read.
     """
 
-    def __init__(self, words: str, digest: str = "") -> None:
-        super().__init__(words)
+    def __init__(self, message: str, digest: str = "") -> None:
+        super().__init__(message)
         self.digest = digest
 
 
@@ -126,14 +126,14 @@ class Codec:
         Raises:
             RecordError: it is not that.
         """
-        found: dict[int, Any] = {}
+        values: dict[int, Any] = {}
         for name, value in named.items() if isinstance(named, dict) else ():
             machine = self.program.machines.get(name) if isinstance(name, str) else None
             at = None if machine is None else self.core.position(machine[0].role, machine[1], own)
             if at is None:
                 raise RecordError(f"{self.core.role} has no neighbour {str(name)[:60]!r}")
-            found[at] = value
-        return found
+            values[at] = value
+        return values
 
     def _own(self, plain: list[Any]) -> int:
         return plain[1] if self.core.indexed and type(plain[1]) is int else 0
@@ -172,10 +172,10 @@ def read_head(body: bytes) -> tuple[str, str, list[Any]]:
         RecordError: it is none, or of a newer version.
     """
     try:
-        found = msgspec.msgpack.decode(body)
+        content = msgspec.msgpack.decode(body)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise RecordError(f"the bytes are no record: {error}") from None
-    match found:
+    match content:
         case [int(version), bytes(digest), str(role), list(plain)] if version == VERSION and plain:
             return digest.hex(), role, plain
         case [int(version), *_] if version > VERSION:

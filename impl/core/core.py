@@ -234,8 +234,8 @@ class Core:
 
     def offered(self, record: Record) -> tuple[str, ...]:
         """The answers of its subsidiary machines that have come true, in the order of the work list."""
-        found = self.answers.get(record[0])
-        return () if found is None else found(record)
+        function = self.answers.get(record[0])
+        return () if function is None else function(record)
 
     def over(self, state: str) -> bool:
         """Returns whether a machine in a state has come to its end: it says what it has to say, and moves no more."""
@@ -243,8 +243,8 @@ class Core:
 
     def wake(self, record: Record) -> int | None:
         """The earliest time at which a timer of the machine may be due; None where it has none."""
-        found = self.wakes.get(record[0])
-        return None if found is None else found(record)
+        function = self.wakes.get(record[0])
+        return None if function is None else function(record)
 
 
 class MachineNames(dict[str, tuple["Core", int]]):
@@ -378,12 +378,12 @@ class Program:
         Args:
             players: for each machine the actor that plays it.
         """
-        found: dict[str, dict[str, None]] = {name: {} for name in self.actors}
+        by_actor: dict[str, dict[str, None]] = {name: {} for name in self.actors}
         for machine, name in players.items():
             core, _ = self.machines[machine]
             if not core.subsidiary:
-                found.setdefault(name, {})[core.role] = None
-        return {name: tuple(roles) for name, roles in found.items() if roles}
+                by_actor.setdefault(name, {})[core.role] = None
+        return {name: tuple(roles) for name, roles in by_actor.items() if roles}
 
     @cached_property
     def has_membership(self) -> bool:

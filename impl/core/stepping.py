@@ -100,10 +100,10 @@ def step_of(
         name, _, neighbour, number, _ = event
         if number < last:
             return record, Outcome("stale", name, reason=f"number {number} comes after {last}")
-        said: tuple[Work, ...] = ()
+        sends: tuple[Work, ...] = ()
         if name not in answers:
-            said = tuple(w for w in work[record[0]](record) if isinstance(w, SendWork) and w.neighbour == neighbour)
-        return record, Outcome("duplicate", name, work=said)
+            sends = tuple(w for w in work[record[0]](record) if isinstance(w, SendWork) and w.neighbour == neighbour)
+        return record, Outcome("duplicate", name, work=sends)
 
     return step
 
@@ -121,10 +121,10 @@ class Numbers(dict[int, int]):
 def increment_sent(sent: Any, neighbours: Sequence[int]) -> Any:
     """The sent numbers, a tuple or `Numbers`, after a message to each of these."""
     if type(sent) is Numbers:
-        found = Numbers(sent)
+        counts = Numbers(sent)
         for neighbour in neighbours:
-            found[neighbour] += 1
-        return found
+            counts[neighbour] += 1
+        return counts
     numbers = list(sent)
     for neighbour in neighbours:
         numbers[neighbour] += 1
@@ -134,9 +134,9 @@ def increment_sent(sent: Any, neighbours: Sequence[int]) -> Any:
 def with_cell(cells: Any, key: int, value: Any) -> Any:
     """A map, a record or `Numbers`, after one of its cells was set."""
     if type(cells) is Numbers:
-        found = Numbers(cells)
-        found[key] = value
-        return found
+        counts = Numbers(cells)
+        counts[key] = value
+        return counts
     changed = list(cells)
     changed[key] = value
     return tuple(changed)

@@ -56,8 +56,8 @@ def from_plain(kind: t.Type, plain: Plain) -> t.Value:
             last = bounds(kind)[1] or 0
             if number.isdecimal() and len(number) <= 10 and int(number) <= last and plain == t.show(kind, int(number)):
                 return int(number)
-            words = f"is none of {name}[0] to {name}[{last}]" if kind.indexed else f"is not {name}"
-            raise ValueFault(f"{_short(plain)} {words}")
+            reason = f"is none of {name}[0] to {name}[{last}]" if kind.indexed else f"is not {name}"
+            raise ValueFault(f"{_short(plain)} {reason}")
         case t.Int() | t.Time() | t.Instance():
             if isinstance(plain, int) and not isinstance(plain, bool):
                 low, high = bounds(kind)
@@ -70,8 +70,8 @@ def from_plain(kind: t.Type, plain: Plain) -> t.Value:
             if plain in members:
                 return plain
             hint = near_miss(str(plain), members)
-            words = f"{_short(plain)} is none of {listed(members)}"
-            raise ValueFault(f"{words}; did you mean {hint}?" if hint else words)
+            reason = f"{_short(plain)} is none of {listed(members)}"
+            raise ValueFault(f"{reason}; did you mean {hint}?" if hint else reason)
         case t.Opaque():
             return _opaque(plain, DEEPEST)
         case t.Set(of=of) if of is not None:
@@ -125,15 +125,15 @@ def named_fields(fields: tuple[tuple[str, t.Type], ...], given: Mapping[str, Any
             hint = near_miss(str(name), names)
             more = f"did you mean {hint}?" if hint else f"it has {listed(names)}"
             raise ValueFault(f"there is no field {_short(name)}; {more}")
-    found = []
+    values = []
     for name, kind in fields:
         if name not in given:
             raise ValueFault(f"field `{name}` is missing")
         try:
-            found.append(from_plain(kind, given[name]))
+            values.append(from_plain(kind, given[name]))
         except ValueFault as fault:
             raise ValueFault(f"field `{name}`: {fault}") from None
-    return tuple(found)
+    return tuple(values)
 
 
 def given_fields(fields: tuple[tuple[str, t.Type], ...], given: Mapping[str, Any]) -> tuple[t.Value, ...]:
@@ -215,8 +215,8 @@ def _opaque(plain: Plain, deep: int) -> Plain:
 
 
 def _short(plain: Plain) -> str:
-    words = "none" if plain is None else repr(plain)
-    return words if len(words) <= 60 else words[:57] + "..."
+    text = "none" if plain is None else repr(plain)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _range(low: int | None, high: int | None) -> str:

@@ -230,17 +230,17 @@ class ChainVerifier:
         known = self.trust.actors.get(self.actor)
         if known is None:
             raise ChainError(Tampering.FORGED, position, f"no actor {self.actor[:80]} is trusted")
-        found = known.key(key)
-        if found is None:
+        known_key = known.key(key)
+        if known_key is None:
             raise ChainError(Tampering.FORGED, position, f"the key {key[:80]} is none of {self.actor}")
-        if not found.key.verifies(Purpose.EVENTS, body, signature):
+        if not known_key.key.verifies(Purpose.EVENTS, body, signature):
             raise ChainError(Tampering.FORGED, position, f"the signature is not that of {self.actor}")
-        if found.valid(time):
+        if known_key.valid(time):
             self.sealed, self._doubt = position, None
         elif self._doubt is None:
-            words = "is revoked" if found.revoked else "had expired"
+            state = "is revoked" if known_key.revoked else "had expired"
             self._doubt = ChainError(
-                Tampering.REVOKED, position, f"the key {key} of {self.actor} {words}, and no later seal covers it"
+                Tampering.REVOKED, position, f"the key {key} of {self.actor} {state}, and no later seal covers it"
             )
 
     def end(self, head: Head | None = None) -> Verified:
@@ -254,8 +254,8 @@ class ChainVerifier:
         """
         last = self.last or self.after
         if head is not None and head.position > last:
-            words = f"it is missing, as the chain goes on to event {head.position}"
-            raise ChainError(Tampering.TRUNCATED, last + 1, words)
+            reason = f"it is missing, as the chain goes on to event {head.position}"
+            raise ChainError(Tampering.TRUNCATED, last + 1, reason)
         if head is not None and (head.position < last or (self.digest or ROOT) != head.digest):
             where = "with another event" if head.position == last else f"at event {head.position}"
             raise ChainError(Tampering.ALTERED, last, f"the chain ends {where}, as its source says")
@@ -268,14 +268,14 @@ class ChainVerifier:
     def _check_root(self) -> None:
         pruned = self._pruned
         if pruned is None or pruned.until != self.first - 1:
-            words = "those before it are missing, and no event says that they were dropped"
-            raise ChainError(Tampering.ROOTLESS, self.first, words)
+            reason = "those before it are missing, and no event says that they were dropped"
+            raise ChainError(Tampering.ROOTLESS, self.first, reason)
         if self.trust is not None and self.sealed < pruned.position:
-            words = f"those before it are missing, and no seal covers event {pruned.position}, which says so"
-            raise ChainError(Tampering.ROOTLESS, self.first, words)
+            reason = f"those before it are missing, and no seal covers event {pruned.position}, which says so"
+            raise ChainError(Tampering.ROOTLESS, self.first, reason)
         if pruned.root != self._root:
-            words = f"it does not follow the one that was dropped last, of which event {pruned.position} tells"
-            raise ChainError(Tampering.ROOTLESS, self.first, words)
+            reason = f"it does not follow the one that was dropped last, of which event {pruned.position} tells"
+            raise ChainError(Tampering.ROOTLESS, self.first, reason)
 
 
 def verify(trust: Trust, actor: str, events: Iterable[tuple[int, bytes]], head: Head | None = None) -> Verified:

@@ -294,10 +294,10 @@ def read(body: bytes) -> AnyEvent:
         EventError: they are none.
     """
     try:
-        found: AnyEvent = _decode(body)
+        event: AnyEvent = _decode(body)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise EventError(f"it is no event: {error if body else 'the line is empty'}") from None
-    return found
+    return event
 
 
 def digest(body: bytes) -> str:

@@ -125,11 +125,11 @@ class EventLines:
             self.header = _decode_header(first)
         except (msgspec.DecodeError, ValueError) as error:
             why = f"the first line is no header of events: {error}" if first else "there is no line of events"
-            words = f"{why}; `leasehold events --json` writes them"
-            raise ChainError(Tampering.ROOTLESS, 0, words) from None
+            reason = f"{why}; `leasehold events --json` writes them"
+            raise ChainError(Tampering.ROOTLESS, 0, reason) from None
         if self.header.version != VERSION:
-            words = f"the lines have version {self.header.version}, and {VERSION} is the only one that is known here"
-            raise ChainError(Tampering.ROOTLESS, 0, words)
+            reason = f"the lines have version {self.header.version}, and {VERSION} is the only one that is known here"
+            raise ChainError(Tampering.ROOTLESS, 0, reason)
         self.end: LinesEnd | None = None
         self.end_line = b""
 
@@ -156,8 +156,8 @@ class EventLines:
         if end is None:
             raise ChainError(Tampering.TRUNCATED, last + 1, "the last line is missing, which says where events end")
         if end.position > last:
-            words = f"it is missing, as the last line says that events go on to {end.position}"
-            raise ChainError(Tampering.TRUNCATED, last + 1, words)
+            reason = f"it is missing, as the last line says that events go on to {end.position}"
+            raise ChainError(Tampering.TRUNCATED, last + 1, reason)
         known = verifier.digest if verifier.digest is not None else end.digest
         if end.actor != self.header.actor or (end.position, end.digest) != (last, known):
             raise ChainError(Tampering.ALTERED, last, "the last line speaks of another end")

@@ -41,11 +41,11 @@ def _numbers(program: Program, core: Core, number: int, named: Mapping[str, int]
     """The numbers of messages by the neighbour's position."""
     if not core.dynamic_neighbours:
         return tuple(named.get(name, 0) for name in program.neighbours(core, number))
-    found = Numbers()
+    numbers = Numbers()
     for name, count in named.items():
         known = program.machines.get(name)
         at = None if known is None else core.position(known[0].role, known[1], number)
         if at is None:
             raise ValueFault(f"{core.role} has no neighbour {name[:60]!r}")
-        found[at] = count
-    return found
+        numbers[at] = count
+    return numbers

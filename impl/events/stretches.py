@@ -45,19 +45,19 @@ def stretches(chains: Mapping[str, Sequence[AnyEvent]]) -> list[Stretch]:
     Args:
         chains: the events of each actor.
     """
-    found: list[Stretch] = []
+    result: list[Stretch] = []
     migrated = any(isinstance(event, MigratedEvent) for chain in chains.values() for event in chain)
     for actor, chain in sorted(chains.items(), key=lambda item: -sum(isinstance(e, MigratedEvent) for e in item[1])):
         at = 0
         for part in _parts(actor, chain, migrated):
-            same = (n for n, one in enumerate(found[at:], at) if one.is_of(part) and actor not in one.chains)
-            at = next(same, len(found))
-            if at == len(found):
-                found.append(Stretch(part.spec, None))
-            found[at].begun = found[at].begun or part.begun
-            found[at].chains |= part.chains
+            same = (n for n, one in enumerate(result[at:], at) if one.is_of(part) and actor not in one.chains)
+            at = next(same, len(result))
+            if at == len(result):
+                result.append(Stretch(part.spec, None))
+            result[at].begun = result[at].begun or part.begun
+            result[at].chains |= part.chains
             at += 1
-    return found
+    return result
 
 
 def _parts(actor: str, chain: Sequence[AnyEvent], migrated: bool) -> Iterator[Stretch]:

@@ -41,14 +41,14 @@ def summary(event: AnyEvent) -> str:
 
 def _step(step: MachineStep) -> str:
     state = step.record.state if step.record.state == step.source else f"{step.source} -> {step.record.state}"
-    words = f"{step.lease} {step.machine} {state}: {step.event}"
+    text = f"{step.lease} {step.machine} {state}: {step.event}"
     if step.received is not None:
-        words += f" from {step.received.machine} ({step.received.number})"
+        text += f" from {step.received.machine} ({step.received.number})"
     elif step.cause:
-        words += f" by {step.cause}"
+        text += f" by {step.cause}"
     if not step.transition:
-        words += f", not taken: {step.reason}"
+        text += f", not taken: {step.reason}"
     parts = [f"sends {sent.message} to {sent.to} ({sent.number})" for sent in step.sends]
     parts += [f"calls {call.target}" for call in step.starts]
     parts += [f"[{_step(driven)}]" for driven in step.driven]
-    return "; ".join((words, *parts))
+    return "; ".join((text, *parts))

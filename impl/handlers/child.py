@@ -24,13 +24,13 @@ MOST_OUTPUT = 1 << 20
 
 
 async def run_program(
-    command: Sequence[str], words: bytes, environment: Mapping[str, str], keep: tuple[int, ...], threads: Executor
+    command: Sequence[str], payload: bytes, environment: Mapping[str, str], keep: tuple[int, ...], threads: Executor
 ) -> tuple[int, bytes, bytes]:
     """Runs a program to its end; returns its exit code, and the last part of its output and of its errors.
 
     Args:
         command: what to execute.
-        words: for its standard input.
+        payload: for its standard input.
         environment: all of its variables.
         keep: descriptors that it inherits.
         threads: start it.
@@ -63,11 +63,11 @@ async def run_program(
         assert begun.stdin is not None and begun.stdout is not None and begun.stderr is not None
         output, errors = [await _read(pipe, transports) for pipe in (begun.stdout, begun.stderr)]
         transport, _ = await loop.connect_write_pipe(lambda: writing, begun.stdin)
-        transport.write(words)  # it need not read
+        transport.write(payload)  # it need not read
         transport.write_eof()
-        said = await asyncio.gather(_all(output), _all(errors))
+        outputs = await asyncio.gather(_all(output), _all(errors))
         code = await _ended(begun)
-        return code, *said
+        return code, *outputs
     finally:
         await ended(starting)
         if starting.exception() is None:

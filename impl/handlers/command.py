@@ -90,14 +90,14 @@ class CommandHandler:
         finally:
             if lock is not None:
                 os.close(lock)
-        facts, words = _read(output)
-        answer, fields, told = facts.pop("answer", ""), facts.pop("fields", {}), facts.pop("properties", {})
+        facts, text = _read(output)
+        answer, fields, properties = facts.pop("answer", ""), facts.pop("fields", {}), facts.pop("properties", {})
         if code:
-            said = errors.strip().splitlines()[-1:] or words.strip().splitlines()[-1:] or ["nothing"]
+            last_line = errors.strip().splitlines()[-1:] or text.strip().splitlines()[-1:] or ["nothing"]
             return Done(
-                False, f"{action.verb} ended with {_code(code)}; it said: {said[0][:500]}", facts, answer, fields
+                False, f"{action.verb} ended with {_code(code)}; it said: {last_line[0][:500]}", facts, answer, fields
             )
-        return Done(True, words.strip()[-500:], facts, answer, fields, told)
+        return Done(True, text.strip()[-500:], facts, answer, fields, properties)
 
     async def probe(self, unit: str) -> Mapping[str, Any] | None:
         """The facts that the command `probe` prints about a unit; None also without such a command."""
@@ -116,8 +116,8 @@ class CommandHandler:
             return None
         code, output, errors = await self._probe(unit)
         if code and code not in NOT_UP:
-            said = (errors.strip() or output.strip() or "nothing").splitlines()[-1]
-            raise HandlerError(f"probe ended with {_code(code)}; it said: {said[:500]}")
+            last_line = (errors.strip() or output.strip() or "nothing").splitlines()[-1]
+            raise HandlerError(f"probe ended with {_code(code)}; it said: {last_line[:500]}")
         return code == 0
 
     async def left_of(self, unit: str) -> str:
@@ -131,13 +131,13 @@ class CommandHandler:
         self._threads.shutdown(wait=False)
 
     async def _run(
-        self, verb: str, told: Mapping[str, Any], variables: Mapping[str, str], lock: int | None
+        self, verb: str, data: Mapping[str, Any], variables: Mapping[str, str], lock: int | None
     ) -> tuple[int, str, str]:
         command, keep = self._commands[verb], () if lock is None else (lock,)
-        words = msgspec.json.encode(told, enc_hook=_plain, order="deterministic")
+        payload = msgspec.json.encode(data, enc_hook=_plain, order="deterministic")
         environment = {**os.environ, **self._environment, "LEASEHOLD_VERB": verb, **variables}
         try:
-            code, output, errors = await run_program(command, words, environment, keep, self._threads)
+            code, output, errors = await run_program(command, payload, environment, keep, self._threads)
         except OSError as e:
             kind = NotBegun if descriptors.is_passing(e) else HandlerError
             raise kind(f"{command[0]} cannot be started for {verb}: {e.strerror or e}") from None
@@ -149,7 +149,7 @@ class CommandHandler:
         Each look is a thread's: disks may be slow, and who holds the lock is looked for among all processes.
         """
         assert self._directory is not None
-        loop, file, pause, said = (
+        loop, file, pause, warned = (
             asyncio.get_running_loop(),
             self._directory / _folder_name(action.on) / "lock",
             0.02,
@@ -159,7 +159,7 @@ class CommandHandler:
         while True:
             looking = loop.run_in_executor(self._threads, _try, file, action, first)
             try:
-                held = await asyncio.shield(looking)
+                lock = await asyncio.shield(looking)
             except asyncio.CancelledError:
                 await ended(looking)
                 if looking.exception() is None and (late := looking.result()) is not None:
@@ -169,10 +169,10 @@ class CommandHandler:
                 if descriptors.is_passing(e) or e.errno in descriptors.FULL:
                     raise NotBegun(f"{file.parent} cannot be written: {e.strerror}") from None
                 raise
-            if held is not None:
-                return held
-            if pause >= LONGEST_PAUSE and not said:
-                said = True
+            if lock is not None:
+                return lock
+            if pause >= LONGEST_PAUSE and not warned:
+                warned = True
                 log.warning("%s of %s waits for the lock %s, which a process keeps", action.verb, action.on, file)
             await asyncio.sleep(pause)
             first, pause = False, min(2 * pause, LONGEST_PAUSE)
@@ -183,10 +183,10 @@ def _try(file: Path, action: HandlerAction, first: bool) -> int | None:
     if first:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         want(file.with_name("wanted.json"), action)
-    held = files.lock(file)
-    if held is None:
+    lock = files.lock(file)
+    if lock is None:
         _end(file, action.on)
-    return held
+    return lock
 
 
 def _folder_name(name: str) -> str:

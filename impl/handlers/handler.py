@@ -93,8 +93,8 @@ class HandlerAction:
     @property
     def fence(self) -> int:
         """Rises over the actions of all leases on one unit, as its site has told it."""
-        told = self.properties.get("fence")
-        return told if "/" in self.unit and type(told) is int else 0
+        number = self.properties.get("fence")
+        return number if "/" in self.unit and type(number) is int else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +129,14 @@ def checked(result: object) -> Done:
     except (ValueFault, ValueError, TypeError, RecursionError) as error:
         return Done(False, f"its facts cannot be kept with a record: {error}")
     if not isinstance(facts, dict) or size > FACTS:
-        words = f"its facts are a {type(result.facts).__name__} of {size} bytes; a mapping of {FACTS} can be kept"
-        return Done(False, words)
+        message = f"its facts are a {type(result.facts).__name__} of {size} bytes; a mapping of {FACTS} can be kept"
+        return Done(False, message)
     answer: Any = result.answer
     fields: Any = result.fields
     if not isinstance(answer, str) or not isinstance(fields, Mapping):
         return Done(False, f"its answer is {answer!r:.60} with {fields!r:.60}; it needs a name and a mapping", facts)
-    words = result.words.encode(errors="replace").decode()
-    return Done(result.well, words, facts, answer, fields, result.properties)
+    message = result.words.encode(errors="replace").decode()
+    return Done(result.well, message, facts, answer, fields, result.properties)
 
 
 def answer_of(
@@ -183,14 +183,14 @@ def _properties(given: object, action: HandlerAction | None) -> dict[str, Any]:
         raise HandlerError(f"its properties are {given!r:.60}; they need names and values")
     own = {"name": action.unit, "site": action.actor, "fence": action.number} if action is not None else {}
     before = action.told if action is not None else {}
-    found = {**(given or before), **own}
+    properties = {**(given or before), **own}
     try:
-        size = len(msgspec.msgpack.encode(from_plain(t.OPAQUE, found)))
+        size = len(msgspec.msgpack.encode(from_plain(t.OPAQUE, properties)))
     except (ValueFault, ValueError, TypeError, RecursionError) as error:
         raise HandlerError(f"its properties cannot be told: {error}") from None
     if size > PROPERTIES:
         raise HandlerError(f"its properties have {size} bytes; {PROPERTIES} are the most for one unit")
-    return found
+    return properties
 
 
 class HandlerError(Exception):

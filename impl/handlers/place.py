@@ -171,12 +171,12 @@ def pause(stop: threading.Event, seconds: float) -> None:
 def read_file(file: Path) -> dict[str, Any]:
     """The content of a file that `write_file` wrote; empty where there is none."""
     try:
-        found = json.loads(file.read_bytes())
+        content = json.loads(file.read_bytes())
     except FileNotFoundError:
         return {}
     except ValueError as e:
         raise HandlerError(f"{file} is damaged: {e}; see what lives in that folder, then remove the file") from None
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def write_file(file: Path, value: Mapping[str, Any]) -> None:

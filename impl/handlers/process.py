@@ -174,8 +174,8 @@ class ProcessHandler:
             facts = _facts(place)  # while nobody else can act on it
             if facts is None or not facts["alive"]:
                 raise HandlerError(f"the command has ended at once; its last words: {_last_words(place)}")
-        told = {"host": socket.gethostname(), "pid": facts["pid"]}
-        return Done(True, "it runs on" if kept else "it was started", facts, properties=told)
+        properties = {"host": socket.gethostname(), "pid": facts["pid"]}
+        return Done(True, "it runs on" if kept else "it was started", facts, properties=properties)
 
     def _point(self, name: str, stop: threading.Event) -> None:
         self._at(name)
@@ -185,10 +185,10 @@ class ProcessHandler:
     def _up(self, place: UnitDirectory, action: HandlerAction, stop: threading.Event) -> bool:
         """Makes the unit run for a lease; returns whether it did already."""
         limits = {**self._limits, **_checked_limits(action.properties.get("limits", {}), f"limits of {action.unit}")}
-        told = {"lease": action.lease, "term_end": action.term_end}
+        content = {"lease": action.lease, "term_end": action.term_end}
         self._await_birth(place, stop)
         if place.alive() and place.birth().get("lease") == action.lease:
-            write_file(place.lease, told)
+            write_file(place.lease, content)
             if action.verb == "modify":
                 _limit(place, limits)
             self._point("kept", stop)
@@ -201,7 +201,7 @@ class ProcessHandler:
             self._point("locked", stop)
             if read_file(place.lease).get("lease") != action.lease:
                 place.remove()  # the files of another lease, which was not torn down
-            write_file(place.lease, told)
+            write_file(place.lease, content)
             place.work.mkdir(mode=0o700, exist_ok=True)
             self._start(place, action, limits, lock)
         finally:
@@ -221,9 +221,9 @@ class ProcessHandler:
 
     def _start(self, place: UnitDirectory, action: HandlerAction, limits: Mapping[str, int], lock: int) -> None:
         end, index = str(action.term_end), str(action.index)
-        words = {"unit": action.unit, "lease": action.lease, "term_end": end, "directory": str(place.work)}
-        words["index"] = index
-        command = [part.format_map(words) for part in self._command]
+        values = {"unit": action.unit, "lease": action.lease, "term_end": end, "directory": str(place.work)}
+        values["index"] = index
+        command = [part.format_map(values) for part in self._command]
         birth = {"boot": processes.boot(), "number": action.number, "lease": action.lease, "command": command}
         birth |= {"task": action.task, "incarnation": action.incarnation}
         job = {
@@ -262,9 +262,9 @@ class ProcessHandler:
         except subprocess.TimeoutExpired:
             raise HandlerError(f"the program that becomes the unit has not begun within {START_LIMIT:g} s") from None
         if done.returncode or done.stdout:
-            said = (done.stdout or done.stderr[-2000:]).decode(errors="replace").strip()
-            kind = NotBegun if done.returncode == LACKING or said.startswith(LACK) else HandlerError
-            raise kind(f"{command[0]!r} cannot be started: {said or f'exit code {done.returncode}'}")
+            message = (done.stdout or done.stderr[-2000:]).decode(errors="replace").strip()
+            kind = NotBegun if done.returncode == LACKING or message.startswith(LACK) else HandlerError
+            raise kind(f"{command[0]!r} cannot be started: {message or f'exit code {done.returncode}'}")
 
     def _down(self, place: UnitDirectory, stop: threading.Event) -> None:
         lock = self._clear(place, stop)
@@ -307,16 +307,16 @@ class ProcessHandler:
 
 def _folder_of(unit: str) -> str:
     """The folder of a unit: its name, or of a machine of a run that in letters that a folder may have."""
-    found = _OF_RUN.fullmatch(unit)
-    return unit if found is None else f"{found[1]}_{found[2]}.{found[3]}-{found[4]}"
+    matched = _OF_RUN.fullmatch(unit)
+    return unit if matched is None else f"{matched[1]}_{matched[2]}.{matched[3]}-{matched[4]}"
 
 
 def _facts(place: UnitDirectory) -> dict[str, Any] | None:
     """Facts about a unit; None where nothing is left of it."""
     if not place.folder.exists():
         return None
-    birth, found = place.birth(), place.members()
-    if not birth and not found and not place.work.exists():
+    birth, members = place.birth(), place.members()
+    if not birth and not members and not place.work.exists():
         return None
     return {
         "alive": place.alive(),
@@ -325,7 +325,7 @@ def _facts(place: UnitDirectory) -> dict[str, Any] | None:
         "lease": birth.get("lease", read_file(place.lease).get("lease", "")),
         "number": read_file(place.wanted).get("number", 0),
         "directory": str(place.work),
-        "processes": len(found),
+        "processes": len(members),
     }
 
 
@@ -336,11 +336,11 @@ def _left(place: UnitDirectory) -> str:
     lock = place.try_lock()
     if lock is not None:
         os.close(lock)
-    found = sorted(member.pid for member in place.members(thorough=lock is None))
-    if not found:
+    pids = sorted(member.pid for member in place.members(thorough=lock is None))
+    if not pids:
         return "" if lock is not None else "a process that cannot be found keeps its lock"
-    more = f" and {len(found) - MOST_SHOWN} more" if len(found) > MOST_SHOWN else ""
-    return f"{'process' if len(found) == 1 else 'processes'} {', '.join(map(str, found[:MOST_SHOWN]))}{more}"
+    more = f" and {len(pids) - MOST_SHOWN} more" if len(pids) > MOST_SHOWN else ""
+    return f"{'process' if len(pids) == 1 else 'processes'} {', '.join(map(str, pids[:MOST_SHOWN]))}{more}"
 
 
 def _limit(place: UnitDirectory, limits: Mapping[str, int]) -> None:
@@ -367,12 +367,12 @@ def _last_words(place: UnitDirectory) -> str:
 def _base(directory: Path) -> Path:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = directory.stat()
+        status = directory.stat()
     except OSError as e:
         raise HandlerError(f"the units' directory {directory} cannot be made: {e}") from None
-    if found.st_uid != os.geteuid():
-        raise HandlerError(f"the units' directory {directory} belongs to user {found.st_uid}; name one of your own")
-    if found.st_mode & 0o077:
+    if status.st_uid != os.geteuid():
+        raise HandlerError(f"the units' directory {directory} belongs to user {status.st_uid}; name one of your own")
+    if status.st_mode & 0o077:
         raise HandlerError(f"the units' directory {directory} is open to others; do `chmod 700 {directory}`")
     return directory.resolve()
 

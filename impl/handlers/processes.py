@@ -84,10 +84,10 @@ def holds(pid: int, device: int, inode: int) -> bool:
         return False
     for name in names:
         try:
-            found = os.stat(folder / name)
+            status = os.stat(folder / name)
         except OSError:
             continue
-        if (found.st_dev, found.st_ino) == (device, inode):
+        if (status.st_dev, status.st_ino) == (device, inode):
             return True
     return False
 
@@ -95,7 +95,7 @@ def holds(pid: int, device: int, inode: int) -> bool:
 def send(seen: ProcessSnapshot, number: signal.Signals) -> bool:
     """Sends a signal to a process; returns False where it is gone, even if its number is in use again."""
     try:
-        held = os.pidfd_open(seen.pid)
+        handle = os.pidfd_open(seen.pid)
     except OSError as error:
         _check_lack(error)
         return False
@@ -103,12 +103,12 @@ def send(seen: ProcessSnapshot, number: signal.Signals) -> bool:
         now = look(seen.pid)
         if now is None or now.start != seen.start:
             return False
-        signal.pidfd_send_signal(held, number)
+        signal.pidfd_send_signal(handle, number)
         return True
     except ProcessLookupError:
         return False
     finally:
-        os.close(held)
+        os.close(handle)
 
 
 def _check_lack(error: OSError) -> None:

@@ -66,12 +66,14 @@ class PublicKey:
         Raises:
             KeyFault: it is no public key.
         """
-        words = text.strip()
-        if "PRIVATE KEY" in words:
+        stripped = text.strip()
+        if "PRIVATE KEY" in stripped:
             raise KeyFault("this is a private key, which nobody but its actor may have; give the public one")
-        raw = unbase64(words.removeprefix(_PREFIX))
+        raw = unbase64(stripped.removeprefix(_PREFIX))
         if raw is None or len(raw) != 32:
-            raise KeyFault(f"{words[:60]!r} is no public key; one is written {_PREFIX} and 43 letters, digits, - or _")
+            raise KeyFault(
+                f"{stripped[:60]!r} is no public key; one is written {_PREFIX} and 43 letters, digits, - or _"
+            )
         return cls(raw)
 
     def __str__(self) -> str:
@@ -99,9 +101,9 @@ class PublicKey:
             verified[signed] = None
         return True
 
-    def _signed(self, signature: bytes, words: bytes) -> bool:
+    def _signed(self, signature: bytes, body: bytes) -> bool:
         try:
-            self._key.verify(signature, words)
+            self._key.verify(signature, body)
         except InvalidSignature:
             return False
         return True
@@ -200,13 +202,13 @@ def _private_bytes(path: Path) -> bytes:
     except OSError as error:
         raise KeyFault(f"the key file {path} cannot be read: {error.strerror or error}") from error
     try:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
             raise KeyFault(f"{path} is not a file that could hold a key")
-        if found.st_mode & 0o077:
-            mode = f"{stat.S_IMODE(found.st_mode):04o}"
+        if status.st_mode & 0o077:
+            mode = f"{stat.S_IMODE(status.st_mode):04o}"
             raise KeyFault(f"{path} is open to others than its owner (mode {mode}); run: chmod 600 {path}")
-        if found.st_size > _LARGEST_FILE:
+        if status.st_size > _LARGEST_FILE:
             raise KeyFault(f"{path} is too large to be a key file")
         return os.read(handle, _LARGEST_FILE)
     except OSError as error:

@@ -61,8 +61,8 @@ def issue(key: PrivateKey, origin: str, run: str, members: Mapping[str, str]) ->
     """
     membership = Membership(version=1, origin=origin, run=run, members=dict(members))
     body = signed.write(membership, "the membership", _decoder, _encoder, _FORM)
-    what = f"{_WHAT} of {len(members)} machines"
-    return signed.text_of(_PREFIX, what, key.public.fingerprint, key.sign(Purpose.MEMBERSHIP, body), body)
+    label = f"{_WHAT} of {len(members)} machines"
+    return signed.text_of(_PREFIX, label, key.public.fingerprint, key.sign(Purpose.MEMBERSHIP, body), body)
 
 
 def read(text: str, trust: Trust, run: str, origin: str, at: float | None = None) -> dict[str, str]:
@@ -83,9 +83,11 @@ def read(text: str, trust: Trust, run: str, origin: str, at: float | None = None
         Unauthorised: it is of another run or origin.
     """
     fingerprint, signature, body = signed.parts_of(_PREFIX, _WHAT, text)
-    found = signed.read(body, _decoder, _encoder, _FORM)
-    if (found.run, found.origin) != (run, origin):
-        raise Unauthorised(f"the membership is that of {found.run[:80]}, by {found.origin[:80]}, not of {run[:80]}")
+    membership = signed.read(body, _decoder, _encoder, _FORM)
+    if (membership.run, membership.origin) != (run, origin):
+        raise Unauthorised(
+            f"the membership is that of {membership.run[:80]}, by {membership.origin[:80]}, not of {run[:80]}"
+        )
     actor = trust.sender(origin)
     actor.check_signature(Purpose.MEMBERSHIP, fingerprint, body, signature, time.time() if at is None else at)
-    return found.members
+    return membership.members

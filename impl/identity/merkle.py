@@ -48,12 +48,12 @@ def root(body: bytes, proof: bytes) -> bytes | None:
     levels, rest = divmod(len(proof) - SALT_BYTES - 1, _HASH_BYTES)
     if rest or not 1 <= levels <= _LEVELS or proof[SALT_BYTES] >> levels:
         return None
-    sides, found = proof[SALT_BYTES], _leaf(proof[:SALT_BYTES], body)
+    sides, node = proof[SALT_BYTES], _leaf(proof[:SALT_BYTES], body)
     for level in range(levels):
         start = SALT_BYTES + 1 + level * _HASH_BYTES
         sibling = proof[start : start + _HASH_BYTES]
-        found = _node(sibling, found) if sides >> level & 1 else _node(found, sibling)
-    return found
+        node = _node(sibling, node) if sides >> level & 1 else _node(node, sibling)
+    return node
 
 
 def _leaf(salt: bytes, body: bytes) -> bytes:

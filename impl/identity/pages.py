@@ -78,8 +78,8 @@ def names_of(digests: Iterable[bytes]) -> str:
 
 def named_by(reason: str) -> list[bytes]:
     """The digests that an answer names, each once; what is none is left out."""
-    found = (digest_of(name) for name in reason.split()[:NAMED])
-    return list(dict.fromkeys(digest for digest in found if digest is not None))
+    digests = (digest_of(name) for name in reason.split()[:NAMED])
+    return list(dict.fromkeys(digest for digest in digests if digest is not None))
 
 
 def digest_of(name: str) -> bytes | None:
@@ -202,12 +202,12 @@ def read_page(body: bytes) -> Page:
         Malformed: it is none, or is written otherwise.
     """
     try:
-        found = _decode(body)
-        if _encode(found) != body:
+        content = _decode(body)
+        if _encode(content) != body:
             raise Malformed("a page of a value has names that are given twice, or is not written as pages are")
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError, OverflowError) as error:
         raise Malformed(f"a page of a value cannot be read: {str(error)[:200]}") from None
-    match found:
+    match content:
         case [int(kind), items] if kind == VALUE and kind is not False:
             return Page(kind, items, len(body), ())
         case [int(kind), list(items)] if LIST <= kind <= MAPS and kind is not True:

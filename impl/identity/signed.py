@@ -115,14 +115,14 @@ def read(body: bytes, decoder: msgspec.json.Decoder[_T], encoder: msgspec.json.E
     Raises:
         Malformed: it is none, or of another shape; a field has another form; or a name is given twice.
     """
-    found = _decode(body, decoder)
-    _check(found, form)
-    _check_once(body, encoder.encode(found))
-    return found
+    value = _decode(body, decoder)
+    _check(value, form)
+    _check_once(body, encoder.encode(value))
+    return value
 
 
 def write(
-    value: Any, what: str, decoder: msgspec.json.Decoder[Any], encoder: msgspec.json.Encoder, form: Form
+    value: Any, label: str, decoder: msgspec.json.Decoder[Any], encoder: msgspec.json.Encoder, form: Form
 ) -> bytes:
     """Writes JSON that `read` takes.
 
@@ -133,7 +133,7 @@ def write(
     try:
         body = encoder.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
-        raise Malformed(f"{what} cannot be written as JSON: {error}") from error
+        raise Malformed(f"{label} cannot be written as JSON: {error}") from error
     _decode(body, decoder)
     return body
 
@@ -148,12 +148,12 @@ def _check(value: Any, form: Form) -> None:
 _TEXT = re.compile(rf"([a-z0-9]+)\.([0-9a-f]{{32}})\.({SIGNATURE})\.([A-Za-z0-9_-]+)")
 
 
-def text_of(prefix: str, what: str, fingerprint: str, signature: bytes, body: bytes) -> str:
+def text_of(prefix: str, label: str, fingerprint: str, signature: bytes, body: bytes) -> str:
     """A signed text, to be carried by an envelope.
 
     Args:
         prefix: the kind of text, and its version.
-        what: its name, for the refusal.
+        label: its name, for the refusal.
         fingerprint: of the key that signed.
         signature: of the body.
         body: what was signed.
@@ -163,11 +163,11 @@ def text_of(prefix: str, what: str, fingerprint: str, signature: bytes, body: by
     """
     text = f"{prefix}.{fingerprint}.{base64_of(signature)}.{base64_of(body)}"
     if len(text) > TEXT_CHARACTERS:
-        raise TooLarge(f"the {what} has {len(text)} characters, and an envelope carries {TEXT_CHARACTERS}")
+        raise TooLarge(f"the {label} has {len(text)} characters, and an envelope carries {TEXT_CHARACTERS}")
     return text
 
 
-def parts_of(prefix: str, what: str, text: str) -> tuple[str, bytes, bytes]:
+def parts_of(prefix: str, label: str, text: str) -> tuple[str, bytes, bytes]:
     """The fingerprint, the signature and the body of what may be a signed text; nothing is verified.
 
     Raises:
@@ -175,13 +175,13 @@ def parts_of(prefix: str, what: str, text: str) -> tuple[str, bytes, bytes]:
         Malformed: it is none, or of another kind.
     """
     if len(text) > TEXT_CHARACTERS:
-        raise TooLarge(f"the {what} has {len(text)} characters, and {TEXT_CHARACTERS} are accepted")
+        raise TooLarge(f"the {label} has {len(text)} characters, and {TEXT_CHARACTERS} are accepted")
     form = _TEXT.fullmatch(text)
     if form is None or form[1] != prefix:
-        raise Malformed(f"the text does not have the form of a {what}")
+        raise Malformed(f"the text does not have the form of a {label}")
     signature, body = unbase64(form[3]), unbase64(form[4])
     if signature is None or body is None:
-        raise Malformed(f"the {what} is not written in base64")
+        raise Malformed(f"the {label} is not written in base64")
     return form[2], signature, body
 
 
@@ -261,9 +261,9 @@ def _check_once(body: bytes, again: bytes) -> None:
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"{twice[:80]!r} is given twice")
-    return found
+    return mapping

@@ -264,9 +264,9 @@ def _check_end(end: int | None) -> None:
 def _check_free(trust: Trust, key: PublicKey) -> None:
     """A key names one actor, or a signature would not say who signed; and a key that was given is not given again."""
     for actor in trust.actors.values():
-        found = actor.key(key.fingerprint)
-        if found is not None:
-            state = "was revoked as a key" if found.revoked else "is a key"
+        known_key = actor.key(key.fingerprint)
+        if known_key is not None:
+            state = "was revoked as a key" if known_key.revoked else "is a key"
             raise TrustFault(f"the key {key.fingerprint} {state} of {actor.name}; generate a new one")
 
 

@@ -122,9 +122,9 @@ def load(path: Path) -> Trust:
     """
     try:
         with files.open_plain(path) as file:
-            found = os.fstat(file.fileno())
-            if found.st_mode & 0o022:
-                mode = f"{stat.S_IMODE(found.st_mode):04o}"
+            status = os.fstat(file.fileno())
+            if status.st_mode & 0o022:
+                mode = f"{stat.S_IMODE(status.st_mode):04o}"
                 raise TrustFault(
                     f"{path} can be written by others than its owner (mode {mode}); run: chmod go-w {path}"
                 )

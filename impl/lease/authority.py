@@ -173,10 +173,10 @@ class FirstFit:
         view = self._views[lease]
         before = next(iter(self._queues[type]))
         more = view.lease.data["wanted"] - len(view.chosen)
-        words = f"{counted(more, 'more unit')} of type {type} {'is' if more == 1 else 'are'} wanted and "
-        words += f"{len(self._free[type])} free"
+        reason = f"{counted(more, 'more unit')} of type {type} {'is' if more == 1 else 'are'} wanted and "
+        reason += f"{len(self._free[type])} free"
         if before != lease:
-            return Undecided(f"{words}, and {before} waits before it", view.lease.data["end"])
+            return Undecided(f"{reason}, and {before} waits before it", view.lease.data["end"])
         ours = frozenset(self.inventory.numbers(type))
         others = sorted(
             (other.lease.data["end"], name, len(other.held & ours))
@@ -185,7 +185,7 @@ class FirstFit:
         )
         named = [f"{name} has {units}, until tick {end}" for end, name, units in others[:NAMED]]
         more_of_them = [f"{len(others) - NAMED} more leases have others"] if len(others) > NAMED else []
-        return Undecided(", ".join([words, *named, *more_of_them]), view.lease.data["end"])
+        return Undecided(", ".join([reason, *named, *more_of_them]), view.lease.data["end"])
 
     def _settle(self) -> None:
         waiting = sorted(self._recovered, key=lambda name: (self._views[name].lease.data["end"], name))
@@ -197,11 +197,11 @@ class FirstFit:
 
     def _type(self, view: _View) -> str | None:
         """The type of unit that a lease's ticket is for; None where this site has none of it."""
-        said = self._said_type(view)
-        if said in self._free:
-            return said
+        ticket_type = self._said_type(view)
+        if ticket_type in self._free:
+            return ticket_type
         types = self.inventory.types
-        return types[0] if not said and len(types) == 1 else None
+        return types[0] if not ticket_type and len(types) == 1 else None
 
     @staticmethod
     def _said_type(view: _View) -> str:

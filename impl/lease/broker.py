@@ -116,8 +116,8 @@ class Calendar:
     def in_the_way(self, start: int, end: int, now: int) -> dict[str, Holding]:
         """Returns the holdings within a term, by lease, in the order in which they end."""
         start = max(start, now)
-        found = [(lease, h) for lease, h in self._holdings.items() if h.start < end and not now < h.until <= start]
-        return dict(sorted(found, key=lambda item: (item[1].until, item[0])))
+        holdings = [(lease, h) for lease, h in self._holdings.items() if h.start < end and not now < h.until <= start]
+        return dict(sorted(holdings, key=lambda item: (item[1].until, item[0])))
 
     def room_from(self, units: int, capacity: int, start: int, end: int, now: int) -> int | None:
         """The first time from which units fit until the end of a term, if every holding goes at its end; or none."""
@@ -270,20 +270,20 @@ class FirstComeFirstServed:
         before, first = next(iter(self._waiting.items()))
         if first is not request and not self._backfill:
             return Undecided(f"{before} came before it: {self._in_its_way(first, now)}", request.end)
-        words = self._in_its_way(request, now)
+        reason = self._in_its_way(request, now)
         room = self._booked.room_from(request.units, self.capacity, request.start, request.end, now)
         if room is None:
-            words += "; no room comes before the end of its term unless one of these ends early"
-        return Undecided(words, request.end if room is None else room)
+            reason += "; no room comes before the end of its term unless one of these ends early"
+        return Undecided(reason, request.end if room is None else room)
 
     def _in_its_way(self, request: _Request, now: int) -> str:
         """Returns, in words, which leases have the units that a request waits for."""
-        held = self._booked.in_the_way(request.start, request.end, now)
+        holdings = self._booked.in_the_way(request.start, request.end, now)
         named = [
             f"{lease} has {h.units} {f'from tick {h.start} ' if h.start > now else ''}until tick {h.until}"
-            for lease, h in list(held.items())[:NAMED]
+            for lease, h in list(holdings.items())[:NAMED]
         ]
-        more = [f"{len(held) - NAMED} more leases have others"] if len(held) > NAMED else []
+        more = [f"{len(holdings) - NAMED} more leases have others"] if len(holdings) > NAMED else []
         wanted = f"it wants {request.units} of {counted(self.capacity, 'unit')}"
         return ", ".join([wanted, *named, *more])
 
@@ -338,10 +338,10 @@ class FirstComeFirstServed:
 
     def _extension(self, question: Question, asked: _Request, now: int) -> Decision:
         lease = question.lease
-        held = self.calendar.of(lease.name)
+        units = self.calendar.of(lease.name)
         room = self.capacity - self._booked.most(now, asked.end, now, lease.name)
-        wanted = min(asked.units, held) if self._waiting or asked.units > room else asked.units
-        if max(wanted, held) > room:  # a smaller ticket counts as before, as the site may not hear of it in time
+        wanted = min(asked.units, units) if self._waiting or asked.units > room else asked.units
+        if max(wanted, units) > room:  # a smaller ticket counts as before, as the site may not hear of it in time
             return _deny(question, f"all units of type {self.type} are promised to others before {asked.end}")
         reason = ""
         if wanted < asked.units:
@@ -367,8 +367,8 @@ class FirstComeFirstServed:
 def _grant(question: Question, units: int, type: str, reason: str = "") -> Decision:
     """A ticket for the term that was asked for."""
     before = properties_of(question.lease.data["properties"]).get("ticket", 0)
-    told = {"ticket": before + 1, "type": type}
-    return question.answer("granted", units=units, later=0, longer=0, properties=told, reason=reason)
+    properties = {"ticket": before + 1, "type": type}
+    return question.answer("granted", units=units, later=0, longer=0, properties=properties, reason=reason)
 
 
 def _deny(question: Question, reason: str) -> Decision:

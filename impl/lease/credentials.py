@@ -45,15 +45,15 @@ class TicketCredentials:
 
     def issue(self, requests: Sequence[CredentialRequest]) -> list[str | Refusal | None]:
         """The tickets that messages take along; those that are new share a signature."""
-        found: list[str | bytes | Refusal | None] = []
+        credentials: list[str | bytes | Refusal | None] = []
         for request in requests:
             try:
-                found.append(self._credential(request))
+                credentials.append(self._credential(request))
             except Refusal as refusal:
-                found.append(refusal)
+                credentials.append(refusal)
         key = self.identity.key
-        signatures = iter(key.sign_all(Purpose.TICKET, [body for body in found if isinstance(body, bytes)]))
-        return [_signed(key, next(signatures), one) if isinstance(one, bytes) else one for one in found]
+        signatures = iter(key.sign_all(Purpose.TICKET, [body for body in credentials if isinstance(body, bytes)]))
+        return [_signed(key, next(signatures), one) if isinstance(one, bytes) else one for one in credentials]
 
     def _credential(self, request: CredentialRequest) -> str | bytes | None:
         """The ticket that a message takes along, or what is to be signed of a new one."""
@@ -97,10 +97,10 @@ class TicketCredentials:
         text = envelope.credential
         if text is None and not envelope.fields.get("units"):
             return {}
-        found = self._read(envelope)
-        if (found.issuer, found.holder, found.lease) != (envelope.sender, self.identity.name, envelope.lease):
+        ticket = self._read(envelope)
+        if (ticket.issuer, ticket.holder, ticket.lease) != (envelope.sender, self.identity.name, envelope.lease):
             raise Unauthorised(
-                f"the ticket is {found.issuer}'s for {found.holder} and {found.lease}, "
+                f"the ticket is {ticket.issuer}'s for {ticket.holder} and {ticket.lease}, "
                 f"and {envelope.sender} brings it for {envelope.lease}"
             )
         return {TICKET: text}
@@ -109,27 +109,27 @@ class TicketCredentials:
         """The ticket of a message, which says what its fields say."""
         if envelope.credential is None:
             raise Unauthorised(f"{envelope.message} brings no ticket")
-        found = tickets.read_ticket(envelope.credential, self.identity.trust)
-        said = {"units": found.units, "end": found.end, "properties": found.properties.get("of")}
-        said |= {name: found.properties.get(name, none) for name, none in ALSO.items()}
-        for name, shown in said.items():
+        ticket = tickets.read_ticket(envelope.credential, self.identity.trust)
+        values = {"units": ticket.units, "end": ticket.end, "properties": ticket.properties.get("of")}
+        values |= {name: ticket.properties.get(name, none) for name, none in ALSO.items()}
+        for name, shown in values.items():
             if (name in GRANT or name in envelope.fields) and envelope.fields.get(name) != shown:
                 raise Unauthorised(
                     f"{envelope.message} says {name}={envelope.fields.get(name)!r}, the ticket {shown!r}"
                 )
-        return found
+        return ticket
 
     def _redeem(self, envelope: Envelope, metadata: Mapping[str, Any], now: int) -> dict[str, Any]:
-        found = self._read(envelope)
+        ticket = self._read(envelope)
         sender = self.identity.trust.sender(envelope.sender)
         redeemed = Redeemed.from_bytes(metadata[REDEEMED]) if REDEEMED in metadata else Redeemed()
         # Whether its term is over is the machine's to say, so that its holder hears of it.
-        reason = redeemed.check(found, sender, envelope.lease, self.identity.name, now=-1, at=time.time())
+        reason = redeemed.check(ticket, sender, envelope.lease, self.identity.name, now=-1, at=time.time())
         if reason:
             raise Unauthorised(reason)
         if now < (start := envelope.fields.get("start", 0)):
             raise Early(f"the ticket's term begins at {start}, and it is {now} here; come again then")
-        return {REDEEMED: redeemed.after(found).to_bytes()}
+        return {REDEEMED: redeemed.after(ticket).to_bytes()}
 
 
 def _signed(key: PrivateKey, signature: bytes, body: bytes) -> str | Refusal:

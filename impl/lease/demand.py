@@ -51,13 +51,13 @@ def property_lists(wish: LeaseDemand) -> dict[str, Any]:
     return {"properties": wish.properties, "configuration": wish.configuration, "local": wish.local}
 
 
-def check_number(name: str, value: object, least: int, words: str, most: int = LARGEST) -> None:
+def check_number(name: str, value: object, least: int, needed: str, most: int = LARGEST) -> None:
     """Refuses what is no number within its bounds.
 
     Raises:
         DemandError: it is none; the message says what it needs.
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise DemandError(f"{name} is {value!r:.60}; it needs {words}")
+        raise DemandError(f"{name} is {value!r:.60}; it needs {needed}")
     if value > most:
         raise DemandError(f"{name} is {str(value)[:30]}; {most} is the most that can ever be had")

@@ -35,24 +35,24 @@ def lease_environment(
         inventory: the units of the broker and the site.
         handler: makes the handler of a role.
     """
-    made = Environment(properties_in=PROPERTIES_IN)
+    environment = Environment(properties_in=PROPERTIES_IN)
     for role in roles:
         if role == "service_manager":
             peers = {peer: player[peer] for peer in ("broker", "authority")}
             acts = dict.fromkeys(("join", "guest.modify", "leave"), handler(role))
-            made = replace(made, handlers={**made.handlers, **acts}, peers=peers)
+            environment = replace(environment, handlers={**environment.handlers, **acts}, peers=peers)
             constants = program.constants
-            made.policies[role] = FixedDemand(
+            environment.policies[role] = FixedDemand(
                 max_units=int(constants["max_units"]),
                 held_joins=bool(constants.get("held_joins", False)),
                 leave_limit=int(constants.get("leave_limit", 0)),
                 clock_margin=int(constants.get("clock_margin", 0)),
             )
         elif role == "broker":
-            made = replace(made, peers={"authority": player["authority"]}, units=inventory)
-            made.policies[role] = FirstComeFirstServed(inventory)
+            environment = replace(environment, peers={"authority": player["authority"]}, units=inventory)
+            environment.policies[role] = FirstComeFirstServed(inventory)
         elif role == "authority":
             acts = dict.fromkeys(("setup", "unit.modify", "teardown"), handler(role))
-            made = replace(made, handlers={**made.handlers, **acts}, units=inventory)
-            made.policies[role] = FirstFit(inventory, lazy=bool(program.constants.get("lazy_close", True)))
-    return replace(made, credentials=TicketCredentials(program, identity, made.peers))
+            environment = replace(environment, handlers={**environment.handlers, **acts}, units=inventory)
+            environment.policies[role] = FirstFit(inventory, lazy=bool(program.constants.get("lazy_close", True)))
+    return replace(environment, credentials=TicketCredentials(program, identity, environment.peers))

@@ -28,9 +28,9 @@ class ProcessCluster(Processes[Fleet]):
 
     def lease(self, units: int, until: int, term: int = 10) -> str:
         """Asks for units until a time, renewed in terms of so many ticks; returns the name of the lease."""
-        found = self.fleet.client(TENANT).post("demand", units=units, until=until + self._begin, term=term)
+        answer = self.fleet.client(TENANT).post("demand", units=units, until=until + self._begin, term=term)
         self.settle()
-        lease: str = found["lease"]
+        lease: str = answer["lease"]
         return lease
 
     def flex(self, lease: str, units: int) -> None:
@@ -45,14 +45,14 @@ class ProcessCluster(Processes[Fleet]):
 
     def state(self, lease: str) -> dict[str, str | None]:
         """The state of the lease's machine at each role; None where it has none, or its actor is down."""
-        found: dict[str, str | None] = dict.fromkeys(ROLES.values())
+        states: dict[str, str | None] = dict.fromkeys(ROLES.values())
         for actor, role in ROLES.items():
             try:
                 machines = self.fleet.client(actor).get("leases", lease)
             except ClientError:
                 continue
-            found[role] = machines[0]["state"]
-        return found
+            states[role] = machines[0]["state"]
+        return states
 
     def units(self) -> set[str]:
         """The units of the site that are up: whose process runs."""

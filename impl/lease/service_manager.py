@@ -163,13 +163,13 @@ class FixedDemand:
                 f"no term is left in which to change it; give the demand a later end first: `leasehold extend {lease} "
                 "--until ...`"
             )
-        held = frozenset(view.data["lease_units"]) if view is not None else frozenset()
-        if strange := sorted(set(victims) - held):
-            raise DemandError(f"lease {lease!r} has no unit {strange[0]}; its units are {_listed(held)}")
-        if len(victims) > max(0, len(held) - units):
+        lease_units = frozenset(view.data["lease_units"]) if view is not None else frozenset()
+        if strange := sorted(set(victims) - lease_units):
+            raise DemandError(f"lease {lease!r} has no unit {strange[0]}; its units are {_listed(lease_units)}")
+        if len(victims) > max(0, len(lease_units) - units):
             raise DemandError(
-                f"lease {lease!r} has {len(held)} units and is to have {units}, so it gives back "
-                f"{max(0, len(held) - units)} and not {len(victims)}"
+                f"lease {lease!r} has {len(lease_units)} units and is to have {units}, so it gives back "
+                f"{max(0, len(lease_units) - units)} and not {len(victims)}"
             )
         self._command(lease, replace(wish, units=units, soon=soon, victims=tuple(sorted(victims))))
         return self._look(lease, now)
@@ -295,12 +295,12 @@ class FixedDemand:
     def changed(self, lease: Lease, now: int) -> Iterable[Decision]:
         before = self._leases.get(lease.name)
         self._note(lease)
-        found = self._look(lease.name, now)
+        decisions = self._look(lease.name, now)
         if before is None or before.state != lease.state:
             for other, question in tuple(self._questions.items()):  # those whose guests wait for this one
                 if question.call == "schedule_join" and lease.name in self._after(other):
-                    found += self._look(other, now)
-        return found
+                    decisions += self._look(other, now)
+        return decisions
 
     def _after(self, lease: str) -> tuple[str, ...]:
         wish = self._wishes.get(lease)
@@ -309,12 +309,12 @@ class FixedDemand:
     def tick(self, now: int) -> Iterable[Decision]:
         self._ended.clear()
         self._before = "", None
-        found: list[Decision] = []
+        decisions: list[Decision] = []
         while self._due and self._due[0][0] <= now:
             at, lease = heappop(self._due)
             if self._next.get(lease) == at:
-                found += self._look(lease, now)
-        return found
+                decisions += self._look(lease, now)
+        return decisions
 
     def _note(self, lease: Lease) -> None:
         question = self._questions.get(lease.name)
@@ -442,8 +442,8 @@ class FixedDemand:
         self._asked[lease.name] = now
         if wish.soon:
             self._set(lease.name, replace(wish, soon=False))
-        told = {"units": wish.units, "end": until + self._leave_time, **property_lists(wish)}
-        return [self._say(lease.name, "extend", told)]
+        fields = {"units": wish.units, "end": until + self._leave_time, **property_lists(wish)}
+        return [self._say(lease.name, "extend", fields)]
 
     def _early(self, lease: str, now: int) -> bool:
         """Returns whether a lease was asked for less than a pause ago."""
@@ -457,8 +457,8 @@ class FixedDemand:
         wish = self._wishes[lease]
         self._asked[lease] = now
         end = min(max(now, wish.start) + wish.term, wish.until) + self._leave_time
-        told = {"units": wish.units, "start": wish.start, "end": end, "type": wish.type}
-        return self._say(lease, "demand", told | property_lists(wish))
+        fields = {"units": wish.units, "start": wish.start, "end": end, "type": wish.type}
+        return self._say(lease, "demand", fields | property_lists(wish))
 
     @staticmethod
     def _say(lease: str, event: str, fields: dict[str, Any]) -> Decision:
@@ -483,12 +483,12 @@ class FixedDemand:
 
 def _victims(lease: Lease, wish: LeaseDemand | None) -> frozenset[int]:
     """The units that a lease gives back: as many as its ticket is smaller by."""
-    held, lost = frozenset(lease.data["lease_units"]), lease.data["lease_lost"]
-    fewer = len(held) - lease.data["ticket_units"]
-    named = [n for n in (wish.victims if wish is not None else ()) if n in held]
+    lease_units, lost = frozenset(lease.data["lease_units"]), lease.data["lease_lost"]
+    fewer = len(lease_units) - lease.data["ticket_units"]
+    named = [n for n in (wish.victims if wish is not None else ()) if n in lease_units]
     if fewer <= 0:
         return frozenset()
-    others = sorted(held - set(named), key=lambda n: (n not in lost, -n))
+    others = sorted(lease_units - set(named), key=lambda n: (n not in lost, -n))
     return frozenset([*named, *others][:fewer])
 
 

@@ -128,14 +128,18 @@ class Mapper:
         if core.indexed and instance >= (count := self.system.roles[core.role].count):
             if str(before) not in mapper.rules.forget:
                 more = f"bring it to an end, or list its state under `forget` of `{core.role}`"
-                what = f"the new specification has {count} machines of `{core.role}`, and this one is {before}; {more}"
-                raise UnmappableRecord([Problem(*key, "", what)])
+                reason = (
+                    f"the new specification has {count} machines of `{core.role}`, and this one is {before}; {more}"
+                )
+                raise UnmappableRecord([Problem(*key, "", reason)])
             return Mapped(None, b"", core.role, before, "")
-        problems = [Problem(*key, name, what) for name, what in (*mapper.problems(named), *mapper.unsendable(metadata))]
+        problems = [
+            Problem(*key, name, reason) for name, reason in (*mapper.problems(named), *mapper.unsendable(metadata))
+        ]
         if core.role not in self._told:
             self._told.add(core.role)
             all_of = f" (and so every record of `{core.role}`)"
-            problems += [Problem(*key, name, what + all_of) for name, what in mapper.silent]
+            problems += [Problem(*key, name, reason + all_of) for name, reason in mapper.silent]
         if problems or mapper.silent:
             raise UnmappableRecord(problems)
         try:
@@ -296,18 +300,18 @@ class RoleMapper:
         if dynamic < 0:
             return self.order.index(before)
         number, role = divmod(dynamic, len(self.dynamic))
-        found = self.core.position(self.dynamic[role], number, 0)
-        assert found is not None
-        return found
+        position = self.core.position(self.dynamic[role], number, 0)
+        assert position is not None
+        return position
 
     def with_metadata(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """Returns what is kept with a record: messages of sessions at new positions, and drivers by new names."""
-        found = dict(metadata)
+        result = dict(metadata)
         if SESSIONS in metadata:
-            found[SESSIONS] = {str(self.position(int(at))): kept for at, kept in metadata[SESSIONS].items()}
+            result[SESSIONS] = {str(self.position(int(at))): kept for at, kept in metadata[SESSIONS].items()}
         if DRIVERS in metadata:
-            found[DRIVERS] = [[lease, _renamed(machine, self.names)] for lease, machine in metadata[DRIVERS]]
-        return found
+            result[DRIVERS] = [[lease, _renamed(machine, self.names)] for lease, machine in metadata[DRIVERS]]
+        return result
 
     def unsendable(self, metadata: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """The messages of sessions that the new specification does not have in this form, each with the reason."""
@@ -373,8 +377,8 @@ def _renamed(neighbour: str, names: Mapping[str, str]) -> str:
 
 def rules_for(system: System, old: RecordSchema) -> Migration:
     """The rules that map an older specification to this one; without any, rules that change nothing."""
-    found = [m for m in system.migrations if old.digest.startswith(m.source)]
-    return found[0] if found else Migration(old.digest)
+    migrations = [m for m in system.migrations if old.digest.startswith(m.source)]
+    return migrations[0] if migrations else Migration(old.digest)
 
 
 def check_rules(rules: Migration, old: RecordSchema) -> None:

@@ -44,8 +44,8 @@ class MigrationError(Exception):
         total: how many there are.
     """
 
-    def __init__(self, words: str, problems: tuple[Problem, ...] = (), total: int = 0) -> None:
-        super().__init__(words)
+    def __init__(self, message: str, problems: tuple[Problem, ...] = (), total: int = 0) -> None:
+        super().__init__(message)
         self.problems, self.total = problems, total
 
 
@@ -144,13 +144,13 @@ async def migrate(
     """
     epoch = await store.open(owner)
     try:
-        words = await store.metadata()
+        metadata = await store.metadata()
         rows = {}
         async for key, row in store.records():
             rows[key] = row
             seen(len(rows))
         after = RecordSchema.of(program)
-        before = _written_by(words.get(SPECIFICATION), rows, after, given)
+        before = _written_by(metadata.get(SPECIFICATION), rows, after, given)
         summary = Summary(before, after, epoch, dry_run, ruled=before is not None and _ruled(system, before))
         if before is None or before.reads_like(after):
             return summary
@@ -162,13 +162,15 @@ async def migrate(
         summary.needed = True
         batch = _mapped(Mapper(before, system, program), rows, summary)
         if not dry_run:
-            head = Head.of(words.get(HEAD))
+            head = Head.of(metadata.get(HEAD))
             now = 0
             async for _, body in store.events(max(0, head.position - 1)):
                 now = read(body).now
             events = _events(ChainWriter(owner, after.digest, epoch, head), program, batch, summary, now)
-            told = {HEAD: bytes(events.head._replace(commit=head.commit))} if events.bodies else {}
-            await store.commit(Batch(batch.puts, batch.drops, {SPECIFICATION: after.write(), **told}, events.bodies))
+            chain_head = {HEAD: bytes(events.head._replace(commit=head.commit))} if events.bodies else {}
+            await store.commit(
+                Batch(batch.puts, batch.drops, {SPECIFICATION: after.write(), **chain_head}, events.bodies)
+            )
         return summary
     finally:
         await store.close()
@@ -196,8 +198,8 @@ def _events(writer: ChainWriter, program: Program, batch: Batch, summary: Summar
     bodies = [writer.append(MigratedEvent, now, wall, head.commit, **fields)]
     for key, row in batch.puts.items():
         instance = rows.read(key, row, below)
-        found = describer.fields_of(FoundDraft(instance, instance.record))
-        bodies.append(writer.append(FoundEvent, now, wall, head.commit, **found))
+        event_fields = describer.fields_of(FoundDraft(instance, instance.record))
+        bodies.append(writer.append(FoundEvent, now, wall, head.commit, **event_fields))
     return _Events(bodies, writer.head)
 
 
@@ -209,15 +211,15 @@ def _written_by(
         return None
     if word is not None:
         try:
-            found = RecordSchema.read(word)
+            schema = RecordSchema.read(word)
         except RecordError as error:
             raise MigrationError(str(error)) from None
-        if given is not None and not given.reads_like(found):
+        if given is not None and not given.reads_like(schema):
             raise MigrationError(
-                f"the store says that {found.against(given)} wrote its records, and --from is {given.against(found)}; "
-                "leave --from out"
+                f"the store says that {schema.against(given)} wrote its records, and --from is "
+                f"{given.against(schema)}; leave --from out"
             )
-        return found
+        return schema
     digests = {_digest(row) for row in rows.values()}
     if given is not None and given.digest in digests:
         return given
@@ -273,6 +275,6 @@ def _mapped(mapper: Mapper, rows: dict[RecordKey, bytes], summary: Summary) -> B
         if mapped.before != mapped.after:
             summary.moved[mapped.role, mapped.before, mapped.after] += 1
     if misfits:
-        words = f"{misfits} of {len(rows)} records cannot be migrated, and nothing was changed"
-        raise MigrationError(words, tuple(problems[:MOST]), len(problems))
+        message = f"{misfits} of {len(rows)} records cannot be migrated, and nothing was changed"
+        raise MigrationError(message, tuple(problems[:MOST]), len(problems))
     return Batch(puts, tuple(key for key in rows if key not in puts))

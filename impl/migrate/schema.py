@@ -89,12 +89,12 @@ class RecordSchema(msgspec.Struct, frozen=True):
             RecordError: it is none, or of a newer version.
         """
         try:
-            found = msgspec.json.decode(body, type=cls)
+            schema = msgspec.json.decode(body, type=cls)
         except (msgspec.DecodeError, ValueError) as error:
             raise RecordError(f"the store does not say what wrote its records: {error}") from None
-        if found.version > VERSION:
-            raise RecordError(f"the store's records are described in version {found.version}, and {VERSION} is known")
-        return found
+        if schema.version > VERSION:
+            raise RecordError(f"the store's records are described in version {schema.version}, and {VERSION} is known")
+        return schema
 
     def write(self) -> bytes:
         return msgspec.json.encode(self)
@@ -182,7 +182,7 @@ def refusal(
     Raises:
         RecordError: the schema cannot be read.
     """
-    old_ticks, new_ticks = (words.get(TICKS, b"").decode() for words in (kept, described))
+    old_ticks, new_ticks = (metadata.get(TICKS, b"").decode() for metadata in (kept, described))
     if old_ticks and new_ticks and old_ticks != new_ticks:
         return RecordError(
             f"the records of {actor} count time in ticks of {old_ticks} s, and it would run with ticks of {new_ticks} "

@@ -52,8 +52,8 @@ def lease_of(actor: Actor, notice: Notice) -> str:
     """The lease that a notice is about: for a unit of the actor the one that drove it last; empty if there is none."""
     if notice.lease != BELOW:
         return notice.lease
-    held = actor.table.instances.get(RecordKey(notice.lease, notice.machine))
-    return held.serves if held is not None else ""
+    instance = actor.table.instances.get(RecordKey(notice.lease, notice.machine))
+    return instance.serves if instance is not None else ""
 
 
 class CallTracker:
@@ -72,13 +72,13 @@ class CallTracker:
     def begin(self, notice: Notice) -> None:
         """Takes the notice of a call. A policy's does not count, and one without a handler never begins."""
         kind, _, verb = notice.name.partition(".")
-        held = self.actor.table.instances.get(RecordKey(notice.lease, notice.machine))
-        if kind != "handler" or verb not in self.actor.environment.handlers or held is None:
+        instance = self.actor.table.instances.get(RecordKey(notice.lease, notice.machine))
+        if kind != "handler" or verb not in self.actor.environment.handlers or instance is None:
             return
-        call = next((work for work in _asked(held) if work.target == notice.name), None)
+        call = next((work for work in _asked(instance) if work.target == notice.name), None)
         if call is None:
             return
-        key, slot = (notice.lease, notice.machine), call.task if call.outlives or not held.core.subsidiary else ""
+        key, slot = (notice.lease, notice.machine), call.task if call.outlives or not instance.core.subsidiary else ""
         if slot in self._open.get(key, ()):
             self._take(key, slot, Result.GIVEN_UP)
         begun = CallInProgress(verb, call.answers, notice)
@@ -90,8 +90,8 @@ class CallTracker:
 
     def find(self, notice: Notice) -> CallInProgress | None:
         """The call that a handler's answer ends."""
-        found = self._open.get((notice.lease, notice.machine), {}).values()
-        return next((begun for begun in found if notice.name in begun.answers), None)
+        calls = self._open.get((notice.lease, notice.machine), {}).values()
+        return next((begun for begun in calls if notice.name in begun.answers), None)
 
     def answer(self, notice: Notice) -> None:
         """Takes the notice of a handler's answer."""
@@ -106,8 +106,8 @@ class CallTracker:
         key = notice.lease, notice.machine
         if key not in self._open:
             return
-        held = self.actor.table.instances.get(RecordKey(*key))
-        tasks = {call.task for call in _asked(held)} if held is not None else set()
+        instance = self.actor.table.instances.get(RecordKey(*key))
+        tasks = {call.task for call in _asked(instance)} if instance is not None else set()
         for slot in [slot for slot in self._open[key] if slot and slot not in tasks]:
             self._take(key, slot, Result.GIVEN_UP)
 
@@ -130,6 +130,6 @@ class CallTracker:
         self._ended(begun, result)
 
 
-def _asked(held: MachineInstance) -> list[CallWork]:
+def _asked(instance: MachineInstance) -> list[CallWork]:
     """The calls that a machine's state asks for."""
-    return [work for work in held.core.work[held.state](held.record) if isinstance(work, CallWork)]
+    return [work for work in instance.core.work[instance.state](instance.record) if isinstance(work, CallWork)]

@@ -42,12 +42,12 @@ class Journal:
             return
         if notice.kind is Kind.REFUSED and not self._strangers.take(time.monotonic()):
             return  # the transport's log counts them (impl/transport/limits.py)
-        words, fields = self._entry(notice)
+        message, fields = self._entry(notice)
         lease = lease_of(self.actor, notice)
         whose = {name: value for name, value in (("lease", lease), ("machine", notice.machine)) if value}
         place = f"{' '.join(whose.values())}: " if whose else ""
         about = {"actor": notice.actor, "now": notice.now} | whose | fields
-        log.log(level, "%s", place + words, extra={ABOUT: about})
+        log.log(level, "%s", place + message, extra={ABOUT: about})
 
     def _entry(self, notice: Notice) -> tuple[str, dict[str, Any]]:
         """The words and fields of a notice, chosen one by one, so that nothing secret in a notice comes into a log."""
@@ -55,12 +55,12 @@ class Journal:
         match notice.kind:
             case Kind.TRANSITION:
                 before, after = data["from"], data["to"]
-                words = f"{before} -> {after} on {name.partition('#')[2]}"
-                return words, {"transition": name, "from": before, "to": after}
+                message = f"{before} -> {after} on {name.partition('#')[2]}"
+                return message, {"transition": name, "from": before, "to": after}
             case Kind.IGNORED:
                 before, kind, reason = data["from"], data["kind"], data["reason"]
-                words = f"{name} moves nothing in {before}: {kind}" + (f", {reason}" if reason else "")
-                return words, {"event": name, "result": kind, "reason": reason, "from": before}
+                message = f"{name} moves nothing in {before}: {kind}" + (f", {reason}" if reason else "")
+                return message, {"event": name, "result": kind, "reason": reason, "from": before}
             case Kind.REFUSED:
                 return f"a message was refused: {data['reason']}", {"reason": data["reason"]}
             case Kind.CALL:

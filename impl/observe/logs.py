@@ -63,11 +63,11 @@ class TextLines(logging.Formatter):
         acting = _acting.get({})
         own = _named(acting["actor"], acting["digest"]) if acting else self._actor
         actor = own or about(record).get("actor", "")
-        words = (_time(record), shown, visible(str(actor)), visible(record.getMessage()))
-        line = " ".join(word for word in words if word)
+        parts = (_time(record), shown, visible(str(actor)), visible(record.getMessage()))
+        line = " ".join(word for word in parts if word)
         if record.exc_info:
             trace = self.formatException(record.exc_info).splitlines()
-            line += "".join(f"\n    {visible(words)}" for words in trace)
+            line += "".join(f"\n    {visible(row)}" for row in trace)
         return line
 
 
@@ -196,8 +196,8 @@ def _put(stream: TextIO, text: str) -> None:
 
 def _note(left_out: int) -> logging.LogRecord:
     """The record that says how many were left out."""
-    words = "%d lines were left out, as nobody read the log"
-    return logging.LogRecord("leasehold.logs", logging.WARNING, __file__, 0, words, (left_out,), None)
+    message = "%d lines were left out, as nobody read the log"
+    return logging.LogRecord("leasehold.logs", logging.WARNING, __file__, 0, message, (left_out,), None)
 
 
 def _time(record: logging.LogRecord) -> str:

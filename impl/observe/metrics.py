@@ -185,7 +185,9 @@ class Metrics(Collector):
 
     def _by_state(self) -> Metric:
         if monotonic() >= self._count_again:
-            self._machines = Tally((held.core.role, held.record[0]) for held in self.actor.table.instances.values())
+            self._machines = Tally(
+                (instance.core.role, instance.record[0]) for instance in self.actor.table.instances.values()
+            )
             self._count_again = monotonic() + COUNTED_EVERY_SECONDS
         row = _TABLE["machines"]
         family = GaugeMetricFamily("leasehold_machines", row.help, labels=row.labels)

@@ -71,8 +71,8 @@ def root_id(system: str, lease: str) -> int:
 
 def message_id(system: str, lease: str, sender: str, receiver: str, number: int) -> int:
     """The span of a message, of its sending and its receiving machine."""
-    words = "\0".join((system, lease, sender, receiver, str(number)))
-    return int.from_bytes(sha256(words.encode()).digest()[:8]) or 1
+    text = "\0".join((system, lease, sender, receiver, str(number)))
+    return int.from_bytes(sha256(text.encode()).digest()[:8]) or 1
 
 
 class Traces:
@@ -247,12 +247,12 @@ class Traces:
 
     def _other_end(self, notice: Notice, role: str) -> str:
         """The machine at a message's other end: as in the notice; or a role's only machine; or empty, if unknown."""
-        told: str = notice.data.get("peer", "")
-        return told or ("" if self.actor.program.roles[role].indexed else role)
+        peer: str = notice.data.get("peer", "")
+        return peer or ("" if self.actor.program.roles[role].indexed else role)
 
 
-def _set(span: Span, **told: str | int) -> None:
-    span.set_attributes({f"leasehold.{name}": value for name, value in told.items()})
+def _set(span: Span, **attributes: str | int) -> None:
+    span.set_attributes({f"leasehold.{name}": value for name, value in attributes.items()})
 
 
 class _Ids(RandomIdGenerator):

@@ -33,9 +33,9 @@ class Watch:
     """
 
     def __init__(self, actor: Actor, traces: bool = False) -> None:
-        made = _traces(actor) if traces else None
+        tracer = _traces(actor) if traces else None
         self.actor, self.watchdog = actor, Watchdog(actor)
-        self.journal, self.metrics, self.traces = Journal(actor), Metrics(actor, self.watchdog), made
+        self.journal, self.metrics, self.traces = Journal(actor), Metrics(actor, self.watchdog), tracer
 
     def close(self) -> None:
         """Stops observing."""

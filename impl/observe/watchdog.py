@@ -84,10 +84,10 @@ class Watchdog:
             self._said = began
             self._say("makes a turn that does not end", began, "" if task is None else _awaits(task))
 
-    def _say(self, what: str, since: float, stack: str) -> None:
+    def _say(self, trouble: str, since: float, stack: str) -> None:
         self.stalls += 1
         still = monotonic() - since
-        log.error("the loop of %s %s, for %.1f s so far:\n%s", self.actor.identity.name, what, still, stack.rstrip())
+        log.error("the loop of %s %s, for %.1f s so far:\n%s", self.actor.identity.name, trouble, still, stack.rstrip())
 
 
 def _awaits(task: asyncio.Task[None]) -> str:

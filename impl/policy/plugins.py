@@ -68,14 +68,14 @@ class Plugin:
             PluginError: it cannot be imported, or a class lacks a method.
         """
         try:
-            found: Any = metadata.EntryPoint(self.name, self.source, GROUPS[self.kind]).load()
+            loaded: Any = metadata.EntryPoint(self.name, self.source, GROUPS[self.kind]).load()
         except Exception as e:  # whatever a plug-in's module does while it is imported is its own fault
             raise PluginError(f"{self} cannot be imported: {type(e).__name__}: {e}; {self._remedy}") from e
-        if not callable(found):
-            raise PluginError(f"{self} is no class or function but {type(found).__name__}; {self._remedy}")
-        if inspect.isclass(found):
-            self._complete(found)
-        factory: Callable[..., Any] = found
+        if not callable(loaded):
+            raise PluginError(f"{self} is no class or function but {type(loaded).__name__}; {self._remedy}")
+        if inspect.isclass(loaded):
+            self._complete(loaded)
+        factory: Callable[..., Any] = loaded
         return factory
 
     def make(self, settings: Mapping[str, Any]) -> Any:
@@ -86,9 +86,9 @@ class Plugin:
         """
         factory = self.load()
         self._fits(factory, settings)
-        made = factory(**settings)
-        self._complete(made)
-        return made
+        instance = factory(**settings)
+        self._complete(instance)
+        return instance
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name!r} of {self.distribution} ({self.source})"
@@ -129,14 +129,14 @@ def known(kind: Kind) -> dict[str, Plugin]:
     Raises:
         PluginError: a name is taken twice.
     """
-    found = {name: Plugin(kind, name, source) for name, source in BUILT_IN[kind].items()}
+    plugins = {name: Plugin(kind, name, source) for name, source in BUILT_IN[kind].items()}
     for point in metadata.entry_points(group=GROUPS[kind]):
         whose = f"{point.dist.name} {point.dist.version}" if point.dist is not None else "an unknown distribution"
         plugin = Plugin(kind, point.name, point.value.replace(" ", ""), whose)
-        other = found.setdefault(point.name, plugin)
+        other = plugins.setdefault(point.name, plugin)
         if (other.source, other.distribution) != (plugin.source, plugin.distribution):
             raise PluginError(f"{plugin} has the name of {other}; rename or uninstall one of them")
-    return found
+    return plugins
 
 
 def find(kind: Kind, name: str) -> Plugin:

@@ -119,8 +119,8 @@ class Policy(Protocol):
 
 def is_quick(policy: Policy) -> bool:
     """Returns whether a policy may be called on the actor's loop; a class is not quick by deriving from a quick one."""
-    made = type(policy)
-    return vars(made).get("quick") is True and made.__module__.startswith("leasehold.")
+    kind = type(policy)
+    return vars(kind).get("quick") is True and kind.__module__.startswith("leasehold.")
 
 
 def decisions_of(answer: Iterable[Decision]) -> list[Decision]:

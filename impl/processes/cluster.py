@@ -74,13 +74,13 @@ class Processes(Generic[AnyFleet]):
 
     def _picture(self) -> list[Any]:
         """The state that does not change while the actors are at rest."""
-        found: list[Any] = []
+        picture: list[Any] = []
         up = {name: about for name in self.fleet.roles if (about := self.fleet.about(name))}
         for name, about in up.items():
             at_work = about["handlers_at_work"] or not up.keys().isdisjoint(about["messages_on_their_way"])
             rows = [(row["lease"], row["state"], row["data"]) for row in self._rows(name)]
-            found.append((name, time.monotonic() if at_work else 0, rows))
-        return found
+            picture.append((name, time.monotonic() if at_work else 0, rows))
+        return picture
 
     def _rows(self, actor: str) -> list[dict[str, Any]]:
         """The machines of an actor; none where it is down."""

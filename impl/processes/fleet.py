@@ -231,16 +231,16 @@ class SystemFleet:
 
     def only_answers(self, roles: Collection[str]) -> list[str]:
         """The events by which alone some question of roles to their policies is answered, and that have no fields."""
-        found = []
+        events = []
         for role in (self.model.roles[name] for name in roles):
             for task in role.tasks.values():
                 if isinstance(task, Call) and task.target.startswith("policy.") and len(task.answers) == 1:
-                    found += [event for event in task.answers if not role.events[event].fields]
-        return found
+                    events += [event for event in task.answers if not role.events[event].fields]
+        return events
 
     def questions(self) -> list[OpenQuestion]:
         """The questions to policies that wait for `tell`, as far as actors answer."""
-        found = []
+        questions = []
         for name, roles in self.roles.items():
             known = set(self.only_answers(roles))
             with contextlib.suppress(ClientError):
@@ -251,10 +251,10 @@ class SystemFleet:
                         assert isinstance(task, Call)
                         if task.target.startswith("policy.") and not set(task.answers) <= known:
                             answers = {event: [f.name for f in role.events[event].fields] for event in task.answers}
-                            found.append(
+                            questions.append(
                                 OpenQuestion(name, row["lease"], row["machine"], asked["epoch"], task.target, answers)
                             )
-        return found
+        return questions
 
     def _place(self) -> str:
         """The system, as an actor finds it from the folder."""
@@ -304,10 +304,10 @@ class SystemFleet:
     def about(self, name: str) -> dict[str, Any] | None:
         """An actor's description of itself; None where it does not answer."""
         try:
-            found: dict[str, Any] = self.client(name).get("about")
+            answer: dict[str, Any] = self.client(name).get("about")
         except ClientError:
             return None
-        return found
+        return answer
 
     def client(self, name: str) -> Client:
         """Talks to an actor."""
@@ -375,8 +375,8 @@ class SystemFleet:
 
 def free_ports(count: int) -> list[int]:
     """Ports that were free a moment ago."""
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:
             one.bind(("127.0.0.1", 0))
         return [int(one.getsockname()[1]) for one in sockets]

@@ -118,7 +118,7 @@ def _own_roles(config: Config) -> tuple[str, ...]:
 
 
 def _check_role(system: System, role: str) -> None:
-    talking = [name for name, found in system.roles.items() if found.parent is None]
+    talking = [name for name, declared in system.roles.items() if declared.parent is None]
     if role not in system.roles:
         raise ConfigError(f"the system {system.name} has no role {role[:60]!r}{choices(role, talking)}")
     parent = system.roles[role].parent
@@ -158,7 +158,7 @@ def _policies(
     config: Config, system: System, program: Program, roles: tuple[str, ...], inventory: Inventory | None
 ) -> dict[str, Policy]:
     """The policies; one that takes the inventory, or a constant of the specification, by its name is given it."""
-    found: dict[str, Policy] = {}
+    policies: dict[str, Policy] = {}
     for role in config.policies:
         if role not in roles:
             raise ConfigError(f"policies: {config.name} does not play {role[:60]!r}{choices(role, list(roles))}")
@@ -182,8 +182,8 @@ def _policies(
                 if inventory is None:
                     raise ConfigError(f"inventory: is missing, and the policy {wanted.name} decides over one")
                 settings["inventory"] = inventory
-            found[role] = plugins.make("policy", wanted.name, settings)
-    return found
+            policies[role] = plugins.make("policy", wanted.name, settings)
+    return policies
 
 
 def verbs(system: System, roles: tuple[str, ...], of: str = "handler") -> list[str]:
@@ -193,13 +193,13 @@ def verbs(system: System, roles: tuple[str, ...], of: str = "handler") -> list[s
 
 def _calls(system: System, roles: tuple[str, ...], of: str) -> list[tuple[str, str]]:
     """The same verbs, each with the role that calls it."""
-    found = []
+    calls = []
     for role in system.roles.values():
         if role.name in roles or role.parent in roles:
             for task in role.tasks.values():
                 if isinstance(task, Call) and task.target.startswith(f"{of}."):
-                    found.append((role.name, task.target.partition(".")[2]))
-    return list(dict.fromkeys(found))
+                    calls.append((role.name, task.target.partition(".")[2]))
+    return list(dict.fromkeys(calls))
 
 
 def _handlers(config: Config, system: System, roles: tuple[str, ...]) -> dict[str, Handler]:
@@ -214,23 +214,23 @@ def _handlers(config: Config, system: System, roles: tuple[str, ...]) -> dict[st
             f"handler: is missing, and {', '.join(roles)} calls {', '.join(rest)}; name one, as in "
             "{name: process, directory: units}, or null for one that does nothing"
         )
-    made = {name: _handler(one, f"handlers: {name}", [name.rpartition(".")[2]]) for name, one in given.items()}
-    return {**dict.fromkeys(rest, _handler(config.handler, "handler", rest) if rest else None), **made}  # type: ignore[dict-item]
+    handlers = {name: _handler(one, f"handlers: {name}", [name.rpartition(".")[2]]) for name, one in given.items()}
+    return {**dict.fromkeys(rest, _handler(config.handler, "handler", rest) if rest else None), **handlers}  # type: ignore[dict-item]
 
 
 def _handler(given: str | dict[str, Any] | None, where: str, verbs: list[str]) -> Handler:
     """A handler for these verbs; one that names its own has to have these, and no other."""
     wanted = plug(given, where)
     with _of_key(where, Exception):  # a handler's own words about its settings
-        made: Handler = plugins.make("handler", wanted.name, wanted.settings)
-    known = getattr(made, "verbs", verbs)
+        handler: Handler = plugins.make("handler", wanted.name, wanted.settings)
+    known = getattr(handler, "verbs", verbs)
     for verb in known:
         if verb not in verbs:
             raise ConfigError(f"{where}: nobody calls {verb[:60]!r}{choices(verb, verbs)}")
     missing = [verb for verb in verbs if verb not in known]
     if missing:
         raise ConfigError(f"{where}: {wanted.name} has nothing for {', '.join(missing)}; name a command for each")
-    return made
+    return handler
 
 
 def _probes(config: Config, system: System, program: Program, roles: tuple[str, ...]) -> tuple[Probe, ...]:
@@ -244,8 +244,8 @@ def _probes(config: Config, system: System, program: Program, roles: tuple[str, 
         if role not in own:
             raise ConfigError(f"probes: {config.name} has no machines of {role[:60]!r}{choices(role, own)}")
         if event not in (known := program.from_outside[role]):
-            words = f"the world outside gives {role} no event {event[:60]!r}{choices(event, list(known))}"
-            raise ConfigError(f"probes: {role}: {words}")
+            message = f"the world outside gives {role} no event {event[:60]!r}{choices(event, list(known))}"
+            raise ConfigError(f"probes: {role}: {message}")
         if fields := program.roles[role].events[event]:
             names = ", ".join(name for name, _ in fields)
             raise ConfigError(f"probes: {role}: {event} has fields ({names}), which no probe could fill in")

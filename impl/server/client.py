@@ -69,8 +69,8 @@ class Client:
         Raises:
             ClientError: it says no, or does not answer.
         """
-        found = self._ask("GET", place, None, query)
-        return found if isinstance(found, bytes) else b""
+        content = self._ask("GET", place, None, query)
+        return content if isinstance(content, bytes) else b""
 
     def _ask(
         self, method: str, place: tuple[str, ...], given: dict[str, Any] | None, query: dict[str, str] | None = None
@@ -84,18 +84,18 @@ class Client:
             response = connection.getresponse()
             content = response.read()
         except (OSError, http.client.HTTPException) as error:
-            words = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             kind = Silent if isinstance(error, BlockingIOError | TimeoutError) else Unreachable
-            raise kind(f"no actor answers at {self.path}: {words}; {_hint(error)}") from None
+            raise kind(f"no actor answers at {self.path}: {reason}; {_hint(error)}") from None
         finally:
             connection.close()
         plain = response.getheader("Content-Type", "").partition(";")[0] == "application/json"
-        found = json.loads(content) if plain else content
+        answer = json.loads(content) if plain else content
         if response.status != 200:
-            words = found.get("error") if isinstance(found, dict) else None
+            reason = answer.get("error") if isinstance(answer, dict) else None
             refusal = NotFound if response.status == 404 else ClientError
-            raise refusal(words or f"the actor answered with status {response.status}")
-        return found
+            raise refusal(reason or f"the actor answered with status {response.status}")
+        return answer
 
 
 def _hint(error: Exception) -> str:
@@ -145,10 +145,10 @@ def sockets(at: Path) -> list[Path]:
         Unreachable: there is none.
     """
     if at.is_dir():
-        found = sorted(path for path in at.iterdir() if path.suffix == ".sock" and path.is_socket())
-        if not found:
+        paths = sorted(path for path in at.iterdir() if path.suffix == ".sock" and path.is_socket())
+        if not paths:
             raise Unreachable(f"there is no socket of an actor in {at}; {PLACES}")
-        return found
+        return paths
     if at.is_socket():
         return [at]
     if at.is_file():

@@ -225,15 +225,15 @@ def parse_config(value: object) -> Config:
         ConfigError: it is none; with the place, and the near miss.
     """
     try:
-        found = msgspec.convert(value, Config)
+        config = msgspec.convert(value, Config)
     except msgspec.ValidationError as error:
         raise ConfigError(_words(str(error))) from None
-    for name in found.__struct_fields__:
-        if any("\0" in text for text in _texts(msgspec.to_builtins(getattr(found, name)))):
+    for name in config.__struct_fields__:
+        if any("\0" in text for text in _texts(msgspec.to_builtins(getattr(config, name)))):
             raise ConfigError(f"{name}: has a NUL character, which no path or name may have")
-    if not found.listen:
+    if not config.listen:
         raise ConfigError("`listen` is empty; write an address, as in http://127.0.0.1:8472")
-    return found
+    return config
 
 
 def _texts(plain: object) -> Iterator[str]:
@@ -262,18 +262,18 @@ _TYPES = {
 }
 
 
-def _words(said: str) -> str:
+def _words(text: str) -> str:
     """An error of msgspec, with the near miss and the remedy."""
-    if found := _UNKNOWN.fullmatch(said):
+    if matched := _UNKNOWN.fullmatch(text):
         parts = {field.name: field.type for field in fields(Config)}
-        kind = parts.get(found[2] or "", Config)
+        kind = parts.get(matched[2] or "", Config)
         mappings = [one for one in get_args(kind) or (kind,) if isinstance(one, type) and issubclass(one, Struct)]
         names = [field.encode_name for field in fields(mappings[0])]
-        place = f"{found[2]}: " if found[2] else ""
-        near = did_you_mean(found[1], names)
-        return f"{place}there is no key `{found[1][:60]}`{near} (keys: {', '.join(names)})"
-    if found := _MISSING.fullmatch(said):
-        return f"{found[2] + ': ' if found[2] else ''}the key `{found[1]}` is missing"
-    at, said = (found[2], found[1]) if (found := _AT.fullmatch(said)) else ("", said)
-    said = _QUOTED.sub(lambda types: " or ".join(_TYPES.get(name, name) for name in types[1].split(" | ")), said)
-    return f"{at or 'it is no configuration'}: {said[:1].lower()}{said[1:]}"
+        place = f"{matched[2]}: " if matched[2] else ""
+        near = did_you_mean(matched[1], names)
+        return f"{place}there is no key `{matched[1][:60]}`{near} (keys: {', '.join(names)})"
+    if matched := _MISSING.fullmatch(text):
+        return f"{matched[2] + ': ' if matched[2] else ''}the key `{matched[1]}` is missing"
+    at, text = (matched[2], matched[1]) if (matched := _AT.fullmatch(text)) else ("", text)
+    text = _QUOTED.sub(lambda types: " or ".join(_TYPES.get(name, name) for name in types[1].split(" | ")), text)
+    return f"{at or 'it is no configuration'}: {text[:1].lower()}{text[1:]}"

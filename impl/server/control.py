@@ -68,8 +68,8 @@ MEMBERS: dict[str, type] = {"after": str, "victims": int}  # what the lists of a
 class Rejected(Exception):
     """A client asked for something that cannot be; nothing has changed."""
 
-    def __init__(self, status: int, words: str) -> None:
-        super().__init__(words)
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
         self.status = status
 
 
@@ -111,16 +111,16 @@ async def read_body(request: web.Request, needed: dict[str, type], may: dict[str
 async def answered(request: web.Request, handler: Callable[[web.Request], Awaitable[Any]]) -> web.StreamResponse:
     """Plain data as JSON; errors as their status and words."""
     try:
-        found = await handler(request)
+        answer = await handler(request)
     except Rejected as error:
         return web.json_response({"error": str(error)}, status=error.status)
     except (ActorError, Refusal, ValueError) as error:
         return web.json_response({"error": str(error)}, status=409)
     except web.HTTPException as error:
         return web.json_response({"error": error.reason}, status=error.status)
-    if isinstance(found, web.StreamResponse):
-        return found
-    return web.Response(body=msgspec.json.encode(found), content_type="application/json")
+    if isinstance(answer, web.StreamResponse):
+        return answer
+    return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
 
 
 GROWS = ("begin", "demand", "flex", "prolong")  # what is not taken while the store's disk is full
@@ -245,8 +245,8 @@ class ControlSocket:
         return tell
 
     async def _lease(self, request: web.Request) -> Any:
-        found = await self._found(request, lambda lease: {"machines": self.views.lease(lease)})
-        return found["machines"]
+        answer = await self._found(request, lambda lease: {"machines": self.views.lease(lease)})
+        return answer["machines"]
 
     async def _present(self, request: web.Request) -> Any:
         return await self._found(request, self.views.present)
@@ -254,27 +254,27 @@ class ControlSocket:
     async def _found(self, request: web.Request, view: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
         """A view of a lease that is here, with the facts of its units."""
         lease = request.match_info["lease"]
-        found: dict[str, Any] = await self.actor.read(lambda: view(lease))
-        if not found["machines"] and lease in self.actor.table.pruned:
+        answer: dict[str, Any] = await self.actor.read(lambda: view(lease))
+        if not answer["machines"] and lease in self.actor.table.pruned:
             raise Rejected(404, f"the lease {lease[:80]} is over and forgotten")
-        if not found["machines"]:
+        if not answer["machines"]:
             raise self._absent(lease)
-        for machine in found["machines"]:
+        for machine in answer["machines"]:
             for unit in machine["units"]:
                 unit["facts"] = await self._probed(unit["unit"], unit["facts"])
-        return found
+        return answer
 
     async def _probed(self, unit: str, known: dict[str, Any]) -> dict[str, Any]:
         """The facts about a unit from its handler; the facts that were known, where the handler gives none."""
         for handler in self.actor.environment.each_handler():
             try:
                 async with asyncio.timeout(PROBE_SECONDS):
-                    found = await handler.probe(unit)
+                    facts = await handler.probe(unit)
             except Exception as error:
                 log.warning("unit %s cannot be probed: %s", unit, str(error) or type(error).__name__)
                 continue
-            if found is not None:
-                return dict(found)
+            if facts is not None:
+                return dict(facts)
         return known
 
     async def _show_metrics(self, request: web.Request) -> Any:
@@ -303,37 +303,41 @@ class ControlSocket:
 
     async def _demand(self, request: web.Request) -> Any:
         """A client's demand, for the policy of the actor that takes it."""
-        what = request.path.rpartition("/")[2]
-        needed, may = DEMANDS[what]
+        command = request.path.rpartition("/")[2]
+        needed, may = DEMANDS[command]
         given = await read_body(request, needed, may)
         lease = request.match_info.get("lease") or self._name(given)
         arguments = [given[name] for name in needed]
         options = {name: given[name] for name in may if name in given and name != "lease"}
         policies = self.actor.environment.policies
         for role, policy in policies.items():
-            if hasattr(policy, what):
-                await self.actor.command(role, what, lease, *arguments, **options)
-                return {"lease": lease} if what == "demand" else {}
+            if hasattr(policy, command):
+                await self.actor.command(role, command, lease, *arguments, **options)
+                return {"lease": lease} if command == "demand" else {}
         played = ", ".join(sorted(policies)) or "no role with a policy"
-        raise Rejected(409, f"{self.actor.identity.name} ({played}) has no policy that takes a {what}")
+        raise Rejected(409, f"{self.actor.identity.name} ({played}) has no policy that takes a {command}")
 
     async def _tell(self, request: web.Request) -> Any:
         given = await read_body(request, {"event": str}, {"machine": str, "fields": dict})
         lease, event = request.match_info["lease"], given["event"]
-        machines = [held for key, held in self.actor.table.instances.items() if key.lease == lease and lease != BELOW]
+        machines = [
+            instance for key, instance in self.actor.table.instances.items() if key.lease == lease and lease != BELOW
+        ]
         if not machines:
             raise self._absent(lease)
-        if "machine" in given and all(held.key.machine != given["machine"] for held in machines):
-            among = choices(given["machine"], [held.key.machine for held in machines])
+        if "machine" in given and all(instance.key.machine != given["machine"] for instance in machines):
+            among = choices(given["machine"], [instance.key.machine for instance in machines])
             raise Rejected(404, f"{lease[:80]} has no machine {given['machine'][:60]!r} here{among}")
         if "machine" in given:
-            machines = [held for held in machines if held.key.machine == given["machine"]]
+            machines = [instance for instance in machines if instance.key.machine == given["machine"]]
         else:  # a subsidiary machine of the lease is meant only if it is named
-            machines = [held for held in machines if not held.core.subsidiary] or machines
-        takers = [held for held in machines if event in held.core.events]
+            machines = [instance for instance in machines if not instance.core.subsidiary] or machines
+        takers = [instance for instance in machines if event in instance.core.events]
         if not takers:
-            near = did_you_mean(event, [name for held in machines for name in held.core.events])
-            known = [f"{held.key.machine}: {', '.join(held.core.events) or 'no events'}" for held in machines]
+            near = did_you_mean(event, [name for instance in machines for name in instance.core.events])
+            known = [
+                f"{instance.key.machine}: {', '.join(instance.core.events) or 'no events'}" for instance in machines
+            ]
             raise Rejected(404, f"no machine of {lease[:80]} here takes {event[:60]!r}{near} ({'; '.join(known)})")
         return await self._told(takers[0].key, event, given)
 
@@ -373,8 +377,8 @@ class ControlSocket:
         if lease in unbegun:
             why = f": {unbegun[lease]}" if unbegun[lease] else ""
             return Rejected(404, f"{lease[:80]} has not begun{why}; `leasehold close {lease[:80]}` withdraws it")
-        what = f"no run {lease[:80]} here: {program.system} stands, and its run is {program.only_run}"
-        return Rejected(404, f"there is {what if program.standing else f'no lease or run {lease[:80]} here'}")
+        missing = f"no run {lease[:80]} here: {program.system} stands, and its run is {program.only_run}"
+        return Rejected(404, f"there is {missing if program.standing else f'no lease or run {lease[:80]} here'}")
 
     async def _recover(self, request: web.Request) -> Any:
         lease = request.match_info["lease"]
@@ -421,13 +425,13 @@ def _socket(path: Path) -> socket.socket:
             raise FileExistsError(EEXIST, "another actor listens there; give each a `control` of its own")
         path.unlink()
     _check_free(path)
-    made = socket.socket(socket.AF_UNIX)
+    listener = socket.socket(socket.AF_UNIX)
     before = os.umask(0o177)
     try:
-        made.bind(str(path))
+        listener.bind(str(path))
     except BaseException:
-        made.close()
+        listener.close()
         raise
     finally:
         os.umask(before)
-    return made
+    return listener

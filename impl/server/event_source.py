@@ -178,10 +178,10 @@ class ConfiguredSource:
     live = True
 
     def __init__(self, path: Path) -> None:
-        found = config.read_config(path)
-        self.actor = ActorSource(Client(path.parent / found.socket))
-        self.name = found.name
-        self.store = StoreSource(_beside(path, found.store), found.name)
+        settings = config.read_config(path)
+        self.actor = ActorSource(Client(path.parent / settings.socket))
+        self.name = settings.name
+        self.store = StoreSource(_beside(path, settings.store), settings.name)
         self.signed = True
 
     def lines(self, after: int) -> Iterator[bytes]:
@@ -235,27 +235,27 @@ def _begin(path: Path) -> bytes:
         return b""
 
 
-def _is_store(words: str) -> bool:
+def _is_store(source: str) -> bool:
     """Returns whether a source is the URL of a store."""
-    return ":" in words and not Path(words).exists()
+    return ":" in source and not Path(source).exists()
 
 
-def actors_of(words: str) -> list[str]:
+def actors_of(source: str) -> list[str]:
     """The actors of a source that has several, a store that actors share; none of any other.
 
     Raises:
         StoreError: the store cannot be read, or the URL is none.
     """
-    store = store_from_url(words) if _is_store(words) else None
+    store = store_from_url(source) if _is_store(source) else None
     there = asyncio.run(store.owners()) if isinstance(store, OwnedStore) else []
     return there if len(there) > 1 else []
 
 
-def open_source(words: str, actor: str = "", stores: bool = False) -> EventSource:
+def open_source(source: str, actor: str = "", stores: bool = False) -> EventSource:
     """A source: the URL of a store; a file of lines; or an actor's socket, its configuration, or a folder of sockets.
 
     Args:
-        words: which.
+        source: which.
         actor: of several in a store or folder.
         stores: read the store of an actor that is named by its configuration where it does not answer.
 
@@ -263,21 +263,21 @@ def open_source(words: str, actor: str = "", stores: bool = False) -> EventSourc
         ClientError: there is none.
         StoreError: the URL is none.
     """
-    path = Path(words)
-    if _is_store(words):
-        return StoreSource(words, actor)
+    path = Path(source)
+    if _is_store(source):
+        return StoreSource(source, actor)
     begin = _begin(path)
     if (path.suffix == ".jsonl" and not path.is_dir()) or begin.startswith(HEADER):
         return FileSource(path)
     if begin.startswith(SQLITE):
-        raise Unreachable(f"{path} is a SQLite store, which is named by its URL: sqlite:{words}")
+        raise Unreachable(f"{path} is a SQLite store, which is named by its URL: sqlite:{source}")
     if stores and path.is_file() and not path.is_socket():
         try:
             return ConfiguredSource(path)
         except config.ConfigError as error:
             raise Unreachable(str(error)) from None
-    found = [Client(one) for one in sockets(path) if not actor or one.stem == actor]
-    if len(found) != 1 and path.is_dir():
+    clients = [Client(one) for one in sockets(path) if not actor or one.stem == actor]
+    if len(clients) != 1 and path.is_dir():
         names = ", ".join(one.stem for one in sockets(path))
         raise Unreachable(f"{path} has the sockets of {names}; name one of these actors with --actor")
-    return ActorSource(found[0])
+    return ActorSource(clients[0])

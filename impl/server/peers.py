@@ -117,11 +117,11 @@ def check_peers(named: Mapping[str, str], own: str, system: System, trust: Trust
         role = machine.partition("[")[0]
         if role not in system.roles:
             raise ConfigError(f"peers: {system.name} has no role {role[:60]!r}{choices(role, list(system.roles))}")
-        found = trust.actors.get(name)
-        if found is None:
+        actor = trust.actors.get(name)
+        if actor is None:
             raise ConfigError(f"peers: no actor {name[:60]!r} is trusted{choices(name, sorted(trust.actors))}")
-        if role not in found.roles:
-            raise ConfigError(f"peers: {name} is trusted as {found.kind}, and cannot play {machine}")
+        if role not in actor.roles:
+            raise ConfigError(f"peers: {name} is trusted as {actor.kind}, and cannot play {machine}")
     if system.standing:
         _check_places(named, own, system, roles)
 

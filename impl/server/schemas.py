@@ -35,9 +35,9 @@ def schema(kind: str) -> Schema:
         _described(definition)
     if kind == "actor":
         keys = defs["Config"]["properties"]
-        for key, found in zip(_WITHIN, within, strict=True):
+        for key, part in zip(_WITHIN, within, strict=True):
             given = {name: value for name, value in keys[key].items() if name in ("description", "default")}
-            keys[key] = {**given, "anyOf": [{"type": "string"}, found]}
+            keys[key] = {**given, "anyOf": [{"type": "string"}, part]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"{kind}.schema.json",
@@ -48,9 +48,9 @@ def schema(kind: str) -> Schema:
 
 def _described(definition: Schema) -> None:
     """Takes the words of a class for its keys, and says that there are no others."""
-    words = cleandoc(definition.get("description", ""))
-    definition["description"] = words.partition("\n\nAttributes:")[0]
-    for name, doc in _ATTRIBUTE.findall(words):
+    text = cleandoc(definition.get("description", ""))
+    definition["description"] = text.partition("\n\nAttributes:")[0]
+    for name, doc in _ATTRIBUTE.findall(text):
         if name in definition["properties"]:
             definition["properties"][name]["description"] = " ".join(doc.split())
     definition["additionalProperties"] = False

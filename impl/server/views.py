@@ -59,16 +59,16 @@ class Views:
 
     def states(self) -> dict[str, dict[str, int]]:
         """Returns the number of machines of each role in each state."""
-        found: dict[str, dict[str, int]] = {}
-        for held in self.actor.table.instances.values():
-            of_role = found.setdefault(held.core.role, {})
-            of_role[held.state] = of_role.get(held.state, 0) + 1
-        return found
+        counts: dict[str, dict[str, int]] = {}
+        for instance in self.actor.table.instances.values():
+            of_role = counts.setdefault(instance.core.role, {})
+            of_role[instance.state] = of_role.get(instance.state, 0) + 1
+        return counts
 
     def leases(self) -> list[dict[str, Any]]:
         """Every machine of every lease, in short, without subsidiary ones; and what is wanted and has not begun."""
-        found = sorted(self.actor.table.instances.items())
-        begun = [self._short(held) for _, held in found if not held.core.subsidiary]
+        items = sorted(self.actor.table.instances.items())
+        begun = [self._short(instance) for _, instance in items if not instance.core.subsidiary]
         return [*begun, *map(self._unbegun, sorted(self.actor.upcalls.unbegun()))]
 
     def _unbegun(self, lease: str) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class Views:
 
     def units(self) -> list[dict[str, Any]]:
         """Every subsidiary machine; of the actor also those to which nothing has happened yet."""
-        of_runs = (key for key, held in self.actor.table.instances.items() if held.core.of_run)
+        of_runs = (key for key, instance in self.actor.table.instances.items() if instance.core.of_run)
         return [self._of_unit(key) for key in sorted((*self.unit_names.values(), *of_runs), key=self._order)]
 
     def _order(self, key: RecordKey) -> tuple[str, int, str]:
@@ -86,15 +86,15 @@ class Views:
         return core.role, number, key.lease
 
     def _of_unit(self, key: RecordKey) -> dict[str, Any]:
-        held, (core, number) = self.actor.table.instances.get(key), self.actor.program.machines[key.machine]
-        held = held or MachineInstance(key, core, core.first(number), [])
+        instance, (core, number) = self.actor.table.instances.get(key), self.actor.program.machines[key.machine]
+        instance = instance or MachineInstance(key, core, core.first(number), [])
         return {
-            "unit": self._unit_name(held),
-            **self._short(held),
-            "lease": held.serves,
-            "shown": self.machines.shown(held.core, held.record),
-            "facts": held.metadata.get("facts", {}),
-            "left": self._left(held),
+            "unit": self._unit_name(instance),
+            **self._short(instance),
+            "lease": instance.serves,
+            "shown": self.machines.shown(instance.core, instance.record),
+            "facts": instance.metadata.get("facts", {}),
+            "left": self._left(instance),
         }
 
     @cached_property
@@ -104,20 +104,20 @@ class Views:
         They are the same as long as the actor runs.
         """
         program, units = self.actor.program, self.actor.environment.units
-        found: dict[str, RecordKey] = {}
+        by_name: dict[str, RecordKey] = {}
         for role in sorted(role for role in self.actor.roles if program.roles[role].of_actor):
             core = program.roles[role]
             for number in range(core.count):
                 name = core.machine(number) if units is None else units.name(number)
                 if name is not None:
                     machine = core.machine(number)
-                    found[machine if name in found else name] = RecordKey(BELOW, machine)
-        return found
+                    by_name[machine if name in by_name else name] = RecordKey(BELOW, machine)
+        return by_name
 
     def lease(self, lease: str) -> list[dict[str, Any]]:
         """All of a lease: its machines, each with its units and what is under way."""
-        found = sorted((key, held) for key, held in self.actor.table.instances.items() if key.lease == lease)
-        return [self._long(held) for _, held in found if not held.core.subsidiary]
+        items = sorted((key, instance) for key, instance in self.actor.table.instances.items() if key.lease == lease)
+        return [self._long(instance) for _, instance in items if not instance.core.subsidiary]
 
     def present(self, lease: str) -> dict[str, Any]:
         """A lease as it is now, and the place in the chain of events at which that is so."""
@@ -136,27 +136,30 @@ class Views:
         numbered = [key for machine, key in machines.items() if machine.endswith(f"[{name}]")]
         return known.get(name) or machines.get(name) or (numbered[0] if len(numbered) == 1 else None)
 
-    def _unit_name(self, held: MachineInstance) -> str:
-        return held.key.machine if held.core.of_run else self.actor.environment.unit_name(held)
+    def _unit_name(self, instance: MachineInstance) -> str:
+        return instance.key.machine if instance.core.of_run else self.actor.environment.unit_name(instance)
 
-    def _short(self, held: MachineInstance) -> dict[str, Any]:
-        since = held.metadata.get("since")
-        return self.machines.short(self.actor.identity.name, held.key, held.core, held.record, since)
+    def _short(self, instance: MachineInstance) -> dict[str, Any]:
+        since = instance.metadata.get("since")
+        return self.machines.short(self.actor.identity.name, instance.key, instance.core, instance.record, since)
 
-    def _long(self, held: MachineInstance) -> dict[str, Any]:
+    def _long(self, instance: MachineInstance) -> dict[str, Any]:
         return {
-            **self._short(held),
-            "shown": self.machines.shown(held.core, held.record),
-            "peers": {self.actor.program.neighbour(held.core, held.number, at): actor for at, actor in held.addressed},
-            "wish": None if held.core.subsidiary else wish_shown(self.actor.upcalls.wish(held.key.lease)),
-            "undecided": self._undecided(held),
-            "units": self._driven(held),
-            "messages": list(self._messages(held)),
-            "refused": self.actor.outbox.refusals.get(held.key),
-            "handlers": sorted(self.actor.calls.of(held.key)),
+            **self._short(instance),
+            "shown": self.machines.shown(instance.core, instance.record),
+            "peers": {
+                self.actor.program.neighbour(instance.core, instance.number, at): actor
+                for at, actor in instance.addressed
+            },
+            "wish": None if instance.core.subsidiary else wish_shown(self.actor.upcalls.wish(instance.key.lease)),
+            "undecided": self._undecided(instance),
+            "units": self._driven(instance),
+            "messages": list(self._messages(instance)),
+            "refused": self.actor.outbox.refusals.get(instance.key),
+            "handlers": sorted(self.actor.calls.of(instance.key)),
         }
 
-    def _driven(self, held: MachineInstance) -> list[dict[str, Any]]:
+    def _driven(self, instance: MachineInstance) -> list[dict[str, Any]]:
         return [
             {
                 "unit": self._unit_name(unit),
@@ -167,40 +170,40 @@ class Views:
                 "handlers": sorted(self.actor.calls.of(unit.key)),
                 "left": self._left(unit),
             }
-            for unit in self.actor.table.driven_by(held.key.lease, held.core.role)
+            for unit in self.actor.table.driven_by(instance.key.lease, instance.core.role)
         ]
 
-    def _undecided(self, held: MachineInstance) -> dict[str, Any] | None:
+    def _undecided(self, instance: MachineInstance) -> dict[str, Any] | None:
         """Returns what its policy waits for before it decides, and until when; None where it does not say."""
-        said = self.actor.upcalls.undecided(held.key, self.actor.clock.now())
-        return None if said is None else said._asdict()
+        answer = self.actor.upcalls.undecided(instance.key, self.actor.clock.now())
+        return None if answer is None else answer._asdict()
 
-    def _left(self, held: MachineInstance) -> dict[str, Any] | None:
+    def _left(self, instance: MachineInstance) -> dict[str, Any] | None:
         """Returns what still lives of a unit that should be down, and since when that is known; None: nothing does."""
-        found = self.actor.remains.found.get(held.key)
-        return None if found is None else found._asdict()
+        remain = self.actor.remains.found.get(instance.key)
+        return None if remain is None else remain._asdict()
 
-    def _messages(self, held: MachineInstance) -> Iterator[dict[str, Any]]:
+    def _messages(self, instance: MachineInstance) -> Iterator[dict[str, Any]]:
         loop_now = time.monotonic()
-        for pending in self.actor.outbox.of(held.key):
+        for pending in self.actor.outbox.of(instance.key):
             again = None if pending.again is None else max(0.0, pending.again.when() - loop_now)
             yield {
                 "message": pending.message,
                 "number": pending.number,
-                "to": held.peers[pending.neighbour],
+                "to": instance.peers[pending.neighbour],
                 "times": pending.times,
                 "taken": pending.tries == 0 and pending.times > 0 and pending.task is None,
                 "reason": pending.reason,
                 "again_seconds": again,
             }
-        work = held.core.work[held.state](held.record)
-        owed = self.actor.table.unaddressed.get(held.key, ())
+        work = instance.core.work[instance.state](instance.record)
+        owed = self.actor.table.unaddressed.get(instance.key, ())
         for piece in work:
             if isinstance(piece, SendWork) and piece.neighbour in owed:
-                machine = self.actor.program.neighbour(held.core, held.number, piece.neighbour)
+                machine = self.actor.program.neighbour(instance.core, instance.number, piece.neighbour)
                 yield {
                     "message": piece.message,
-                    "number": held.record[held.core.sent_at][piece.neighbour],
+                    "number": instance.record[instance.core.sent_at][piece.neighbour],
                     "to": "",
                     "times": 0,
                     "taken": False,

@@ -43,28 +43,28 @@ def is_disk_full(driver: str, code: str) -> bool:
     return failure_of(driver, code) is _FAILURES["full"]
 
 
-def error_of(driver: str, code: str, place: str, words: str) -> StoreError:
+def error_of(driver: str, code: str, place: str, message: str) -> StoreError:
     """The error to raise for a driver's code."""
-    return _error(failure_of(driver, code) or DriverError("the database failed"), place, words)
+    return _error(failure_of(driver, code) or DriverError("the database failed"), place, message)
 
 
-def error_named(name: str, place: str, words: str) -> StoreError:
+def error_named(name: str, place: str, message: str) -> StoreError:
     """The error to raise for a failure by its name in the table."""
-    return _error(_FAILURES[name], place, words)
+    return _error(_FAILURES[name], place, message)
 
 
-def connection_refused(place: str, words: str) -> StoreError:
+def connection_refused(place: str, message: str) -> StoreError:
     """The error to raise where PostgreSQL lets no connection come to be, for which there are words alone.
 
     Of the server's refusals (FATAL) those in the table pass; of libpq's, which are mostly of a network, those do not.
     """
-    source, otherwise = ("server", "connection_refused") if "FATAL:" in words else ("libpq", "unreachable")
-    found = (f for f in _FAILURES.values() if any(part in words for part in f.phrases.get(source, ())))
-    return _error(next(found, _FAILURES[otherwise]), place, words)
+    source, otherwise = ("server", "connection_refused") if "FATAL:" in message else ("libpq", "unreachable")
+    failures = (f for f in _FAILURES.values() if any(part in message for part in f.phrases.get(source, ())))
+    return _error(next(failures, _FAILURES[otherwise]), place, message)
 
 
-def _error(failure: DriverError, place: str, words: str) -> StoreError:
+def _error(failure: DriverError, place: str, message: str) -> StoreError:
     """The error, with the driver's own words in brackets, on one line."""
-    words = " ".join(words.split())[:300]
+    message = " ".join(message.split())[:300]
     kind = Transient if failure.transient else StoreError
-    return kind(f"{place}: {failure.what} ({words})" if words else f"{place}: {failure.what}", failure.remedy)
+    return kind(f"{place}: {failure.what} ({message})" if message else f"{place}: {failure.what}", failure.remedy)

@@ -71,12 +71,12 @@ class HighWaterMark:
             OSError: it is there, and cannot be read.
         """
         try:
-            found = _MARK.fullmatch(self.path.read_bytes())
+            matched = _MARK.fullmatch(self.path.read_bytes())
         except FileNotFoundError:
             return None
-        if found is None or int(found[3], 16) != _check(found[1], found[2]):
+        if matched is None or int(matched[3], 16) != _check(matched[1], matched[2]):
             return None
-        return CommitPosition(int(found[1]), int(found[2]))
+        return CommitPosition(int(matched[1]), int(matched[2]))
 
     def write(self, position: CommitPosition) -> None:
         """Raises the mark; the file is created at the first call.
@@ -95,5 +95,5 @@ class HighWaterMark:
             self._file = None
 
 
-def _check(*words: bytes) -> int:
-    return crc32(b" ".join(words))
+def _check(*parts: bytes) -> int:
+    return crc32(b" ".join(parts))

@@ -74,8 +74,8 @@ class MariadbStore(OwnedStore):
         await self._lay_out()
         await self._ask("START TRANSACTION")
         name = _text(owner)
-        found = await self._ask(f"SELECT id, epoch FROM leasehold_actor WHERE name = {name} FOR UPDATE")
-        if found:
+        rows = await self._ask(f"SELECT id, epoch FROM leasehold_actor WHERE name = {name} FOR UPDATE")
+        if rows:
             await self._ask(f"UPDATE leasehold_actor SET epoch = epoch + 1 WHERE name = {name}")
         else:
             await self._ask(f"INSERT INTO leasehold_actor (name, epoch) VALUES ({name}, 1)")
@@ -125,12 +125,12 @@ class MariadbStore(OwnedStore):
         for name, columns in _SQL["layout"].items():
             if name not in have:
                 await self._ask(f"CREATE TABLE {name} {columns}")
-        found = await self._ask("SELECT max(version) FROM leasehold_schema")
-        if found == [(None,)]:
+        rows = await self._ask("SELECT max(version) FROM leasehold_schema")
+        if rows == [(None,)]:
             await self._ask(f"INSERT INTO leasehold_schema (version) VALUES ({VERSION})")
-        elif found[0][0] > VERSION:
-            raise self._newer_version(found[0][0], VERSION)
-        elif found[0][0] < VERSION:  # the layout of version 1 had no events, whose table is there now
+        elif rows[0][0] > VERSION:
+            raise self._newer_version(rows[0][0], VERSION)
+        elif rows[0][0] < VERSION:  # the layout of version 1 had no events, whose table is there now
             await self._ask(f"UPDATE leasehold_schema SET version = {VERSION}")
         await self._ask(f"SELECT RELEASE_LOCK('{setup}')")
 
@@ -160,9 +160,9 @@ class MariadbStore(OwnedStore):
     async def _commit(self, batch: Batch) -> None:
         packets = _packets([*self._statements(batch), "COMMIT"])
         mine = f"SELECT epoch FROM leasehold_actor WHERE id = {self._actor} FOR UPDATE"
-        found = await self._ask(f"START TRANSACTION; {mine}")
-        if found != [(self._epoch,)]:
-            raise self._fenced(self._epoch, found[0][0] if found else None)
+        rows = await self._ask(f"START TRANSACTION; {mine}")
+        if rows != [(self._epoch,)]:
+            raise self._fenced(self._epoch, rows[0][0] if rows else None)
         for packet in packets:
             await self._ask(packet)
 
@@ -174,8 +174,8 @@ class MariadbStore(OwnedStore):
         yield from _inserts("leasehold_record (actor, lease, machine, body)", puts)
         for lease, machine in batch.drops:
             yield f"DELETE FROM leasehold_record WHERE actor={a} AND lease={_text(lease)} AND machine={_text(machine)}"
-        words = (f"({a},{_text(name)},X'{body.hex()}')" for name, body in batch.metadata.items() if body)
-        yield from _inserts("leasehold_word (actor, name, body)", words)
+        rows = (f"({a},{_text(name)},X'{body.hex()}')" for name, body in batch.metadata.items() if body)
+        yield from _inserts("leasehold_word (actor, name, body)", rows)
         for name in (name for name, body in batch.metadata.items() if not body):
             yield f"DELETE FROM leasehold_word WHERE actor={a} AND name={_text(name)}"
         if batch.prune_events_to:
@@ -214,10 +214,10 @@ class MariadbStore(OwnedStore):
             return error_named("lost", self.place, str(error))
         if not isinstance(error, aiomysql.Error):
             return None
-        number, *words = error.args if len(error.args) > 1 else (0, str(error))
+        number, *texts = error.args if len(error.args) > 1 else (0, str(error))
         if not number:  # the driver's own word for a connection that is not there
-            return error_named("lost", self.place, str(words[0]))
-        return error_of("mariadb", str(number), self.place, f"{words[0]}, {number}")
+            return error_named("lost", self.place, str(texts[0]))
+        return error_of("mariadb", str(number), self.place, f"{texts[0]}, {number}")
 
 
 def _settings(url: str) -> dict[str, Any]:

@@ -210,9 +210,10 @@ class OwnedStore(ABC):
     def _busy(self, owner: str, holder: str, remedy: str) -> Busy:
         return Busy(f"{self.place} is in use by another copy of the actor {owner!r}{holder}", remedy)
 
-    def _newer_version(self, found: object, known: int) -> StoreError:
+    def _newer_version(self, version: object, known: int) -> StoreError:
         return StoreError(
-            f"{self.place} was written by a newer Leasehold: its layout is version {found}, and this one knows {known}",
+            f"{self.place} was written by a newer Leasehold: its layout is version {version}, and this one "
+            f"knows {known}",
             "run the newer Leasehold, or restore a backup of before",
         )
 

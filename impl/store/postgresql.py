@@ -139,8 +139,8 @@ class PostgresqlStore(OwnedStore):
         return EventRange(*await self._row(_SQL["event_range"], self._actor))
 
     async def _commit(self, batch: Batch) -> None:
-        said = {name: body for name, body in batch.metadata.items() if body}
-        found = await self._open_connection().execute(
+        bodies = {name: body for name, body in batch.metadata.items() if body}
+        cursor = await self._open_connection().execute(
             _SQL["commit"],
             {
                 "actor": self._actor,
@@ -150,23 +150,23 @@ class PostgresqlStore(OwnedStore):
                 "bodies": list(batch.puts.values()),
                 "gone_leases": [lease for lease, _ in batch.drops],
                 "gone_machines": [machine for _, machine in batch.drops],
-                "names": list(said),
-                "said": list(said.values()),
-                "gone_names": [name for name in batch.metadata if name not in said],
+                "names": list(bodies),
+                "said": list(bodies.values()),
+                "gone_names": [name for name in batch.metadata if name not in bodies],
                 "positions": list(range(self._last_event + 1, self._last_event + 1 + len(batch.events))),
                 "events": list(batch.events),
                 "pruned": batch.prune_events_to,
             },
             prepare=True,
         )
-        if await found.fetchone() != (1,):
+        if await cursor.fetchone() != (1,):
             newer = await self._row("SELECT epoch FROM leasehold_actor WHERE id = %s", self._actor)
             raise self._fenced(self._epoch, newer[0] if newer else None)
 
     async def _row(self, query: str, *values: object) -> tuple[Any, ...]:
         """The first row of an answer; the empty one if there is none."""
-        found = await self._open_connection().execute(query.encode(), values)
-        return await found.fetchone() or ()
+        cursor = await self._open_connection().execute(query.encode(), values)
+        return await cursor.fetchone() or ()
 
     def _open_connection(self) -> psycopg.AsyncConnection[tuple[Any, ...]]:
         if self._connection is None:
@@ -186,12 +186,12 @@ class PostgresqlStore(OwnedStore):
     def _meaning(self, error: BaseException) -> StoreError | None:
         if not isinstance(error, psycopg.Error):
             return None
-        words = error.diag.message_primary or str(error)
+        message = error.diag.message_primary or str(error)
         if error.sqlstate is not None:
-            return error_of("postgresql", error.sqlstate, self.place, f"{words}, {error.sqlstate}")
+            return error_of("postgresql", error.sqlstate, self.place, f"{message}, {error.sqlstate}")
         if self._connection is None:  # it never came to be, and libpq says why in words alone
-            return connection_refused(self.place, words)
-        return error_named("lost", self.place, words)
+            return connection_refused(self.place, message)
+        return error_named("lost", self.place, message)
 
 
 def _settings(url: str) -> dict[str, Any]:

@@ -154,13 +154,13 @@ class SqliteStore(OwnedStore):
         for before in range(version or VERSION, VERSION):
             for statement in _SQL[f"from_{before}"]:
                 connection.execute(statement)
-        found = CommitPosition(*connection.execute("SELECT epoch, commits FROM actor").fetchone())
-        if mark is not None and found < mark:
-            raise Older(f"{self.place} is an older copy: it is at {found}, and had come to {mark}", self._remedy())
+        position = CommitPosition(*connection.execute("SELECT epoch, commits FROM actor").fetchone())
+        if mark is not None and position < mark:
+            raise Older(f"{self.place} is an older copy: it is at {position}, and had come to {mark}", self._remedy())
         connection.execute("UPDATE actor SET epoch = epoch + 1")
         connection.execute("COMMIT")
-        self._epoch = found.epoch + 1
-        self._mark.write(CommitPosition(self._epoch, found.commits))
+        self._epoch = position.epoch + 1
+        self._mark.write(CommitPosition(self._epoch, position.commits))
         self._reserve.take()
         page = connection.execute("PRAGMA page_size").fetchone()[0]
         connection.execute(f"PRAGMA wal_autocheckpoint = {max(1, (self._reserve.held or BYTES) // 2 // page)}")
@@ -315,9 +315,9 @@ class SqliteStore(OwnedStore):
             driver, code = _code(error)
             return error_of(driver, code, self.place, f"{error}, {code}" if code else str(error))
         if isinstance(error, OSError):
-            words = f"{error.strerror} ({error.filename or self._lock_path})"
+            message = f"{error.strerror} ({error.filename or self._lock_path})"
             driver, code = _code(error)
             if failure_of(driver, code):
-                return error_of(driver, code, self.place, words)
-            return StoreError(f"{self.place}: {words}", "see its path and permissions")
+                return error_of(driver, code, self.place, message)
+            return StoreError(f"{self.place}: {message}", "see its path and permissions")
         return None

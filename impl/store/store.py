@@ -165,15 +165,15 @@ def words_of(error: Exception) -> str:
 # What fits a store
 
 
-def check_name(what: str, text: str) -> None:
+def check_name(label: str, text: str) -> None:
     """Refuses a name that fits no store.
 
     Raises:
         Unfit: it is empty, or too long, or no text that UTF-8 can write without NUL.
     """
     if not text:
-        raise Unfit(f"{what} is empty", "give it a name")
-    _check_text(what, text, NAME_BYTES)
+        raise Unfit(f"{label} is empty", "give it a name")
+    _check_text(label, text, NAME_BYTES)
 
 
 def check_batch(batch: Batch) -> None:
@@ -199,12 +199,12 @@ def check_batch(batch: Batch) -> None:
         _check_value("the word", name, body)
 
 
-def _check_text(what: str, text: str, limit: int) -> None:
+def _check_text(label: str, text: str, limit: int) -> None:
     # Nearly every key is short plain ASCII; that much is tested without encoding it.
     if not isinstance(text, str):
-        raise Unfit(f"{what} is no text but {type(text).__name__}", "write it as text")
+        raise Unfit(f"{label} is no text but {type(text).__name__}", "write it as text")
     if "\0" in text:
-        raise Unfit(f"{what} {_short(text)} contains NUL, which no database keeps in a text", "leave it out")
+        raise Unfit(f"{label} {_short(text)} contains NUL, which no database keeps in a text", "leave it out")
     size = len(text)
     if not text.isascii():
         try:
@@ -212,19 +212,19 @@ def _check_text(what: str, text: str, limit: int) -> None:
         except UnicodeEncodeError as error:
             half = text[error.start]
             raise Unfit(
-                f"{what} {_short(text)} contains half a character ({half!r}), which UTF-8 cannot write",
+                f"{label} {_short(text)} contains half a character ({half!r}), which UTF-8 cannot write",
                 "decode the text that it came from as UTF-8",
             ) from None
     if size > limit:
-        raise Unfit(f"{what} {_short(text)} has {size} bytes, more than {limit}", "choose a shorter one")
+        raise Unfit(f"{label} {_short(text)} has {size} bytes, more than {limit}", "choose a shorter one")
 
 
-def _check_value(what: str, name: str, body: bytes) -> None:
+def _check_value(label: str, name: str, body: bytes) -> None:
     if type(body) is not bytes:
-        raise Unfit(f"{what} {_short(name)} is not bytes but {type(body).__name__}", "encode it first")
+        raise Unfit(f"{label} {_short(name)} is not bytes but {type(body).__name__}", "encode it first")
     if len(body) > VALUE_BYTES:
         raise Unfit(
-            f"{what} {_short(name)} has {len(body)} bytes, more than {VALUE_BYTES}", "keep large data elsewhere"
+            f"{label} {_short(name)} has {len(body)} bytes, more than {VALUE_BYTES}", "keep large data elsewhere"
         )
 
 

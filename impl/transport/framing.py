@@ -61,12 +61,12 @@ def unpack_replies(content: bytes, count: int) -> list[Reply]:
         FrameError: they are not.
     """
     try:
-        found = _decoder.decode(content)
+        rows = _decoder.decode(content)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise FrameError(f"the answer is none: {str(error)[:200]}") from None
-    if len(found) != count:
-        raise FrameError(f"the answer has {len(found)} replies to {count} frames")
-    replies = (Reply(answer, reason) for answer, reason in found)
+    if len(rows) != count:
+        raise FrameError(f"the answer has {len(rows)} replies to {count} frames")
+    replies = (Reply(answer, reason) for answer, reason in rows)
     return [
         Reply(one.answer, _tidy(one)) if one.reason or one.answer is not Delivery.TAKEN else TAKEN for one in replies
     ]

@@ -41,7 +41,7 @@ class Keeper(Protocol):
 
     limits: TransportLimits
 
-    def note(self, kind: str, words: str, *values: object) -> None:
+    def note(self, kind: str, message: str, *values: object) -> None:
         """Logs events that strangers cause, at a bounded rate."""
 
     def refused(self, connection: Connection, reason: str) -> None:
@@ -59,8 +59,8 @@ class PortKeeper:
     def __init__(self, limits: TransportLimits, port: str) -> None:
         self.limits, self._port, self._sparse = limits, port, SparseLog(_log, 1 / 60, 3)
 
-    def note(self, kind: str, words: str, *values: object) -> None:
-        self._sparse.warning(time.monotonic(), kind, f"{self._port}: {words}", *values)
+    def note(self, kind: str, message: str, *values: object) -> None:
+        self._sparse.warning(time.monotonic(), kind, f"{self._port}: {message}", *values)
 
     def refused(self, connection: Connection, reason: str) -> None:
         connection.tried = True
@@ -87,21 +87,21 @@ class Guards:
         """Lets others go for a new connection, if there are too many; returns why it may not stay, or nothing."""
         limits = self.reception.limits
         if self.count[address] > limits.connections:
-            kind, among, words = "connections", address, f"{address or 'this socket'} has {limits.connections} already"
+            kind, among, reason = "connections", address, f"{address or 'this socket'} has {limits.connections} already"
         elif self.count.total() > limits.connections_in_all:
-            kind, among, words = "in all", None, f"there are {limits.connections_in_all} connections already"
+            kind, among, reason = "in all", None, f"there are {limits.connections_in_all} connections already"
         elif not _spare(transport, limits.reserve):
-            kind, among, words = "descriptors", None, "the process has no descriptors to spare"
+            kind, among, reason = "descriptors", None, "the process has no descriptors to spare"
         else:
             return ""
-        self.reception.note(kind, "closed a connection of %s: %s", address or "a client", words)
+        self.reception.note(kind, "closed a connection of %s: %s", address or "a client", reason)
         other = self.unproven(address) if among is not None else self._of_the_greediest()
         if other is None:
-            return words
+            return reason
         guard = self.by_transport.pop(other)  # it is lost only later, and others may come before
-        guard.leave(words)
+        guard.leave(reason)
         # One in the reserve goes itself, and the next one finds room: a number says how many there are only when given.
-        return words if kind == "descriptors" else ""
+        return reason if kind == "descriptors" else ""
 
     def unproven(self, address: str) -> asyncio.Transport | None:
         """The oldest connection from an address that may go, if there is one."""
@@ -111,8 +111,8 @@ class Guards:
     def _of_the_greediest(self) -> asyncio.Transport | None:
         """The oldest connection that may go, of the address that has the most of them."""
         for address, _ in self.count.most_common():
-            if (found := self.unproven(address)) is not None:
-                return found
+            if (transport := self.unproven(address)) is not None:
+                return transport
         return None
 
     def asked(self, transport: asyncio.Transport | None) -> None:
@@ -165,8 +165,8 @@ class Guard(asyncio.Protocol):
         address = str(peer[0]) if peer else ""
         self._transport, self.connection, self._began = transport, Connection(address), loop.time()
         self._guards.count[address] += 1
-        if words := self._guards.make_room(transport, address):
-            self.leave(words)
+        if reason := self._guards.make_room(transport, address):
+            self.leave(reason)
             return
         self._guards.by_transport[transport] = self
         self._await_request()
@@ -216,7 +216,7 @@ class Guard(asyncio.Protocol):
     def answered(self) -> None:
         self._answering = False
 
-    def leave(self, words: str) -> None:
+    def leave(self, reason: str) -> None:
         """Ends the connection, and says why where no answer has begun."""
         self._end_timers()
         if self._transport is None or self._transport.is_closing():
@@ -225,7 +225,7 @@ class Guard(asyncio.Protocol):
             self._transport.abort()
             return
         self._spoke = False  # it had no time to make a request
-        body = json.dumps({"error": f"too much is asked at the moment: {words}; ask again"}).encode()
+        body = json.dumps({"error": f"too much is asked at the moment: {reason}; ask again"}).encode()
         head = (
             "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nConnection: close\r\nRetry-After: 1"
         )
@@ -243,8 +243,8 @@ class Guard(asyncio.Protocol):
         self._timer = self._unread = None
 
     def _too_slow(self) -> None:
-        words = "closed a connection of %s: no request came in time, or no answer was taken"
-        self._guards.reception.note("slow", words, self.connection.address or "a client")
+        message = "closed a connection of %s: no request came in time, or no answer was taken"
+        self._guards.reception.note("slow", message, self.connection.address or "a client")
         if self._transport is not None:
             self._transport.abort()
 

@@ -104,10 +104,10 @@ class HttpTransport(SendingEnd):
         if lane is None:
             url = _place(address)
             if url is None:
-                words = f"{address[:200]!r} is no address of this transport; one is written http://host:port"
-                return Reply(Delivery.UNREACHABLE, words)
+                reason = f"{address[:200]!r} is no address of this transport; one is written http://host:port"
+                return Reply(Delivery.UNREACHABLE, reason)
             if len(self._lanes) >= _MOST_LANES:
-                self._lanes = {a: found for a, found in self._lanes.items() if not found.idle}
+                self._lanes = {a: queue for a, queue in self._lanes.items() if not queue.idle}
             lane = self._lanes[address] = SendQueue(lambda frames: self._post(url, frames), self._limits)
         return await lane.send(frame)
 
@@ -146,15 +146,15 @@ class HttpTransport(SendingEnd):
                     return framing.unpack_replies(content, len(frames))
                 status = response.status
         except (aiohttp.ClientError, OSError, TimeoutError, framing.FrameError, ValueError) as error:
-            words = f"no answer from {url}: {str(error) or type(error).__name__}"
-            self._sparse.warning(time.monotonic(), "unreachable", "%s", words)
-            return [Reply(Delivery.UNREACHABLE, words)] * len(frames)
+            reason = f"no answer from {url}: {str(error) or type(error).__name__}"
+            self._sparse.warning(time.monotonic(), "unreachable", "%s", reason)
+            return [Reply(Delivery.UNREACHABLE, reason)] * len(frames)
         if status == 413 and len(frames) > 1:  # the other side takes less at once than we: perhaps one by one
             return [(await self._post(url, [frame]))[0] for frame in frames]
-        words = f"{url} answered with status {status}"
+        reason = f"{url} answered with status {status}"
         answer = {413: Delivery.REFUSED, 429: Delivery.BUSY, 503: Delivery.BUSY}.get(status, Delivery.UNREACHABLE)
-        self._sparse.warning(time.monotonic(), f"status {status}", "%s", words)
-        return [Reply(answer, words)] * len(frames)
+        self._sparse.warning(time.monotonic(), f"status {status}", "%s", reason)
+        return [Reply(answer, reason)] * len(frames)
 
     @web.middleware
     async def _watched(
@@ -163,16 +163,19 @@ class HttpTransport(SendingEnd):
         """Every request passes here: one to no place of ours counts as refused."""
         assert self._reception is not None
         if request.match_info.http_exception is not None:
-            words = f"{request.method} {request.path[:100]!r} is nothing here"
-            self._reception.refused(self._connection(request), words)
+            reason = f"{request.method} {request.path[:100]!r} is nothing here"
+            self._reception.refused(self._connection(request), reason)
         return await handler(request)
 
     async def _frames(self, request: web.Request) -> web.Response:
         assert self._reception is not None
         reception, connection = self._reception, self._connection(request)
         if (seconds := reception.wait(connection)) > 0:
-            words, after = "too much of what came from you was refused; wait\n", {"Retry-After": str(int(seconds) + 1)}
-            return web.Response(status=429, text=words, headers=after)  # a new connection could try a frame
+            message, after = (
+                "too much of what came from you was refused; wait\n",
+                {"Retry-After": str(int(seconds) + 1)},
+            )
+            return web.Response(status=429, text=message, headers=after)  # a new connection could try a frame
         try:
             if (request.content_length or 0) > self._limits.body:
                 raise web.HTTPRequestEntityTooLarge(self._limits.body, request.content_length or 0)

@@ -166,7 +166,7 @@ class SparseLog:
         self._buckets: dict[str, TokenBucket] = {}
         self._left_out: dict[str, int] = {}
 
-    def warning(self, now: float, kind: str, words: str, *values: Any, exc_info: BaseException | None = None) -> None:
+    def warning(self, now: float, kind: str, message: str, *values: Any, exc_info: BaseException | None = None) -> None:
         """Logs a line of a kind; kinds are few and ours, never a stranger's words."""
         bucket = self._buckets.get(kind)
         if bucket is None:
@@ -176,5 +176,5 @@ class SparseLog:
             return
         left_out = self._left_out.pop(kind, 0)
         if left_out:
-            words, values = words + " (and %d more of this kind before it, not logged)", (*values, left_out)
-        self._logger.warning(words, *values, exc_info=exc_info)
+            message, values = message + " (and %d more of this kind before it, not logged)", (*values, left_out)
+        self._logger.warning(message, *values, exc_info=exc_info)

@@ -88,8 +88,8 @@ class NatsTransport(SendingEnd):
     async def _send(self, address: str, frame: bytes) -> Reply:
         place = _place(address)
         if place is None:
-            words = f"{address[:200]!r} is no address of this transport; one is written nats://host:4222/some.subject"
-            return Reply(Delivery.UNREACHABLE, words)
+            reason = f"{address[:200]!r} is no address of this transport; one is written nats://host:4222/some.subject"
+            return Reply(Delivery.UNREACHABLE, reason)
         return await self._answer_of(self._request(*place, frame))
 
     async def close(self) -> None:
@@ -130,9 +130,9 @@ class NatsTransport(SendingEnd):
         except MaxPayloadError:
             return Reply(Delivery.REFUSED, f"the frame has {len(frame)} bytes, and {server} carries less")
         except Exception as error:
-            words = f"no answer from {server}/{subject}: {str(error) or type(error).__name__}"
-            self._sparse.warning(time.monotonic(), "unreachable", "%s", words)
-            return Reply(Delivery.UNREACHABLE, words)
+            reason = f"no answer from {server}/{subject}: {str(error) or type(error).__name__}"
+            self._sparse.warning(time.monotonic(), "unreachable", "%s", reason)
+            return Reply(Delivery.UNREACHABLE, reason)
 
     async def _came(self, message: Msg) -> None:
         """A request came. It is answered by a task of its own, so that the next need not wait."""
@@ -205,8 +205,8 @@ class NatsTransport(SendingEnd):
             await client.close()
             if isinstance(error, asyncio.CancelledError):
                 raise
-            words = f"there is no NATS server at {server}, or it does not let us in: {str(error) or 'no answer'}"
-            raise TransportError(words) from error
+            reason = f"there is no NATS server at {server}, or it does not let us in: {str(error) or 'no answer'}"
+            raise TransportError(reason) from error
         return client
 
 

@@ -111,8 +111,8 @@ def _http(
     except ValueError:
         host = port = None
     if not host or port is None or parts.path.strip("/") or parts.query or parts.fragment or parts.username:
-        words = "write scheme, host and port alone, as in http://127.0.0.1:8470 (port 0 takes any that is free)"
-        raise TransportError(f"{listen[:200]!r} is nothing to listen on; {words}")
+        remedy = "write scheme, host and port alone, as in http://127.0.0.1:8470 (port 0 takes any that is free)"
+        raise TransportError(f"{listen[:200]!r} is nothing to listen on; {remedy}")
     advertise = given.get("advertise", "")
     if not isinstance(advertise, str) or (advertise and not advertise.startswith(("http://", "https://"))):
         raise TransportError(f"`advertise` is an address that others can reach, not {str(advertise)[:80]!r}")
@@ -133,8 +133,8 @@ def _check_host(host: str) -> None:
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             probe.bind(where)
     except OSError as error:
-        words = "; write an address of this machine, and, if others know it by another, `advertise`"
-        raise TransportError(f"nothing can listen at {host[:200]}: {error.strerror or error}{words}") from None
+        remedy = "; write an address of this machine, and, if others know it by another, `advertise`"
+        raise TransportError(f"nothing can listen at {host[:200]}: {error.strerror or error}{remedy}") from None
 
 
 def _tls(given: Any) -> tuple[ssl.SSLContext | None, ssl.SSLContext | None]:

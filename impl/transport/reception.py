@@ -46,9 +46,9 @@ class Reception:
         self._refusals.add(_actor(proven) if proven else _payer(connection), now)
         self._sparse.warning(now, "refused", "refused what came from %s: %s", connection.address, reason)
 
-    def note(self, kind: str, words: str, *values: object) -> None:
+    def note(self, kind: str, message: str, *values: object) -> None:
         """Logs events that strangers cause, at a bounded rate."""
-        self._sparse.warning(self._clock(), kind, words, *values)
+        self._sparse.warning(self._clock(), kind, message, *values)
 
     async def take(self, frame: bytes, address: str) -> Reply:
         """Receives one frame of a remote address that nobody else shares."""
@@ -100,8 +100,8 @@ class Reception:
         try:
             reply = await self._receive(frame)
         except Exception as error:
-            words = "an error of the receiver; the sender will send again: %r"
-            self._sparse.warning(self._clock(), "error", words, error, exc_info=error)
+            message = "an error of the receiver; the sender will send again: %r"
+            self._sparse.warning(self._clock(), "error", message, error, exc_info=error)
             return Reply(Delivery.UNREACHABLE, "an error of the receiver")
         if not isinstance(reply, Reply):
             raise TypeError(f"the receiver answered {reply!r}, which is no Reply")

@@ -389,7 +389,7 @@ def test_a_program_has_its_input_its_variables_and_the_descriptors_that_it_is_to
         f'cat; echo "$A" >&2; echo kept > /dev/fd/{write_end}; cut -d" " -f6 /proc/$$/stat >&2; echo $$ >&2; exit 3'
     )
     code, output, errors = ran(
-        script, words=b"told", environment={"PATH": os.environ["PATH"], "A": "b"}, keep=(write_end,)
+        script, payload=b"told", environment={"PATH": os.environ["PATH"], "A": "b"}, keep=(write_end,)
     )
     assert (code, output) == (3, b"told")
     variable, session, pid = errors.split()
