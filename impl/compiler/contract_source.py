@@ -98,8 +98,8 @@ def _reasons(system: System, role: str, part: x.Expression) -> list[str]:
 
 def held_parts(system: System, entry: Outside) -> tuple[x.Expression, ...]:
     """The parts of a contract where running actors refuse the event if they do not hold."""
-    held = entry.when is not None and not _obstacle(system, entry)
-    return _enforced(system, entry.role, entry.when) if held and entry.when is not None else ()
+    enforced = entry.when is not None and not _obstacle(system, entry)
+    return _enforced(system, entry.role, entry.when) if enforced and entry.when is not None else ()
 
 
 def _of_event(system: System, role: str, event: str) -> list[Outside]:

@@ -81,8 +81,8 @@ def _check_pairs(system: System, sink: Sink) -> None:
     """Machines have one kind of neighbour of each role, the one of equal index or all, and one channel to it."""
     for channel, other in itertools.permutations(system.channels.values(), 2):
         if (channel.sender, channel.receiver) == (other.sender, other.receiver) and channel.name < other.name:
-            names = {"sender": channel.sender, "receiver": channel.receiver, "other": other.name}
-            sink.error("second_channel", channel.place, channel=channel.name, **names)
+            values = {"sender": channel.sender, "receiver": channel.receiver, "other": other.name}
+            sink.error("second_channel", channel.place, channel=channel.name, **values)
         if (
             channel.same_index
             and not other.same_index
@@ -143,15 +143,15 @@ class _Checker:
 
     def _one_message_per_neighbour(self) -> None:
         """A step gives one number to each neighbour."""
-        role, told = self.role, set[tuple[str, str]]()
+        role, reported = self.role, set[tuple[str, str]]()
         for transition in role.transitions():
             sends = [task for name in work_of(role, transition) if isinstance(task := role.tasks[name], Send)]
             for first, second in sent_together(sends):
                 pair = first.message, second.message
-                if pair not in told:
-                    told.add(pair)
-                    words = {"first": pair[0], "second": pair[1], "receiver": first.receiver}
-                    self.sink.error("two_in_one_step", transition.place, transition=transition.name, **words)
+                if pair not in reported:
+                    reported.add(pair)
+                    values = {"first": pair[0], "second": pair[1], "receiver": first.receiver}
+                    self.sink.error("two_in_one_step", transition.place, transition=transition.name, **values)
 
     def _has_actor(self, role: str) -> bool:
         """Returns whether one actor plays all machines of a role, so that they share a store."""
@@ -347,7 +347,10 @@ def _core(system: System, role: Role, role_source: RoleSource, names: GeneratedN
             "since": repr(since),
             "below": f"({below})",
             "subsidiary": repr(role.parent is not None),
-            **{what: role_source.constant("all", what) for what in ("table", "work", "answers", "wakes", "contracts")},
+            **{
+                table: role_source.constant("all", table)
+                for table in ("table", "work", "answers", "wakes", "contracts")
+            },
             "heard_answers": f"frozenset({answers!r})",
             "ends": f"frozenset({ends!r})",
             **({"of_run": repr(role.of_run)} if role.of_run else {}),

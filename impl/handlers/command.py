@@ -93,9 +93,9 @@ class CommandHandler:
         facts, text = _read(output)
         answer, fields, properties = facts.pop("answer", ""), facts.pop("fields", {}), facts.pop("properties", {})
         if code:
-            last_line = errors.strip().splitlines()[-1:] or text.strip().splitlines()[-1:] or ["nothing"]
+            last_lines = errors.strip().splitlines()[-1:] or text.strip().splitlines()[-1:] or ["nothing"]
             return Done(
-                False, f"{action.verb} ended with {_code(code)}; it said: {last_line[0][:500]}", facts, answer, fields
+                False, f"{action.verb} ended with {_code(code)}; it said: {last_lines[0][:500]}", facts, answer, fields
             )
         return Done(True, text.strip()[-500:], facts, answer, fields, properties)
 

@@ -338,10 +338,10 @@ class FirstComeFirstServed:
 
     def _extension(self, question: Question, asked: _Request, now: int) -> Decision:
         lease = question.lease
-        units = self.calendar.of(lease.name)
+        current = self.calendar.of(lease.name)
         room = self.capacity - self._booked.most(now, asked.end, now, lease.name)
-        wanted = min(asked.units, units) if self._waiting or asked.units > room else asked.units
-        if max(wanted, units) > room:  # a smaller ticket counts as before, as the site may not hear of it in time
+        wanted = min(asked.units, current) if self._waiting or asked.units > room else asked.units
+        if max(wanted, current) > room:  # a smaller ticket counts as before, as the site may not hear of it in time
             return _deny(question, f"all units of type {self.type} are promised to others before {asked.end}")
         reason = ""
         if wanted < asked.units:
