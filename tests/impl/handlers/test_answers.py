@@ -375,7 +375,7 @@ def ran(script: str, **more: Any) -> tuple[int, bytes, bytes]:
 
     async def run() -> tuple[int, bytes, bytes]:
         with ThreadPoolExecutor(1) as threads:
-            given = {"words": b"", "environment": {"PATH": os.environ["PATH"]}, "keep": (), **more}
+            given = {"payload": b"", "environment": {"PATH": os.environ["PATH"]}, "keep": (), **more}
             return await run_program(["/bin/sh", "-c", script], **given, threads=threads)
 
     return asyncio.run(run())
