@@ -192,13 +192,13 @@ class BreadthFirstSearch:
             with alarm_at(self._end(LEAST_GRACE) if self.graphical else None):
                 if self.graphical and not large:
                     graph = self._graph()
-                found = self._verdicts(paths, graph, done, why)
+                verdicts = self._verdicts(paths, graph, done, why)
         except (KeyboardInterrupt, OutOfTime) as broken:  # what has to be decided on the whole graph is not
             stopped = "interrupted" if isinstance(broken, KeyboardInterrupt) else f"{self._time_words}, {UNDECIDED}"
             why, graph = why or self._kept(stopped), None
-            found = self._verdicts(paths, None, done, why)
+            verdicts = self._verdicts(paths, None, done, why)
         with interrupts():  # the rest takes little time, and is not broken off
-            return self._exploration(why, found, paths=paths, graph=graph, **figures, **self._details(why, paths))
+            return self._exploration(why, verdicts, paths=paths, graph=graph, **figures, **self._details(why, paths))
 
     def _paths(self) -> Any:
         raise NotImplementedError
@@ -211,7 +211,7 @@ class BreadthFirstSearch:
         """The other fields of an exploration, by name; `why` it is not complete."""
         raise NotImplementedError
 
-    def _exploration(self, why: str, properties: Sequence[PropertyResult], **found: Any) -> Exploration:
+    def _exploration(self, why: str, properties: Sequence[PropertyResult], **details: Any) -> Exploration:
         return Exploration(
             system=self.system,
             engine=self.engine,
@@ -222,9 +222,9 @@ class BreadthFirstSearch:
             product_machines=tuple(name for name, _ in self.world.product()),
             product_states=self.system.product_size(),
             properties=tuple(properties),
-            vacuous=() if why else self.claims.vacuous() if found["distinct"] else self.claims.names,
+            vacuous=() if why else self.claims.vacuous() if details["distinct"] else self.claims.names,
             fairness=self.fairness,
-            **found,
+            **details,
         )
 
     def _verdicts(self, paths: Paths, graph: Graph | None, done: bool, why: str) -> list[PropertyResult]:
@@ -250,16 +250,16 @@ class BreadthFirstSearch:
             "guards": ("guards_disjoint", "At most one guard of a state and event holds."),
             "range": ("types_hold", "Every value stays in its type's range."),
         }
-        for kind, (words, state) in self.faults.items():
+        for kind, (reason, state) in self.faults.items():
             name, doc = names[kind]
-            results.append(PropertyResult(name, kind, "violated", doc, "the language", paths.to(state), words))
+            results.append(PropertyResult(name, kind, "violated", doc, "the language", paths.to(state), reason))
         return results
 
     def _at_fault(self) -> str:
         """Returns why a search is not complete that has followed every step, or nothing."""
         # Where a step shows the spec to be wrong, the other steps of that state were not followed.
-        words = "; ".join(words for words, _ in self.faults.values())
-        return f"the specification is at fault: {words}" if self.faults else ""
+        reasons = "; ".join(reason for reason, _ in self.faults.values())
+        return f"the specification is at fault: {reasons}" if self.faults else ""
 
 
 class ReferenceSearch(BreadthFirstSearch):
@@ -378,7 +378,7 @@ class ReferenceSearch(BreadthFirstSearch):
             return
         claims, graph, cell_of, faulty, canonical = self.claims, self.graph, self.cell_of, self.faulty, self.canonical
         here, deeper = cell_of[number], labels.depths[label] + 1
-        found = generated = 0
+        steps = generated = 0
         begin = self.edges
         try:
             for action, after in self.world.successors(state, left):
@@ -391,7 +391,7 @@ class ReferenceSearch(BreadthFirstSearch):
                 form = after if canonical is None else canonical.form(after)
                 target = numbers.get(form)
                 if fresh:
-                    found += not (faulty and action.fault)
+                    steps += not (faulty and action.fault)
                     generated += 1
                     if action.transition is not None:
                         self._take(state, action)
@@ -417,12 +417,12 @@ class ReferenceSearch(BreadthFirstSearch):
                 if there != here:
                     self.cell_edges[here, there, action.role, action.event] = None
         except SpecFault as fault:
-            found += 1
+            steps += 1
             self.faults.setdefault(fault.kind, (str(fault), number))
         self.generated += generated
         if left:
             self.spans.setdefault(number, []).append((begin, self.edges))
-        if not found and not before:
+        if not steps and not before:
             claims.stuck(number, state)
 
     def _follow(self, label: int, number: int, graph: Graph) -> None:

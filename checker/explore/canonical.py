@@ -172,10 +172,10 @@ class Canonical:
         return Orbits(tuple(group.roles for group in self.groups), states)
 
     def _by_role(self, orders: Sequence[tuple[int, ...] | None]) -> Permutation:
-        found: dict[str, tuple[int, ...]] = {}
+        by_role: dict[str, tuple[int, ...]] = {}
         for group, order in zip(self.groups, orders, strict=True):
-            found |= dict.fromkeys(group.roles, order or tuple(range(group.count)))
-        return found
+            by_role |= dict.fromkeys(group.roles, order or tuple(range(group.count)))
+        return by_role
 
     # Slices
 
@@ -186,17 +186,17 @@ class Canonical:
             Unsliced: a value holds an instance otherwise.
         """
         known = shapes(self.layout)
-        found = []
+        columns = []
         for record in self._machines:
             if record.role in group.roles:
                 if record.mover is not None:
                     raise Unsliced(f"{record.role}.{record.name} holds instances of roles that are alike")
-                found.append(Column(record.cells, "", known[record.cells[0]]))
+                columns.append(Column(record.cells, "", known[record.cells[0]]))
             elif mover_of(record.type, frozenset(group.roles)) is not None:
                 shared = self._shared(record)
                 for cell in record.cells:
                     shape = known[cell]
-                    found.append(
+                    columns.append(
                         Column((cell,) * group.count, shared, shape.of if isinstance(shape, Elements) else shape)
                     )
         lanes: dict[tuple[str, int], dict[int, int]] = {}  # by channel and other end: by instance, the lane's cell
@@ -213,8 +213,8 @@ class Canonical:
                 lanes.setdefault((channel.name, lane.sender), {})[lane.receiver] = lane.cell
         for by_instance in lanes.values():
             cells = tuple(by_instance[i] for i in range(group.count))
-            found.append(Column(cells, "", known[cells[0]]))
-        return found
+            columns.append(Column(cells, "", known[cells[0]]))
+        return columns
 
     def _shared(self, record: _Record) -> Literal["set", "map"]:
         if record.role not in self.roles:
@@ -258,17 +258,17 @@ class Canonical:
 
     def _twins(self, s: State, group: Group, part: Sequence[int]) -> list[list[int]]:
         """Instances that can change places without a change, together."""
-        found: list[list[int]] = []
+        twins: list[list[int]] = []
         for i in part:
-            for same in found:
+            for same in twins:
                 swap = list(range(group.count))
                 swap[i], swap[same[0]] = same[0], i
                 if self.moved(s, dict.fromkeys(group.roles, tuple(swap))) == s:
                     same.append(i)
                     break
             else:
-                found.append([i])
-        return found
+                twins.append([i])
+        return twins
 
     def _comparable(self, s: State) -> Any:
         cells = [cell for record in self._machines for cell in record.cells]
@@ -288,11 +288,11 @@ class Canonical:
             if now == parts:
                 break
             parts = now
-        found = []
+        classes = []
         for group in self.groups:
             of = colours[group.roles[0]]
-            found.append((group, [[i for i, c in enumerate(of) if c == colour] for colour in sorted(set(of))]))
-        return found
+            classes.append((group, [[i for i, c in enumerate(of) if c == colour] for colour in sorted(set(of))]))
+        return classes
 
     def _view(self, s: State, group: Group, i: int, colours: dict[str, list[int]]) -> Any:
         """A view of an instance in a state that does not depend on numbers."""
@@ -369,11 +369,11 @@ class _Joint:
         """The messages on their way, in a form that does not depend on numbers."""
         kind = self.lane.channel.kind
         rank, entries = content if kind == "mailbox" else (0, content)
-        found = [
+        messages = [
             (n, name, tuple([_seen(f, v, end) for f, v in zip(self.types[name], values, strict=True)]))
             for n, name, values in entries
         ]
-        return rank, tuple(found if kind in ("mailbox", "fifo") else sorted(found))
+        return rank, tuple(messages if kind in ("mailbox", "fifo") else sorted(messages))
 
 
 def _seen(kind: t.Type | None, value: Value, end: Callable[[str, int], Any]) -> Any:

@@ -77,23 +77,23 @@ def explore(
     why = "it was asked for"
     if engine == "auto" and limits.keeping is None and limits.disk is None:
         try:
-            found = SmallSearch(world, limits, progress, canonical, fairness).run()
-            return replace(found, engine_reason=FEW, why_asymmetric=asymmetric)
+            exploration = SmallSearch(world, limits, progress, canonical, fairness).run()
+            return replace(exploration, engine_reason=FEW, why_asymmetric=asymmetric)
         except NotSmall:
             pass
     if engine != "reference":
         from leasehold.checker.explore.packed import NotBuilt, PackedSearch, Unpackable
 
         try:
-            found = PackedSearch(world, limits, progress, canonical, fairness).run()
-            return replace(found, engine_reason=PACKED, why_asymmetric=asymmetric)
+            exploration = PackedSearch(world, limits, progress, canonical, fairness).run()
+            return replace(exploration, engine_reason=PACKED, why_asymmetric=asymmetric)
         except (NotBuilt, Unpackable) as error:
             if engine == "packed":
                 raise EngineError(engine, str(error)) from error
             why = str(error)
     _without_files(engine, limits, why)
-    found = ReferenceSearch(world, limits, progress, canonical, fairness).run()
-    return replace(found, engine_reason=why, why_asymmetric=asymmetric)
+    exploration = ReferenceSearch(world, limits, progress, canonical, fairness).run()
+    return replace(exploration, engine_reason=why, why_asymmetric=asymmetric)
 
 
 class NotSmall(Exception):
@@ -114,5 +114,5 @@ class SmallSearch(ReferenceSearch):
 def _without_files(asked: Engine, limits: Limits, why: str) -> None:
     """Refuses what the reference cannot do; `why` says why it is taken, where it was not asked for."""
     if limits.disk or (limits.keeping and (limits.keeping.resume or limits.keeping.place)):
-        words = "the reference engine neither leaves checkpoints nor uses a disk; the packed one does"
-        raise EngineError(asked, words if asked == "reference" else f"{words}, but {why}")
+        reason = "the reference engine neither leaves checkpoints nor uses a disk; the packed one does"
+        raise EngineError(asked, reason if asked == "reference" else f"{reason}, but {why}")

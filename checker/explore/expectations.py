@@ -58,59 +58,60 @@ def _shown(expectation: Expectation) -> dict[str, str]:
     return {name: str(value).lower() for name, value in expectation.settings.items()}
 
 
-def counts(found: Exploration) -> dict[str, int]:
+def counts(exploration: Exploration) -> dict[str, int]:
     """The numbers that an expectation may give, by name."""
     values = (
-        found.product_states,
-        len(found.cells),
-        found.distinct,
-        found.generated,
-        found.edges,
-        found.depth,
-        found.initial,
+        exploration.product_states,
+        len(exploration.cells),
+        exploration.distinct,
+        exploration.generated,
+        exploration.edges,
+        exploration.depth,
+        exploration.initial,
     )
     return dict(zip(NUMBERS, values, strict=True))
 
 
-def differences(found: Exploration, expectation: Expectation | None) -> tuple[Difference, ...]:
+def differences(exploration: Exploration, expectation: Expectation | None) -> tuple[Difference, ...]:
     """Everything in which an exploration differs from its expectation; without one, only what is never right."""
-    return tuple(_differences(found, expectation))
+    return tuple(_differences(exploration, expectation))
 
 
-def _differences(found: Exploration, expectation: Expectation | None) -> Iterator[Difference]:
-    violated = {p.name for p in found.properties if p.verdict == "violated"}
+def _differences(exploration: Exploration, expectation: Expectation | None) -> Iterator[Difference]:
+    violated = {p.name for p in exploration.properties if p.verdict == "violated"}
     meant = set(expectation.violated) if expectation else set()
     for name in sorted(violated - meant):
         yield Difference(name, "to hold", "violated")
     for name in sorted(meant - violated):
-        yield Difference(name, "violated", "holds" if found.complete else "not violated")
-    if not found.complete:
-        yield Difference("exploration", "complete", found.why_incomplete)
+        yield Difference(name, "violated", "holds" if exploration.complete else "not violated")
+    if not exploration.complete:
+        yield Difference("exploration", "complete", exploration.why_incomplete)
         return
     if expectation is not None:
-        numbers = counts(found)
+        numbers = counts(exploration)
         for name, wanted in expectation.numbers.items():
             if numbers[name] != wanted:
                 yield Difference(name, f"{wanted:,}", f"{numbers[name]:,}")
-    unvisited, vacuous = set(found.unvisited_transitions), set(found.vacuous)
-    shared = expectation or next(iter(found.system.expectations), None)  # what holds of every setting, listed or not
+    unvisited, vacuous = set(exploration.unvisited_transitions), set(exploration.vacuous)
+    # What holds of every setting, listed or not.
+    shared = expectation or next(iter(exploration.system.expectations), None)
     reasons = expectation.unvisited if expectation else {}
-    told = shared.shared_unvisited if shared else {}
-    yield from _explained("never taken", "taken", "unvisited", unvisited, reasons, told)
+    shared_reasons = shared.shared_unvisited if shared else {}
+    yield from _explained("never taken", "taken", "unvisited", unvisited, reasons, shared_reasons)
     reasons = expectation.vacuous if expectation else {}
-    told = shared.shared_vacuous if shared else {}
-    yield from _explained("vacuous", "not vacuous", "vacuous", vacuous, reasons, told)
+    shared_reasons = shared.shared_vacuous if shared else {}
+    yield from _explained("vacuous", "not vacuous", "vacuous", vacuous, reasons, shared_reasons)
 
 
 def _explained(
-    what: str, opposite: str, key: str, names: set[str], reasons: Iterable[str], shared_reasons: Iterable[str]
+    actual: str, opposite: str, key: str, names: set[str], reasons: Iterable[str], shared_reasons: Iterable[str]
 ) -> Iterator[Difference]:
     own = set(reasons)
     shared = set(shared_reasons)
     for name in sorted(names - own - shared):
-        yield Difference(name, "an explanation in expected.yaml", what, key)
+        yield Difference(name, "an explanation in expected.yaml", actual, key)
     for name in sorted(own - names):
-        yield Difference(name, what, opposite)
+        yield Difference(name, actual, opposite)
 
 
 # Explanations
@@ -137,13 +138,13 @@ def explanations_of(
     node: YamlNode | None, names: Iterable[str], kind: str, remedy: str, sink: Sink
 ) -> tuple[Explanation, ...]:
     """Reads a mapping from patterns to reasons; a pattern that fits none of `names` is an error (LH602)."""
-    known, found = list(names), []
+    known, explanations = list(names), []
     for pattern, place, reason in as_mapping(node).pairs():
         if not any(fits_pattern(name, pattern) for name in known):
             near = near_miss(pattern, known)
             sink.error("unknown_explained", place, near=near, kind=kind, pattern=pattern[:80], remedy=remedy)
-        found.append(Explanation(pattern, " ".join(reason.text.split()), place))
-    return tuple(found)
+        explanations.append(Explanation(pattern, " ".join(reason.text.split()), place))
+    return tuple(explanations)
 
 
 def read_checked(name_or_folder: str | Path, file: str, shape: YamlShape, sink: Sink) -> YamlNode | None:

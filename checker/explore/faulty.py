@@ -85,8 +85,8 @@ class FaultyReference(Reference):
                     for (_, cell), stands in zip(ahead, still, strict=True):
                         new[cell] -= stands
                     names = ", ".join(name for (name, _), stands in zip(ahead, still, strict=True) if stands)
-                    told = f"{action.event}, the clock of {names} stands still"
-                    yield Action("skew", None, 0, told, passes=True, fault=True), closed(new)
+                    event = f"{action.event}, the clock of {names} stands still"
+                    yield Action("skew", None, 0, event, passes=True, fault=True), closed(new)
 
     # Crashes and recovery
 

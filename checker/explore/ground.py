@@ -94,12 +94,12 @@ class FieldValues:
     def __call__(self, s: Any) -> list[tuple[Any, ...]]:
         now = s[self._clock] if self.moving and self._clock is not None else 0
         if now not in self._by_time:
-            found: list[tuple[Any, ...]] = [()]
+            values: list[tuple[Any, ...]] = [()]
             for field in self._fields:
                 ends = field.explore and tuple(constant_value(e, self._constants, now) for e in field.explore)
                 every = list(t.domain(field.type, ends or None))
-                found = [(*f, v) for f in found for v in every]
-            self._by_time[now] = found
+                values = [(*f, v) for f in values for v in every]
+            self._by_time[now] = values
         return self._by_time[now]
 
 
@@ -129,8 +129,8 @@ class GroundMachine:
     @cached_property
     def timers(self) -> dict[str, list[GroundOffer]]:
         """The offers for which the clock waits, by control state."""
-        found = {state: [o for o in offers if o.offer.cause == "tick"] for state, offers in self.offers.items()}
-        return {state: offers for state, offers in found.items() if offers}
+        timers = {state: [o for o in offers if o.offer.cause == "tick"] for state, offers in self.offers.items()}
+        return {state: offers for state, offers in timers.items() if offers}
 
     def move(self, state: Any, event: str, transition: Transition) -> Move:
         """The move that takes a transition from where the machine is in a state."""
@@ -171,7 +171,7 @@ class GroundMachine:
         )
 
     def _work(self, pieces: tuple[Piece, ...], passes: tuple[Update, ...] = ()) -> list[GroundPiece]:
-        found = []
+        work = []
         arguments = {u.name: f"e[{i}]" for i, u in enumerate(passes)}
         for piece in pieces:
             for it in range(piece.target.count):
@@ -185,8 +185,8 @@ class GroundMachine:
                 fields = function(_tuple([source(e, frame) for e in piece.fields]))
                 given = self.system.fields_of(piece.target.name, piece.event)
                 bounded = tuple((n, field) for n, field in enumerate(given) if t.has_bounds(field.type))
-                found.append(GroundPiece(piece, it, lane, wanted, fields, bounded))
-        return found
+                work.append(GroundPiece(piece, it, lane, wanted, fields, bounded))
+        return work
 
     def _offer(self, offer: Offer, moves: list[Move]) -> GroundOffer:
         own = self._frame(offer.fields)
@@ -206,26 +206,26 @@ class GroundMachine:
         return FieldValues(fields, self.layout.clock, self.system.values())
 
 
-def function(words: str) -> Function:
+def function(text: str) -> Function:
     """Source over `s` (state), `e` (event fields) and `b` (sender) to a function."""
-    made: Function = evaluated(f"lambda s, e, b: {words}")
-    return made
+    compiled: Function = evaluated(f"lambda s, e, b: {text}")
+    return compiled
 
 
-def step_function(words: str) -> Callable[[Any, Any, Any], Any]:
+def step_function(text: str) -> Callable[[Any, Any, Any], Any]:
     """Source over `o` (state before), `s` (state after) and `a` (action) to a function."""
-    made: Callable[[Any, Any, Any], Any] = evaluated(f"lambda o, s, a: {words}")
-    return made
+    compiled: Callable[[Any, Any, Any], Any] = evaluated(f"lambda o, s, a: {text}")
+    return compiled
 
 
 @lru_cache(1 << 14)
-def cells_read(words: str, states: str = "s") -> frozenset[int] | None:
+def cells_read(text: str, states: str = "s") -> frozenset[int] | None:
     """The cells of states, which have one-letter names, that a compiled expression may read.
 
     None where its source does not show them.
     """
-    found = [match[2] for match in _NAMES.finditer(words) if match[1] and match[1] in states]
-    return None if None in found else frozenset(map(int, found))
+    cells = [match[2] for match in _NAMES.finditer(text) if match[1] and match[1] in states]
+    return None if None in cells else frozenset(map(int, cells))
 
 
 def _all(parts: list[str]) -> Function:
@@ -238,5 +238,5 @@ def _tuple(parts: list[str]) -> str:
 
 
 def _position(key: x.Expression, frame: Frame) -> str:
-    words = source(key, frame)
-    return f"{key.type.members!r}.index({words})" if isinstance(key.type, t.Enum) else words
+    text = source(key, frame)
+    return f"{key.type.members!r}.index({text})" if isinstance(key.type, t.Enum) else text

@@ -83,8 +83,8 @@ class Labels:
 
     def chain(self, label: int) -> list[int]:
         """The states on the way to a label, from the first on."""
-        found = []
+        states = []
         while label >= 0:
-            found.append(self.states[label])
+            states.append(self.states[label])
             label = self.parents[label]
-        return found[::-1]
+        return states[::-1]

@@ -151,18 +151,18 @@ class Layout(SourceLayout):
             if not beside:
                 sources.append(f"[q for q in {entries}{only}]" if only else entries)
                 continue
-            said = {
+            texts = {
                 "number": "n" if kind == "fifo" else "q[0]",
                 "latest": f"q[0] == {cell}[0]",
                 "sender": str(lane.sender),
                 "receiver": str(lane.receiver),
             }
             each = f"n, q in enumerate({entries}, 1)" if kind == "fifo" and "number" in beside else f"q in {entries}"
-            sources.append(f"[({', '.join(('q', *(said[word] for word in beside)))}) for {each}{only}]")
+            sources.append(f"[({', '.join(('q', *(texts[word] for word in beside)))}) for {each}{only}]")
         if name in self.known:  # what was received once is no message of a lane
-            said = {"number": "1", "latest": "False", "sender": "0", "receiver": "0"}
-            words = ", ".join((f"(1, {name!r}, f)", *(said[word] for word in beside)))
-            sources.append(f"tuple(({words}) for f in {{s}}[{self.known[name]}])")
+            texts = {"number": "1", "latest": "False", "sender": "0", "receiver": "0"}
+            entry = ", ".join((f"(1, {name!r}, f)", *(texts[word] for word in beside)))
+            sources.append(f"tuple(({entry}) for f in {{s}}[{self.known[name]}])")
         return sources
 
     def _carrying(self, name: str) -> list[Lane]:
@@ -254,18 +254,18 @@ class Layout(SourceLayout):
 
     def messages(self, state: State) -> dict[str, tuple[str, ...]]:
         """Messages on their way, by `channel` or `channel[sender to receiver]`."""
-        found = {}
+        messages = {}
         for lane in self.lanes:
             entries = channels.entries(lane.channel.kind, state[lane.cell])
             if entries:
                 sender = machine_name(self.system.roles[lane.channel.sender], lane.sender)
                 receiver = machine_name(self.system.roles[lane.channel.receiver], lane.receiver)
                 shown = tuple(self._message(e) for e in entries)
-                found[f"{lane.channel.name} ({sender} to {receiver})"] = shown
-        return found
+                messages[f"{lane.channel.name} ({sender} to {receiver})"] = shown
+        return messages
 
     def _message(self, entry: channels.Entry) -> str:
         number, kind, values = entry
         fields = self.system.messages[kind].fields
-        words = ", ".join(f"{f.name}={show(f.type, v)}" for f, v in zip(fields, values, strict=True))
-        return f"{kind}({words})" + (" again" if number == 0 else "")
+        arguments = ", ".join(f"{f.name}={show(f.type, v)}" for f, v in zip(fields, values, strict=True))
+        return f"{kind}({arguments})" + (" again" if number == 0 else "")

@@ -41,10 +41,10 @@ class Paths:
 
     def column(self, cell: int) -> tuple[list[Any], Any]:
         """The values of a cell in all states, and by state the number of its value: an array."""
-        found: dict[Any, int] = {}
-        numbers = (found.setdefault(s[cell], len(found)) for s in self.states)
+        number_of: dict[Any, int] = {}
+        numbers = (number_of.setdefault(s[cell], len(number_of)) for s in self.states)
         column = np.fromiter(numbers, dtype=np.int64, count=len(self.states))
-        return list(found), column
+        return list(number_of), column
 
     def holding(self, cell: int, value: object) -> Any:
         """Returns for each state whether a cell has a value: an array of truths."""
@@ -125,27 +125,27 @@ class Paths:
         options = [[action for action, after in self.world.successors(a) if after == b] for a, b in pairwise(cycle)]
         offered = [{a.group for a in actions if a.group is not None and not a.fault} for actions in options]
         owed &= set().union(*offered)
-        found: list[Step] = []
+        steps: list[Step] = []
         while True:
             chosen = _matched([groups & owed for groups in offered])
             for (before, after), actions, group in zip(pairwise(cycle), options, chosen, strict=True):
                 action = next(
                     (a for a in actions if group is not None and a.group == group and not a.fault), actions[0]
                 )
-                found.append(self.describe(before, action, after))
+                steps.append(self.describe(before, action, after))
             owed -= {group for group in chosen if group is not None}
             if not owed:
-                return found
+                return steps
 
     def _run(self, numbers: Sequence[int]) -> list[State]:
         """States of which each follows from the one before, and for which those with these numbers stand."""
-        found = [self.states[numbers[0]]]
+        run = [self.states[numbers[0]]]
         for number in numbers[1:]:
             if self.canonical is None:
-                found.append(self.states[number])
+                run.append(self.states[number])
             else:
-                found.append(self._next(found[-1], self.states[number], self.canonical))
-        return found
+                run.append(self._next(run[-1], self.states[number], self.canonical))
+        return run
 
     def _next(self, before: State, form: State, canonical: Canonical) -> State:
         for _, after in self.world.successors(before):
@@ -229,21 +229,21 @@ def snapshot_of(layout: Layout, state: State) -> Snapshot:
 
 def _matched(wanted: Sequence[Set[Group]]) -> list[Group | None]:
     """Returns for each place one of the groups that are wanted there, so that as many as can be are somewhere."""
-    held: list[Group | None] = [None] * len(wanted)
+    matched: list[Group | None] = [None] * len(wanted)
 
     def finds_place(group: Group, seen: set[int]) -> bool:
         for place, groups in enumerate(wanted):
             if group in groups and place not in seen:
                 seen.add(place)
-                other = held[place]
+                other = matched[place]
                 if other is None or finds_place(other, seen):
-                    held[place] = group
+                    matched[place] = group
                     return True
         return False
 
     for group in dict.fromkeys(g for groups in wanted for g in sorted(groups, key=repr)):
         finds_place(group, set())
-    return held
+    return matched
 
 
 def _shown(fields: Sequence[Datum], values: Sequence[Any]) -> dict[str, str]:

@@ -76,8 +76,8 @@ class _ClaimsTogether:
         self.all_hold = self.compiled(" and ".join(["True", *(claim_words(of, self.frame) for of in kept)]))
         self.some_case = self.compiled(" or ".join(["False", *(source(c.of.when, self.frame) for c in self.new)]))
 
-    def ask(self, arguments: tuple[Any, ...], found: object) -> None:
-        """Asks all of them; `found` is noted of those that are violated."""
+    def ask(self, arguments: tuple[Any, ...], witness: object) -> None:
+        """Asks all of them; `witness` is noted of those that are violated."""
         if not self._joined:
             self._join()
             self._joined = True
@@ -89,7 +89,7 @@ class _ClaimsTogether:
         if not self.all_hold(*arguments):
             for claim in self.claims:
                 if claim.found is None and claim.applies(arguments) and not claim.holds(*arguments):
-                    claim.found = found
+                    claim.found = witness
             self._join()
 
 
@@ -99,8 +99,8 @@ def claim_words(p: Property, frame: Frame) -> str:
     return claim if p.when is None else f"(not {source(p.when, frame)} or {claim})"
 
 
-def _compiled(frame: Frame, made: Callable[[str], Callable[..., Any]], e: Expression) -> Callable[..., Any]:
-    return made(source(e, frame))
+def _compiled(frame: Frame, make: Callable[[str], Callable[..., Any]], e: Expression) -> Callable[..., Any]:
+    return make(source(e, frame))
 
 
 class PropertyClaims:

@@ -59,28 +59,30 @@ def reduction_of(world: Reference, in_c: bool, asked: bool) -> Reduction:
     """
     if world.faulty:
         return Reduction(None, ("under faults, actors have numbers in crash points and partitions",))
-    found = symmetry_of(world.system)
-    if not found.groups:
-        return Reduction(None, found.why_not)
-    canonical = Canonical(world.layout, found.groups)
-    alike = f"symmetry of {', and '.join(map(str, found.groups))}: one state is visited for each orbit"
+    symmetry = symmetry_of(world.system)
+    if not symmetry.groups:
+        return Reduction(None, symmetry.why_not)
+    canonical = Canonical(world.layout, symmetry.groups)
+    alike = f"symmetry of {', and '.join(map(str, symmetry.groups))}: one state is visited for each orbit"
     if canonical.columns is not None:
-        return Reduction(canonical, found.why_not, f"{alike}, of up to {canonical.permutations:,} states")
+        return Reduction(canonical, symmetry.why_not, f"{alike}, of up to {canonical.permutations:,} states")
     if canonical.permutations > MOST_ARRANGED:
-        words = f"{canonical.why_unsliced}, so up to {canonical.permutations:,} arrangements would be tried for a state"
-        return Reduction(None, (*found.why_not, f"{words}; {MOST_ARRANGED:,} are the most"))
+        reason = (
+            f"{canonical.why_unsliced}, so up to {canonical.permutations:,} arrangements would be tried for a state"
+        )
+        return Reduction(None, (*symmetry.why_not, f"{reason}; {MOST_ARRANGED:,} are the most"))
     cost = COST_IN_C if in_c else COST_IN_REFERENCE
     slow = f"{canonical.why_unsliced}, so a state takes the reference engine about {cost} times as long"
     if asked:
-        return Reduction(canonical, found.why_not, f"{alike}, of up to {canonical.permutations:,} states; {slow}")
+        return Reduction(canonical, symmetry.why_not, f"{alike}, of up to {canonical.permutations:,} states; {slow}")
     size = f"at most {canonical.permutations:,} states"
     if canonical.permutations > cost:
         mean = mean_orbit(world, canonical)
         if mean is not None and mean > cost:
-            return Reduction(canonical, found.why_not, f"{alike}, of about {mean:,.0f} states (by a sample); {slow}")
+            return Reduction(canonical, symmetry.why_not, f"{alike}, of about {mean:,.0f} states (by a sample); {slow}")
         size = "more arrangements than can be tried" if mean is None else f"about {mean:,.0f} states (by a sample)"
     return Reduction(
-        None, (*found.why_not, f"{slow}, and an orbit has {size}; `--engine reference` visits orbits all the same")
+        None, (*symmetry.why_not, f"{slow}, and an orbit has {size}; `--engine reference` visits orbits all the same")
     )
 
 

@@ -79,15 +79,15 @@ class Step:
         `channels` has all that is on its way afterwards.
         """
         after, earlier = self.state, before.control
-        found: dict[str, Any] = {
+        changes: dict[str, Any] = {
             "state": {machine: state for machine, state in after.control.items() if earlier.get(machine) != state},
             "data": {name: value for name, value in after.data.items() if before.data.get(name, "") != value},
         }
         if after.channels != before.channels:
-            found["channels"] = {name: list(messages) for name, messages in after.channels.items()}
+            changes["channels"] = {name: list(messages) for name, messages in after.channels.items()}
         if after.now != before.now:
-            found["now"] = after.now
-        return found
+            changes["now"] = after.now
+        return changes
 
     @property
     def title(self) -> str:
@@ -100,11 +100,11 @@ class Step:
                 return f"{self.machine}: {event}"
             event, lead = self.transition.partition("#")[2].partition(".")[0], f"{event}, on "
         arguments = ", ".join(f"{k}={v}" for k, v in self.fields.items())
-        what = f"{lead}{event}({arguments})" if arguments else f"{lead}{event}"
+        text = f"{lead}{event}({arguments})" if arguments else f"{lead}{event}"
         sender = f" from {self.sender}" if self.sender else ""
         notes = {"duplicate": " (received again)", "lose": " (lost)"}
         note = notes.get(self.kind, "") + (", which comes again" if self.copied else "")
-        return f"{self.machine}: {what}{sender}{note}"
+        return f"{self.machine}: {text}{sender}{note}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +157,8 @@ def verdict_on(p: Property, verdict: Verdict, path: Path | None = None, reason: 
     """The verdict on a property of the specification; its reason begins with the values of its variables."""
     if not p.binding or verdict == "exhausted" or (verdict == "bounded" and p.kind != "sometimes"):
         return PropertyResult(p.name, p.kind, verdict, p.doc, p.source, path, reason)
-    words = "for " + ", ".join(f"{name}={value}" for name, value in p.binding.items())
-    reason = f"{words}: {reason}" if reason else words
+    variables = "for " + ", ".join(f"{name}={value}" for name, value in p.binding.items())
+    reason = f"{variables}: {reason}" if reason else variables
     return PropertyResult(p.name, p.kind, verdict, p.doc, p.source, path, reason, (), p.binding)
 
 

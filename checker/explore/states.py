@@ -36,7 +36,7 @@ class States:
         self.by_name = {(m.role.name, m.instance): m for m in self.machines}
         self.machines_of = {a.name: [self.by_name[m] for m in a.machines] for a in self.layout.actors}
         self.limited, self.budgeted = list(relation.limits), tuple(relation.limits.values())
-        self._bounds = [function(words) for words in self.bounds]
+        self._bounds = [function(text) for text in self.bounds]
 
     def initial_states(self) -> list[State]:
         """The states in which runs begin.
@@ -66,15 +66,15 @@ class States:
     def bounds(self) -> list[str]:
         """Sources of what holds within the bounds: the state constraint, and the explored ranges of data."""
         frame = Frame(self.layout, self.system.values())
-        found = [] if self.system.constraint is None else [source(self.system.constraint, frame)]
+        bounds = [] if self.system.constraint is None else [source(self.system.constraint, frame)]
         for role, i in self.system.records():
             for datum in role.data.values():
                 if datum.explore is not None:
                     low, high = (source(e, frame) for e in datum.explore)
                     value = f"s[{self.layout.at(role.name, i, datum.name)}]"
                     absent = f"{value} is None or " if isinstance(datum.type, t.Option) else ""
-                    found.append(f"({absent}{low} <= {value} <= {high})")
-        return found
+                    bounds.append(f"({absent}{low} <= {value} <= {high})")
+        return bounds
 
     def within_bounds(self, state: State) -> bool:
         """Returns whether the state satisfies the state constraint and the explored ranges of data."""

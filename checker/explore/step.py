@@ -41,6 +41,6 @@ class Action(NamedTuple):
 class SpecFault(Exception):
     """A step shows that the specification itself is wrong: two guards hold at once, or a value leaves its range."""
 
-    def __init__(self, kind: str, words: str) -> None:
-        super().__init__(words)
+    def __init__(self, kind: str, reason: str) -> None:
+        super().__init__(reason)
         self.kind = kind

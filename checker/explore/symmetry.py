@@ -53,13 +53,13 @@ def symmetry_of(system: System) -> Symmetry:
     """The roles whose instances nothing in a system tells apart, while no fault but those of channels is explored."""
     liveness = [p for p in system.properties.values() if p.kind in OF_FAIR_RUNS]
     if liveness:
-        words = (
+        reason = (
             f"is {a(liveness[0].kind)}: what is fair is asked of each machine, and orbits do not keep machines apart"
         )
-        return Symmetry((), (f"{_named(liveness[0])} {words}",))
+        return Symmetry((), (f"{_named(liveness[0])} {reason}",))
     if system.refines is not None:
-        words = f"the steps of {system.refines.abstract.name}, which it refines, are compared state by state"
-        return Symmetry((), (words,))
+        reason = f"the steps of {system.refines.abstract.name}, which it refines, are compared state by state"
+        return Symmetry((), (reason,))
     reader = _Reader(system)
     if not reader.group_of:
         return Symmetry((), ("no role has several instances",))
@@ -166,8 +166,8 @@ class _Reader:
                     yield matched[0].name, matched[1].name
 
     def _count(self, role: str) -> int:
-        found = self.system.roles.get(role)
-        return found.count if found is not None else 0
+        holder = self.system.roles.get(role)
+        return holder.count if holder is not None else 0
 
     # Places
 
@@ -175,10 +175,10 @@ class _Reader:
         """Looks at every place of the system where an instance can be meant."""
         for channel in self.system.channels.values():
             if channel.same_index and self._count(channel.sender) != self._count(channel.receiver):
-                words = f"channel {channel.name} pairs instances of {channel.sender} and {channel.receiver}"
-                words += ", of which there are not as many"
+                reason = f"channel {channel.name} pairs instances of {channel.sender} and {channel.receiver}"
+                reason += ", of which there are not as many"
                 for name in (channel.sender, channel.receiver):
-                    self._tells(self.group_of.get(name), words, _Site("", channel.place), channel.place)
+                    self._tells(self.group_of.get(name), reason, _Site("", channel.place), channel.place)
         for role in self.system.holders.values():
             self._first_values(role)
             for task in role.tasks.values():
@@ -218,9 +218,9 @@ class _Reader:
                 yield _Site(f"the range of {owner}.{datum.name}", datum.place), datum
         for outside in system.environment.values():
             yield _Site(f"environment {outside.name}", outside.place), outside
-        for words, condition in (("initially", system.initially), ("constraint", system.constraint)):
+        for label, condition in (("initially", system.initially), ("constraint", system.constraint)):
             if condition is not None:
-                yield _Site(words, condition.place), condition
+                yield _Site(label, condition.place), condition
         for p in system.properties.values():
             yield _Site(f"property {p.name}", p.place, p.name), (p.when, p.claim)
         for end in system.ends or ():
@@ -287,12 +287,12 @@ class _Reader:
                 if mover is not None and mover(value, swap) != value:
                     self._tells(group, f"{verb} `{t.show(kind, value)}`", site, place)
 
-    def _in(self, kind: t.Type, words: str, site: _Site, place: Place) -> None:
+    def _in(self, kind: t.Type, reason: str, site: _Site, place: Place) -> None:
         """Notes that a use of a value of a type tells apart the instances that it can hold."""
         for role in roles_in(kind):
-            self._tells(self.group_of.get(role), words, site, place)
+            self._tells(self.group_of.get(role), reason, site, place)
 
-    def _tells(self, group: tuple[str, ...] | None, words: str, site: _Site, place: Place) -> None:
+    def _tells(self, group: tuple[str, ...] | None, reason: str, site: _Site, place: Place) -> None:
         if group is None or group in self.told:
             return
         at = place if place is not NOWHERE else site.place
@@ -300,9 +300,9 @@ class _Reader:
         who = " and ".join(group)
         lead = f"{site.words} " if site.words else ""
         if site.of:
-            self.told[group] = f"{site.words} is not symmetric in {who}: it {words}{where}"
+            self.told[group] = f"{site.words} is not symmetric in {who}: it {reason}{where}"
         else:
-            self.told[group] = f"the instances of {who} are told apart: {lead}{words}{where}"
+            self.told[group] = f"the instances of {who} are told apart: {lead}{reason}{where}"
 
 
 def _of_others(e: x.Expression) -> bool:
@@ -380,7 +380,7 @@ def _sure(mover: Mover | None) -> Mover:
 
 def inverse(order: tuple[int, ...]) -> tuple[int, ...]:
     """The permutation that takes back."""
-    found = [0] * len(order)
+    positions = [0] * len(order)
     for i, j in enumerate(order):
-        found[j] = i
-    return tuple(found)
+        positions[j] = i
+    return tuple(positions)

@@ -61,8 +61,8 @@ def unread(system: System) -> Unread:
     read = influence.read()
 
     def datum(name: str) -> UnreadDatum:
-        told = influence.influenced(name) & influence.told
-        return UnreadDatum(name, tuple(f for f in influence.told_in_order if f in told and f != name))
+        names = influence.influenced(name) & influence.told
+        return UnreadDatum(name, tuple(f for f in influence.told_in_order if f in names and f != name))
 
     data = [
         datum(f"{holder.name}.{d.name}")
@@ -146,13 +146,13 @@ class Influence:
 
     def _reads(self, expressions: Iterable[x.Expression | None], role: str = "", event: str = "") -> set[str]:
         """The nodes that expressions read, where they are those of a machine that consumes an event."""
-        found: set[str] = set()
+        nodes: set[str] = set()
         for e in expressions:
             parts = list(x.walk(e)) if e is not None else []
             messages = [m for part in parts if isinstance(part, x.Pending) for m in self._carried(part.name)]
             for part in parts:
-                found.update(self._read_by(part, role, event, messages))
-        return found
+                nodes.update(self._read_by(part, role, event, messages))
+        return nodes
 
     def _read_by(self, part: x.Expression, role: str, event: str, messages: list[str]) -> Iterator[str]:
         match part:
@@ -234,10 +234,10 @@ def _event(role: str, event: str) -> str:
 
 
 def _closure(edges: Mapping[str, set[str]], roots: Iterable[str]) -> frozenset[str]:
-    found = set(roots)
-    todo = list(found)
+    reached = set(roots)
+    todo = list(reached)
     while todo:
-        new = edges.get(todo.pop(), set()) - found
-        found |= new
+        new = edges.get(todo.pop(), set()) - reached
+        reached |= new
         todo += new
-    return frozenset(found)
+    return frozenset(reached)

@@ -50,9 +50,9 @@ def in_order(keys: Any, size: int) -> Any:
 
 def sums_before(numbers: Any, kind: str = "int64") -> Any:
     """The sum of all numbers before each, and last that of all."""
-    found = np.zeros(len(numbers) + 1, dtype=kind)
-    np.cumsum(numbers, out=found[1:])
-    return found
+    sums = np.zeros(len(numbers) + 1, dtype=kind)
+    np.cumsum(numbers, out=sums[1:])
+    return sums
 
 
 def by_source(states: int, sources: Any, targets: Any, rows: Any) -> tuple[Any, Any, Any]:
@@ -77,9 +77,9 @@ def edge_numbers(first: Any, states: Any) -> Any:
     begins = first[states].astype(np.int32)  # there are fewer than 2 ** 31 (resources.py)
     sizes = (first[states + 1] - begins).astype(np.int32)
     before = np.cumsum(sizes, dtype=np.int32) - sizes
-    found = np.repeat(begins - before, sizes)
-    found += np.arange(len(found), dtype=found.dtype)
-    return found
+    edges = np.repeat(begins - before, sizes)
+    edges += np.arange(len(edges), dtype=edges.dtype)
+    return edges
 
 
 def raise_to(into: Any, at: Any, values: Any) -> None:
@@ -93,31 +93,31 @@ def raise_to(into: Any, at: Any, values: Any) -> None:
 def reached_by(starts: Marks, first: Any, targets: Any, kept: Any = None) -> Marks:
     """The states reached from some states by edges, or by those that are kept (truths by edge)."""
     if compiled := compiled_functions():
-        found = starts.copy()
-        _had(compiled.graph_reached(*_graph(first, targets, kept), address(found)))
-        return found
+        reached = starts.copy()
+        _had(compiled.graph_reached(*_graph(first, targets, kept), address(reached)))
+        return reached
     from scipy.sparse.csgraph import breadth_first_order
 
     first, targets = _chosen(first, targets, kept)
     size = len(starts)
     begin = starts.nonzero()[0].astype(np.int32)
-    found = np.zeros(size + 1, dtype=bool)
+    reached = np.zeros(size + 1, dtype=bool)
     if len(begin):  # a state of its own, numbered last, leads to all of them
         table = _table(np.append(first, first[-1] + len(begin)), np.concatenate([targets, begin]))
-        found[breadth_first_order(table, size, return_predecessors=False)] = True
-    return found[:size]
+        reached[breadth_first_order(table, size, return_predecessors=False)] = True
+    return reached[:size]
 
 
 def leading_to(ends: Marks, first: Any, targets: Any, kept: Any = None, among: Marks | None = None) -> Marks:
     """The states from which edges that are kept lead to some states, and these; where marked, among these alone."""
-    found = ends.copy()
+    leading = ends.copy()
     compiled = compiled_functions()
-    if compiled and compiled.graph_leading(*_graph(first, targets, kept), address(among), address(found)):
-        return found
+    if compiled and compiled.graph_leading(*_graph(first, targets, kept), address(among), address(leading)):
+        return leading
     if among is not None:
         inside = np.repeat(among, np.diff(first)) & among[targets]
         kept = inside if kept is None else kept & inside
-    return reached_by(found, *backward(first, targets, kept))
+    return reached_by(leading, *backward(first, targets, kept))
 
 
 def backward(first: Any, targets: Any, kept: Any = None) -> tuple[Any, Any]:
@@ -227,14 +227,14 @@ def topological_layers(first: Any, sources: Any, leaving: Any) -> TopologicalLay
         )
         parts = np.split(order, ends[:count])
         return TopologicalLayers(parts[:count], (leaving > 0).nonzero()[0])
-    found = []
+    layers = []
     ready = (leaving == 0).nonzero()[0].astype(np.int32)
     last = np.zeros(len(leaving), dtype=np.int32)  # where a state was met last
     while len(ready):
-        found.append(ready)
+        layers.append(ready)
         near = sources[edge_numbers(first, ready)]
         np.subtract.at(leaving, near, 1)  # a state that leads to itself is below 0 from then on
         near = near[leaving[near] == 0]
         last[near] = np.arange(len(near))
         ready = near[last[near] == np.arange(len(near))]  # each once
-    return TopologicalLayers(found, (leaving > 0).nonzero()[0])
+    return TopologicalLayers(layers, (leaving > 0).nonzero()[0])

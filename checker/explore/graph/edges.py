@@ -140,11 +140,11 @@ class Graph:
     @staticmethod
     def _like(other: Graph) -> Graph:
         """A graph without edges that has the kinds of steps of another, and what is the same of it."""
-        made = Graph(other.faults_stop)
-        made.kinds, made.names, made.points, made.kernel = other.kinds, other.names, other.points, other.kernel
+        graph = Graph(other.faults_stop)
+        graph.kinds, graph.names, graph.points, graph.kernel = other.kinds, other.names, other.points, other.kernel
         if other.faults_stop:  # no cycle that counts has a fault in it
-            made.topological, made.on_cycles = other.topological, other.on_cycles
-        return made
+            graph.topological, graph.on_cycles = other.topological, other.on_cycles
+        return graph
 
     @property
     def sources(self) -> NDArray[np.int32]:
@@ -232,7 +232,7 @@ class Graph:
         if known is not None:
             return known
         groups = sorted(asked.groups)
-        found = self._enabled[asked] = []
+        fair_groups = self._enabled[asked] = []
         for begin in range(0, len(groups), WORD):
             here = groups[begin : begin + WORD]
             place = np.full(len(self.names) + 1, -1, dtype=np.int8)  # the last one: no group, which is -1
@@ -242,22 +242,22 @@ class Graph:
             weak, strong = (
                 sum(1 << n for n, g in enumerate(here) if g in which) for which in (asked.weak, asked.strong)
             )
-            found.append(FairGroups(tuple(here), place, possible, np.uint64(weak), np.uint64(strong)))
-        return found
+            fair_groups.append(FairGroups(tuple(here), place, possible, np.uint64(weak), np.uint64(strong)))
+        return fair_groups
 
     def _possible(self, by_row: Any) -> Any:
         """Returns the bits of all edges of each state together, given those of each row."""
         size = len(self.first) - 1
-        found = np.zeros(size, dtype=np.uint64)
+        possible = np.zeros(size, dtype=np.uint64)
         for begin in range(0, size, BLOCK):
             first = self.first[begin : begin + BLOCK + 1]
             states = (first[:-1] < first[1:]).nonzero()[0]
             if len(states):
                 by_edge = by_row[self.rows[first[0] : first[-1]]]
-                found[begin + states] = np.bitwise_or.reduceat(by_edge, first[states] - first[0])
+                possible[begin + states] = np.bitwise_or.reduceat(by_edge, first[states] - first[0])
         if len(self.leaving):
-            np.bitwise_or.at(found, self.leaving, by_row[self.leaving_rows])
-        return found
+            np.bitwise_or.at(possible, self.leaving, by_row[self.leaving_rows])
+        return possible
 
     def fair_names(self, asked: Demands) -> tuple[frozenset[tuple[Any, ...]], frozenset[tuple[Any, ...]]]:
         """The groups to which a run must be fair weakly, and those strongly."""

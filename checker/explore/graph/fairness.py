@@ -67,7 +67,10 @@ class Demands:
 
 
 def demands(
-    system: System, groups: Iterable[Group], fairness: Fairness = Fairness.SPEC, said: Mapping[str, Fair] | None = None
+    system: System,
+    groups: Iterable[Group],
+    fairness: Fairness = Fairness.SPEC,
+    overrides: Mapping[str, Fair] | None = None,
 ) -> Demands:
     """The groups of a graph to which a run must be fair.
 
@@ -75,13 +78,13 @@ def demands(
         system: what declares it.
         groups: those of the graph, in the order of their numbers.
         fairness: under which it is decided.
-        said: environment actions of which something else is taken to be declared.
+        overrides: environment actions of which something else is taken to be declared.
     """
-    said = said or {}
+    overrides = overrides or {}
     asked: dict[Fair, list[int]] = {fair: [] for fair in Fair}
     for number, group in enumerate(groups):
         declared = Fair.WEAK
         if group[0] == ENVIRONMENT:
-            declared = said.get(group[1], system.environment[group[1]].fair)
+            declared = overrides.get(group[1], system.environment[group[1]].fair)
         asked[fairness.of(declared)].append(number)
     return Demands(frozenset(asked[Fair.WEAK]), frozenset(asked[Fair.STRONG]))

@@ -86,16 +86,16 @@ def decide(
         return complete and inner is not None and reachable_fair_components(failures[n], inner, asked) is not None
 
     failing = side_by_side(may_fail, range(len(of_runs)))
-    found = []
+    verdicts = []
     for n, claim in enumerate(of_runs):
         verdict = _decide(claim, failures[n], graph, paths, asked, complete, why, fairness) if failing[n] else None
         if verdict is None or verdict.verdict != "violated":
             open_ = only_cut_off(n)
             verdict = _holds(claim.of, complete and not open_, OUT_OF_BOUNDS if open_ else why, fairness)
-        found.append(verdict)
+        verdicts.append(verdict)
     graph.forget()
-    found += [_decide_possible(c, graph, paths, complete, why) for c in claims if c.of.kind == "always_possible"]
-    return of_all_bindings(found)
+    verdicts += [_decide_possible(c, graph, paths, complete, why) for c in claims if c.of.kind == "always_possible"]
+    return of_all_bindings(verdicts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,12 +134,12 @@ def _failure(p: Property, paths: Paths) -> FailingRuns:
 
 def _initial(like: Marks, paths: Paths) -> Marks:
     """The initial states, which are numbered first."""
-    found, labels = np.zeros_like(like), paths.labels
-    for n in range(len(found)):
+    initial, labels = np.zeros_like(like), paths.labels
+    for n in range(len(initial)):
         if labels.depths[labels.of[n][0]]:
             break
-        found[n] = True
-    return found
+        initial[n] = True
+    return initial
 
 
 def _decide(
@@ -165,8 +165,8 @@ def _decide(
 
         def fails(asked: Demands) -> Cycle | None:
             """The states of a counterexample's cycle that is fair to these, if there is one."""
-            found = fair_run(failure, graph, paths, asked, shortest=False)
-            return None if found is None else found.cycle
+            counterexample = fair_run(failure, graph, paths, asked, shortest=False)
+            return None if counterexample is None else counterexample.cycle
 
         numbers, begin = run.states, run.begin
         reason = why_unfair(paths.world.system, graph, fairness, p.kind, run.cycle, holds, fails)
@@ -217,12 +217,12 @@ class _StateOnRun:
 
     def run(self, paths: Paths) -> list[int]:
         """The states of the run, from an initial one on."""
-        found: list[int] = []
+        states: list[int] = []
         at: _StateOnRun | None = self
         while at is not None:
-            found.append(at.state)
+            states.append(at.state)
             at = at.before
-        return [*paths.labels.chain(self.label)[:-1], *found[::-1]]
+        return [*paths.labels.chain(self.label)[:-1], *states[::-1]]
 
 
 def _runs(failure: FailingRuns, graph: Graph, paths: Paths, within: int | None = None) -> Iterator[_StateOnRun]:

@@ -50,8 +50,8 @@ class Abstraction:
     def of(self, states: Iterable[State]) -> tuple[list[State], Any]:
         """The mapped states, and the number among them for each of some states: an array."""
         numbers: dict[State, int] = {}
-        found = [numbers.setdefault(self._mapped(s, (), -1), len(numbers)) for s in states]
-        return [*numbers], np.array(found, dtype=np.int64)
+        mapped = [numbers.setdefault(self._mapped(s, (), -1), len(numbers)) for s in states]
+        return [*numbers], np.array(mapped, dtype=np.int64)
 
     def words(self, state: State) -> str:
         layout = self.world.layout

@@ -43,9 +43,9 @@ def components_among(among: Marks, graph: Graph) -> Any:
     states = (among & graph.on_cycles).nonzero()[0]
     sources, targets, _ = graph.edges_between(states)
     count, of = components(_begins(sources, len(states)), targets)
-    found = np.arange(count, count + len(among), dtype=np.int32)
-    found[states] = of
-    return found
+    by_state = np.arange(count, count + len(among), dtype=np.int32)
+    by_state[states] = of
+    return by_state
 
 
 def fair_components(among: Marks, graph: Graph, asked: Demands) -> Any:
@@ -56,7 +56,7 @@ def fair_components(among: Marks, graph: Graph, asked: Demands) -> Any:
         graph: all steps, as they make groups possible. Components are joined by those that may be taken for ever.
         asked: to what a run must be fair.
     """
-    found = np.full(len(among), -1, dtype=np.int32)
+    by_state = np.full(len(among), -1, dtype=np.int32)
     count = 0
     states = (among & graph.on_cycles).nonzero()[0]
     sources, targets, rows = graph.edges_between(states)
@@ -75,13 +75,13 @@ def fair_components(among: Marks, graph: Graph, asked: Demands) -> Any:
         fair = ~(lost | np.bincount(component_of[out], minlength=len(lost)).astype(bool))
         numbers = np.cumsum(fair) - 1 + count
         ours = fair[component_of]
-        found[states[ours]] = numbers[component_of[ours]]
+        by_state[states[ours]] = numbers[component_of[ours]]
         count += int(fair.sum())
         left = ~lost[component_of] & ~ours & ~out
         states, component_of, (sources, targets, rows) = _kept(left, states, component_of, sources, targets, rows)
-    rests = (among & graph.rests(asked) & (found < 0)).nonzero()[0]
-    found[rests] = np.arange(count, count + len(rests))
-    return found
+    rests = (among & graph.rests(asked) & (by_state < 0)).nonzero()[0]
+    by_state[rests] = np.arange(count, count + len(rests))
+    return by_state
 
 
 def _begins(sources: Any, states: int) -> Any:

@@ -109,12 +109,12 @@ class Cycles:
 
     def _possible(self, graph: Graph, asked: Demands) -> list[int]:
         """Returns the bits of the groups with a possible step at each position, steps that lead out included."""
-        found = [0] * len(self.states)
+        by_position = [0] * len(self.states)
         for word in graph.enabled(asked):
             bits = [self.bit[g] for g in word.groups]
             for n, possible in enumerate(word.possible[self.states].tolist()):
-                found[n] |= sum(bit for at, bit in enumerate(bits) if possible >> at & 1)
-        return found
+                by_position[n] |= sum(bit for at, bit in enumerate(bits) if possible >> at & 1)
+        return by_position
 
     @cached_property
     def backward(self) -> tuple[Any, Any]:
@@ -126,15 +126,15 @@ class Cycles:
     @cached_property
     def detours(self) -> dict[int, tuple[list[int], list[int]]]:
         """The distances to where a weakly fair group, a start or `again` is met, and back from there; by its bit."""
-        found = {}
+        detours = {}
         for group in self.weak:
             bit = self.bit[group]
             off = np.array([not possible & bit for possible in self.possible], dtype=bool)
             if not off.all():
-                found[bit] = self._there_and_back(off, self.group == group)
+                detours[bit] = self._there_and_back(off, self.group == group)
         for bit, marked in ((self.start_bit, self.is_start), (self.again_bit, self.is_again)):
-            found[bit] = self._there_and_back(marked, np.zeros(len(self.sources), dtype=bool))
-        return found
+            detours[bit] = self._there_and_back(marked, np.zeros(len(self.sources), dtype=bool))
+        return detours
 
     def _there_and_back(self, at: Marks, by: Any) -> tuple[list[int], list[int]]:
         """Returns how far each state is from some states, or some edges, and how far it is from their ends to each."""
@@ -147,10 +147,10 @@ class Cycles:
     @cached_property
     def after(self) -> list[dict[int, int]]:
         """The next positions from each position, with the bits of the groups of the steps there."""
-        found: list[dict[int, int]] = [{} for _ in self.states]
+        after: list[dict[int, int]] = [{} for _ in self.states]
         for n, m, group in zip(self.sources.tolist(), self.targets.tolist(), self.group.tolist(), strict=True):
-            found[n][m] = found[n].get(m, 0) | self.bit.get(group, 0)
-        return found
+            after[n][m] = after[n].get(m, 0) | self.bit.get(group, 0)
+        return after
 
     def may_stop(self, entry: CycleEntry) -> bool:
         """Returns whether a run may end in an entry: it has seen a start, and nothing that is fair is possible."""
@@ -221,11 +221,11 @@ class Cycles:
         return None
 
     def _way(self, came: list[tuple[int, int]], label: int) -> list[int]:
-        found = []
+        way = []
         while label > 0:
-            found.append(int(self.states[came[label][0]]))
+            way.append(int(self.states[came[label][0]]))
             label = came[label][1]
-        return found[::-1]
+        return way[::-1]
 
 
 def _single(bits: int) -> Iterator[int]:
@@ -239,17 +239,17 @@ def _single(bits: int) -> Iterator[int]:
 
 def _distances(seeds: Marks, near: Marks, first: Any, targets: Any) -> Any:
     """Returns the fewest edges from a seed to each state; `near` states are one edge away besides."""
-    found = np.full(len(seeds), FAR, dtype=np.int64)
-    found[seeds] = 0
+    distances = np.full(len(seeds), FAR, dtype=np.int64)
+    distances[seeds] = 0
     layer, length = seeds.nonzero()[0], 0
     while len(layer) or length == 0:
         length += 1
         ahead = targets[edge_numbers(first, layer)]
         if length == 1:
             ahead = np.concatenate([ahead, near.nonzero()[0]])
-        layer = np.unique(ahead[found[ahead] > length])
-        found[layer] = length
-    return found
+        layer = np.unique(ahead[distances[ahead] > length])
+        distances[layer] = length
+    return distances
 
 
 def shortest_of(cycles: Cycles, entries: Iterable[CycleEntry], best: FairRun | None = None) -> FairRun | None:

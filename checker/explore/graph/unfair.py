@@ -63,13 +63,15 @@ def why_unfair(
             "; as declared, this holds" if holds(demands(system, groups)) else "; nor does this hold as declared"
         )
     base = f"{fails_so}, in a run that is fair"
-    helping = _enough(system, graph, groups, cycle, lambda said: holds(demands(system, groups, said=said)), fails)
+    helping = _enough(
+        system, graph, groups, cycle, lambda overrides: holds(demands(system, groups, overrides=overrides)), fails
+    )
     if helping is not None and len(helping) == 1:
         ((name, fair),) = helping.items()
         return f"{base}: `{name}` may come {_MAY[fair]} and never does; with `{_KEYS[fair]}` on it, this would hold"
     if helping:
-        words = " and ".join(f"`{_KEYS[fair]}` on `{name}`" for name, fair in helping.items())
-        return f"{base}: with {words} this would hold"
+        remedies = " and ".join(f"`{_KEYS[fair]}` on `{name}`" for name, fair in helping.items())
+        return f"{base}: with {remedies} this would hold"
     if holds(demands(system, groups, Fairness.STRONG)):
         missed = [group_words(system, groups[g]) for g in sorted(met.some - met.taken) if groups[g][0] != ENVIRONMENT]
         lead = f"{', '.join(missed[:FEW])} may come again and again and never does; " if missed else ""
@@ -89,15 +91,15 @@ class _CycleGroups:
         }
         self.groups = groups
 
-    def may_help(self, system: System, said: Said) -> Said:
+    def may_help(self, system: System, overrides: Said) -> Said:
         """The environment actions of which more fairness would make the cycle unfair, and how much more."""
-        found: Said = {}
+        helping: Said = {}
         for fair, which in ((Fair.STRONG, self.some), (Fair.WEAK, self.always)):  # the weaker is written over
             for g in which - self.taken:
                 group = self.groups[g]
-                if group[0] == ENVIRONMENT and said.get(group[1], system.environment[group[1]].fair) < fair:
-                    found[group[1]] = fair
-        return {name: found[name] for name in system.environment if name in found}
+                if group[0] == ENVIRONMENT and overrides.get(group[1], system.environment[group[1]].fair) < fair:
+                    helping[group[1]] = fair
+        return {name: helping[name] for name in system.environment if name in helping}
 
 
 def _enough(
@@ -114,23 +116,25 @@ def _enough(
         for name in first:
             if first[name] <= fair and holds({name: fair}):
                 return {name: fair}
-    said: Said = {}
+    overrides: Said = {}
     at: Cycle | None = cycle
     while at is not None:
-        more = _CycleGroups(graph, groups, at).may_help(system, said)
+        more = _CycleGroups(graph, groups, at).may_help(system, overrides)
         if not more:
             return None
-        said |= more
-        at = fails(demands(system, groups, said=said))
-    for name in list(said):
-        less = {other: fair for other, fair in said.items() if other != name}
+        overrides |= more
+        at = fails(demands(system, groups, overrides=overrides))
+    for name in list(overrides):
+        less = {other: fair for other, fair in overrides.items() if other != name}
         if holds(less):
-            said = less
+            overrides = less
         elif (
-            said[name] is Fair.STRONG and system.environment[name].fair < Fair.WEAK and holds({**said, name: Fair.WEAK})
+            overrides[name] is Fair.STRONG
+            and system.environment[name].fair < Fair.WEAK
+            and holds({**overrides, name: Fair.WEAK})
         ):
-            said[name] = Fair.WEAK
-    return {name: said[name] for name in system.environment if name in said}
+            overrides[name] = Fair.WEAK
+    return {name: overrides[name] for name in system.environment if name in overrides}
 
 
 def group_words(system: System, group: Group) -> str:

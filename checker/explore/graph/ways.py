@@ -35,7 +35,7 @@ def select(first: Any, targets: Any, rows: Any, kept: Any) -> tuple[Any, Any, An
         return sums_before(by_edge)[first], targets[by_edge], rows[by_edge]
     kept = _bytes(kept)
     count = compiled.ways_count(len(rows), address(rows), rows.itemsize, address(kept))
-    found = np.empty_like(first), np.empty(count + 1, dtype=np.int32), np.empty(count + 1, dtype=rows.dtype)
+    selected = np.empty_like(first), np.empty(count + 1, dtype=np.int32), np.empty(count + 1, dtype=rows.dtype)
     compiled.ways_select(
         len(first) - 1,
         address(first),
@@ -43,9 +43,9 @@ def select(first: Any, targets: Any, rows: Any, kept: Any) -> tuple[Any, Any, An
         address(rows),
         rows.itemsize,
         address(kept),
-        *map(address, found),
+        *map(address, selected),
     )
-    return found[0], found[1][:-1], found[2][:-1]
+    return selected[0], selected[1][:-1], selected[2][:-1]
 
 
 def joined(
@@ -65,8 +65,8 @@ def joined(
     Returns:
         By state how many edges it has, and of these in their order the ends and the rows.
     """
-    sizes, found = np.zeros(count, dtype=np.int64), np.empty(len(targets), dtype=np.int32)
-    found_rows = np.empty(len(targets), dtype=rows.dtype)
+    sizes, joined_targets = np.zeros(count, dtype=np.int64), np.empty(len(targets), dtype=np.int32)
+    joined_rows = np.empty(len(targets), dtype=rows.dtype)
     if (compiled := compiled_functions()) is not None:
         compiled.ways_joined(
             len(state_of),
@@ -78,18 +78,18 @@ def joined(
             address(rows),
             rows.itemsize,
             address(sizes),
-            address(found),
-            address(found_rows),
+            address(joined_targets),
+            address(joined_rows),
         )
-        return sizes, found, found_rows
+        return sizes, joined_targets, joined_rows
     order, begin = np.arange(len(state_of), dtype=np.int32) if order is None else order, 0
     np.add.at(sizes, state_of, np.diff(first))
     for labels_begin in range(0, len(order), MANY):  # some at a time, as an array with an item for each edge is large
         edges = edge_numbers(first, order[labels_begin : labels_begin + MANY])
         end = begin + len(edges)
-        found[begin:end], found_rows[begin:end] = targets[edges], rows[changes[edges]]
+        joined_targets[begin:end], joined_rows[begin:end] = targets[edges], rows[changes[edges]]
         begin = end
-    return sizes, found, found_rows
+    return sizes, joined_targets, joined_rows
 
 
 class LongestWays:
@@ -209,7 +209,7 @@ def groups(states: Any, kind_of: Any, kinds: int, look: Any) -> tuple[Any, Any]:
         return examples.astype(np.int32), group.astype(np.int32)
     states, kind_of = (np.ascontiguousarray(a, dtype=np.int32) for a in (states, kind_of))
     number, look = np.full(size, -1, dtype=np.int32), np.ascontiguousarray(look, dtype=np.int64)
-    found = np.empty(min(size, len(states)), dtype=np.int32), np.empty(len(states), dtype=np.int32)
+    grouped = np.empty(min(size, len(states)), dtype=np.int32), np.empty(len(states), dtype=np.int32)
     count = compiled.ways_groups(
         len(states),
         address(states),
@@ -218,9 +218,9 @@ def groups(states: Any, kind_of: Any, kinds: int, look: Any) -> tuple[Any, Any]:
         address(look),
         size,
         address(number),
-        *map(address, found),
+        *map(address, grouped),
     )
-    return found[0][:count], found[1]
+    return grouped[0][:count], grouped[1]
 
 
 def gather(rows: Any, groups: Any, worst: Any, total: Any) -> None:

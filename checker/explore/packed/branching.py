@@ -173,7 +173,7 @@ class _Remaining:
         first = self._from(start, {}, {})
         return Branches(self.found, first)
 
-    def _from(self, at: int, told: dict[str, bool], left: dict[int, frozenset[Value]]) -> int:
+    def _from(self, at: int, answers: dict[str, bool], left: dict[int, frozenset[Value]]) -> int:
         """The branch to go on with, where earlier ones were told so, and cells have one of the values that are left."""
         self._ways += 1
         if self._ways > MOST_WAYS:
@@ -182,17 +182,17 @@ class _Remaining:
             known = self._known.get(at) or self._look(at)
             branch, value = known.branch, known.value
             if value is None and known.cell < 0:
-                value = told.get(branch.text)
+                value = answers.get(branch.text)
                 if value is None:
-                    yes = self._from(branch.yes, {**told, branch.text: True}, left)
-                    no = self._from(branch.no, {**told, branch.text: False}, left)
+                    yes = self._from(branch.yes, {**answers, branch.text: True}, left)
+                    no = self._from(branch.no, {**answers, branch.text: False}, left)
                     return self._branch(branch, yes, no)
             elif value is None:
                 values = left.get(known.cell, known.every)
                 holding = values & known.holding
                 if holding and holding != values:
-                    yes = self._from(branch.yes, told, {**left, known.cell: holding})
-                    no = self._from(branch.no, told, {**left, known.cell: values - holding})
+                    yes = self._from(branch.yes, answers, {**left, known.cell: holding})
+                    no = self._from(branch.no, answers, {**left, known.cell: values - holding})
                     return self._branch(branch, yes, no)
                 value = bool(holding)
             at = branch.yes if value else branch.no
@@ -202,19 +202,19 @@ class _Remaining:
         if yes == no:
             return yes
         key = branch.text, yes, no
-        found = self._numbers.get(key)
-        if found is None:
-            found = self._numbers[key] = len(self.found)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.found)
             self.found.append(branch._replace(yes=yes, no=no))
-        return found
+        return number
 
     def _look(self, at: int) -> _Known:
         branch = self.claim.branches[at]
         if branch.after is not None and not branch.after <= self.cells:
             text = _QUOTED_OR_AFTER.sub(self._before, branch.text)
             branch = branch._replace(text=text, after=branch.after & self.cells)
-        found = self._known[at] = self._asked(branch)
-        return found
+        known = self._known[at] = self._asked(branch)
+        return known
 
     def _before(self, match: re.Match[str]) -> str:
         """A cell after the step, as it was before where it is not written; what is quoted stays as it is."""

@@ -124,15 +124,15 @@ def save(place: Path, about: Mapping[str, Any], arrays: Mapping[str, Any]) -> No
     columns = {name: np.frombuffer(some, dtype=np.uint8) for name, some in arrays.items() if len(some)}
     columns[_ABOUT] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
     with _writing(place):
-        handle, made = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+        handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
         try:
             with open(handle, "wb") as file:
                 np.savez(file, **columns)  # type: ignore[arg-type]
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(made, place)
+            os.replace(temporary, place)
         finally:
-            Path(made).unlink(missing_ok=True)
+            Path(temporary).unlink(missing_ok=True)
         if os.name == "posix":
             folder = os.open(place.parent, os.O_RDONLY)
             try:
@@ -150,14 +150,14 @@ def load(place: Path, key: str, names: Sequence[str]) -> Checkpoint:
     import numpy as np
 
     try:
-        with place.open("rb") as file, np.load(file, allow_pickle=False) as found:
-            about = json.loads(found[_ABOUT].tobytes())
+        with place.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            about = json.loads(archive[_ABOUT].tobytes())
             if about["key"] != key:
                 raise CheckpointError(
                     f"the checkpoint {place} is of another search ({about['what']}): the specification, a setting, "
                     "a property, the faults or --symmetry differ"
                 )
-            arrays = {name: found[name] if name in found else np.zeros(0, dtype=np.uint8) for name in names}
+            arrays = {name: archive[name] if name in archive else np.zeros(0, dtype=np.uint8) for name in names}
     except FileNotFoundError as error:
         raise CheckpointError(
             f"there is no checkpoint {place}; a search leaves one that is interrupted, or comes to its limit of memory"
@@ -180,20 +180,20 @@ def coded(value: Value) -> Any:
     return value
 
 
-def decoded(made: Any) -> Any:
+def decoded(payload: Any) -> Any:
     """The value that was coded."""
-    if isinstance(made, dict):
-        (kind, inner), *_ = made.items()
+    if isinstance(payload, dict):
+        (kind, inner), *_ = payload.items()
         return (tuple if kind == "t" else frozenset)([decoded(v) for v in inner])
-    return made
+    return payload
 
 
 def coded_action(action: Action, layout: Layout) -> dict[str, Any]:
     """An action as JSON: its transition by its name, its channel by its number."""
-    found = {name: coded(v) for name, v in action._asdict().items() if name not in ("transition", "lane", "change")}
-    found["transition"] = action.transition and action.transition.name
-    found["lane"] = None if action.lane is None else layout.lanes.index(action.lane)
-    return found
+    fields = {name: coded(v) for name, v in action._asdict().items() if name not in ("transition", "lane", "change")}
+    fields["transition"] = action.transition and action.transition.name
+    fields["lane"] = None if action.lane is None else layout.lanes.index(action.lane)
+    return fields
 
 
 class Actions:
@@ -203,10 +203,10 @@ class Actions:
         self._lanes = layout.lanes
         self._transitions = {tr.name: tr for role in system.roles.values() for tr in role.transitions()}
 
-    def decoded(self, made: Mapping[str, Any]) -> Action:
+    def decoded(self, payload: Mapping[str, Any]) -> Action:
         """The action that was coded."""
-        found = {name: decoded(v) for name, v in made.items()}
-        lane, transition = found["lane"], found["transition"]
-        found["lane"] = None if lane is None else self._lanes[lane]
-        found["transition"] = None if transition is None else self._transitions[transition]
-        return Action(**found)
+        fields = {name: decoded(v) for name, v in payload.items()}
+        lane, transition = fields["lane"], fields["transition"]
+        fields["lane"] = None if lane is None else self._lanes[lane]
+        fields["transition"] = None if transition is None else self._transitions[transition]
+        return Action(**fields)

@@ -41,11 +41,11 @@ class ValueNumbering:
 
     def code(self, value: Value) -> int:
         """The number of a value, which is given one if it has none."""
-        found = self.numbers.get(value)
-        if found is None:
-            found = self.numbers[value] = len(self.values)
+        number = self.numbers.get(value)
+        if number is None:
+            number = self.numbers[value] = len(self.values)
             self.values.append(value)
-        return found
+        return number
 
     @property
     def needs(self) -> int:
@@ -168,11 +168,11 @@ class Fields:
         if isinstance(shared, MapCell):
             places = list(shared.elements)
         every = [list(place.atoms.values()) for place in places]
-        found = every[:1] if isinstance(shared, SetCell) else [list(atoms) for atoms in zip(*every, strict=True)]
-        for atoms in found:
+        alike = every[:1] if isinstance(shared, SetCell) else [list(atoms) for atoms in zip(*every, strict=True)]
+        for atoms in alike:
             for atom in atoms:
                 self.numberings[atom] = self.numberings[atoms[0]]
-        return found
+        return alike
 
     def _cell(self, shape: Shape) -> CellAtoms:
         match shape:
@@ -236,15 +236,15 @@ class Fields:
         Raises:
             OverflowError: a value is met for the first time, and its atom has no room for it.
         """
-        found = [0] * self.words
-        found[0] = 1 << (WORD - 1)
+        words = [0] * self.words
+        words[0] = 1 << (WORD - 1)
         for place, value in zip(self.cells, state, strict=True):
             for key, atom in place.atoms.items():
                 at, code = self.places[atom], self.numberings[atom].code(place.part(value, key))
                 if code >> at.bits:
                     raise OverflowError(atom)
-                found[at.word] |= code << at.shift
-        return found
+                words[at.word] |= code << at.shift
+        return words
 
     def unpack(self, words: Sequence[int]) -> tuple[Value, ...]:
         """The state that lies in words."""
@@ -267,17 +267,17 @@ class Fields:
 
 def shapes(layout: Layout) -> list[Shape]:
     """Returns the shape of each cell, which says how its values are packed."""
-    found: list[Shape] = [NumberedShape(())] * layout.size
+    by_cell: list[Shape] = [NumberedShape(())] * layout.size
     for role, i in layout.system.records():
         if role.states:
-            found[layout.at(role.name, i, None)] = NumberedShape(tuple(role.states))
+            by_cell[layout.at(role.name, i, None)] = NumberedShape(tuple(role.states))
         for datum in role.data.values():
-            found[layout.at(role.name, i, datum.name)] = _shape(datum.type)
+            by_cell[layout.at(role.name, i, datum.name)] = _shape(datum.type)
     for lane in layout.lanes:
         entries = _entries(layout.system, lane) if lane.channel.kind == "set" else None
         if entries is not None:
-            found[lane.cell] = Members(entries)
-    return found
+            by_cell[lane.cell] = Members(entries)
+    return by_cell
 
 
 def _shape(kind: t.Type, copies: int = 0) -> Shape:
@@ -303,15 +303,15 @@ def as_sliced(shape: Shape, value: Any, ordered: Callable[[Value], Any]) -> Any:
 
 def _entries(system: System, lane: Lane) -> tuple[Value, ...] | None:
     """The messages that may be in a `set` channel; None where they are not known, or too many."""
-    found: list[Value] = []
+    entries: list[Value] = []
     for message in messages_of(system, lane.channel):
         domains = [_domain(f.type) for f in message.fields]
         if not all(domains):
             return None
-        found += [(1, message.name, values) for values in product(*domains)]
-        if len(found) > MOST_ENTRIES:
+        entries += [(1, message.name, values) for values in product(*domains)]
+        if len(entries) > MOST_ENTRIES:
             return None
-    return tuple(found)
+    return tuple(entries)
 
 
 def _domain(kind: t.Type) -> tuple[Value, ...]:

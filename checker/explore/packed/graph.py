@@ -99,9 +99,9 @@ class PackedStates(LazySequence):
             return self._atom(place.atoms[None], table).astype(np.int64)
         if cell not in self._dense:
             self._dense[cell] = []
-            found = self._together(cell, self.table)
+            codes = self._together(cell, self.table)
             if table is self.table:
-                return found
+                return codes
         return self._together(cell, table)
 
     def _together(self, cell: int, table: Any) -> Any:
@@ -112,17 +112,17 @@ class PackedStates(LazySequence):
         """
         place, known = self.fields.cells[cell], self._dense[cell]
         atoms = [*place.atoms.values()]
-        found, stages = np.zeros(len(table), dtype=np.int64), 0
+        ranks, stages = np.zeros(len(table), dtype=np.int64), 0
         while atoms:
             size = 1
             while atoms and size * (values := len(self.fields.numberings[atoms[-1]].values)) <= 1 << 31:
-                found = found * values + self._atom(atoms.pop(), table).astype(np.int64)
+                ranks = ranks * values + self._atom(atoms.pop(), table).astype(np.int64)
                 size *= values
             if stages == len(known):
-                known.append(np.unique(found))
-            found = np.searchsorted(known[stages], found)
+                known.append(np.unique(ranks))
+            ranks = np.searchsorted(known[stages], ranks)
             stages += 1
-        return found
+        return ranks
 
     def as_packed_by(self, fields: Fields, cells: int) -> tuple[Any, Any] | None:
         """Returns these states' first cells as rows of words that others are packed in, and the bits of these.
@@ -163,16 +163,16 @@ class PackedStates(LazySequence):
 
     def values(self, cell: int) -> list[Any]:
         """The values of a cell in all states, by the numbers that `codes` gives."""
-        found = self._values.get(cell)
-        if found is None:
+        values = self._values.get(cell)
+        if values is None:
             place = self.fields.cells[cell]
             if isinstance(place, PlainCell):
-                found = self.fields.numberings[place.atoms[None]].values
+                values = self.fields.numberings[place.atoms[None]].values
             else:
                 _, examples = np.unique(self._codes(cell, self.table), return_index=True)
-                found = [self.fields.value(cell, self.words(int(n))) for n in examples]
-            self._values[cell] = found
-        return found
+                values = [self.fields.value(cell, self.words(int(n))) for n in examples]
+            self._values[cell] = values
+        return values
 
 
 class PackedLabels:
@@ -216,11 +216,11 @@ class PackedLabels:
 
 def chain(label: int, following: Sequence[int]) -> list[int]:
     """A label, the one that follows it, and so on."""
-    found = []
+    labels = []
     while label != k.NONE:
-        found.append(label)
+        labels.append(label)
         label = following[label]
-    return found
+    return labels
 
 
 class PackedCells(LazySequence):
@@ -252,10 +252,10 @@ class PackedEdges(Sequence[Any]):
 
     @cached_property
     def _all(self) -> list[tuple[int, int, str]]:
-        while (found := self.kernel.survey_edges()) is None:
+        while (edges := self.kernel.survey_edges()) is None:
             self.answer()
         names = [f"{role}#{event}" if role else "clock" for role, event in self.tags]
-        return list(dict.fromkeys((a, b, names[tag]) for a, b, tag in found))
+        return list(dict.fromkeys((a, b, names[tag]) for a, b, tag in edges))
 
     def __len__(self) -> int:
         return len(self._all)
@@ -301,22 +301,22 @@ class PackedPaths(Paths):
 
 def among_rows(rows: Any, others: Any) -> Any:
     """Returns for each row of words whether it is one of others."""
-    found = np.zeros(len(rows), dtype=bool)
+    among = np.zeros(len(rows), dtype=bool)
     met = np.zeros(1 << HASHED, dtype=bool)
     met[_hashes(others)] = True
     near = met[_hashes(rows)].nonzero()[0]  # most others are left out by their hash; these are compared
     _, numbers = np.unique(np.concatenate([others, rows[near]]), axis=0, return_inverse=True)
     numbers = numbers.ravel()
-    found[near] = np.isin(numbers[len(others) :], numbers[: len(others)])
-    return found
+    among[near] = np.isin(numbers[len(others) :], numbers[: len(others)])
+    return among
 
 
 def _hashes(rows: Any) -> Any:
-    found = np.zeros(len(rows), dtype=np.uint64)
+    hashes = np.zeros(len(rows), dtype=np.uint64)
     for column in rows.T:
-        found = (found ^ column) * np.uint64(0x9E3779B97F4A7C15)
-        found ^= found >> np.uint64(29)
-    return found >> np.uint64(64 - HASHED)
+        hashes = (hashes ^ column) * np.uint64(0x9E3779B97F4A7C15)
+        hashes ^= hashes >> np.uint64(29)
+    return hashes >> np.uint64(64 - HASHED)
 
 
 def graph_of(kernel: k.Kernel, changes: Sequence[Effect], labels: PackedLabels, faults_stop: bool) -> Graph:
@@ -324,7 +324,7 @@ def graph_of(kernel: k.Kernel, changes: Sequence[Effect], labels: PackedLabels, 
     graph = Graph(faults_stop)
     rows = np.array([graph.row(change.action) for change in changes])
     rows = rows.astype(np.min_scalar_type(len(graph.kinds)))
-    begins, targets, made = (
+    begins, targets, edge_changes = (
         np.frombuffer(kernel.array(name), dtype=kind)
         for name, kind in (("begins", np.int64), ("targets", np.int32), ("edge_changes", np.uint32))
     )
@@ -335,7 +335,9 @@ def graph_of(kernel: k.Kernel, changes: Sequence[Effect], labels: PackedLabels, 
     first, count = np.append(begins, len(targets)), kernel.figure(k.COUNT)
     if not labels.several:
         first = np.append(first, np.full(count + 1 - len(first), len(targets)))
-        return graph.take(first, targets, rows[made] if len(rows) else np.zeros(0, dtype=np.uint8))
+        return graph.take(first, targets, rows[edge_changes] if len(rows) else np.zeros(0, dtype=np.uint8))
     states = np.frombuffer(kernel.array("label_states"), dtype=np.int32)[: len(begins)]
-    sizes, found, found_rows = joined(count, in_order(states, count), states, first, targets, made, rows)
-    return graph.take(sums_before(sizes), found, found_rows)
+    sizes, joined_targets, joined_rows = joined(
+        count, in_order(states, count), states, first, targets, edge_changes, rows
+    )
+    return graph.take(sums_before(sizes), joined_targets, joined_rows)

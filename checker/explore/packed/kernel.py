@@ -26,12 +26,12 @@ def _remembered(method: _Method) -> _Method:
 
     @wraps(method)
     def call(self: Kernel, *arguments: Any) -> Any:
-        found = method(self, *arguments)
+        result = method(self, *arguments)
         if self.calls is not None:
             self.calls.append((name, arguments))
             if len(self.calls) > MOST_CALLS:
                 self.calls = None
-        return found
+        return result
 
     return call  # type: ignore[return-value]
 
@@ -225,9 +225,9 @@ class Kernel:
 
         None where some steps are not known, and it is to be asked again.
         """
-        what = int(self.c.survey_edges(self._at))
-        _had(what != NO_MEMORY)
-        if what in (STEPS, CLAIM):
+        outcome = int(self.c.survey_edges(self._at))
+        _had(outcome != NO_MEMORY)
+        if outcome in (STEPS, CLAIM):
             return None
         numbers = iter(self._surveyed(BETWEEN, 3 * self.figure(STEPS_BETWEEN)))
         return list(zip(numbers, numbers, numbers, strict=True))

@@ -85,8 +85,8 @@ class PackedModel:
 
     def _bound(self) -> None:
         program = YES
-        for words in reversed(self.world.bounds):
-            program = self.programs.of_source(words, program)
+        for text in reversed(self.world.bounds):
+            program = self.programs.of_source(text, program)
         self.kernel.bounds(program)
 
     def _plant(self, graph: bool, brief: bool) -> None:
@@ -145,23 +145,25 @@ class PackedModel:
         steps = part.steps if part.otherwise is None or number in self.at_fault else part.otherwise
         of = self.left(number, kernel.asks(k.CLASS))
         fault = None
-        found = []
+        following = []
         try:
             for action, after in steps(traced, of):  # type: ignore[arg-type]
-                found.append((action, writes(traced, after), self.world.taken(traced, action)))  # type: ignore[arg-type]
+                following.append((action, writes(traced, after), self.world.taken(traced, action)))  # type: ignore[arg-type]
         except SpecFault as error:
             if any(of) and number not in self.at_fault:
                 self.at_fault.add(number)
                 return False
             fault = error
-        if any(fields.numberings[atom].bits < code.bit_length() for _, written, _ in found for atom, code in written):
+        if any(
+            fields.numberings[atom].bits < code.bit_length() for _, written, _ in following for atom, code in written
+        ):
             before = fields.words
             fields.lay_out()
             if fields.words != before:
                 return False
             kernel.lay_out(fields.places)
         self.rank()
-        numbers = [self.change(*step) for step in found]
+        numbers = [self.change(*step) for step in following]
         leaf = kernel.leaf(numbers, fault is not None)
         self.leaves.append(fault)
         kernel.hang(self.roots[number, of], traced.codes, leaf)

@@ -57,20 +57,20 @@ def cases(machine: GroundMachine) -> list[Case]:
     def many(offer: GroundOffer) -> bool:
         return not offer.values.moving and len(offer.values(())) >= MANY_CASES
 
-    found: list[Case] = []
+    result: list[Case] = []
     begin, last = 0, max(map(len, machine.offers.values()), default=0) - 1
     for end in range(last + 1):
         split = [(state, of[end]) for state, of in machine.offers.items() if of[end:] and many(of[end])]
         if split or end == last:
-            found.append(
+            result.append(
                 {
                     state: [(offer, None) for offer in of[begin : end + 1] if not many(offer)]
                     for state, of in machine.offers.items()
                 }
             )
-            found += [{state: [(offer, e)]} for state, offer in split for e in offer.values(())]
+            result += [{state: [(offer, e)]} for state, offer in split for e in offer.values(())]
             begin = end + 1
-    return [case for case in found if any(case.values())]
+    return [case for case in result if any(case.values())]
 
 
 def _steps(world: Reference, machine: GroundMachine, case: Case, s: State, which: Sequence[bool]) -> Steps:

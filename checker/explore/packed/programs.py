@@ -125,11 +125,11 @@ class Programs:
         asked = self._asked.get((action, cells))
         if asked is None:
             asked = self._asked[action, cells] = self._asked_of(action, cells, effect)
-        found = [
+        programs = [
             (probe, at, quiet) if claim is None else (probe, self._of_step(claim, at, effect), False)
             for probe, claim, at, quiet in asked
         ]
-        self._of_effects[action, effect.writes] = claims = tuple([one for one in found if one[1] != NO])
+        self._of_effects[action, effect.writes] = claims = tuple([one for one in programs if one[1] != NO])
         return claims
 
     def _asked_of(self, action: Hashable, cells: frozenset[int], effect: Effect) -> list[_AskedClaim]:
@@ -164,10 +164,10 @@ class Programs:
     def _of_step(self, claim: Branches, start: int, effect: Effect, seen: Hashable = None) -> int:
         """The program of a claim about steps for one effect; `seen`: what the claim depends on of that, if known."""
         key = seen or self._seen(claim.after, claim.took, effect)
-        found = claim.known.get(key)
-        if found is None:
-            found = claim.known[key] = self._made(claim, start, effect, {})
-        return found
+        program = claim.known.get(key)
+        if program is None:
+            program = claim.known[key] = self._made(claim, start, effect, {})
+        return program
 
     def _seen(self, after: frozenset[int] | None, took: bool, effect: Effect) -> Hashable:
         """The part of an effect that an expression depends on."""
@@ -175,22 +175,22 @@ class Programs:
         written = [w for w in effect.writes if after is None or cell_of[w[0]] in after]
         return _action(effect) if took else (), tuple(written)
 
-    def _made(self, claim: Branches, at: int, effect: Effect | None, made: dict[int, int]) -> int:
+    def _made(self, claim: Branches, at: int, effect: Effect | None, programs: dict[int, int]) -> int:
         """The program that begins with a branch."""
         if at < 0:
             return at
-        found = made.get(at)
-        if found is None:
+        program = programs.get(at)
+        if program is None:
             branch = claim.branches[at]
             seen = () if effect is None else self._seen(branch.after, branch.took, effect)
             holds = None if effect is None else self._holds(branch, effect, seen)
             if holds is not None:
-                found = self._made(claim, branch.yes if holds else branch.no, effect, made)
+                program = self._made(claim, branch.yes if holds else branch.no, effect, programs)
             else:
-                yes, no = (self._made(claim, then, effect, made) for then in (branch.yes, branch.no))
-                found = yes if yes == no else self._test(branch.text, yes, no, effect, seen)
-            made[at] = found
-        return found
+                yes, no = (self._made(claim, then, effect, programs) for then in (branch.yes, branch.no))
+                program = yes if yes == no else self._test(branch.text, yes, no, effect, seen)
+            programs[at] = program
+        return program
 
     def _holds(self, branch: Branch, effect: Effect, seen: Hashable) -> bool | None:
         """Returns whether a branch holds for steps with an effect from any state; None if that depends on the state."""

@@ -122,16 +122,16 @@ class PackedSearch(BreadthFirstSearch):
         if kept is not None:
             self._go_on(kept)
 
-    def _prepare(self, told: list[k.Call] | None = None) -> None:
-        """Tells a new kernel everything that it must know before the first state; `told`: what another one knew."""
+    def _prepare(self, calls: list[k.Call] | None = None) -> None:
+        """Tells a new kernel everything that it must know before the first state; `calls`: what another one knew."""
         if self.fields.words > MOST_WORDS:
             raise Unpackable(f"a state takes {self.fields.words:,} words of 64 bits, and it takes up to {MOST_WORDS}")
         self.kernel = k.Kernel(self.fields.words)
         self._to_disk()
         self.kernel.lay_out(self.fields.places)
         self.kernel.threads(self.helpers, self.least_level)
-        if told is not None:
-            self.kernel.learn(call for call in told if call[0] not in ("lay_out", "silence"))
+        if calls is not None:
+            self.kernel.learn(call for call in calls if call[0] not in ("lay_out", "silence"))
             self.model.move_to(self.kernel)
             self.probes.fired.clear()
             return
@@ -153,10 +153,10 @@ class PackedSearch(BreadthFirstSearch):
         keep_again = self.started + KEEP_EVERY
         self.kernel.limits(limits.states, limits.depth)
         while True:
-            what = self.kernel.search(SLICE)
-            if what in _ENDS:
-                return self._leave("interrupted") if interrupted() else self._ended(what)
-            self._serve(what)
+            outcome = self.kernel.search(SLICE)
+            if outcome in _ENDS:
+                return self._leave("interrupted") if interrupted() else self._ended(outcome)
+            self._serve(outcome)
             now = time.perf_counter()
             if interrupted():
                 return self._leave("interrupted")
@@ -173,9 +173,9 @@ class PackedSearch(BreadthFirstSearch):
                     self._keep()
                 keep_again = time.perf_counter() + KEEP_EVERY
 
-    def _serve(self, what: int) -> None:
+    def _serve(self, outcome: int) -> None:
         """Gives the search what it asks for, or takes what it says."""
-        match what:
+        match outcome:
             case k.STEPS | k.CLAIM:
                 if not self.model.inform():
                     self._restart()
@@ -188,11 +188,11 @@ class PackedSearch(BreadthFirstSearch):
                 where = "" if self.limits.disk is None else f", or no more room in {self.limits.disk}"
                 raise MemoryError(f"there is no more memory{where}; a search stops before that with --memory SIZE")
 
-    def _ended(self, what: int) -> str:
+    def _ended(self, outcome: int) -> str:
         """Returns why the search ended by itself; nothing where everything is visited."""
-        if what == k.DONE:
+        if outcome == k.DONE:
             return self._at_fault()
-        if what == k.AT_STATES:
+        if outcome == k.AT_STATES:
             return self._stopped()
         why = f"stopped at depth {self.limits.depth}"
         return why if self.usual else self._kept(why)
@@ -218,10 +218,10 @@ class PackedSearch(BreadthFirstSearch):
 
     def _pause(self) -> str:
         """Goes on until nothing is half done; why the search has ended on the way, if it has."""
-        while (what := self.kernel.search(0.0)) != k.PAUSE:
-            if what in _ENDS:
-                return self._ended(what)
-            self._serve(what)
+        while (outcome := self.kernel.search(0.0)) != k.PAUSE:
+            if outcome in _ENDS:
+                return self._ended(outcome)
+            self._serve(outcome)
         return ""
 
     def _leave(self, why: str) -> str:
@@ -274,7 +274,7 @@ class PackedSearch(BreadthFirstSearch):
             # Not as it lay when the probe fired: the layout may have grown since. Of a state nobody asks for it.
             before = states.words(labels[label]) if label < len(labels) else ()
             self._tell(number, Fired(state, label, change, tuple(before)))
-        self.faults = {kind: (words, state) for kind, (words, state) in about["faults"].items()}
+        self.faults = {kind: (reason, state) for kind, (reason, state) in about["faults"].items()}
         self.initial, self.generated, self.cut = about["first"]
         self.seconds_before = about["seconds"]
 
@@ -348,10 +348,10 @@ class PackedSearch(BreadthFirstSearch):
     def _mark(self, e: Expression) -> bytearray:
         """Returns for each state whether an expression over it holds."""
         program = self.model.programs.of_state(e)
-        found = bytearray(self.kernel.figure(k.COUNT))
-        while not self.kernel.mark(program, found):
+        marks = bytearray(self.kernel.figure(k.COUNT))
+        while not self.kernel.mark(program, marks):
             self.model.answer()
-        return found
+        return marks
 
     def _graph(self) -> Graph:
         labels = PackedLabels(self.kernel, self.world.budgeted)
@@ -397,8 +397,8 @@ class PackedSearch(BreadthFirstSearch):
 
     def _taken(self, uses: Iterable[int]) -> dict[str, int]:
         """Returns how often each transition was taken, given that of each effect."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for names, n in zip(self.model.names, uses, strict=True):
             for name in names if n else ():
-                found[name] = found.get(name, 0) + n
-        return found
+                counts[name] = counts.get(name, 0) + n
+        return counts

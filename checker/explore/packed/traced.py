@@ -37,10 +37,10 @@ class TracedState:
 
     def code(self, atom: int) -> int:
         """Reads an atom."""
-        found = self.codes.get(atom)
-        if found is None:
-            found = self.codes[atom] = self._raw(atom)
-        return found
+        code = self.codes.get(atom)
+        if code is None:
+            code = self.codes[atom] = self._raw(atom)
+        return code
 
     def part(self, atom: int) -> Value:
         """The value of an atom."""
@@ -55,8 +55,8 @@ class TracedState:
         try:
             return self._known[cell]
         except KeyError:
-            found = self._known[cell] = self.at(self.fields.cells[cell])
-            return found
+            value = self._known[cell] = self.at(self.fields.cells[cell])
+            return value
 
     def at(self, place: CellAtoms) -> Any:
         """The value of some atoms; of several, one that reads them when it is asked."""
@@ -181,8 +181,8 @@ def _is_set(value: object) -> TypeGuard[frozenset[Value] | LazySet]:
 
 
 def _among(some: Any) -> Iterable[Value]:
-    found: Iterable[Value] = some.among if isinstance(some, LazySet) else some
-    return found
+    members: Iterable[Value] = some.among if isinstance(some, LazySet) else some
+    return members
 
 
 class TracedSet(LazySet):
@@ -195,8 +195,8 @@ class TracedSet(LazySet):
         self.traced, self.place, self.changed = traced, place, changed
 
     def _is_member(self, member: Value) -> bool:
-        found = self.changed[member] if member in self.changed else self.traced.part(self.place.atoms[member])
-        return bool(found)
+        present = self.changed[member] if member in self.changed else self.traced.part(self.place.atoms[member])
+        return bool(present)
 
     def replaced(self, member: Value, value: bool) -> TracedSet:
         """The same with a member put in or taken out."""
@@ -291,27 +291,27 @@ def writes(traced: TracedState, after: Any) -> tuple[tuple[int, int], ...]:
     `after` is a draft over the traced state or, where a step was not made by one, a whole state.
     """
     written = after.written if isinstance(after, StateDraft) else dict(enumerate(after))
-    found: dict[int, int] = {}
+    codes: dict[int, int] = {}
     for cell, value in written.items():
-        _write(traced.fields, traced.fields.cells[cell], value, found)
-    return tuple(sorted((a, c) for a, c in found.items() if traced.codes.get(a) != c))
+        _write(traced.fields, traced.fields.cells[cell], value, codes)
+    return tuple(sorted((a, c) for a, c in codes.items() if traced.codes.get(a) != c))
 
 
-def _write(fields: Fields, place: CellAtoms, value: Any, found: dict[int, int]) -> None:
+def _write(fields: Fields, place: CellAtoms, value: Any, codes: dict[int, int]) -> None:
     """Adds the atoms of a place that a value writes there, with their codes."""
     if isinstance(place, PlainCell):  # most are
         atom = place.atoms[None]
         code = fields.numberings[atom].numbers.get(value)  # also of what is traced: it is read as a whole
-        found[atom] = fields.numberings[atom].code(plain(value)) if code is None else code
+        codes[atom] = fields.numberings[atom].code(plain(value)) if code is None else code
         return
     own = isinstance(value, TracedSet | TracedMap) and value.place is place
     match place:
         case SetCell():
             for member in value.changed if own else [*place.atoms, *(m for m in _among(value) if m not in place.atoms)]:
                 if member in place.atoms:
-                    found[place.atoms[member]] = fields.numberings[place.atoms[member]].code(member in value)
+                    codes[place.atoms[member]] = fields.numberings[place.atoms[member]].code(member in value)
                 elif member in value:
                     raise AssertionError(f"a set is given the member {member!r}, which its type does not have")
         case MapCell(elements=elements):
             for i in value.changed if own else range(len(elements)):
-                _write(fields, elements[i], value[i], found)
+                _write(fields, elements[i], value[i], codes)
