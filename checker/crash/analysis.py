@@ -252,10 +252,12 @@ def _weakest(
     """Yields for each broken property the first budget, from the weakest on, under which it fails, and how."""
     left = set(broken)
     for less in budget.weaker() if left else ():
-        found = explore(only_these(system, left), rest(), progress, budget=less, reference=reference, engine=engine)
-        if not found.complete:
+        exploration = explore(
+            only_these(system, left), rest(), progress, budget=less, reference=reference, engine=engine
+        )
+        if not exploration.complete:
             return
-        failed = [p for p in found.properties if p.verdict == "violated" and p.name in left]
+        failed = [p for p in exploration.properties if p.verdict == "violated" and p.name in left]
         yield from ((p, less) for p in failed)
         left -= {p.name for p in failed}
         if not left:

@@ -89,16 +89,16 @@ class CaseFinder:
             it never restarts in that mode.
     """
 
-    def __init__(self, found: Exploration, ways: RecoverySteps | None, points: tuple[CrashPoint, ...]) -> None:
-        world: Reference = found.paths.world
+    def __init__(self, exploration: Exploration, ways: RecoverySteps | None, points: tuple[CrashPoint, ...]) -> None:
+        world: Reference = exploration.paths.world
         assert world.faulty
-        self.paths: Paths = found.paths
+        self.paths: Paths = exploration.paths
         self.states = self.paths.states
-        self.graph: Graph = found.graph
+        self.graph: Graph = exploration.graph
         size = len(self.states)
         self.ways = ways or RecoverySteps(np.zeros(size, dtype=bool), self.graph.without_faults(), self.paths)
-        self.world, self.system = world, found.system
-        self.product = [world.layout.at(r, i, None) for r, i in product_of(found.system)]
+        self.world, self.system = world, exploration.system
+        self.product = [world.layout.at(r, i, None) for r, i in product_of(exploration.system)]
         self.points = list(self.graph.points)
         self.by_effect: dict[str, list[str]] = {}
         self.restarting: dict[str, list[str]] = {}  # the points of recovery with the effect of `#recovering`
@@ -122,14 +122,14 @@ class CaseFinder:
 
     def cases(self) -> dict[Case, WorstCase]:
         """Every case with its worst convergence."""
-        found: dict[Case, WorstCase] = {}
+        cases: dict[Case, WorstCase] = {}
         for group, state in enumerate(self._example):
             cell = self._cell(state)
             for point in self._points_of(group):
                 for mode, worst in self._joined(group):
                     case = (cell, point, mode)
-                    found[case] = or_worse(found[case], worst) if case in found else worst
-        return found
+                    cases[case] = or_worse(cases[case], worst) if case in cases else worst
+        return cases
 
     def _stop(self) -> None:
         """Joins what is alike: many states have the same control states, and one crash between them."""
@@ -252,13 +252,13 @@ class CaseFinder:
         size = len(self.states)
         if ways is None:
             return np.full((size, 2), _NOT_ASKED, dtype=np.int32)
-        found = np.stack([ways.steps, ways.exchanges], axis=1)
-        found[found < 0] = _NO_NUMBER
-        found[~ways.astray] = 0
-        found[ways.stays] = _NEVER
+        after = np.stack([ways.steps, ways.exchanges], axis=1)
+        after[after < 0] = _NO_NUMBER
+        after[~ways.astray] = 0
+        after[ways.stays] = _NEVER
         if not ways.stays.any():
-            found[ways.cut_off] = _NOT_ASKED
-        return found
+            after[ways.cut_off] = _NOT_ASKED
+        return after
 
     # One case, as a path
 
@@ -285,19 +285,19 @@ class CaseFinder:
         way, loop = self.ways.way(numbers[-1]), None
         if most == NO_RETURN.size:
             way, loop = self.ways.run(numbers[-1])
-        found: Path = self.paths.along(
+        path: Path = self.paths.along(
             [*numbers, *way],
             None if loop is None else len(numbers) + loop,
             *self.ways.graph.fair_names(self.ways.asked),
         )
-        steps = list(found.steps)
+        steps = list(path.steps)
         if stop is None:  # the actor was down, and stops once more before its recovery has done anything
             own = {machine_name(self.system.roles[role], i) for role, i in actor.machines}
             crashes = [i for i, step in enumerate(steps[: crash_at + 1]) if step.kind == "crash"]
             crash_at = next((i for i in reversed(crashes) if steps[i].machine in own), crashes[-1])
             stop, point = steps[crash_at], f"{steps[crash_at].event}, then {point}"
         steps[crash_at] = replace(stop, event=point)
-        return replace(found, steps=tuple(steps))
+        return replace(path, steps=tuple(steps))
 
     def _into(self, starts: list[tuple[int, int | None, ModelActor]]) -> tuple[list[int], Step | None, ModelActor]:
         """The states on a shortest way to one of these crashes, and the crash; None where the actor is down already."""

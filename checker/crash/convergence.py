@@ -167,9 +167,9 @@ class RecoverySteps:
         """Marks the states from which only steps out of the bounds keep a run from staying for ever."""
         if len(self.graph.leaving):
             inner = self.graph.within_bounds()
-            found = fair_components(self.astray, inner, self.asked) >= 0
-            found &= (np.bincount(component_of)[component_of] > 1) | inner.rests(self.asked)
-            self.cut_off = leading(found & ~self.stays, self.graph, self.astray) & ~self.stays
+            looping = fair_components(self.astray, inner, self.asked) >= 0
+            looping &= (np.bincount(component_of)[component_of] > 1) | inner.rests(self.asked)
+            self.cut_off = leading(looping & ~self.stays, self.graph, self.astray) & ~self.stays
 
     def _resting(self, n: int) -> Path:
         """A path to a state in which a run may stay for ever: it repeats nothing but its end."""
@@ -190,15 +190,15 @@ class RecoverySteps:
 
     def way(self, n: int) -> list[int]:
         """The states after a recovery state on its longest way, to the first legal one."""
-        found: list[int] = []
+        way: list[int] = []
         while self.astray[n] and self.steps[n] > 0:
             if n in self.through:
-                found += self.through[n]
+                way += self.through[n]
             else:
                 after = (int(self.graph.targets[e]) for e in self.graph.out(n))
-                found.append(next(t for t in after if t != n and 1 + max(0, int(self.steps[t])) == self.steps[n]))
-            n = found[-1]
-        return found
+                way.append(next(t for t in after if t != n and 1 + max(0, int(self.steps[t])) == self.steps[n]))
+            n = way[-1]
+        return way
 
     def _found(
         self, converges: bool | None, steps: int | None = None, exchanges: int | None = None, path: Path | None = None

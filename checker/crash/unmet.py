@@ -49,9 +49,9 @@ def explanations(name_or_folder: str | Path, system: System) -> tuple[Explanatio
         return ()
     remedy = "remove the explanation, or write the point's name as `leasehold crash points SYSTEM` does"
     names = [p.name for p in crash_points(system)]
-    found = explanations_of(node.get("unmet"), names, "crash point", remedy, sink)
+    explained = explanations_of(node.get("unmet"), names, "crash point", remedy, sink)
     sink.raise_errors()
-    return found
+    return explained
 
 
 def unmet(report: CrashReport, known: Iterable[Explanation] = ()) -> tuple[Unmet, ...] | None:
@@ -62,25 +62,25 @@ def unmet(report: CrashReport, known: Iterable[Explanation] = ()) -> tuple[Unmet
     if report.unmet is None:
         return None
     known, missing = tuple(known), frozenset(report.unmet)
-    seen, found = _seen(report, missing), []
+    seen, points = _seen(report, missing), []
     for name in report.unmet:
         first = name.replace(f"#{RECOVERING}-", "#")
         names = {name, first} & missing
-        told = next((e for e in known if any(map(e.fits, names))), None)
-        if name in seen or told is None:
-            found.append(Unmet(name, seen.get(name, "")))
+        explanation = next((e for e in known if any(map(e.fits, names))), None)
+        if name in seen or explanation is None:
+            points.append(Unmet(name, seen.get(name, "")))
         else:
-            found.append(Unmet(name, told.reason, told.pattern))
-    return tuple(found)
+            points.append(Unmet(name, explanation.reason, explanation.pattern))
+    return tuple(points)
 
 
-def differences(found: Iterable[Unmet], known: Iterable[Explanation]) -> Iterator[Difference]:
+def differences(points: Iterable[Unmet], known: Iterable[Explanation]) -> Iterator[Difference]:
     """Points that nothing explains, and explanations of what is met after all."""
     used = set()
-    for one in found:
-        used.add(one.pattern)
-        if not one.reason:
-            yield Difference(one.name, f"a crash there, or an explanation in {FILE}", "never met", "unmet")
+    for point in points:
+        used.add(point.pattern)
+        if not point.reason:
+            yield Difference(point.name, f"a crash there, or an explanation in {FILE}", "never met", "unmet")
     for e in known:
         if e.pattern not in used:
             yield Difference(e.pattern, "never met", "met, or the budget of faults explains it")
@@ -88,18 +88,18 @@ def differences(found: Iterable[Unmet], known: Iterable[Explanation]) -> Iterato
 
 def _seen(report: CrashReport, missing: Collection[str]) -> Mapping[str, str]:
     """Points of which the exploration itself shows why they are not met."""
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     came = _states_reached(report, {(p.role, p.state) for p in report.points if p.name in missing})
     for point in report.points:
         if point.name not in missing:
             continue
         if (point.role, point.state) not in came:
-            found[point.name] = "its machine never comes to this state"
+            reasons[point.name] = "its machine never comes to this state"
         elif point_name(point.role, point.state, BEFORE) in missing:
-            found[point.name] = "no crash is left when its machine comes to this state"
+            reasons[point.name] = "no crash is left when its machine comes to this state"
         elif report.budget.crash + report.budget.power_cut < 2 and _takes_two(point):
-            found[point.name] = "it takes a second crash, during recovery"
-    return found
+            reasons[point.name] = "it takes a second crash, during recovery"
+    return reasons
 
 
 def _takes_two(point: CrashPoint) -> bool:
@@ -117,7 +117,7 @@ def _states_reached(report: CrashReport, asked: set[tuple[str, str]]) -> set[tup
         for role, i in report.system.machines()
         if role.name in roles and world.layout.of[role.name, i] is not report.traitor
     ]
-    found: set[tuple[str, str]] = set()
+    reached: set[tuple[str, str]] = set()
     for role_name, cell in machines:
-        found.update((role_name, state) for (state,) in report.faulty.paths.combinations([cell])[1])
-    return found & asked
+        reached.update((role_name, state) for (state,) in report.faulty.paths.combinations([cell])[1])
+    return reached & asked

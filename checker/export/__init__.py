@@ -25,8 +25,8 @@ def export_system(system: System, to: str, options: ExportOptions | None = None)
     Raises:
         ExportError: the system has something that the format has no way to say.
     """
-    made: Exported = import_module(f"{__name__}.{to}").render(lower(system), options or ExportOptions())
-    return made
+    exported: Exported = import_module(f"{__name__}.{to}").render(lower(system), options or ExportOptions())
+    return exported
 
 
 __all__ = ["FORMATS", "SLOTS", "ExportError", "ExportOptions", "Exported", "LeftOut", "export_system"]

@@ -112,7 +112,7 @@ class _Model:
             *self.properties.usage(),
         ]
         command = f"    spin -a FILE && cc -O2 -DSAFETY -DNOREDUCE{vector} -o pan pan.c && ./pan -m1000000"
-        blocks = [wrapped(words, " * ", " * ") for words in paragraphs]
+        blocks = [wrapped(paragraph, " * ", " * ") for paragraph in paragraphs]
         blocks.insert(2, [f" * {command}"])
         left = [wrapped(f"{p.name}: {p.why}", " *     ", " *       ") for p in self.properties.left_out]
         blocks += [[" * Not in this model:", *(line for block in left for line in block)]] if left else []
@@ -179,8 +179,8 @@ class _Model:
             lines.append(f"\tbyte state = {self.names.define('state', role.name, role.initial[0].name)};")
         for d in role.data.values():
             fields, comment = scalars(d.name, d.type), _comment(d.doc)
-            words = self.names.literal(d.type, self.begin.get((role.name, d.name), d.initial))
-            for (leaf, of), first in zip(fields, words, strict=True):
+            terms = self.names.literal(d.type, self.begin.get((role.name, d.name), d.initial))
+            for (leaf, of), first in zip(fields, terms, strict=True):
                 lines.append(
                     f"\t{declared(of)} {leaf}" + (f" = {first}" if first not in ("0", "false") else "") + f";{comment}"
                 )
@@ -192,7 +192,7 @@ class _Model:
         if self.system.channels:
             scratch |= {**SCRATCH, **(RANKED_SCRATCH if any(map(self.names.ranked, self.slotted)) else {})}
         lines = ["/* What is hidden is no part of a state. */"]
-        lines += [f"hidden int {name};" + _comment(words) for name, words in scratch.items()]
+        lines += [f"hidden int {name};" + _comment(comment) for name, comment in scratch.items()]
         lines += [f"hidden {c.name}_Slot New_{c.name};" for c in self.slotted]
         lines += ["hidden byte Within_bounds;"] if self.bounded else []
         owners = {leaf.owner: leaf.place for leaf in self._kept()}
@@ -305,5 +305,5 @@ class _Model:
         return ["if", *lines, "fi;"]
 
 
-def _comment(words: str) -> str:
-    return f"  /* {sentence(words)} */" if words else ""
+def _comment(text: str) -> str:
+    return f"  /* {sentence(text)} */" if text else ""

@@ -126,8 +126,8 @@ def types(names: PromelaNames, channel: Channel) -> list[str]:
     """The types of a channel's slots and lanes, under what a comment says of it."""
     kind = channel.kind if channel.capacity is None else f"{channel.kind}({channel.capacity})"
     faults = [f"{f} {getattr(channel, f)}" for f in CHANNEL_FAULTS if getattr(channel, f)]
-    words = f"{channel.name}: {', '.join([kind, *faults])}, from {channel.sender} to {channel.receiver}. {channel.doc}"
-    lines = wrapped(words, "/* ", " * ", " */")
+    text = f"{channel.name}: {', '.join([kind, *faults])}, from {channel.sender} to {channel.receiver}. {channel.doc}"
+    lines = wrapped(text, "/* ", " * ", " */")
     cells = [f"byte {bit.rpartition('.')[2]}" for _, _, bit in names.members(names.lanes[channel.name][0])]
     if channel.kind != "set":
         lines += [f"typedef {channel.name}_Slot {{", *(f"\t{of} {name};" for name, of in names.slot(channel)), "};"]
@@ -151,7 +151,9 @@ def operations(names: PromelaNames, channel: Channel) -> list[str]:
         copy="; ".join(f"To.{cell} = Source.{cell}" for cell in cells),
         clear="; ".join(f"{slots[-1]}.{cell} = 0" for cell in cells),
         alike=" + ".join(alike),
-        first=reduce(lambda found, k: f"({alike[k]} -> {k} : {found})", reversed(range(count - 1)), str(count - 1)),
+        first=reduce(
+            lambda otherwise, k: f"({alike[k]} -> {k} : {otherwise})", reversed(range(count - 1)), str(count - 1)
+        ),
         less=_less(cells),
         before=" + ".join(f"({slot}.kind != 0 && !Less_{c}(New_{c}, {slot}))" for slot in slots),
         same=" && ".join(f"A.{cell} == B.{cell}" for cell in cells),

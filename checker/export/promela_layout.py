@@ -296,20 +296,20 @@ class PromelaNames:
 
     def slot(self, channel: Channel) -> list[tuple[str, str]]:
         """The fields of a slot with their types: those of all kinds of message, each kind using its own."""
-        found = {"kind": "byte", **({"number": "byte"} if self.ranked(channel) else {})}
+        fields = {"kind": "byte", **({"number": "byte"} if self.ranked(channel) else {})}
         for message in messages_of(self.system, channel):
-            found |= {name: declared(of) for name, of in self.fields(channel, message)}
-        return list(found.items())
+            fields |= {name: declared(of) for name, of in self.fields(channel, message)}
+        return list(fields.items())
 
     def fields(self, channel: Channel, message: Message) -> list[tuple[str, t.Type]]:
         """Returns where a slot has the fields of a kind of message; equal fields of several kinds share a place."""
-        found = []
+        fields = []
         for field in message.fields:
             others = [f for m in messages_of(self.system, channel) for f in m.fields if f.name == field.name]
             shared = all(f.type == field.type or (_number(f.type) and _number(field.type)) for f in others)
             name = field.name if shared else f"{message.name}_{field.name}"
-            found += scalars(name, field.type)
-        return found
+            fields += scalars(name, field.type)
+        return fields
 
     def members(self, lane: Lane, old: bool = False) -> Iterator[tuple[Message, list[str], str]]:
         """The messages that a `set` may hold: kind, fields' scalars, and the bit that says whether it does."""
@@ -323,16 +323,16 @@ class PromelaNames:
                         field.place,
                     )
             for k, values in enumerate(field_values(self.system, message.fields)):
-                words = [w for f, v in zip(message.fields, values, strict=True) for w in self.literal(f.type, v)]
-                yield message, words, f"{self.lane(lane, old)}.{safe(message.name)}_{k}"
+                terms = [w for f, v in zip(message.fields, values, strict=True) for w in self.literal(f.type, v)]
+                yield message, terms, f"{self.lane(lane, old)}.{safe(message.name)}_{k}"
 
-    def named(self, fields: Sequence[Datum], words: Sequence[str]) -> dict[str, Words]:
+    def named(self, fields: Sequence[Datum], terms: Sequence[str]) -> dict[str, Words]:
         """The fields of a message or event by name, from the words for their scalars."""
-        found: dict[str, Words] = {}
+        by_name: dict[str, Words] = {}
         for field in fields:
             width = len(scalars(field.name, field.type))
-            found[field.name], words = shaped(field.type, words[:width]), words[width:]
-        return found
+            by_name[field.name], terms = shaped(field.type, terms[:width]), terms[width:]
+        return by_name
 
     def message_places(self, name: str, old: bool) -> Iterator[MessagePlace]:
         """All places where messages of a kind, or of a channel, may be on their way."""
@@ -342,11 +342,11 @@ class PromelaNames:
         for lane in self.lanes[channel.name]:
             ends = {"sender": str(lane.sender), "receiver": str(lane.receiver)}
             fields: dict[str, Words]
-            for message, words, bit in self.members(lane, old):
+            for message, terms, bit in self.members(lane, old):
                 if message in kinds:
                     kind = self.kind(message.name)
-                    fields = {**self.named(message.fields, words), "kind": kind, "number": "1", **ends}
-                    yield MessagePlace(channel.name, bit, fields, (kind, *words))
+                    fields = {**self.named(message.fields, terms), "kind": kind, "number": "1", **ends}
+                    yield MessagePlace(channel.name, bit, fields, (kind, *terms))
             for k in range(self.slots(channel)):
                 slot = f"{self.lane(lane, old)}.slot[{k}]"
                 number = f"{slot}.number" if self.ranked(channel) else str(k + 1 if channel.kind == "mailbox" else 1)

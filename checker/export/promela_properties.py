@@ -85,10 +85,10 @@ class PromelaProperties:
 
     def hidden(self) -> list[str]:
         """Variables by whose names SPIN says what was violated, and what `took` and `ignored` ask for."""
-        held = [p.name for p in (*self.of("always"), *self.of("step"))]
-        held += ["deadlock_free"] if self.system.ends is not None else []
+        asserted = [p.name for p in (*self.of("always"), *self.of("step"))]
+        asserted += ["deadlock_free"] if self.system.ends is not None else []
         took = ["Took_role", "Took_instance", "Took_event", "Took_ignored"] if self.notes_took else []
-        return [*(f"Holds_{name}" for name in held), *(f"Not_yet_{p.name}" for p in self.of("sometimes")), *took]
+        return [*(f"Holds_{name}" for name in asserted), *(f"Not_yet_{p.name}" for p in self.of("sometimes")), *took]
 
     def _holds(self, p: Property) -> str:
         claim = word(p.claim, self.frame)
@@ -113,13 +113,13 @@ class PromelaProperties:
         lines += ["#endif"] if unless else []
         for p in self.of("sometimes"):
             lines += [f"#ifdef SEEK_{p.name}", *_about(p, "sometimes; an error is the witness")]
-            found = f"Not_yet_{p.name} = false; assert(Not_yet_{p.name})"
-            lines += [f":: d_step {{ {self._holds(p)} -> {found} }}", "#endif"]
+            assertion = f"Not_yet_{p.name} = false; assert(Not_yet_{p.name})"
+            lines += [f":: d_step {{ {self._holds(p)} -> {assertion} }}", "#endif"]
         if self.system.ends is not None:
-            held = either([word(e.holds, self.frame) for e in self.system.ends])
+            allowed = either([word(e.holds, self.frame) for e in self.system.ends])
             names = ", ".join(e.name for e in self.system.ends)
             lines += wrapped(f"deadlock_free: nothing stops but in an allowed end: {names}", "/* ", " * ", " */")
-            lines.append(f":: atomic {{ else -> Holds_deadlock_free = {held}; assert(Holds_deadlock_free) }}")
+            lines.append(f":: atomic {{ else -> Holds_deadlock_free = {allowed}; assert(Holds_deadlock_free) }}")
         return lines
 
     def judgements(self) -> list[str]:
@@ -154,10 +154,10 @@ class PromelaProperties:
 
     def groups(self, alternatives: Sequence[Alternative]) -> dict[tuple[Any, ...] | None, int]:
         """The fair groups, numbered from 1; 0 is no group."""
-        found = dict.fromkeys(a.group for a in alternatives if a.group is not None) if self.live() else {}
-        if len(found) > 255:
-            raise ExportError(f"there are {len(found)} fair groups of steps", "set the numbers of machines lower")
-        return {group: n for n, group in enumerate(found, 1)}
+        groups = dict.fromkeys(a.group for a in alternatives if a.group is not None) if self.live() else {}
+        if len(groups) > 255:
+            raise ExportError(f"there are {len(groups)} fair groups of steps", "set the numbers of machines lower")
+        return {group: n for n, group in enumerate(groups, 1)}
 
     def taken(self) -> list[str]:
         return LIVENESS.strip().splitlines() if self.live() else []

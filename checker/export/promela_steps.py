@@ -104,16 +104,16 @@ class PromelaSteps:
         self.scratch: dict[str, None] = {}
 
     def all(self) -> list[Alternative]:
-        found: list[Alternative] = []
+        alternatives: list[Alternative] = []
         for part in (self._machines(), self._messages(), self._time()):
             for alternative in part:
-                found.append(alternative)
-                if len(found) > MOST_ALTERNATIVES:
+                alternatives.append(alternative)
+                if len(alternatives) > MOST_ALTERNATIVES:
                     raise ExportError(
                         f"the model has more than {MOST_ALTERNATIVES:,} alternatives",
                         "set constants that number machines and values lower",
                     )
-        return found
+        return alternatives
 
     def _hide(self, name: str) -> str:
         """A scratch variable, which is no part of a state."""
@@ -134,8 +134,8 @@ class PromelaSteps:
 
     def _offered(self, role: Role, i: int, offer: Offer, values: tuple[t.Value, ...]) -> Iterator[Alternative]:
         given = list(zip(offer.fields, values, strict=True))
-        words = [w for d, v in given for w in self.names.literal(d.type, v)]
-        f, world = self._frame(role, i, self.names.named(offer.fields, words)), PromelaBindings(self.names)
+        terms = [w for d, v in given for w in self.names.literal(d.type, v)]
+        f, world = self._frame(role, i, self.names.named(offer.fields, terms)), PromelaBindings(self.names)
         tests = [word(e, f) for e in offer.conditions]
         if offer.outside:
             outside = replace(world, arguments=f.arguments, variables={"it": f.me})
@@ -167,9 +167,9 @@ class PromelaSteps:
     def _carry_out(self, choice: Choice, f: PromelaBindings) -> list[str]:
         """The updates and the work of a choice."""
         passed, first = self._passed(choice, f), list[str]()
-        for name, words in passed.items():
-            places = [self._hide(f"Passed_{f.role}_{name}_{n}") for n in range(len(flat(words)))]
-            first += assigned(places, flat(words))
+        for name, terms in passed.items():
+            places = [self._hide(f"Passed_{f.role}_{name}_{n}") for n in range(len(flat(terms)))]
+            first += assigned(places, flat(terms))
             passed[name] = shaped(next(u.value.type for u in choice.passes if u.name == name), places)
         work = [self._start(f, piece, passed) for piece in choice.work]
         return [*first, *self._commit(choice, f), *work]
@@ -183,18 +183,18 @@ class PromelaSteps:
 
     def _committed(self, choice: Choice, f: PromelaBindings) -> dict[tuple[str, str], Words]:
         """Returns what a choice writes, by role (or SHARED) and name; the machine's control state has no name."""
-        found: dict[tuple[str, str], Words] = {}
+        written: dict[tuple[str, str], Words] = {}
         for update in choice.updates:
             at = update.holder(f.role), update.name
             kind = self._type(*at)
             if update.key is None:
-                found[at] = term(update.value, f, kind)
+                written[at] = term(update.value, f, kind)
                 continue
             assert isinstance(kind, t.Map)
             key, value = word(update.key, f), term(update.value, f, kind.of)
-            old = found.get(at) or self.names.data(self.names.machine(at[0], f.me), update.name, kind)
-            found[at] = tuple(chosen(same(key, str(k)), value, cell) for k, cell in enumerate(old))
-        return {**found, (f.role, ""): self.names.define("state", f.role, choice.transition.target)}
+            old = written.get(at) or self.names.data(self.names.machine(at[0], f.me), update.name, kind)
+            written[at] = tuple(chosen(same(key, str(k)), value, cell) for k, cell in enumerate(old))
+        return {**written, (f.role, ""): self.names.define("state", f.role, choice.transition.target)}
 
     def _type(self, holder: str, name: str) -> t.Type:
         return self.system.holders[holder].data[name].type
@@ -229,8 +229,8 @@ class PromelaSteps:
             body = [
                 line for it, lane in self._targets(f, piece) for line in self._do(f, piece, it, lane, passed=passed)
             ]
-            what = "sends" if isinstance(task, Send) else f"drives {piece.target.name} by"
-            comment = wrapped(f"{task.name}: {what} {piece.event}. {task.doc}", "/* ", " * ", " */")
+            verb = "sends" if isinstance(task, Send) else f"drives {piece.target.name} by"
+            comment = wrapped(f"{task.name}: {verb} {piece.event}. {task.doc}", "/* ", " * ", " */")
             self.definitions[name] = inline(name, body, comment)
         return f"{name}()"
 
@@ -253,32 +253,32 @@ class PromelaSteps:
         f = PromelaBindings(self.names, f.role, f.me, passed, variables={"it": str(it)})
         fields = self.system.fields_of(piece.target.name, piece.event)
         given = zip(piece.fields, fields, strict=True)
-        words = [w for e, d in given for w in flat(term(e, f, d.type))]
-        body = self._drive(piece, it, words) if lane is None else self._put(lane, piece.event, words, again)
+        terms = [w for e, d in given for w in flat(term(e, f, d.type))]
+        body = self._drive(piece, it, terms) if lane is None else self._put(lane, piece.event, terms, again)
         test = both([word(e, f) for e in piece.conditions])
         return body if test == "true" else [f"if :: {test} -> {'; '.join(body)} :: else fi"]
 
-    def _drive(self, piece: Piece, it: int, words: list[str]) -> list[str]:
+    def _drive(self, piece: Piece, it: int, terms: list[str]) -> list[str]:
         """A subsidiary machine takes an event, if it can."""
         driven, event = piece.target, piece.event
-        got = [self._hide(f"Got_{driven.name}_{event}_{n}") for n in range(len(words))]
+        got = [self._hide(f"Got_{driven.name}_{event}_{n}") for n in range(len(terms))]
         f = self._frame(driven, it, self.names.named(self.system.fields_of(driven.name, event), got))
         choices = [c for state in driven.states for c in self.relation.moves.get((driven.name, state, event), ())]
         taken = [[*self._alone(c, f), *self._carry_out(c, f)] for c in choices]
         cases = [f":: {self._holds(c, f)} -> {'; '.join(body)}" for c, body in zip(choices, taken, strict=True)]
-        return [*assigned(got, words), f"if {' '.join(cases)} :: else fi"]
+        return [*assigned(got, terms), f"if {' '.join(cases)} :: else fi"]
 
-    def _put(self, lane: Lane, event: str, words: list[str], again: bool) -> list[str]:
+    def _put(self, lane: Lane, event: str, terms: list[str], again: bool) -> list[str]:
         """A message is put on its way."""
         channel, message = lane.channel, self.system.messages[event]
         if channel.kind == "set":
-            held = {bit: both(list(map(same, words, row))) for m, row, bit in self.names.members(lane) if m is message}
-            if "true" in held.values():
-                return [f"{bit} = 1" for bit, test in held.items() if test == "true"]
-            cases = " ".join(f":: {test} -> {bit} = 1" for bit, test in held.items())
+            tests = {bit: both(list(map(same, terms, row))) for m, row, bit in self.names.members(lane) if m is message}
+            if "true" in tests.values():
+                return [f"{bit} = 1" for bit, test in tests.items() if test == "true"]
+            cases = " ".join(f":: {test} -> {bit} = 1" for bit, test in tests.items())
             return [f"if {cases} :: else -> Enough_slots = false; assert(Enough_slots) fi"]
         cells = dict.fromkeys((name for name, _ in self.names.slot(channel) if name != "number"), "0")
-        cells |= zip((name for name, _ in self.names.fields(channel, message)), words, strict=True)
+        cells |= zip((name for name, _ in self.names.fields(channel, message)), terms, strict=True)
         cells["kind"] = self.names.kind(event)
         put = "Put_again" if again and self.names.ranked(channel) else "Put"
         new = [f"New_{channel.name}.{name}" for name in cells]
@@ -288,7 +288,7 @@ class PromelaSteps:
 
     def _room(self, choice: Choice, f: PromelaBindings) -> list[str]:
         """Conditions for every channel that a choice sends into to have room; they are of the state before it."""
-        found = []
+        conditions = []
         for piece in choice.work:
             channel = piece.channel
             if isinstance(piece.task, Drive):
@@ -312,8 +312,8 @@ class PromelaSteps:
                 assert lane is not None
                 wanted = both([word(e, replace(after, variables={"it": str(it)})) for e in piece.conditions])
                 free = f"({self.names.lane(lane)}.slot[{channel.capacity - 1}].kind == 0)"
-                found.append(either([opposite(wanted), free]))
-        return found
+                conditions.append(either([opposite(wanted), free]))
+        return conditions
 
     def _refuse_driven_sends(self, driven: Role, task: Drive) -> None:
         for other in driven.tasks.values():
@@ -364,8 +364,8 @@ class PromelaSteps:
     def _sources(self, receive: Receive, lane: Lane) -> Iterator[Source]:
         """Yields where a message that was not received before may be received from, and how."""
         channel, place = receive.channel, self.names.lane(lane)
-        for message, words, bit in self.names.members(lane) if not receive.consumes else ():
-            fields = self.names.named(message.fields, words)
+        for message, terms, bit in self.names.members(lane) if not receive.consumes else ():
+            fields = self.names.named(message.fields, terms)
             yield Source(message, bit, fields, fields)
         ranked, slots = self.names.ranked(channel), range(self.names.slots(channel))
         following = f"Next_{channel.name}({place})"  # a slot, a test, statements, and words
@@ -387,7 +387,7 @@ class PromelaSteps:
                     cells = [name for name, _ in self.names.fields(channel, message)]
                     lying = [f"{slot}.{name}" for name in cells]
                     got = [self._hide(f"Got_{message.name}_{name}") for name in cells]
-                    read, taken = (self.names.named(message.fields, words) for words in (lying, got))
+                    read, taken = (self.names.named(message.fields, terms) for terms in (lying, got))
                     yield Source(
                         message,
                         both([test, f"({slot}.kind == {self.names.kind(message.name)})", may]),
@@ -404,17 +404,17 @@ class PromelaSteps:
         then, label = replace(f, arguments=source.taken), f"{way}{source.how}"
         took = (role.name, lane.receiver, message.name)
         group = ("deliver", receive.channel.name, lane.sender, lane.receiver) if not source.how else None
-        choices = [c for (name, _), found in receive.choices.items() if name == message.name for c in found]
+        choices = [c for (name, _), of_state in receive.choices.items() if name == message.name for c in of_state]
         for choice in choices:
             guard = both([source.test, self._holds(choice, f), *self._room(choice, f)])
             alone, carried_out = self._alone(choice, f), self._carry_out(choice, then)
-            section, what = f"{role.name}: {described(choice.transition, source.how)}", choice.transition.name
-            yield Alternative(section, f"{what}, {label}", guard, alone, source.take, carried_out, took, group)
+            section, title = f"{role.name}: {described(choice.transition, source.how)}", choice.transition.name
+            yield Alternative(section, f"{title}, {label}", guard, alone, source.take, carried_out, took, group)
         if not receive.waits:
             guard = both([source.test, opposite(either([self._holds(c, f) for c in choices]))])
-            what = f"{message.name} is ignored or refused"
-            section = f"{role.name}: {what}{source.how}"
-            yield Alternative(section, f"{what}, {label}", guard, (), source.take, (), took, group, ignored=True)
+            title = f"{message.name} is ignored or refused"
+            section = f"{role.name}: {title}{source.how}"
+            yield Alternative(section, f"{title}, {label}", guard, (), source.take, (), took, group, ignored=True)
 
     def _again(self, receive: Receive, lane: Lane, k: int, way: str) -> Iterator[Alternative]:
         """A message is received that was received before: no choice is taken, and answers are sent again."""
@@ -491,8 +491,8 @@ class PromelaSteps:
 # Statements
 
 
-def assigned(places: Sequence[str], words: Sequence[str]) -> list[str]:
-    return [f"{place} = {w}" for place, w in zip(places, words, strict=True)]
+def assigned(places: Sequence[str], terms: Sequence[str]) -> list[str]:
+    return [f"{place} = {w}" for place, w in zip(places, terms, strict=True)]
 
 
 def inline(name: str, body: Sequence[str], about: Sequence[str] = ()) -> list[str]:

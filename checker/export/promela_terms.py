@@ -52,9 +52,9 @@ class PromelaBindings:
 
 def word(e: x.Expression, f: PromelaBindings) -> str:
     """An expression whose value is one scalar."""
-    found = term(e, f)
-    assert isinstance(found, str)
-    return found
+    scalar = term(e, f)
+    assert isinstance(scalar, str)
+    return scalar
 
 
 def term(e: x.Expression, f: PromelaBindings, want: t.Type | None = None) -> Words:
@@ -88,12 +88,12 @@ def term(e: x.Expression, f: PromelaBindings, want: t.Type | None = None) -> Wor
         case x.Sender():
             return f.sender
         case x.BoundVariable(name=name):
-            found = f.variables[name]
-            assert isinstance(found, str)
-            return found
+            bound = f.variables[name]
+            assert isinstance(bound, str)
+            return bound
         case x.Apply(op=op):
-            made: Words = ROWS[op](e, f)
-            return made
+            result: Words = ROWS[op](e, f)
+            return result
         case x.InstanceAt(type=of, number=number):
             return f"MOD({word(number, f)}, {of.count})"
         case x.Quantifier():
@@ -147,9 +147,9 @@ def _committed(e: x.Expression, role: str, owner: x.Expression | None, f: Promel
 
 
 def _message(variable: str, f: PromelaBindings) -> MessagePlace:
-    found = f.variables[variable]
-    assert isinstance(found, MessagePlace)
-    return found
+    place = f.variables[variable]
+    assert isinstance(place, MessagePlace)
+    return place
 
 
 def _same_message(a: x.Expression, b: x.Expression, f: PromelaBindings) -> str:
@@ -188,10 +188,10 @@ def _get(e: x.Apply, f: PromelaBindings) -> Words:
 
 def _cell(e: x.Apply, f: PromelaBindings) -> Words:
     cells, key = list(term(e.operands[0], f)), word(e.operands[1], f)
-    found = cells[-1]
+    value = cells[-1]
     for k in range(len(cells) - 2, -1, -1):
-        found = chosen(same(key, str(k)), cells[k], found)
-    return found
+        value = chosen(same(key, str(k)), cells[k], value)
+    return value
 
 
 def _equal(e: x.Apply, f: PromelaBindings) -> str:
@@ -209,8 +209,8 @@ def _within(e: x.Apply, f: PromelaBindings) -> str:
     return f"BIT({word(b, f)}, {word(a, f)})"
 
 
-def _bits(words: list[str]) -> str:
-    return f"({' | '.join(str(1 << int(w)) if w.isdigit() else f'(1 << {w})' for w in words) or '0'})"
+def _bits(terms: list[str]) -> str:
+    return f"({' | '.join(str(1 << int(w)) if w.isdigit() else f'(1 << {w})' for w in terms) or '0'})"
 
 
 ROWS: Mapping[str, Row] = {
@@ -279,13 +279,13 @@ def _quantifier(e: x.Quantifier, f: PromelaBindings) -> Words:
 def _extreme(e: x.Quantifier, cases: list[tuple[str, str]], f: PromelaBindings) -> str:
     """The body of the first case that no other one beats; the default where there is no case."""
     order = "<=" if e.kind == "min" else ">="
-    found = "0" if e.default is None else word(e.default, f)
+    value = "0" if e.default is None else word(e.default, f)
     for n, (test, body) in reversed([*enumerate(cases)]):
         best = [
             either([opposite(other), f"({body} {order} {value})"]) for m, (other, value) in enumerate(cases) if m != n
         ]
-        found = str(chosen(both([test, *best]), body, found))
-    return found
+        value = str(chosen(both([test, *best]), body, value))
+    return value
 
 
 def _domain(domain: x.Expression, f: PromelaBindings) -> list[tuple[str, str, str | MessagePlace]]:

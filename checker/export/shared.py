@@ -100,7 +100,7 @@ def begins_below_zero(system: System, field_: Datum) -> bool:
 def values_to_try(system: System, field_: Datum) -> list[t.Value]:
     """The values that a field of a local event may have at any time."""
     horizon = system.clock.horizon if system.clock is not None and moving(field_) else 0
-    found: dict[t.Value, None] = {}
+    values: dict[t.Value, None] = {}
     for now in range(horizon + 1):
         ends = field_.explore and tuple(constant_value(e, system.values(), now) for e in field_.explore)
         if t.size(field_.type, ends or None) > MOST_WITNESSES:
@@ -109,8 +109,8 @@ def values_to_try(system: System, field_: Datum) -> list[t.Value]:
                 "give it a smaller `explore`",
                 field_.place,
             )
-        found |= dict.fromkeys(t.domain(field_.type, ends or None))
-    return list(found)
+        values |= dict.fromkeys(t.domain(field_.type, ends or None))
+    return list(values)
 
 
 def field_values(system: System, fields: tuple[Datum, ...]) -> list[tuple[t.Value, ...]]:
@@ -174,13 +174,13 @@ def low_high(kind: t.Type) -> tuple[int | None, int | None] | None:
 
 def sentence(*parts: str) -> str:
     """Words from a specification on one line, none of which ends a comment."""
-    words = re.sub(r"\s+", " ", " ".join(p for p in parts if p)).strip()
-    return words.replace("*/", "* /").replace("(*", "( *").replace("*)", "* )").encode("ascii", "replace").decode()
+    text = re.sub(r"\s+", " ", " ".join(p for p in parts if p)).strip()
+    return text.replace("*/", "* /").replace("(*", "( *").replace("*)", "* )").encode("ascii", "replace").decode()
 
 
-def wrapped(words: str, first: str, later: str, last: str = "") -> list[str]:
+def wrapped(text: str, first: str, later: str, last: str = "") -> list[str]:
     """Words as the lines of a comment."""
-    return textwrap.wrap(sentence(words) + last, 110, initial_indent=first, subsequent_indent=later)
+    return textwrap.wrap(sentence(text) + last, 110, initial_indent=first, subsequent_indent=later)
 
 
 @dataclass

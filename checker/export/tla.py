@@ -122,7 +122,7 @@ class _TlaModule:
 
     def _header(self) -> list[str]:
         system = self.system
-        about = [line for words in heading(system) for line in comment(words)]
+        about = [line for paragraph in heading(system) for line in comment(paragraph)]
         if any(p.kind == "step" for p in system.properties.values()):
             about += comment("TLC judges steps that change something; the explorer also those that change nothing.")
         if self.left_out:
@@ -140,18 +140,18 @@ class _TlaModule:
         ]
 
     def _variables(self) -> list[str]:
-        words = [self.layout.variable(v) for v in self.steps.variables]
+        variables = [self.layout.variable(v) for v in self.steps.variables]
         docs = {
             **{r.name: r.doc for r in self.system.roles.values()},
             **({SHARED.name: "the variables that all machines share"} if self.system.shared else {}),
             **{c.name: c.doc or f"{c.kind}, from {c.sender} to {c.receiver}" for c in self.system.channels.values()},
         }
-        commas = [","] * (len(words) - 1) + [""]
+        commas = [","] * (len(variables) - 1) + [""]
         lines = [
             f"  {word}{comma}{_remark(docs.get(name, ''))}"
-            for name, word, comma in zip(self.steps.variables, words, commas, strict=True)
+            for name, word, comma in zip(self.steps.variables, variables, commas, strict=True)
         ]
-        return ["VARIABLES", *lines, "", f"vars == <<{', '.join(words)}>>"]
+        return ["VARIABLES", *lines, "", f"vars == <<{', '.join(variables)}>>"]
 
     def _init(self) -> list[str]:
         tests = [test for role in self.system.holders.values() for test in self._first(role)]
@@ -204,10 +204,12 @@ class _TlaModule:
         lines.append("Fairness ==")
         for (name, bound), members in groups.items():
             outer = [w for w in members[0].witnesses if w[0] in bound]
-            words = " \\/ ".join(f"({exists([w for w in a.witnesses if w[0] not in bound])}{a.call})" for a in members)
+            disjunction = " \\/ ".join(
+                f"({exists([w for w in a.witnesses if w[0] not in bound])}{a.call})" for a in members
+            )
             every = "".join(f"\\A {n} \\in {domain} : " for n, domain in outer)
             kind = "SF" if members[0].strong else "WF"
-            lines.append(f"  /\\ {every}{kind}_vars({words})  \\* {name}")
+            lines.append(f"  /\\ {every}{kind}_vars({disjunction})  \\* {name}")
         spec = "Spec == Init /\\ [][Next]_vars" + (" /\\ Fairness" if groups else "")
         return [*(lines if groups else []), "", spec]
 
@@ -248,18 +250,18 @@ class _TlaModule:
         return [*("Took_role", "Took_instance", "Took_event"), *["Took_ignored"] * asks_what_was_ignored(self.system)]
 
     def _claims(self) -> list[list[str]]:
-        found = [self._types_hold()]
+        claims = [self._types_hold()]
         if any(len(choices) > 1 for choices in self.layout.relation.moves.values()):
             why = "of two actions that are possible at once TLC takes either; the explorer watches that none are"
             self.left_out.append(LeftOut("guards_disjoint", why))
         for p in self.system.properties.values():
             try:
-                found += map(self._claim, named_cases(p) if p.kind == "sometimes" else [p])
+                claims += map(self._claim, named_cases(p) if p.kind == "sometimes" else [p])
             except ExportError as error:
                 self.left_out.append(LeftOut(p.name, error.what))
         if self.system.ends is not None:
-            found.append(self._deadlock_free())
-        return found
+            claims.append(self._deadlock_free())
+        return claims
 
     def _claim(self, p: Property) -> list[str]:
         name = self.layout.names.name(("property", p.name), p.name.capitalize())
@@ -271,10 +273,10 @@ class _TlaModule:
             case "always":
                 formula, where = ("Bounds => " if self.bounded else "") + implied, self.invariants
             case "step":
-                words = ("Bounds' => " if self.bounded else "") + implied
+                body = ("Bounds' => " if self.bounded else "") + implied
                 if asks_what_was_taken(p):
-                    words = f"Judged(LAMBDA {', '.join(self.asked)} : {words})"
-                formula, where = f"[][{words}]_vars", self.temporal
+                    body = f"Judged(LAMBDA {', '.join(self.asked)} : {body})"
+                formula, where = f"[][{body}]_vars", self.temporal
             case "sometimes":
                 formula, where = f"~{claim}  \\* what breaks this is the witness", self.sought
             case kind if kind in OF_FAIR_RUNS:
@@ -355,7 +357,7 @@ def _all_of(name: str, tests: list[str]) -> list[str]:
 
 def _by_machine(values: list[str]) -> str:
     """The value of a machine (`Me`), given those of all."""
-    words = values[-1]
+    value = values[-1]
     for i in reversed(range(len(values) - 1)):
-        words = words if words == values[i] else f"IF Me = {i} THEN {values[i]} ELSE {words}"
-    return words
+        value = value if value == values[i] else f"IF Me = {i} THEN {values[i]} ELSE {value}"
+    return value

@@ -53,8 +53,8 @@ class TlaAction:
         return exists(self.witnesses) + self.call
 
 
-def comment(words: str) -> list[str]:
-    return wrapped(words, "\\* ", "\\* ")
+def comment(text: str) -> list[str]:
+    return wrapped(text, "\\* ", "\\* ")
 
 
 def both(tests: Iterable[str]) -> str:
@@ -127,15 +127,15 @@ class TlaActions:
         frame = TlaBindings(self.layout, role.name, "Me", "Own", arguments={f.name: f"Arg_{f.name}" for f in fields})
         word = "CASE"
         moves = self.layout.relation.moves.items()
-        for choice in (c for (r, _, e), found in moves if (r, e) == (role.name, event) for c in found):
+        for choice in (c for (r, _, e), of_state in moves if (r, e) == (role.name, event) for c in of_state):
             tr = choice.transition
             if choice.work:
                 raise ExportError(
                     f"{tr.name} is driven, and sends or drives in its turn", "let the parent do it", tr.place
                 )
             if any(u.shared for u in tr.updates):
-                what = f"{tr.name} is driven, and changes a shared variable"
-                raise ExportError(what, "let the parent do it", tr.place)
+                reason = f"{tr.name} is driven, and changes a shared variable"
+                raise ExportError(reason, "let the parent do it", tr.place)
             for e in (tr.guard, *(part for u in tr.updates for part in (u.value, u.key))):
                 if x.mentions(e, lambda n: isinstance(n, x.Data | x.ControlState) and n.owner is not None):
                     raise ExportError(
@@ -325,8 +325,8 @@ class TlaActions:
         fields = [d for d in offer.fields if d.name in offer.fair_for_each]
         for d in fields:
             if moving(d):
-                what = f"`{offer.name}` is fair for each `{d.name}`, of which the values to try depend on the clock"
-                raise ExportError(what, "give it an `explore` without `now`", d.place)
+                reason = f"`{offer.name}` is fair for each `{d.name}`, of which the values to try depend on the clock"
+                raise ExportError(reason, "give it an `explore` without `now`", d.place)
         return (*(["Me"] if offer.role.indexed else []), *(f"Arg_{d.name}" for d in fields))
 
     def domain(self, d: Datum) -> str:
@@ -378,7 +378,7 @@ class TlaActions:
     def _arrivals(self, receive: Receive) -> Iterator[TlaAction]:
         channel = receive.channel
         for m in receive.messages:
-            choices = [c for (name, _), found in receive.choices.items() if name == m.name for c in found]
+            choices = [c for (name, _), of_state in receive.choices.items() if name == m.name for c in of_state]
             ways = choices if receive.waits else [*choices, None]
             yield from (self._received(channel, m, choices, choice) for choice in ways)
         if channel.lose and receive.consumes:
@@ -407,11 +407,11 @@ class TlaActions:
         names, sender, me = self._ends(channel)
         joint = f"{self.layout.variable(channel.name)}{self.layout.joint(channel, sender, me)}"
         content = f"BagToSet({joint})" if channel.unordered else joint
-        found = [("Msg", content)] if channel.unordered or channel.kind == "set" else []
-        word = "Msg" if found else f"Head({joint})"
+        bound = [("Msg", content)] if channel.unordered or channel.kind == "set" else []
+        word = "Msg" if bound else f"Head({joint})"
         arguments = {d.name: f"{word}.{self.layout.label(m, d.name)}" for d in m.fields}
         f = TlaBindings(self.layout, role.name, me, sender=sender, arguments=arguments)
-        tests = [*([] if found else [f"{joint} /= <<>>"]), f'{word}.kind = "{m.name}"']
+        tests = [*([] if bound else [f"{joint} /= <<>>"]), f'{word}.kind = "{m.name}"']
         w = Writing(self.layout)
         if channel.kind != "set":
             self._remove(w, channel, (sender, me), "RemoveFromBag({}, Msg)" if channel.unordered else "Tail({})")
@@ -426,7 +426,7 @@ class TlaActions:
             about = comment(f"{m.name} is ignored or refused. {m.doc}")
         group = (f"deliver {channel.name}", tuple(n for n, _ in names))
         took = (role.name, me, m.name)
-        return self._define(name, about, [*names, *found], tests, w, group, took, ignored=choice is None)
+        return self._define(name, about, [*names, *bound], tests, w, group, took, ignored=choice is None)
 
     def _loss(self, channel: Channel) -> TlaAction:
         names, sender, me = self._ends(channel)

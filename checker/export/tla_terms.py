@@ -66,8 +66,8 @@ class TlaNames:
             case t.Enum():
                 return f'"{value}"'
             case t.Set(of=of):
-                words = [self.literal(of, v) for v in t.members(of) if v in value] if of is not None else []
-                return "{" + ", ".join(words) + "}"
+                elements = [self.literal(of, v) for v in t.members(of) if v in value] if of is not None else []
+                return "{" + ", ".join(elements) + "}"
             case t.Map(key=key, of=of):
                 if len(set(value)) == 1:
                     return f"[K \\in {self.members(key)} |-> {self.literal(of, value[0])}]"
@@ -133,8 +133,8 @@ class TlaBindings:
         return f"{word}'" if self.primed else self.now.get(name, word)
 
     def machine(self, role: str, instance: str) -> str:
-        found = self.layout.system.holders[role]
-        return f"{self.read(role)}[{instance}]" if found.indexed else self.read(role)
+        holder = self.layout.system.holders[role]
+        return f"{self.read(role)}[{instance}]" if holder.indexed else self.read(role)
 
 
 def term(e: x.Expression, f: TlaBindings, want: t.Type | None = None) -> str:

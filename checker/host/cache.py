@@ -22,7 +22,7 @@ def cache_folder() -> Path:
 
 def sources_of(folders: Iterable[Path]) -> list[list[str]]:
     """The Python files of folders by name, each with a digest of what is in it; empty where they are not all there."""
-    found: list[list[str]] = []
+    sources: list[list[str]] = []
     for folder in folders:
         try:
             files = ((f.relative_to(folder.parent).as_posix(), f.read_bytes()) for f in folder.rglob("*.py"))
@@ -31,8 +31,8 @@ def sources_of(folders: Iterable[Path]) -> list[list[str]]:
             return []
         if not some:
             return []
-        found += sorted(some)
-    return found
+        sources += sorted(some)
+    return sources
 
 
 def write_whole(file: Path, content: bytes) -> None:

@@ -29,8 +29,8 @@ class Trial:
     place: Place = field(default=NOWHERE, compare=False)
 
     def __str__(self) -> str:
-        words = [f"{name}={value}" for name, value in self.settings] or ["the declared constants"]
-        return " ".join([*words, *([f"faults {self.budget}"] if self.budget is not None else [])])
+        parts = [f"{name}={value}" for name, value in self.settings] or ["the declared constants"]
+        return " ".join([*parts, *([f"faults {self.budget}"] if self.budget is not None else [])])
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +95,11 @@ def battery_of(loader: SystemLoader) -> Battery:
 def _trial(node: YamlNode, loader: SystemLoader, sink: Sink) -> Trial:
     settings = tuple((name, value.text) for name, _, value in node.pairs_of("set"))
     budget = None
-    if (words := text_of(node, "faults")) not in ("", "none"):
+    if (text := text_of(node, "faults")) not in ("", "none"):
         try:
-            budget = Budget.parse(words)
+            budget = Budget.parse(text)
         except BudgetError as error:
-            sink.error("no_budget", (node.get("faults") or node).place, words=words[:40], error=error)
+            sink.error("no_budget", (node.get("faults") or node).place, words=text[:40], error=error)
     try:
         loader(settings)
     except SpecError as error:

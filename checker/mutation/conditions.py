@@ -25,10 +25,10 @@ ANSWERS = "answers."  # before an answer, as the name of its condition
 def drop_condition(system: System, role: Role, every: bool) -> Iterator[Edit]:
     for task in role.tasks.values():
         for name, condition in _conditions(task):
-            words = f"without `{name}: {x.text(condition)}`"
+            description = f"without `{name}: {x.text(condition)}`"
             answer = name.startswith(ANSWERS)
             changed = _with(task, name, replace(x.TRUE, place=condition.place) if answer else None)
-            yield Edit(f"{role.name}/{task.name}", name, words, task.place, _with_tasks(role, [changed]))
+            yield Edit(f"{role.name}/{task.name}", name, description, task.place, _with_tasks(role, [changed]))
 
 
 def drop_condition_operand(system: System, role: Role, every: bool) -> Iterator[Edit]:
@@ -66,24 +66,24 @@ def _condition_edits(system: System, role: Role, change: Change, phrase: str) ->
     defined = {place for d in definitions for place in d.parts}
     for task in role.tasks.values():
         for name, condition in _conditions(task):
-            for new, words in x.rewrites(condition, lambda e: () if e.place in defined else change(e)):
-                what = f"{phrase.format(words)} in its `{name}`"
+            for new, item in x.rewrites(condition, lambda e: () if e.place in defined else change(e)):
+                description = f"{phrase.format(item)} in its `{name}`"
                 edited = _with_tasks(role, [_with(task, name, new)])
-                yield Edit(f"{role.name}/{task.name}", f"{name}: {words}", what, task.place, edited)
+                yield Edit(f"{role.name}/{task.name}", f"{name}: {item}", description, task.place, edited)
     for d in definitions:
-        for words, edited in _with_definition(role, d, change):
-            what = f"{phrase.format(words)} in `{d.usage}`, where a task's condition uses it"
-            yield Edit(f"{role.name}/{d.name}", words, what, d.place, edited)
+        for item, edited in _with_definition(role, d, change):
+            description = f"{phrase.format(item)} in `{d.usage}`, where a task's condition uses it"
+            yield Edit(f"{role.name}/{d.name}", item, description, d.place, edited)
 
 
 def _with_definition(role: Role, d: Definition, change: Change) -> Iterator[tuple[str, Role]]:
     """The role with each change of a definition, in all conditions of tasks that use it."""
     conditions = [condition for task in role.tasks.values() for _, condition in _conditions(task)]
-    found: dict[tuple[Place, type, int], str] = {}  # where a change is, and which one of those there: its words
+    items: dict[tuple[Place, type, int], str] = {}  # where a change is, and which one of those there: its words
     for e in (e for condition in conditions for e in x.walk(condition) if e.place in d.parts):
-        for n, (_, words) in enumerate(change(e)):
-            found.setdefault((e.place, type(e), n), words)
-    for (place, kind, n), words in found.items():
+        for n, (_, item) in enumerate(change(e)):
+            items.setdefault((e.place, type(e), n), item)
+    for (place, kind, n), item in items.items():
 
         def edited(e: x.Expression, place: Place = place, kind: type = kind, n: int = n) -> x.Expression:
             if e.place == place and type(e) is kind:
@@ -98,7 +98,7 @@ def _with_definition(role: Role, d: Definition, change: Change) -> Iterator[tupl
             for name, condition in _conditions(task):
                 new_task = _with(new_task, name, edited(condition))
             tasks.append(new_task)
-        yield words, _with_tasks(role, tasks)
+        yield item, _with_tasks(role, tasks)
 
 
 def _conditions(task: Task) -> Iterator[tuple[str, x.Expression]]:
@@ -132,8 +132,8 @@ def _with_tasks(role: Role, tasks: Iterable[Task]) -> Role:
 def drop_contract(system: System, role: Role, every: bool) -> Iterator[Edit]:
     for o in system.environment.values():
         if o.role == role.name and o.when is not None:
-            words = f"comes without `when: {x.text(o.when)}`"
-            yield Edit(f"{role.name}/{o.name}", "", words, o.place, replace(o, when=None))
+            description = f"comes without `when: {x.text(o.when)}`"
+            yield Edit(f"{role.name}/{o.name}", "", description, o.place, replace(o, when=None))
 
 
 def drop_contract_operand(system: System, role: Role, every: bool) -> Iterator[Edit]:
@@ -147,6 +147,6 @@ def shift_contract(system: System, role: Role, every: bool) -> Iterator[Edit]:
 def _contract_edits(system: System, role: Role, change: Change, phrase: str) -> Iterator[Edit]:
     for o in system.environment.values():
         if o.role == role.name and o.when is not None:
-            for new, words in x.rewrites(o.when, change):
-                what = f"{phrase.format(words)} in its `when`"
-                yield Edit(f"{role.name}/{o.name}", words, what, o.place, replace(o, when=new))
+            for new, item in x.rewrites(o.when, change):
+                description = f"{phrase.format(item)} in its `when`"
+                yield Edit(f"{role.name}/{o.name}", item, description, o.place, replace(o, when=new))

@@ -50,8 +50,8 @@ class Edit:
 def drop_guard(system: System, role: Role, every: bool) -> Iterator[Edit]:
     for t in role.transitions():
         if t.guard is not None and t.guard != x.TRUE:
-            words = f"without its guard `{x.text(t.guard)}`"
-            yield Edit(t.name, "", words, t.place, _with(role, t, replace(t, guard=None)))
+            description = f"without its guard `{x.text(t.guard)}`"
+            yield Edit(t.name, "", description, t.place, _with(role, t, replace(t, guard=None)))
 
 
 def drop_operand(system: System, role: Role, every: bool) -> Iterator[Edit]:
@@ -106,8 +106,8 @@ def exchange_guards(system: System, role: Role, every: bool) -> Iterator[Edit]:
         for one, other in combinations([t for t in choices if t.guard is not None], 2):
             changed = _with(role, one, replace(one, guard=other.guard))
             changed = _with(changed, other, replace(other, guard=one.guard))
-            words = f"with the guard of {other.name}, and that with its own"
-            yield Edit(one.name, f"<-> {other.name.rpartition('/')[2]}", words, one.place, changed)
+            description = f"with the guard of {other.name}, and that with its own"
+            yield Edit(one.name, f"<-> {other.name.rpartition('/')[2]}", description, one.place, changed)
 
 
 def _conditions(guards: Iterable[x.Expression | None]) -> Iterator[x.Expression]:
@@ -127,21 +127,21 @@ def _guard_edits(system: System, role: Role, change: Change, phrase: str) -> Ite
     """Every change of a guard; what a definition says is changed in all guards that use it, as it is one text."""
     definitions = (*system.definitions.values(), *role.definitions.values())
     defined = {place for d in definitions for place in d.parts}
-    for t, guard, words in _rewritten_guards(role, lambda e: () if e.place in defined else change(e)):
-        yield Edit(t.name, words, f"{phrase.format(words)} in its guard", t.place, _with_guard(role, t, guard))
+    for t, guard, item in _rewritten_guards(role, lambda e: () if e.place in defined else change(e)):
+        yield Edit(t.name, item, f"{phrase.format(item)} in its guard", t.place, _with_guard(role, t, guard))
     for d in definitions:
-        for words, edited in _rewritten_definition(role, d, change):
-            yield Edit(f"{role.name}/{d.name}", words, f"{phrase.format(words)} in `{d.usage}`", d.place, edited)
+        for item, edited in _rewritten_definition(role, d, change):
+            yield Edit(f"{role.name}/{d.name}", item, f"{phrase.format(item)} in `{d.usage}`", d.place, edited)
 
 
 def _rewritten_definition(role: Role, d: Definition, change: Change) -> Iterator[tuple[str, Role]]:
     """The role with each change of a definition, in all guards that use it."""
     guards = [t.guard for t in role.transitions() if t.guard is not None]
-    found: dict[tuple[Place, str, int], str] = {}  # where a change is, and which one of those there: its words
+    items: dict[tuple[Place, str, int], str] = {}  # where a change is, and which one of those there: its words
     for e in (e for guard in guards for e in x.walk(guard) if e.place in d.parts and isinstance(e, x.Apply)):
-        for n, (_, words) in enumerate(change(e)):
-            found.setdefault((e.place, e.op, n), words)
-    for (place, op, n), words in found.items():
+        for n, (_, item) in enumerate(change(e)):
+            items.setdefault((e.place, e.op, n), item)
+    for (place, op, n), item in items.items():
 
         def edited(e: x.Expression, place: Place = place, op: str = op, n: int = n) -> x.Expression:
             if isinstance(e, x.Apply) and (e.place, e.op) == (place, op):
@@ -149,13 +149,13 @@ def _rewritten_definition(role: Role, d: Definition, change: Change) -> Iterator
                 return changes[n] if n < len(changes) else e
             return x.with_parts(e, edited)
 
-        made = role
+        changed = role
         for t in role.transitions():
             guard = None if t.guard is None else edited(t.guard)
             if guard is not None and guard is not t.guard:
                 alone = sum(1 for u in role.states[t.source].on[t.event] if u.guard and edited(u.guard) is not u.guard)
-                made = _with_guard(made, t, guard) if alone == 1 else _with(made, t, replace(t, guard=guard))
-        yield words, made
+                changed = _with_guard(changed, t, guard) if alone == 1 else _with(changed, t, replace(t, guard=guard))
+        yield item, changed
 
 
 def _rewritten_guards(role: Role, change: Change) -> Iterator[tuple[Transition, x.Expression, str]]:
@@ -164,8 +164,8 @@ def _rewritten_guards(role: Role, change: Change) -> Iterator[tuple[Transition, 
         for event, choices in state.on.items():
             complete = len(choices) > 1 and event != TICK and not _covers(state, event)
             for t in choices[:-1] if complete else choices:
-                for guard, words in x.rewrites(t.guard, change) if t.guard is not None else ():
-                    yield t, guard, words
+                for guard, item in x.rewrites(t.guard, change) if t.guard is not None else ():
+                    yield t, guard, item
 
 
 # Targets, transitions and tasks
@@ -174,9 +174,9 @@ def _rewritten_guards(role: Role, change: Change) -> Iterator[tuple[Transition, 
 def swap_target(system: System, role: Role, every: bool) -> Iterator[Edit]:
     for t in role.transitions():
         for target in _targets(role, t, every):
-            words = f"to {target}, not {'staying in' if t.internal else 'to'} {t.target}"
+            description = f"to {target}, not {'staying in' if t.internal else 'to'} {t.target}"
             changed = replace(t, target=target, internal=False)
-            yield Edit(t.name, f"-> {target}", words, t.place, _with(role, t, changed))
+            yield Edit(t.name, f"-> {target}", description, t.place, _with(role, t, changed))
 
 
 def _targets(role: Role, transition: Transition, every: bool) -> list[str]:
@@ -228,9 +228,11 @@ def exchange_answers(system: System, role: Role, every: bool) -> Iterator[Edit]:
                 one: tuple(replace(t, event=one) for t in there),
                 other: tuple(replace(t, event=other) for t in here),
             }
-            words = f"does after `{one}` what it is to do after `{other}`, and the other way round"
+            description = f"does after `{one}` what it is to do after `{other}`, and the other way round"
             subject = f"{role.name}/{state.name}"
-            yield Edit(subject, f"{one} <-> {other}", words, state.place, _with_state(role, replace(state, on=on)))
+            yield Edit(
+                subject, f"{one} <-> {other}", description, state.place, _with_state(role, replace(state, on=on))
+            )
 
 
 def _reads_the_event(t: Transition) -> bool:
@@ -258,8 +260,8 @@ def drop_update(system: System, role: Role, every: bool) -> Iterator[Edit]:
     for t in role.transitions():
         for update in t.updates:
             left = tuple(u for u in t.updates if u is not update)
-            words = f"without `{_target(update)}: {x.text(update.value)}`"
-            yield Edit(t.name, _target(update), words, update.place, _with(role, t, replace(t, updates=left)))
+            description = f"without `{_target(update)}: {x.text(update.value)}`"
+            yield Edit(t.name, _target(update), description, update.place, _with(role, t, replace(t, updates=left)))
 
 
 def change_update(system: System, role: Role, every: bool) -> Iterator[Edit]:
@@ -269,8 +271,8 @@ def change_update(system: System, role: Role, every: bool) -> Iterator[Edit]:
             for value in _other_values(update.value, role, fields, update.target, system.shared):
                 changed = (*t.updates[:i], replace(update, value=value), *t.updates[i + 1 :])
                 item = f"{_target(update)}: {x.text(value)}"
-                words = f"with `{item}`, not `{x.text(update.value)}`"
-                yield Edit(t.name, item, words, update.place, _with(role, t, replace(t, updates=changed)))
+                description = f"with `{item}`, not `{x.text(update.value)}`"
+                yield Edit(t.name, item, description, update.place, _with(role, t, replace(t, updates=changed)))
 
 
 def change_field(system: System, role: Role, every: bool) -> Iterator[Edit]:
@@ -280,9 +282,9 @@ def change_field(system: System, role: Role, every: bool) -> Iterator[Edit]:
             for value in _other_values(was, role, (), "", system.shared):
                 changed = replace(task, fields={**task.fields, name: value})
                 item = f"{name}: {x.text(value)}"
-                words = f"which sends `{item}`, not `{x.text(was)}`"
+                description = f"which sends `{item}`, not `{x.text(was)}`"
                 tasks = {**role.tasks, task.name: changed}
-                yield Edit(f"{role.name}/{task.name}", item, words, task.place, replace(role, tasks=tasks))
+                yield Edit(f"{role.name}/{task.name}", item, description, task.place, replace(role, tasks=tasks))
 
 
 def _other_values(

@@ -63,41 +63,41 @@ def baseline_of(system: System, trial: Trial) -> Baseline:
     Raises:
         MutationError: it cannot be explored to the end.
     """
-    found = _explored(system, Limits(), trial)
-    legal = found if trial.budget is None else _explored(system, Limits())
-    for exploration in (found, legal):
-        if not exploration.complete:
-            raise MutationError(f"{system.name} with {trial}: {exploration.why_incomplete}")
-    holds = frozenset(p.name for p in found.properties if p.verdict in ("exhausted", "witnessed"))
-    converges = trial.budget is not None and convergence(legal, found).converges is True
-    unvisited = frozenset(found.unvisited_transitions)
-    return Baseline(found.distinct, legal.distinct, holds, frozenset(found.vacuous), converges, unvisited)
+    exploration = _explored(system, Limits(), trial)
+    legal = exploration if trial.budget is None else _explored(system, Limits())
+    for searched in (exploration, legal):
+        if not searched.complete:
+            raise MutationError(f"{system.name} with {trial}: {searched.why_incomplete}")
+    holds = frozenset(p.name for p in exploration.properties if p.verdict in ("exhausted", "witnessed"))
+    converges = trial.budget is not None and convergence(legal, exploration).converges is True
+    unvisited = frozenset(exploration.unvisited_transitions)
+    return Baseline(exploration.distinct, legal.distinct, holds, frozenset(exploration.vacuous), converges, unvisited)
 
 
 def judged(mutant: System, trial: Trial, baseline: Baseline) -> Verdict:
     """Returns the verdict on a mutant in a trial; of the properties, those alone count that the system satisfies."""
     mutant = only_these(mutant, baseline.holds)
-    found = _explored(mutant, _limits(baseline.states, stop_at_violation=True), trial)
-    violated = [p for p in found.properties if p.verdict == "violated"]
+    exploration = _explored(mutant, _limits(baseline.states, stop_at_violation=True), trial)
+    violated = [p for p in exploration.properties if p.verdict == "violated"]
     claims = [p for p in violated if p.kind not in ("sometimes", "guards")]
     if claims:
-        first = min(claims, key=lambda p: len(p.path) if p.path is not None else found.distinct)
+        first = min(claims, key=lambda p: len(p.path) if p.path is not None else exploration.distinct)
         return Verdict(first.name, len(first.path) if first.path is not None else None)
     faults = [p for p in violated if p.kind == "guards"]
     if faults:
         return Verdict(refused=f"{faults[0].name}: {faults[0].reason}")
-    if not found.complete:
+    if not exploration.complete:
         return Verdict(cut_short=True)
-    lost = [VACUOUS + name for name in found.vacuous if name not in baseline.vacuous]
+    lost = [VACUOUS + name for name in exploration.vacuous if name not in baseline.vacuous]
     verdict = Verdict(
-        noticed=next(iter([*(p.name for p in violated), *lost]), ""), states=found.distinct == baseline.states
+        noticed=next(iter([*(p.name for p in violated), *lost]), ""), states=exploration.distinct == baseline.states
     )
     if not baseline.converges:
         return verdict
     legal = _explored(replace(mutant, properties={}), _limits(baseline.legal))
     if not legal.complete:
         return replace(verdict, cut_short=True)
-    converges = convergence(legal, found)
+    converges = convergence(legal, exploration)
     if converges.converges is not False:
         return verdict
     return Verdict(CONVERGENCE, len(converges.path) if converges.path is not None else None)
@@ -109,10 +109,10 @@ def _limits(states: int, stop_at_violation: bool = False) -> Limits:
 
 
 def _explored(system: System, limits: Limits, trial: Trial | None = None) -> Exploration:
-    found = explore(system, limits, budget=trial.budget if trial is not None else None)
-    if found.interrupted:
+    exploration = explore(system, limits, budget=trial.budget if trial is not None else None)
+    if exploration.interrupted:
         raise KeyboardInterrupt
-    return found
+    return exploration
 
 
 # Mutants that are the system itself
@@ -125,9 +125,9 @@ class ReachableGraph:
 
     def __init__(self, system: System, trial: Trial) -> None:
         self.trial = trial
-        found = _explored(replace(system, properties={}, ends=None), Limits(), trial)
-        self.world: Reference = found.paths.world
-        states, labels = found.paths.states, found.paths.labels
+        exploration = _explored(replace(system, properties={}, ends=None), Limits(), trial)
+        self.world: Reference = exploration.paths.world
+        states, labels = exploration.paths.states, exploration.paths.labels
         self.steps: list[tuple[State, Left, _Steps]] = [
             (states[n], left, _steps(self.world, states[n], left))
             for n, left in zip(labels.states, labels.lefts, strict=True)

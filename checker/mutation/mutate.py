@@ -222,11 +222,11 @@ def mutate(
         for number, trial in enumerate(battery.trials, 1):
             left = [o.mutation for o in alike_outside.values()]
             stage = f"seen in trial {number} of {len(battery.trials)}"
-            for tried, (mutation, found) in enumerate(pool.of_each(left, _observed, trial), 1):
+            for tried, (mutation, comparison) in enumerate(pool.of_each(left, _observed, trial), 1):
                 name = mutation.name
-                whole_searches[name] = whole_searches[name] and found.complete
-                if found.difference is not None:
-                    outcomes[name] = replace(alike_outside.pop(name), seen=found.difference)
+                whole_searches[name] = whole_searches[name] and comparison.complete
+                if comparison.difference is not None:
+                    outcomes[name] = replace(alike_outside.pop(name), seen=comparison.difference)
                 tell(stage, tried, len(left))
         for name, outcome in alike_outside.items():
             if whole_searches[name]:
@@ -257,12 +257,12 @@ def mutate(
                 decide(replace(outcome, equivalent=True))
     except KeyboardInterrupt:
         pass
-    found = tuple(outcomes[m.name] for m in mutants if m.name in outcomes)
-    undecided = len(mutants) - len(found)
-    alive = {o.mutation.name for o in found if o.survives}
+    decided = tuple(outcomes[m.name] for m in mutants if m.name in outcomes)
+    undecided = len(mutants) - len(decided)
+    alive = {o.mutation.name for o in decided if o.survives}
     spoken_of = known_survivors(battery, mutants if whole is None else whole)
     stale = [p for p, names in spoken_of.items() if names and alive.isdisjoint(names) and outcomes.keys() >= set(names)]
-    return MutationReport(found, time.perf_counter() - started, tuple(stale), undecided)
+    return MutationReport(decided, time.perf_counter() - started, tuple(stale), undecided)
 
 
 def _after(before: MutantOutcome, verdict: Verdict, trial: Trial) -> MutantOutcome:

@@ -97,20 +97,20 @@ class ObservedSystem:
 
     def first(self) -> Mapping[Label, Node]:
         """The nodes in which it begins, by what is seen there."""
-        found: dict[Label, set[Config]] = {}
+        by_label: dict[Label, set[Config]] = {}
         for s in self.world.initial_states():
             label = Label(changed=tuple((name, s[cell]) for name, cell in self._seen))
-            found.setdefault(label, set()).add((s, self.world.budgeted))
-        return {label: self._node(configs) for label, configs in found.items()}
+            by_label.setdefault(label, set()).add((s, self.world.budgeted))
+        return {label: self._node(configs) for label, configs in by_label.items()}
 
     def following(self, node: Node) -> Mapping[Label, Node]:
         """The nodes that follow, by the label of the step."""
-        found: dict[Label, set[Config]] = {}
+        by_label: dict[Label, set[Config]] = {}
         for config in node:
             for label, to in self.steps(config):
                 if label != HIDDEN:
-                    found.setdefault(label, set()).add(to)
-        return {label: self._node(configs) for label, configs in found.items()}
+                    by_label.setdefault(label, set()).add(to)
+        return {label: self._node(configs) for label, configs in by_label.items()}
 
     def _node(self, configs: Iterable[Config]) -> Node:
         """The states with those that hidden steps lead to; of the same state only with the most faults left."""
@@ -129,20 +129,20 @@ class ObservedSystem:
 
     def steps(self, config: Config) -> list[tuple[Label, Config]]:
         """The steps from a state, with their labels; one that shows that the specification is wrong is the last."""
-        found = self.steps_of.get(config)
-        if found is None:
+        steps = self.steps_of.get(config)
+        if steps is None:
             state, left = config
-            found = self.steps_of[config] = []
+            steps = self.steps_of[config] = []
             try:
                 for action, to in self.world.successors(state, left):
                     rest = after(left, action.cost)
                     if rest is not None:
                         label = self.label(state, action, to)
                         if label != HIDDEN or to != state:
-                            found.append((label, (to, rest)))
+                            steps.append((label, (to, rest)))
             except SpecFault as fault:
-                found.append((Label(("fault", f"fails: {fault}")), config))
-        return found
+                steps.append((Label(("fault", f"fails: {fault}")), config))
+        return steps
 
     def label(self, before: State, action: Action, to: State) -> Label:
         """The part of a step that is seen."""
@@ -223,7 +223,7 @@ def _always(s: Any, e: tuple[Any, ...], sender: int) -> bool:
 def compared(own: ObservedSystem, mutant: ObservedSystem, trial: Trial, most: int = MOST_STATES) -> Comparison:
     """The shortest difference that is seen between a system and its mutant in a trial, if there is one."""
     came_by: dict[Pair, tuple[Pair | None, Label]] = {}
-    words = SeenWords(own.world.system)
+    wording = SeenWords(own.world.system)
 
     def way(pair: Pair | None) -> tuple[str, ...]:
         """The steps that lead to a pair of nodes, in words; what is seen at first is none."""
@@ -231,7 +231,7 @@ def compared(own: ObservedSystem, mutant: ObservedSystem, trial: Trial, most: in
         while pair is not None:
             pair, label = came_by[pair]
             labels.append(label)
-        return tuple(words.text(label) for label in reversed(labels[:-1]))
+        return tuple(wording.text(label) for label in reversed(labels[:-1]))
 
     todo: list[Pair] = []
     before: Pair | None = None
@@ -240,7 +240,7 @@ def compared(own: ObservedSystem, mutant: ObservedSystem, trial: Trial, most: in
         one = own.first() if before is None else own.following(before[0])
         other = mutant.first() if before is None else mutant.following(before[1])
         if one.keys() != other.keys():
-            return Comparison(ObservedDifference(trial, way(before), *words.apart(one.keys(), other.keys())))
+            return Comparison(ObservedDifference(trial, way(before), *wording.apart(one.keys(), other.keys())))
         for label, node in one.items():
             pair = node, other[label]
             if pair not in came_by:

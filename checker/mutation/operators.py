@@ -109,13 +109,13 @@ def mutations(system: System, every_target: bool = False) -> tuple[Mutation, ...
         every_target: every other state as the target of each transition. Otherwise that is so in roles of at most
             FEW_STATES states, and elsewhere two are tried: where the transition came from, and the next state.
     """
-    found: dict[str, Mutation] = {}
+    by_name: dict[str, Mutation] = {}
     for rule, operator in RULES.items():
         for role in system.roles.values():
             for e in operator.edits(system, role, every_target):
                 mutation = Mutation(rule, e.subject, e.item, e.what, e.place)
-                found.setdefault(mutation.name, mutation)
-    return tuple(found.values())
+                by_name.setdefault(mutation.name, mutation)
+    return tuple(by_name.values())
 
 
 def sampled(mutants: Sequence[Mutation], count: int, seed: int = 0) -> Sequence[Mutation]:
@@ -130,8 +130,8 @@ def refused(system: System, mutant: System) -> str:
     """The code and the words of the first error that the lints find in a mutant of a system, or nothing."""
     roles = [(role, system.roles[role.name]) for role in mutant.roles.values()]
     changed = [(r.name, s.name) for r, was in roles for s in r.states.values() if s is not was.states[s.name]]
-    known, found = _lint_errors(system, changed), _lint_errors(mutant, changed)
-    return next((error for error in found if error not in known), "")
+    known, errors = _lint_errors(system, changed), _lint_errors(mutant, changed)
+    return next((error for error in errors if error not in known), "")
 
 
 def _lint_errors(system: System, states: Collection[tuple[str, str]]) -> list[str]:
