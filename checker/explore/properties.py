@@ -123,8 +123,8 @@ class PropertyClaims:
                 self.unasked.append(p)
                 continue
             compiled = partial(_compiled, frame, step_function if p.kind == "step" else function)
-            for one in distinct_bindings(system, p, world.faulty):
-                kinds.get(p.kind, self.graphical).append(WatchedClaim(one, one.claim, one.when, compiled))
+            for bound in distinct_bindings(system, p, world.faulty):
+                kinds.get(p.kind, self.graphical).append(WatchedClaim(bound, bound.claim, bound.when, compiled))
         self._of_states = _ClaimsTogether(self.invariants, frame, function)
         self._of_steps = _ClaimsTogether(self.steps, frame, step_function)
 

@@ -327,7 +327,7 @@ class PromelaNames:
                 yield message, terms, f"{self.lane(lane, old)}.{safe(message.name)}_{k}"
 
     def named(self, fields: Sequence[Datum], terms: Sequence[str]) -> dict[str, Words]:
-        """The fields of a message or event by name, from the words for their scalars."""
+        """The fields of a message or event by name, from the terms of their scalars."""
         by_name: dict[str, Words] = {}
         for field in fields:
             width = len(scalars(field.name, field.type))

@@ -60,7 +60,7 @@ class PromelaProperties:
         properties = self.system.properties.values()
         self.left_out = [LeftOut(p.name, reasons[p.kind]) for p in properties if p.kind in reasons]
         self.left_out += without_refinement(self.system)
-        self.stated = [one for p in properties if p.kind not in reasons for one in named_cases(p)]
+        self.stated = [case for p in properties if p.kind not in reasons for case in named_cases(p)]
         self.notes_took = any(map(asks_what_was_taken, self.stated))
 
     def of(self, kind: str) -> list[Property]:

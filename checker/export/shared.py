@@ -205,13 +205,13 @@ def named_cases(p: Property) -> list[Property]:
     """The property for each binding of its variables, each with a name of its own."""
     return [
         replace(
-            one,
-            name=re.sub(r"\W+", "_", "_".join([p.name, *one.binding.values()])).rstrip("_"),
-            doc=f"{p.doc} For {', '.join(f'{name}={value}' for name, value in one.binding.items())}.".strip(),
+            case,
+            name=re.sub(r"\W+", "_", "_".join([p.name, *case.binding.values()])).rstrip("_"),
+            doc=f"{p.doc} For {', '.join(f'{name}={value}' for name, value in case.binding.items())}.".strip(),
         )
-        if one.binding
-        else one
-        for one in each(p)
+        if case.binding
+        else case
+        for case in each(p)
     ]
 
 

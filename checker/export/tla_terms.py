@@ -387,8 +387,8 @@ def _messages(name: str, f: TlaBindings) -> str:
     channel = _channel(name, f)
     word, joints = f.read(channel.name), f.layout.joints(channel)
     depth = len(f.variables)  # no name may be bound again within itself
-    one = _content(channel, f"{word}[J{depth}]")
-    every = f"UNION {{{one} : J{depth} \\in {joints}}}" if joints else _content(channel, word)
+    content = _content(channel, f"{word}[J{depth}]")
+    every = f"UNION {{{content} : J{depth} \\in {joints}}}" if joints else _content(channel, word)
     if name in f.layout.system.messages:
         return _of_kind(name, every, f"M{depth}", f)
     return f"({every})"
@@ -401,6 +401,6 @@ def _sum(name: str, body: str, variable: str, f: TlaBindings) -> str:
     word, joints = f.read(channel.name), f.layout.joints(channel)
     if name in f.layout.system.messages:
         body = f'IF {variable}.kind = "{name}" THEN {body} ELSE 0'
-    one = f"{total}({{c}}, LAMBDA {variable} : {body})"
+    summand = f"{total}({{c}}, LAMBDA {variable} : {body})"
     j = f"J{len(f.variables)}"
-    return f"Sum({joints}, LAMBDA {j} : {one.format(c=f'{word}[{j}]')})" if joints else one.format(c=word)
+    return f"Sum({joints}, LAMBDA {j} : {summand.format(c=f'{word}[{j}]')})" if joints else summand.format(c=word)

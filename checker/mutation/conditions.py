@@ -79,7 +79,7 @@ def _condition_edits(system: System, role: Role, change: Change, phrase: str) ->
 def _with_definition(role: Role, d: Definition, change: Change) -> Iterator[tuple[str, Role]]:
     """The role with each change of a definition, in all conditions of tasks that use it."""
     conditions = [condition for task in role.tasks.values() for _, condition in _conditions(task)]
-    items: dict[tuple[Place, type, int], str] = {}  # where a change is, and which one of those there: its words
+    items: dict[tuple[Place, type, int], str] = {}  # where a change is, and which one of those there: its item
     for e in (e for condition in conditions for e in x.walk(condition) if e.place in d.parts):
         for n, (_, item) in enumerate(change(e)):
             items.setdefault((e.place, type(e), n), item)

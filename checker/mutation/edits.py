@@ -137,7 +137,7 @@ def _guard_edits(system: System, role: Role, change: Change, phrase: str) -> Ite
 def _rewritten_definition(role: Role, d: Definition, change: Change) -> Iterator[tuple[str, Role]]:
     """The role with each change of a definition, in all guards that use it."""
     guards = [t.guard for t in role.transitions() if t.guard is not None]
-    items: dict[tuple[Place, str, int], str] = {}  # where a change is, and which one of those there: its words
+    items: dict[tuple[Place, str, int], str] = {}  # where a change is, and which one of those there: its item
     for e in (e for guard in guards for e in x.walk(guard) if e.place in d.parts and isinstance(e, x.Apply)):
         for n, (_, item) in enumerate(change(e)):
             items.setdefault((e.place, e.op, n), item)
@@ -332,8 +332,8 @@ def _plus(e: x.Expression, by: int) -> x.Expression:
         return e
     if isinstance(e, x.Literal_):
         return replace(e, value=e.value + by)
-    one = x.Literal_(type=Int(), value=abs(by), place=e.place)
-    return x.Apply(type=e.type, op="+" if by > 0 else "-", operands=(e, one), place=e.place)
+    amount = x.Literal_(type=Int(), value=abs(by), place=e.place)
+    return x.Apply(type=e.type, op="+" if by > 0 else "-", operands=(e, amount), place=e.place)
 
 
 # Parts of a role

@@ -237,16 +237,18 @@ def compared(own: ObservedSystem, mutant: ObservedSystem, trial: Trial, most: in
     before: Pair | None = None
     met = 0
     while True:
-        one = own.first() if before is None else own.following(before[0])
-        other = mutant.first() if before is None else mutant.following(before[1])
-        if one.keys() != other.keys():
-            return Comparison(ObservedDifference(trial, way(before), *wording.apart(one.keys(), other.keys())))
-        for label, node in one.items():
-            pair = node, other[label]
+        own_nodes = own.first() if before is None else own.following(before[0])
+        mutant_nodes = mutant.first() if before is None else mutant.following(before[1])
+        if own_nodes.keys() != mutant_nodes.keys():
+            return Comparison(
+                ObservedDifference(trial, way(before), *wording.apart(own_nodes.keys(), mutant_nodes.keys()))
+            )
+        for label, node in own_nodes.items():
+            pair = node, mutant_nodes[label]
             if pair not in came_by:
                 came_by[pair] = before, label
                 todo.append(pair)
-                met += len(node) + len(other[label])
+                met += len(node) + len(mutant_nodes[label])
         if not todo:
             return Comparison()
         if met > most:

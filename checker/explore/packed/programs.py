@@ -129,7 +129,7 @@ class Programs:
             (probe, at, quiet) if claim is None else (probe, self._of_step(claim, at, effect), False)
             for probe, claim, at, quiet in asked
         ]
-        self._of_effects[action, effect.writes] = claims = tuple([one for one in programs if one[1] != NO])
+        self._of_effects[action, effect.writes] = claims = tuple([entry for entry in programs if entry[1] != NO])
         return claims
 
     def _asked_of(self, action: Hashable, cells: frozenset[int], effect: Effect) -> list[_AskedClaim]:
@@ -137,7 +137,7 @@ class Programs:
         left = self._left.get(action)
         if left is None:
             starts = ((probe, claim, self._start(claim, effect)) for probe, claim in self.on_steps)
-            left = self._left[action] = [one for one in starts if one[2] != NO]
+            left = self._left[action] = [entry for entry in starts if entry[2] != NO]
         asked: list[_AskedClaim] = []
         for probe, claim, start in left:
             if start < 0 or claim.after is None:
